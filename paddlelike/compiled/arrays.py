@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.values import Packed
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray
 from paddlelike.ops.control.rank_table import RankTable

@@ -10,12 +10,11 @@ import numpy as np
 
 from paddlelike.compiled.backend import count_devices, find_device, wide_types
 from paddlelike.compiled.lowerings import find_lowering, is_row_by_row
+from paddlelike.compiled.packing import RefusedError
 from paddlelike.compiled.pieces.compilations import PassedOverError
-from paddlelike.compiled.pieces.demands import is_sparse_variable
-from paddlelike.compiled.pieces.gradients import find_forward_for_numpy
+from paddlelike.compiled.pieces.gradients import find_forward_for_numpy, is_sparse_variable
 from paddlelike.compiled.pieces.piece import Piece
 from paddlelike.compiled.pieces.piece_plan import CompiledPlan
-from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.state.repeats import CompiledFrame
 from paddlelike.core.places import Place
 from paddlelike.core.scope import Scope

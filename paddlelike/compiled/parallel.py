@@ -18,9 +18,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from paddlelike.compiled.backend import find_devices, find_options, settings
-from paddlelike.compiled.packing import find_largest, have_one_length, pack
+from paddlelike.compiled.packing import RefusedError, Uncovered, find_largest, have_one_length, pack
 from paddlelike.compiled.pieces.piece_plan import CompiledPlan
-from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.state.tables import keep_tables
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_all, find_shapes
 from paddlelike.compiled.tracing.orders import delay_transposes

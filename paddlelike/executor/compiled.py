@@ -17,10 +17,10 @@ from paddlelike.core.places import CPUPlace, Place, cpu_places
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EnforceNotMet
-from paddlelike.executor.backends import choose_backend, explain_pieces
 from paddlelike.executor.copies import Copies
 from paddlelike.executor.exchange.fetches import collect_names, view_fetched
 from paddlelike.executor.run import Executor
+from paddlelike.executor.startup import choose_backend, explain_pieces
 from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy
 from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.program import Program

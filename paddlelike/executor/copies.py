@@ -14,12 +14,11 @@ import numpy as np
 
 from paddlelike.core.places import Place
 from paddlelike.core.scope import Scope, ScopeVariable
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows
 from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.exchange.feeds import put_feeds
 from paddlelike.executor.exchange.fetches import get_fetched
 from paddlelike.executor.exchange.files import provide_files
-from paddlelike.executor.parts import split_batch
 from paddlelike.executor.plans.frame import Frame, Step
 from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.executor.run import Executor
@@ -241,3 +240,30 @@ def _find_gradients(program: Program) -> list[str]:
         if op.attrs.get("op_role", 0) & OpRole.Backward:
             found.update(dict.fromkeys((op.attrs.get("op_role_var") or [])[1::2]))
     return list(found)
+
+
+def split_batch(name: str, value: Any, copies: int) -> list[Any]:
+    """Return the parts of a fed batch for the copies, as Fluid cuts it.
+
+    All parts but the last have equally many rows, or sequences of the first level of a LoD; there are fewer
+    parts than copies when these use up the batch. Raises EnforceNotMet for an empty batch.
+    """
+    lod = value._lod if isinstance(value, LoDTensor) else []
+    array = np.asarray(value)
+    count = len(lod[0]) - 1 if lod else len(array)
+    if count < 1:
+        raise EnforceNotMet(f"the batch fed to {name!r} has no rows")
+    size = -(-count // copies)
+    spans = [(start, min(start + size, count)) for start in range(0, count, size)]
+    if not lod:
+        return [array[start:stop] for start, stop in spans]
+    return [_cut_sequences(array, lod, start, stop) for start, stop in spans]
+
+
+def _cut_sequences(array: Any, lod: LoD, start: int, stop: int) -> LoDTensor:
+    """Return some sequences of the first level, with all levels below."""
+    levels = []
+    for level in lod:
+        levels.append([offset - level[start] for offset in level[start : stop + 1]])
+        start, stop = level[start], level[stop]
+    return LoDTensor(array[start:stop], levels)

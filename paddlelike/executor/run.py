@@ -12,7 +12,6 @@ from paddlelike.core.places import Place, require_device
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.errors import EnforceNotMet, UnsupportedError
 from paddlelike.executor import profile
-from paddlelike.executor.backends import choose_backend, explain_pieces
 from paddlelike.executor.datasets import FetchHandler, run_dataset
 from paddlelike.executor.exchange.feeds import get_single_feed, warn_unknown
 from paddlelike.executor.exchange.fetches import (
@@ -24,11 +23,16 @@ from paddlelike.executor.exchange.fetches import (
     holds_value,
     read_fetch_list,
 )
-from paddlelike.executor.exchange.files import provide_files
-from paddlelike.executor.exchange.remote import RemoteSwitch
+from paddlelike.executor.exchange.files import RemoteSwitch, provide_files
 from paddlelike.executor.explain import explain_plan
 from paddlelike.executor.plans.cached import get_plan
-from paddlelike.executor.startup import warn_alone, warn_overwriting, warn_overwritten
+from paddlelike.executor.startup import (
+    choose_backend,
+    explain_pieces,
+    warn_alone,
+    warn_overwriting,
+    warn_overwritten,
+)
 from paddlelike.executor.steps import run_plan
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.warn import warn_user

@@ -15,7 +15,7 @@ from paddlelike.executor import profile
 from paddlelike.executor.exchange.feeds import put_feeds
 from paddlelike.executor.explanations import explain_error, format_line
 from paddlelike.executor.plans.frame import Frame, PartError, Step
-from paddlelike.executor.plans.rewrites.batches import is_batched
+from paddlelike.executor.plans.rewrites.groups import is_batched
 from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.executor.plans.unrolled import Unrolled
 from paddlelike.executor.threads import thread_limit

@@ -11,7 +11,6 @@ from paddlelike.framework.environment import _dygraph_tracer as _dygraph_tracer
 from paddlelike.framework.environment import in_dygraph_mode, load_op_library, require_version
 from paddlelike.framework.flags import get_flags, set_flags
 from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.context import NAME_SCOPE
 from paddlelike.framework.graph.guards import _get_var as _get_var
 from paddlelike.framework.graph.guards import (
     default_main_program,
@@ -22,7 +21,7 @@ from paddlelike.framework.graph.guards import (
     switch_main_program,
     switch_startup_program,
 )
-from paddlelike.framework.graph.operator import Operator, OpRole
+from paddlelike.framework.graph.operator import NAME_SCOPE, Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable, variable_kind
 from paddlelike.framework.opdef import grad_name as grad_var_name

@@ -15,7 +15,7 @@ from paddlelike.executor.plans.binding import bind_kernel, make_storer
 from paddlelike.executor.plans.frame import Binding, Frame, Share, Step
 from paddlelike.executor.plans.lifetimes import find_last_uses
 from paddlelike.executor.plans.rewrites.overwriting import overwrite_inputs
-from paddlelike.executor.plans.rewrites.sharing import make_lod_sharer
+from paddlelike.executor.plans.rewrites.scalars import make_lod_sharer
 from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.executor.steps import run_plan
 from paddlelike.framework.flags import flag

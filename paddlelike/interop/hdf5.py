@@ -24,9 +24,9 @@ from paddlelike.formats.sources import Source
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.hints import explain_no_value
+from paddlelike.io.calls import get_program, is_parameter, is_persistable, select
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.report import LoadReport, Moved, SaveReport
-from paddlelike.io.select import get_program, is_parameter, is_persistable, select
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import locate_prefix
 from paddlelike.storage.manifest import library_version

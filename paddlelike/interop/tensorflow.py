@@ -20,7 +20,7 @@ from paddlelike.framework.graph.guards import default_main_program, default_star
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable as ProgramVariable
 from paddlelike.interop.hdf5 import ParamSetter, build_setter, read_value
-from paddlelike.io.select import is_parameter, is_persistable, select
+from paddlelike.io.calls import is_parameter, is_persistable, select
 from paddlelike.storage.manifest import library_version
 
 __version__: Final = library_version() or "unknown"  # of this package; the recipe keeps it as an attribute

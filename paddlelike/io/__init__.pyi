@@ -1,6 +1,14 @@
 """The names of ``fluid.io``, and where each is defined."""
 
 from paddlelike.io.asynchronous import PendingSave
+from paddlelike.io.calls import _clone_var_in_block_ as _clone_var_in_block_
+from paddlelike.io.calls import (
+    get_program_parameter,
+    get_program_persistable_vars,
+    is_belong_to_optimizer,
+    is_parameter,
+    is_persistable,
+)
 from paddlelike.io.checkpoints.checkpoint import Checkpoint
 from paddlelike.io.checkpoints.checkpoints import Checkpoints
 from paddlelike.io.export.load import load_inference_model
@@ -14,14 +22,6 @@ from paddlelike.io.rules.rule import Init, Rename, Skip
 from paddlelike.io.rules.rules import Rules
 from paddlelike.io.save.compact import compact
 from paddlelike.io.save.save import save_params, save_persistables, save_vars
-from paddlelike.io.select import _clone_var_in_block_ as _clone_var_in_block_
-from paddlelike.io.select import (
-    get_program_parameter,
-    get_program_persistable_vars,
-    is_belong_to_optimizer,
-    is_parameter,
-    is_persistable,
-)
 from paddlelike.io.state import load, load_program_state, save, set_program_state
 from paddlelike.io.training_log import TrainingLog
 from paddlelike.io.verify import Verification, verify

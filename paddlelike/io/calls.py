@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
 from paddlelike.executor.run import Executor
+from paddlelike.foundation.garbage import pause_collection
+from paddlelike.framework.codec.encode import build_message
+from paddlelike.framework.graph.guards import default_main_program
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import HOLDERS, Parameter, Variable
+
+if TYPE_CHECKING:
+    from paddlelike.framework.graph.block import Block
+    from paddlelike.framework.typing import ProgramLike
 
 
 def check_executor(executor: object, function: str) -> None:
@@ -24,3 +39,169 @@ def check_directory(dirname: object, function: str) -> None:
             f"{function}: dirname must be a path, got a {type(dirname).__name__}\n"
             "  hint: the executor comes first, then the directory, then the program"
         )
+
+
+_known: Final[WeakKeyDictionary[Program, tuple[int, str | None]]] = WeakKeyDictionary()
+
+
+@pause_collection
+def fingerprint(program: Program) -> str | None:
+    """Return the sha256 of a program's encoding; None when it holds something that cannot be encoded.
+
+    A program and its copies have the same.
+
+    >>> fingerprint(Program()) == fingerprint(Program().clone())
+    True
+    """
+    import hashlib  # late: it takes long
+
+    known, text = _known.get(program, (-1, None))
+    version = program._version  # before it is read: another thread may build on
+    if known != version:
+        try:
+            message = build_message(program, by_name=True)  # a copy has all of this in another order
+            for block in message.blocks:
+                for op in block.ops:
+                    op.attrs.sort(key=attrgetter("name"))
+                    op.inputs.sort(key=attrgetter("parameter"))
+                    op.outputs.sort(key=attrgetter("parameter"))
+            text = hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest()
+        except (GraphError, TypeError, ValueError):
+            text = None
+        _known[program] = version, text
+    return text
+
+
+def is_parameter(var: Variable) -> bool:
+    """Return whether ``var`` is a parameter, which training changes.
+
+    Parameters
+    ----------
+    var
+        A variable of a program.
+
+    >>> import paddlelike as fluid
+    >>> with fluid.program_guard(fluid.Program()), fluid.unique_name.guard():
+    ...     x = fluid.data("x", [None, 4])
+    ...     w = fluid.layers.create_parameter([4, 3], "float32")
+    >>> is_parameter(x), is_parameter(w)
+    (False, True)
+    """
+    return isinstance(var, Parameter)
+
+
+def is_persistable(var: Variable) -> bool:
+    """Return whether the value of ``var`` outlives a run; never of holders of feeds and fetches.
+
+    Parameters
+    ----------
+    var
+        A variable of a program.
+
+    >>> import paddlelike as fluid
+    >>> with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+    ...     step = fluid.layers.create_global_var([1], 0.0, "float32", persistable=True)
+    ...     x = fluid.data("x", [None, 4])
+    >>> is_persistable(step), is_persistable(x)
+    (True, False)
+    """
+    return var.type not in HOLDERS and var.persistable
+
+
+def is_belong_to_optimizer(var: Variable) -> bool:
+    """Return whether ``var`` is state of training besides the parameters: accumulators, rates, counters.
+
+    Parameters
+    ----------
+    var
+        A variable of a program.
+
+    >>> import paddlelike as fluid
+    >>> with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+    ...     step = fluid.layers.create_global_var([1], 0.0, "float32", persistable=True)
+    ...     w = fluid.layers.create_parameter([4, 3], "float32")
+    >>> is_belong_to_optimizer(step), is_belong_to_optimizer(w)
+    (True, False)
+    """
+    if isinstance(var, Parameter) or var.need_check_feed:
+        return False
+    return var.persistable and var.type not in HOLDERS
+
+
+def get_program_parameter(program: Program) -> list[Variable]:
+    """Return the parameters of ``program``.
+
+    Parameters
+    ----------
+    program
+        The program to look through.
+
+    >>> import paddlelike as fluid
+    >>> main = fluid.Program()
+    >>> with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+    ...     out = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    >>> [parameter.name for parameter in get_program_parameter(main)]
+    ['fc_0.w_0', 'fc_0.b_0']
+    """
+    return [v for v in program.list_vars() if is_parameter(v)]
+
+
+def get_program_persistable_vars(program: Program) -> list[Variable]:
+    """Return the persistable variables of ``program``, parameters included.
+
+    Parameters
+    ----------
+    program
+        The program to look through.
+
+    >>> import paddlelike as fluid
+    >>> main = fluid.Program()
+    >>> with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+    ...     out = fluid.layers.batch_norm(fluid.data("x", [None, 4]))
+    >>> [variable.name for variable in get_program_persistable_vars(main)]
+    ['batch_norm_0.w_0', 'batch_norm_0.b_0', 'batch_norm_0.w_1', 'batch_norm_0.w_2']
+    """
+    return [v for v in program.list_vars() if is_persistable(v)]
+
+
+def get_program(main_program: ProgramLike | None) -> Program:
+    """Return the Program in ``main_program``: itself, the default one for None, that of a CompiledProgram.
+
+    Raises TypeError when it is not one of these.
+    """
+    if main_program is None:
+        return default_main_program()
+    program = getattr(main_program, "_program", main_program)
+    if not isinstance(program, Program):
+        raise TypeError(f"main_program is a Program or None, not {main_program!r}")
+    return program
+
+
+def select(
+    program: Program,
+    vars: Iterable[Variable | str] | None,  # noqa: A002  (Fluid's name)
+    predicate: Callable[[Variable], bool] | None,
+) -> list[Variable]:
+    """Return the variables to save or load: ``vars``, else those of ``program`` that ``predicate`` accepts.
+
+    RAW variables hold no tensor and are left out, as in Fluid. Raises TypeError for an item of ``vars`` that
+    is neither a variable nor a name, and GraphError for an unknown name.
+    """
+    if vars is not None:
+        block = program.global_block()
+        chosen = [block._var_recursive(v) if isinstance(v, str) else v for v in vars]
+        for variable in chosen:
+            if not isinstance(variable, Variable):
+                raise TypeError(f"vars holds variables or their names, not {variable!r}")
+    else:
+        chosen = [v for v in program.list_vars() if predicate is None or predicate(v)]
+    by_name = {v.name: v for v in chosen if v.type != VarType.RAW}
+    return list(by_name.values())
+
+
+def _clone_var_in_block_(block: Block, var: Variable) -> Variable:
+    """Return a persistable variable of ``block`` with the name and description of ``var``."""
+    level = {"lod_level": var.lod_level} if var.type == VarType.LOD_TENSOR else {}
+    return block.create_var(
+        name=var.name, shape=var.shape, dtype=var.dtype, type=var.type, persistable=True, **level
+    )

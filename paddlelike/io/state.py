@@ -21,12 +21,13 @@ from paddlelike.formats.state.fluid_save import FluidSave
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.codec.encode import build_message
-from paddlelike.framework.codec.operator_versions import add_operator_versions
+from paddlelike.framework.environment import add_operator_versions
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.hints import explain_no_value, explain_renumbering, explain_shift
 from paddlelike.hooks import Hook
 from paddlelike.io import asynchronous
+from paddlelike.io.calls import get_program, is_belong_to_optimizer, is_parameter, is_persistable
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.deltas.chain import list_chains
 from paddlelike.io.load.commit import find_initial_rates, name_changed_rates
@@ -36,7 +37,6 @@ from paddlelike.io.load.model_files import find_model
 from paddlelike.io.load.program_state import PROGRAM_FILE, load_program_state, read_pickles, strip_suffix
 from paddlelike.io.planning.load_plan import explain_misfit
 from paddlelike.io.report import LoadReport, Moved, SaveReport
-from paddlelike.io.select import get_program, is_belong_to_optimizer, is_parameter, is_persistable
 from paddlelike.storage.location import locate, locate_prefix
 from paddlelike.storage.options import Durability, SaveOptions
 

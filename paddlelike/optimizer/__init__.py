@@ -10,16 +10,10 @@ from paddlelike.foundation.docstrings import read_entries as _read_entries
 from paddlelike.foundation.docstrings import show_related as _show_related
 from paddlelike.optimizer.adagrad import *
 from paddlelike.optimizer.adam import *
+from paddlelike.optimizer.averages import *
 from paddlelike.optimizer.base import *
-from paddlelike.optimizer.ftrl import *
-from paddlelike.optimizer.lookahead import *
-from paddlelike.optimizer.model_average import *
-from paddlelike.optimizer.momentum import *
-from paddlelike.optimizer.moving_average import *
-from paddlelike.optimizer.recompute import *
-from paddlelike.optimizer.refused import *
-from paddlelike.optimizer.rmsprop import *
 from paddlelike.optimizer.sgd import *
+from paddlelike.optimizer.wrapping import *
 
 __all__ = sorted(
     name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.progress import show_progress
 from paddlelike.storage import hashing
-from paddlelike.storage.manifest import Manifest, Record
+from paddlelike.storage.manifest import Author, Manifest, Record
 from paddlelike.storage.names import MANIFEST
 from paddlelike.storage.threads import map_in_threads
 
@@ -149,3 +149,40 @@ def is_still(path: str, record: Record) -> bool:
         return record.is_still(os.lstat(path))
     except OSError:
         return False
+
+
+def find_stale(others: Mapping[str, Record], author: Author) -> Iterator[str]:
+    """Yield the stale files among those that a save by ``author`` leaves as they are.
+
+    >>> records = {"a": Record(1, None, (0, 0), author=Author("5f", "params"))}
+    >>> list(find_stale(records, Author("5f", "params"))), list(find_stale(records, Author("77", "params")))
+    (['a'], [])
+    """
+    if author.program is None or author.part is None:
+        return
+    for path, record in others.items():
+        # S13
+        if record.author.program == author.program:
+            yield path
+
+
+def find_superseded(others: Mapping[str, Record], saved: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the files that a save replaces by others of the same variable, under another name.
+
+    A variable lies in a file of its name or in a chain of links, whose facts have ``link``. The save of one
+    ends the other, and of a chain the links that are not in the save. ``saved`` are the facts of its files.
+
+    >>> whole, link = {"variable": "w"}, {"variable": "w", "link": {}}
+    >>> records = {"w": Record(1, None, (0, 0), whole), "w.0": Record(1, None, (0, 0), link)}
+    >>> find_superseded({"w": records["w"]}, [link]), find_superseded({"w.0": records["w.0"]}, [whole])
+    (['w'], ['w.0'])
+    >>> find_superseded({"again/w": records["w"]}, [whole])
+    []
+    """
+    chained = {str(facts["variable"]): "link" in facts for facts in saved if "variable" in facts}
+    found = []
+    for path, record in others.items():
+        variable = str(record.facts.get("variable"))
+        if variable in chained and (chained[variable] or "link" in record.facts):
+            found.append(path)
+    return found

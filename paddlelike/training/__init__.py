@@ -13,16 +13,19 @@
 
 from paddlelike.foundation.docstrings import show_related
 from paddlelike.interop.cntk.learners import AdadeltaLearner, AdagradLearner, FSAdagradLearner, RMSPropLearner
-from paddlelike.training.configs import CheckpointConfig, CrossValidationConfig, TestConfig
-from paddlelike.training.early_stopping import EarlyStopping
+from paddlelike.training.configs import (
+    CheckpointConfig,
+    CrossValidationConfig,
+    DataUnit,
+    EarlyStopping,
+    TestConfig,
+)
 from paddlelike.training.feeding import minibatch_size_schedule
-from paddlelike.training.frequency import DataUnit
 from paddlelike.training.function import Function, ModelFormat, load_model
 from paddlelike.training.learner import data_parallel_distributed_learner
 from paddlelike.training.progress.bar import ProgressBar
-from paddlelike.training.progress.log import LossLog
+from paddlelike.training.progress.curves import LossLog, TensorBoardWriter
 from paddlelike.training.progress.printer import ProgressPrinter
-from paddlelike.training.progress.tensorboard import TensorBoardWriter
 from paddlelike.training.progress.writer import ProgressWriter
 from paddlelike.training.session import TrainingSession, training_session
 from paddlelike.training.sources.base import (

@@ -1,16 +1,112 @@
-"""What a training session does beside training: checkpoints, cross validation, tests."""
+"""How often something is done: every so many samples, minibatches or sweeps."""
 
 from __future__ import annotations
 
+import enum
 import os
+import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Unpack
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, Unpack
 
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
 from paddlelike.storage.options import SaveKeywords
-from paddlelike.training.frequency import AT_THE_END, DataUnit, Frequency, read_frequency
 from paddlelike.training.sources.base import MinibatchSource
+
+AT_THE_END: Final = sys.maxsize
+
+
+class DataUnit(enum.IntEnum):
+    """What a frequency counts.
+
+    >>> from paddlelike import training
+    >>> training.DataUnit.sample.name
+    'sample'
+    """
+
+    sample = 0
+    minibatch = 1
+    sweep = 2
+
+
+class Frequency(NamedTuple):
+    """Every so many units; 0: never, :data:`AT_THE_END`: once, at the end of the training."""
+
+    every: int
+    unit: DataUnit = DataUnit.sample
+
+
+#: A count of samples, or a count and its unit; None: at the end.
+FrequencyLike: TypeAlias = int | tuple[int, DataUnit] | None
+
+
+def read_frequency(given: object, who: str) -> Frequency:
+    """Return the frequency that was given to ``who``: a count of samples, or a pair of count and unit.
+
+    Raises
+    ------
+    TypeError
+        It is neither.
+    ValueError
+        It is negative.
+
+    >>> read_frequency((2, DataUnit.sweep), "CheckpointConfig")
+    Frequency(every=2, unit=<DataUnit.sweep: 2>)
+    """
+    if given is None:
+        return Frequency(AT_THE_END)
+    count, unit = given if isinstance(given, tuple) and len(given) == 2 else (given, DataUnit.sample)
+    if type(count) is not int or not isinstance(unit, DataUnit):
+        raise TypeError(
+            f"{who}: frequency is a count of samples, or (count, DataUnit.minibatch or .sweep); got {given!r}"
+        )
+    if count < 0:
+        raise ValueError(f"{who}: frequency is 0 or more, got {count}")
+    return Frequency(count, unit)
+
+
+class EarlyStopping:
+    """Ends a training whose cross validation was not better for ``patience`` times: the callback of a
+    :class:`CrossValidationConfig`.
+
+    A training that is resumed counts anew. :class:`CheckpointConfig` keeps the best (``keep_best=1``).
+
+    Parameters
+    ----------
+    patience
+        Cross validations without a better metric that are waited for.
+    least
+        How much better one must be to count.
+    best
+        Whether the best metric is the "smallest" or the "largest".
+
+    >>> stop = EarlyStopping(patience=2)
+    >>> [stop(index, average, 8, 1) for index, average in enumerate([3.0, 2.0, 2.5, 2.0])]
+    [True, True, True, False]
+    """
+
+    def __init__(
+        self, patience: int = 3, least: float = 0.0, best: Literal["smallest", "largest"] = "smallest"
+    ) -> None:
+        if patience < 1 or best not in ("smallest", "largest"):
+            raise ValueError(
+                f"EarlyStopping: patience={patience} is below 1, or best={best!r} not smallest or largest"
+            )
+        self.patience, self.least = patience, least
+        self.best_average: float | None = None
+        self._sign = 1.0 if best == "smallest" else -1.0
+        self._waited = 0
+
+    def __call__(
+        self, index: int, average_error: float, cv_num_samples: int, cv_num_minibatches: int
+    ) -> bool:
+        """Take the metric of a cross validation; return whether the training goes on."""
+        if self.best_average is None or self._sign * (self.best_average - average_error) > self.least:
+            self.best_average, self._waited = average_error, 0
+        else:
+            self._waited += 1
+        return self._waited < self.patience
+
 
 Mapped = Mapping[Variable, str]
 

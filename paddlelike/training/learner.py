@@ -1,10 +1,12 @@
-"""An optimizer whose updates the processes of a job share."""
+"""The processes that train one model together, and an optimizer whose updates they share."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import json
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from paddlelike.errors import UnsupportedError
+from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.hooks import Hook
 from paddlelike.optimizer.base import Optimizer
@@ -12,6 +14,7 @@ from paddlelike.optimizer.base import Optimizer
 if TYPE_CHECKING:
     from paddlelike.framework.graph.operator import Operator
     from paddlelike.optimizer.state import ParamGrads
+
 
 _distribute_training: Final[Hook[..., Any]] = Hook("distribute_training")
 
@@ -71,3 +74,44 @@ def data_parallel_distributed_learner(
             hint="leave both out",
         )
     return DistributedLearner(learner, sync_mode=sync_mode)
+
+
+_connect_workers: Final[Hook[[Program, Executor], Workers]] = Hook("connect_workers")
+
+
+class Workers(Protocol):
+    """The trainers of a job. Every one of them calls :meth:`exchange` at the same place of the training."""
+
+    rank: int
+    size: int
+
+    def exchange(self, text: str) -> list[str]:
+        """Give a text to all trainers; return those of all, by rank, when every trainer has come here.
+
+        Raises
+        ------
+        FaultError
+            A trainer or a server does not answer in time; names it.
+        """
+
+
+class Alone:
+    """One process."""
+
+    rank = 0
+    size = 1
+
+    def exchange(self, text: str) -> list[str]:
+        """Return its own text."""
+        return [text]
+
+
+def find_workers(program: Program, executor: Executor) -> Workers:
+    """Return the trainers of a program: those that share its parameter servers, or this process alone."""
+    found = _connect_workers.function(program, executor) if program._is_distributed else None
+    return Alone() if found is None else found
+
+
+def exchange_values(workers: Workers, value: object) -> list[Any]:
+    """Exchange values of JSON."""
+    return [json.loads(text) for text in workers.exchange(json.dumps(value))]

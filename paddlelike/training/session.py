@@ -8,18 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.foundation.docstrings import complete_docstring, read_entries
 from paddlelike.io.asynchronous import wait_for_pending
-from paddlelike.io.checkpoints.values import decode_state, encode_state
+from paddlelike.io.checkpoints.checkpoint import decode_state, encode_state
 from paddlelike.training import snapshot
-from paddlelike.training.configs import CheckpointConfig, CrossValidationConfig, TestConfig
+from paddlelike.training.configs import (
+    AT_THE_END,
+    CheckpointConfig,
+    CrossValidationConfig,
+    DataUnit,
+    Frequency,
+    TestConfig,
+    read_frequency,
+)
 from paddlelike.training.feeding import Feeding
-from paddlelike.training.frequency import AT_THE_END, DataUnit, Frequency, read_frequency
+from paddlelike.training.learner import exchange_values
 from paddlelike.training.sources.generator import ReplayedSource
 from paddlelike.training.trainer import Trainer
-from paddlelike.training.workers import exchange_values
 
 if TYPE_CHECKING:
+    from paddlelike.training.configs import FrequencyLike
     from paddlelike.training.feeding import SourceLike
-    from paddlelike.training.frequency import FrequencyLike
 
 SOURCE_STATE = "TrainingMinibatchSource"  # CNTK's key of the source's state
 

@@ -18,13 +18,12 @@ from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, SaveError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
-from paddlelike.io.checkpoints.checkpoint import Checkpoint
+from paddlelike.io.checkpoints.checkpoint import ARRAY_KEY, Checkpoint, decode_state, encode_state
 from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
-from paddlelike.io.checkpoints.values import ARRAY_KEY, decode_state, encode_state
+from paddlelike.training.learner import Workers, exchange_values
 from paddlelike.training.network import check_network
 from paddlelike.training.progress.writer import ProgressWriter
 from paddlelike.training.random_streams import capture_random_state, check_random_state, restore_random_state
-from paddlelike.training.workers import Workers, exchange_values
 
 if TYPE_CHECKING:
     from paddlelike.io.asynchronous import PendingSave

@@ -14,8 +14,8 @@ from paddlelike.training.session import TrainingSession
 from paddlelike.training.trainer import Learner, Trainer
 
 if TYPE_CHECKING:
+    from paddlelike.training.configs import FrequencyLike
     from paddlelike.training.feeding import SourceLike
-    from paddlelike.training.frequency import FrequencyLike
 
 
 class TrainingSummary(dict[str, list[dict[str, Any]]]):

@@ -20,11 +20,10 @@ from paddlelike.layers import mean
 from paddlelike.optimizer.base import Optimizer
 from paddlelike.storage.options import SaveKeywords
 from paddlelike.training import snapshot, startup
-from paddlelike.training.learner import DistributedLearner
+from paddlelike.training.learner import DistributedLearner, Workers, find_workers
 from paddlelike.training.network import describe_network
 from paddlelike.training.progress.writer import ProgressWriter
 from paddlelike.training.sources.base import Minibatch, count_samples
-from paddlelike.training.workers import Workers, find_workers
 
 if TYPE_CHECKING:
     from paddlelike.io.asynchronous import PendingSave

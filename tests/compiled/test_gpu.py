@@ -18,7 +18,7 @@ import paddlelike as fluid
 from paddlelike.compiled.backend import count_gpus, find_options
 from paddlelike.compiled.lowering.nn.conv import conv as convolution
 from paddlelike.compiled.lowering.nn.image import pool as pools
-from paddlelike.compiled.refusals import RefusedError
+from paddlelike.compiled.packing import RefusedError
 from paddlelike.compiled.tracing import orders
 from paddlelike.framework import flags
 from tests.compiled.harness.nets import batches, build, regression

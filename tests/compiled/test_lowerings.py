@@ -10,7 +10,7 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 
 from paddlelike.compiled.lowering.formula_types import FORMULAS, ROW_BY_ROW
 from paddlelike.compiled.lowerings import find_lowering, list_lowered, load_lowerings
-from paddlelike.compiled.refusals import RefusedError
+from paddlelike.compiled.packing import RefusedError
 from paddlelike.framework.opdef import registry
 from tests.compiled.harness.recorded import RECORDED
 from tests.compiled.harness.sweep import DifferenceError, check_case

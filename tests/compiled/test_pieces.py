@@ -12,8 +12,8 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 
 import paddlelike as fluid
 from paddlelike.compiled.backend import settings
+from paddlelike.compiled.packing import RefusedError
 from paddlelike.compiled.pieces.piece import Piece
-from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.run import find_engine
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ExtraMissingError, NotInitializedError, OperatorError, UnsupportedError

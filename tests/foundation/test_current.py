@@ -14,7 +14,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.foundation.current import Current
-from paddlelike.framework.graph.context import DEVICE
+from paddlelike.framework.graph.operator import DEVICE
 from paddlelike.unique_name import UniqueNameGenerator
 
 Guard = Callable[[Any], AbstractContextManager[None]]

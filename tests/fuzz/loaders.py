@@ -17,7 +17,7 @@ from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.scope import Scope, global_scope, scope_guard
 from paddlelike.errors import PaddlelikeError
 from paddlelike.framework.graph.program import Program
-from paddlelike.io.select import is_persistable
+from paddlelike.io.calls import is_persistable
 from tests.fuzz import readers
 from tests.fuzz.guard import Fault
 from tests.fuzz.makers import program_maker, stream_maker

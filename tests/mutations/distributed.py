@@ -193,7 +193,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a late answer counts",
-        "distributed/protocol/trainer/retries.py",
+        "distributed/protocol/trainer/steps.py",
         "        is_awaited = self.ticket == ticket\n",
         "        is_awaited = abs(self.ticket) == ticket\n",
         "D14",
@@ -214,7 +214,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a repeated save is made again",
-        "distributed/protocol/server/saves.py",
+        "distributed/protocol/server/exchanges.py",
         "if last is None or _key(last.request) < _key(request):",
         "if last is None or _key(last.request) <= _key(request):",
         "D16",
@@ -228,7 +228,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a text that is repeated replaces the first",
-        "distributed/protocol/server/shares.py",
+        "distributed/protocol/server/exchanges.py",
         "self._texts.setdefault(number, {}).setdefault(trainer, text)",
         "self._texts.setdefault(number, {})[trainer] = text",
     ),

@@ -62,13 +62,13 @@ MUTATIONS = [
     ),
     Mutation(
         "parameters are not persistables",
-        "io/select.py",
+        "io/calls.py",
         "    return var.type not in HOLDERS and var.persistable",
         "    return var.type not in HOLDERS and var.persistable and not is_parameter(var)",
     ),
     Mutation(
         "variables of the optimizer include parameters",
-        "io/select.py",
+        "io/calls.py",
         "    if isinstance(var, Parameter) or var.need_check_feed:",
         "    if var.need_check_feed:",
     ),

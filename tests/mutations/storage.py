@@ -181,14 +181,14 @@ MUTATIONS = [
     ),
     Mutation(
         "files of other programs are stale",
-        "storage/stale.py",
+        "storage/verification.py",
         "if record.author.program == author.program:",
         "if record.author.program:",
         "S13",
     ),
     Mutation(
         "chosen variables make others stale",
-        "storage/stale.py",
+        "storage/verification.py",
         "if author.program is None or author.part is None:",
         "if author.program is None:",
         "S13",

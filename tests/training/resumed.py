@@ -22,7 +22,7 @@ import xxhash
 
 import paddlelike as fluid
 from paddlelike import training
-from paddlelike.io.select import get_program_persistable_vars
+from paddlelike.io.calls import get_program_persistable_vars
 
 ROWS = 50
 DATA = np.random.RandomState(5).rand(ROWS, 8).astype("float32")

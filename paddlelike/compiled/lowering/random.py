@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value
 from paddlelike.core.random import Generator

@@ -12,7 +12,7 @@ from jax import lax
 
 from paddlelike.compiled.formulas import stands_for, translate
 from paddlelike.compiled.lowerings import Lowering, add_rows, lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import SparseRows
 from paddlelike.framework.opdef import registry

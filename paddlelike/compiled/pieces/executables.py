@@ -13,9 +13,9 @@ from jax.extend.core import jaxpr_as_fun
 
 from paddlelike.compiled.arrays import SavedSteps
 from paddlelike.compiled.backend import find_options
+from paddlelike.compiled.packing import RefusedError, Uncovered
 from paddlelike.compiled.pieces.gradients import find_left_out
 from paddlelike.compiled.pieces.piece_plan import CompiledPlan
-from paddlelike.compiled.refusals import RefusedError, Uncovered
 from paddlelike.compiled.tracing.checks import find_check
 from paddlelike.compiled.tracing.draws import Draw, DrawLoop, find_shapes
 from paddlelike.compiled.tracing.guards import keep_unless_checked

@@ -12,12 +12,11 @@ import numpy as np
 
 from paddlelike.compiled.arrays import Ranks, TensorArray
 from paddlelike.compiled.backend import settings
-from paddlelike.compiled.packing import are_sequences, pack_all, stands_for_none
+from paddlelike.compiled.packing import RefusedError, are_sequences, pack_all, stands_for_none
 from paddlelike.compiled.pieces.compilations import Compilations, PassedOverError, Signature, describe
-from paddlelike.compiled.pieces.demands import counts_rows, draws_values, find_shapes_kept, pads_to_longest
 from paddlelike.compiled.pieces.executables import Executable, Outline, compile_piece, separate
+from paddlelike.compiled.pieces.gradients import counts_rows, draws_values, find_shapes_kept, pads_to_longest
 from paddlelike.compiled.pieces.piece_plan import CompiledPlan
-from paddlelike.compiled.refusals import RefusedError
 from paddlelike.compiled.state.alike import find_alike
 from paddlelike.compiled.state.repeats import CompiledFrame, create_repeat
 from paddlelike.compiled.state.tables import DeviceTables, KeptRows

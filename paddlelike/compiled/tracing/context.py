@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paddlelike.compiled.refusals import LoweringError, Uncovered
+from paddlelike.compiled.packing import LoweringError, Uncovered
 from paddlelike.compiled.tracing.draws import Draw
 from paddlelike.compiled.values import Packed
 from paddlelike.core.random import Generator

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.arrays import Ranks, SavedSteps, TensorArray, fit
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.values import Packed, SparseRows
 
 

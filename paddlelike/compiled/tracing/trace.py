@@ -17,8 +17,8 @@ from paddlelike.compiled.lowerings import (
     is_row_by_row,
     knows_no_lod,
 )
+from paddlelike.compiled.packing import LoweringError, RefusedError
 from paddlelike.compiled.pieces.piece_plan import CompiledPlan
-from paddlelike.compiled.refusals import LoweringError, RefusedError
 from paddlelike.compiled.tracing.constants import evaluate, runs_block
 from paddlelike.compiled.tracing.context import Bound, OpContext
 from paddlelike.compiled.tracing.derivatives import differentiate, fit_gradient

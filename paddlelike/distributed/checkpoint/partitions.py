@@ -12,8 +12,8 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
-from paddlelike.distributed.checkpoint.export import with_local_lookups
 from paddlelike.distributed.checkpoint.gather import Gathering, gather_files
+from paddlelike.distributed.checkpoint.local import with_local_lookups
 from paddlelike.distributed.checkpoint.servers import connect_servers, read_positions
 from paddlelike.distributed.checkpoint.view import View
 from paddlelike.distributed.placement import Kind, Placement, Slice
@@ -23,9 +23,9 @@ from paddlelike.formats.paddle import lod_tensor
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.calls import get_program_persistable_vars
 from paddlelike.io.partition import LoadShare, Partition, SaveShare
 from paddlelike.io.rules.rule import Init
-from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.storage.local.manifest_file import manifest_path
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.options import SaveOptions

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from paddlelike.distributed.launch.local import die_with_parent
 from paddlelike.distributed.launch.processes_plan import ProcessPlan
-from paddlelike.distributed.progress.messages import MARK
+from paddlelike.distributed.progress.render import MARK
 
 
 class Viewer:

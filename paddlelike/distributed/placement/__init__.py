@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from paddlelike.distributed.placement.kinds import Kind
 from paddlelike.distributed.placement.overview import DistributedVar, Overview
 from paddlelike.distributed.placement.placement import Placement
 from paddlelike.distributed.placement.server_table import (
@@ -15,7 +14,7 @@ from paddlelike.distributed.placement.server_table import (
     rows_at,
     values_at,
 )
-from paddlelike.distributed.placement.slices import TABLE_FOLDER, Slice, shard_name
+from paddlelike.distributed.placement.slices import TABLE_FOLDER, Kind, Slice, shard_name
 
 __all__ = [
     "DELTA",

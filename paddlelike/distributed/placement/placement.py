@@ -17,9 +17,8 @@ from functools import cached_property
 from typing import Any, overload
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.distributed.placement.kinds import Kind
 from paddlelike.distributed.placement.server_table import DELTA
-from paddlelike.distributed.placement.slices import Slice
+from paddlelike.distributed.placement.slices import Kind, Slice
 from paddlelike.errors import GraphError
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
-from paddlelike.distributed.placement.kinds import Kind
+from paddlelike.distributed.placement.slices import Kind
 from paddlelike.errors import FormatError
 
 #: What the transpiler appends to a gradient's name for the trainer that sends it.

@@ -1,16 +1,46 @@
-"""One server's rows of one variable, and the file of a saved directory that has them."""
+"""The kind of a variable on a server, one server's rows of it, and the saved file that has them."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
-from paddlelike.distributed.placement.kinds import Kind
 from paddlelike.io.partition import TABLE_FOLDER
 
 __all__ = ["TABLE_FOLDER", "Slice", "shard_name"]
+
+
+class Kind(StrEnum):
+    """The kind of a variable on a server: it decides how the variable travels and who saves it.
+
+    A placement has every kind but ``GRADIENT`` and ``COUNTER``; a server, which reads kinds off its own
+    program, has all of them.
+    """
+
+    PARAMETER = "parameter"  # trainers receive it after every round
+    REMOTE = "remote"  # a table in blocks of rows; trainers fetch the rows they look up
+    TABLE = "table"  # a table sharded by id (SelectedRows); trainers fetch the rows they look up
+    GROWING = "growing"  # a growing table, its counts or its state (SelectedRows), by id on all servers
+    OPTIMIZER = "optimizer"  # state of an optimizer: stays on the servers
+    AVERAGE = "average"  # means of parameters, updated beside them: stay on the servers
+    SCHEDULE = "schedule"  # what a schedule computes with, such as its counter: the same on every server
+    RATE = "rate"  # a learning rate that no operator changes: every server takes the script's
+    COUNTER = "counter"  # the step counter of a schedule to which asynchronous trainers add
+    GRADIENT = "gradient"  # trainers push it
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether trainers send gradients for it."""
+        return self in (Kind.PARAMETER, Kind.REMOTE, Kind.TABLE, Kind.GROWING)
+
+    @property
+    def is_pushed(self) -> bool:
+        """Whether trainers send it: gradients, and steps for the counter of a schedule."""
+        return self in (Kind.GRADIENT, Kind.COUNTER)
+
 
 #: Fluid's names (``vtype``) of the kinds that its table holds.
 _VTYPES = {Kind.PARAMETER: "Param", Kind.REMOTE: "RemotePrefetch", Kind.OPTIMIZER: "Optimizer"}

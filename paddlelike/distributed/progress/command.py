@@ -11,8 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from paddlelike.distributed.option_parser import Parser
-from paddlelike.distributed.progress.messages import Messages
-from paddlelike.distributed.progress.render import has_rich, last_lines, show_lines, show_table
+from paddlelike.distributed.progress.render import Messages, has_rich, last_lines, show_lines, show_table
 from paddlelike.distributed.progress.watch import Watch
 from paddlelike.errors import PaddlelikeError
 

@@ -1,16 +1,20 @@
-"""The live view as text: one line, or a table of ``rich`` that is redrawn."""
+"""The live view as text: what the launcher tells it, and one line, or a table of ``rich`` that is redrawn."""
 
 from __future__ import annotations
 
+import json
+import queue
 import re
 import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from paddlelike.distributed.progress.watch import ServerView
+from paddlelike.foundation.threads import Thread
 
 _END: Final = 4096  # bytes at the end of a log that are read
 _LOSS: Final = re.compile(r"(?:loss|cost)\b\W{0,10}?(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)", re.IGNORECASE)
@@ -124,3 +128,46 @@ def show_table() -> Iterator[View]:
     console = Console(stderr=True)
     with Live(console=console, auto_refresh=False) as live:
         yield draw, lambda line: console.print(line, markup=False, highlight=False)
+
+
+MARK: Final = "\x1e"  # begins a line of JSON: {"endpoint": "HOST:PORT", "code": exit code, or null: started}
+
+
+class Messages:
+    """Reads messages in a thread.
+
+    Parameters
+    ----------
+    source
+        Has a message on every line; None: there are none.
+
+    Attributes
+    ----------
+    codes
+        By endpoint of a server, its exit code, or None while its process runs.
+    """
+
+    def __init__(self, source: TextIO | None) -> None:
+        self.codes: dict[str, int | None] = {}
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        if source is not None:
+            Thread(partial(self._read, source), "paddlelike-messages").start()
+
+    def get(self, timeout: float) -> str | None:
+        """Return the next line to show, or None after the last one.
+
+        Raises
+        ------
+        queue.Empty
+            There is none within ``timeout`` seconds.
+        """
+        return self._lines.get(timeout=timeout)
+
+    def _read(self, source: TextIO) -> None:
+        for line in source:
+            if line.startswith(MARK):
+                message = json.loads(line.removeprefix(MARK))
+                self.codes[message["endpoint"]] = message["code"]
+            else:
+                self._lines.put(line.rstrip("\n"))
+        self._lines.put(None)

@@ -6,8 +6,7 @@ cluster guides from 0.14 to 1.5, ``PaddleCloudRoleMaker`` and ``GeneralRoleMaker
 of Paddle 2, and the ``env.py`` that training scripts bring along.
 """
 
-from paddlelike.distributed.roles.entry import describe, read_role
-from paddlelike.distributed.roles.facts import ProcessRole, Reading, Understanding
-from paddlelike.distributed.roles.variables import GENERATIONS
+from paddlelike.distributed.roles.facts import GENERATIONS, ProcessRole, Reading, Understanding
+from paddlelike.distributed.roles.reader import describe, read_role
 
 __all__ = ["GENERATIONS", "ProcessRole", "Reading", "Understanding", "describe", "read_role"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from paddlelike.core.floats import run_quietly
 from paddlelike.distributed.protocol.messages import Push, Reply, Request, Waiting
-from paddlelike.distributed.protocol.server.work import Work
+from paddlelike.distributed.protocol.server.exchanges import Work
 from paddlelike.distributed.server.staging import Contribution
 from paddlelike.distributed.server.update_threads import Workers
 from paddlelike.foundation.threads import Task

@@ -19,7 +19,7 @@ from paddlelike.core.floats import run_quietly
 from paddlelike.distributed.placement import Kind, Placement
 from paddlelike.distributed.protocol.messages import Mode, Save
 from paddlelike.distributed.protocol.server import ServerState
-from paddlelike.distributed.protocol.server.work import Apply, Merge, Work, Write
+from paddlelike.distributed.protocol.server.exchanges import Apply, Merge, Work, Write
 from paddlelike.distributed.server.monitor import Monitor
 from paddlelike.distributed.server.position import empty_load, read_position
 from paddlelike.distributed.server.rollback import RollbackPoints, load_table

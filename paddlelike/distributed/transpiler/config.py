@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from enum import IntEnum
 
-from paddlelike.distributed.transpiler.dispatch import PSDispatcher, RoundRobin
+from paddlelike.distributed.transpiler.slicing import PSDispatcher, RoundRobin
 from paddlelike.errors import UnsupportedError
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.warn import warn_user

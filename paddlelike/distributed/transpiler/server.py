@@ -8,8 +8,8 @@ from typing import Any
 from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.transpiler.config import DistributedMode, thread_counts
 from paddlelike.distributed.transpiler.schedule import add_schedule
+from paddlelike.distributed.transpiler.slicing import shape_on_server, yield_state
 from paddlelike.distributed.transpiler.split_plan import Growing, Piece, Plan
-from paddlelike.distributed.transpiler.state import shape_on_server, yield_state
 from paddlelike.distributed.transpiler.table_server import TableBlocks, add_table
 from paddlelike.distributed.transpiler.training import Training, find_target, is_update, own_attrs
 from paddlelike.foundation.warn import warn_user

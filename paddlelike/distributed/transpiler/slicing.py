@@ -1,11 +1,83 @@
-"""The cut of a variable into blocks of rows, and the names of blocks."""
+"""The cut of variables and of their optimizer state into blocks of rows, and the servers of the blocks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
+
+
+class PSDispatcher:
+    """Places variables on servers; subclasses define ``dispatch``.
+
+    The blocks of one variable must be placed on different servers.
+    """
+
+    def __init__(self, pserver_endpoints: Sequence[str]) -> None:
+        self._eps = list(pserver_endpoints)
+        self._step = 0
+
+    @property
+    def eps(self) -> list[str]:
+        """The endpoints of the servers."""
+        return self._eps
+
+    def reset(self) -> None:
+        """Start with the first server again."""
+        self._step = 0
+
+    def dispatch(self, varlist: Sequence[Any]) -> list[str]:
+        """Return the endpoint of each variable. Raises NotImplementedError in this base class."""
+        raise NotImplementedError(f"{type(self).__name__} has no dispatch()")
+
+
+class HashName(PSDispatcher):
+    """Places a variable by a hash of its name, independently of other variables.
+
+    The blocks of one variable are placed on consecutive servers, so that no server gets two of them. Fluid
+    1.8.5 cannot transpile with it (it calls ``var.name()``), and its hash differs from process to process.
+
+    >>> from types import SimpleNamespace
+    >>> variables = [SimpleNamespace(name=f"fc_0.w_0.block{i}") for i in range(3)]
+    >>> HashName(["a:1", "b:1", "c:1"]).dispatch(variables)
+    ['c:1', 'a:1', 'b:1']
+    """
+
+    def __init__(self, pserver_endpoints: Sequence[str]) -> None:
+        super().__init__(pserver_endpoints)
+
+    def dispatch(self, varlist: Sequence[Any]) -> list[str]:
+        """Return the endpoint of each variable."""
+        return [self._eps[self._hash_block(var.name, len(self._eps))] for var in varlist]
+
+    @staticmethod
+    def _hash_block(block_str: str, total: int) -> int:
+        match = re.fullmatch(r"(.*)\.block(\d+)", block_str)
+        origin, block = (match.group(1), int(match.group(2))) if match else (block_str, 0)
+        return (zlib.crc32(origin.encode()) + block) % total
+
+
+class RoundRobin(PSDispatcher):
+    """Places variables on the servers in turn.
+
+    >>> RoundRobin(["a:1", "b:1"]).dispatch(["u", "v", "w"])
+    ['a:1', 'b:1', 'a:1']
+    """
+
+    def __init__(self, pserver_endpoints: Sequence[str]) -> None:
+        super().__init__(pserver_endpoints)
+
+    def dispatch(self, varlist: Sequence[Any]) -> list[str]:
+        """Return the endpoint of each variable."""
+        first = self._step
+        self._step = (first + len(varlist)) % len(self._eps)
+        return [self._eps[(first + i) % len(self._eps)] for i in range(len(varlist))]
 
 
 def count_block_rows(shape: Sequence[int], *, servers: int, min_block_size: int) -> list[int]:
@@ -53,3 +125,33 @@ def origin_name(name: str) -> str:
     'fc_0.w_0@GRAD'
     """
     return name.split(".trainer_")[0].split(".block")[0]
+
+
+#: By optimizer the slots that are cut; its other state is whole on every server.
+_CUT = {
+    "adagrad": ("Moment",),
+    "adam": ("Moment1", "Moment2"),
+    "adamax": ("Moment", "InfNorm"),
+    "decayed_adagrad": ("Moment",),
+    "ftrl": ("SquaredAccumulator", "LinearAccumulator"),
+    "lars_momentum": ("Velocity",),
+    "momentum": ("Velocity",),
+    "rmsprop": ("Moment", "MeanSquare"),  # and MeanGrad where it is used
+}
+_NO_STATE = ("Param", "Grad", "LearningRate", "Beta1Tensor", "Beta2Tensor")
+
+
+def yield_state(op: Operator, block: Block) -> Iterator[tuple[str, Variable]]:
+    """Yield the slots of an update operator that hold state, and the whole variables in them."""
+    for slot, names in op.inputs.items():
+        if slot not in _NO_STATE and names:
+            yield slot, block.var(names[0])
+
+
+def shape_on_server(op: Operator, slot: str, whole: Variable, cut: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a state variable whose parameter has shape ``cut`` on a server."""
+    if op.type in _CUT:
+        used = slot in _CUT[op.type] or (slot == "MeanGrad" and op.attrs["centered"])
+        return cut if used else tuple(whole.shape)
+    is_like_parameter = len(whole.shape) == len(cut) and whole.shape[1:] == cut[1:] and whole.shape != (1,)
+    return cut if is_like_parameter else tuple(whole.shape)

@@ -1,9 +1,4 @@
-"""The files of a run: its operators save to and load from them in one transaction.
-
-The caller of the executor may provide them as the service ``"files"`` and commit them itself, as
-:mod:`paddlelike.io` does. Otherwise the hook ``open_files`` opens them before the run of a program with such
-operators, and they are committed when the run ends without an error.
-"""
+"""What a run reaches outside: its files, in one transaction, and the connections to servers and workers."""
 
 from __future__ import annotations
 
@@ -13,6 +8,7 @@ from typing import Any, Final
 
 from paddlelike.core.scope import Scope
 from paddlelike.executor.plans.run_plan import Plan
+from paddlelike.framework.opdef.remote import Remote, Workers
 from paddlelike.hooks import Hook
 
 _open_files: Final[Hook[..., Any]] = Hook("open_files")
@@ -27,3 +23,31 @@ def provide_files(plan: Plan, scope: Scope, services: Mapping[str, Any]) -> Iter
     files = _open_files.function(plan.file_ops, alone=plan.is_batch)
     yield {**services, "files": files}
     files.commit()
+
+
+_connect_remote: Final[Hook[[], Remote]] = Hook("connect_remote")
+_find_workers: Final[Hook[[], Workers]] = Hook("find_workers")
+
+
+class RemoteSwitch:
+    """The connection of one executor, opened by the first operator that needs it."""
+
+    def __init__(self) -> None:
+        self._remote: Remote | None = None
+
+    def open(self) -> Remote:
+        """Return the connection."""
+        if self._remote is None:
+            self._remote = _connect_remote.function()
+        return self._remote
+
+    @staticmethod
+    def find_workers() -> Workers:
+        """Return the workers that train by collectives: one job for the process."""
+        return _find_workers.function()
+
+    def close(self) -> None:
+        """Leave the job, if this executor is connected to one."""
+        remote, self._remote = self._remote, None
+        if remote is not None:
+            remote.close()

@@ -22,12 +22,15 @@ from paddlelike.executor.plans.frame import Binding, Frame, Positions, Run, Step
 from paddlelike.executor.plans.layout import NOTHING, Layout
 from paddlelike.executor.plans.lifetimes import Aliases, find_initialized, find_last_uses, find_last_values
 from paddlelike.executor.plans.orders import find_reordered, take_in_order
-from paddlelike.executor.plans.rewrites.batches import bind_batch, group_batches, list_batched
-from paddlelike.executor.plans.rewrites.groups import group_steps
+from paddlelike.executor.plans.rewrites.groups import bind_batch, group_batches, group_steps, list_batched
 from paddlelike.executor.plans.rewrites.overwriting import overwrite_inputs
-from paddlelike.executor.plans.rewrites.scalars import drop_dims
-from paddlelike.executor.plans.rewrites.shapes import find_reshaped, hollow_after, take_in_shape
-from paddlelike.executor.plans.rewrites.sharing import make_lod_sharer
+from paddlelike.executor.plans.rewrites.scalars import (
+    drop_dims,
+    find_reshaped,
+    hollow_after,
+    make_lod_sharer,
+    take_in_shape,
+)
 from paddlelike.executor.plans.touched import ROWS, find_row_gradients, update_touched
 from paddlelike.executor.plans.unrolled import Unrolled
 from paddlelike.foundation.near_names import suggest_names

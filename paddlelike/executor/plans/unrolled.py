@@ -34,7 +34,7 @@ import numpy as np
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.executor.plans.frame import Binding, Frame, Run, Step, flatten_positions, write_persistable
 from paddlelike.executor.plans.layout import NOTHING, Layout
-from paddlelike.executor.plans.rewrites import overwriting, shapes
+from paddlelike.executor.plans.rewrites import overwriting, scalars
 
 _RUNS: Final = 64  # of a plan, after which to write its function: that takes as long as some dozens of them
 
@@ -71,7 +71,7 @@ def unroll(steps: Sequence[Step], layout: Layout, *, has_lods: bool) -> Run:
         "ndarray": np.ndarray,
         "LoDTensor": LoDTensor,
         "write": write_persistable,
-        "hollow": shapes.make_hollow,
+        "hollow": scalars.make_hollow,
     }
     lines = []
     for index, step in enumerate(steps):
@@ -129,7 +129,7 @@ def _write_step(
     for position in set(binding.hollow) - _find_watched(binding).keys():
         lines += [
             f"x = v[{position}]",
-            f"if type(x) is ndarray and x.nbytes > {shapes.SMALL}: v[{position}] = hollow(x)",
+            f"if type(x) is ndarray and x.nbytes > {scalars.SMALL}: v[{position}] = hollow(x)",
             "x = None",
         ]
     return lines
@@ -194,7 +194,7 @@ def _find_watched(binding: Binding) -> dict[int, int]:
     """Return, by position, the size in bytes from which the step treats an input differently."""
     inputs = set(flatten_positions(binding.inputs))
     watched = dict.fromkeys(binding.candidates, overwriting.LEAST)
-    return watched | {position: shapes.SMALL + 1 for position in binding.hollow if position in inputs}
+    return watched | {position: scalars.SMALL + 1 for position in binding.hollow if position in inputs}
 
 
 def _assign(positions: Iterable[int]) -> str:

@@ -20,9 +20,8 @@ from paddlelike.framework.codec.fields import (
     read_attr,
     read_variable,
 )
-from paddlelike.framework.codec.operator_versions import add_operator_versions
 from paddlelike.framework.codec.schema import messages
-from paddlelike.framework.environment import PADDLE_VERSION
+from paddlelike.framework.environment import PADDLE_VERSION, add_operator_versions
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.order import order_as_hashed, order_attributes

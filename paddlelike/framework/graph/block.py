@@ -15,9 +15,13 @@ from paddlelike.errors import GraphError
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.graph.attributes import complete_attrs, convert_given_attrs
 from paddlelike.framework.graph.desc import BlockDesc
-from paddlelike.framework.graph.inference import apply_spec, infer_outputs
+from paddlelike.framework.graph.inference import (
+    apply_spec,
+    collect_input_names,
+    collect_output_names,
+    infer_outputs,
+)
 from paddlelike.framework.graph.operator import Operator, find_user_line
-from paddlelike.framework.graph.slots import collect_input_names, collect_output_names
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.framework.opdef import GradOp, OpDef, registry
 from paddlelike.hooks import Hook

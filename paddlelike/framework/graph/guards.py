@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.context import DEVICE, NAME_SCOPE, NameScope
+from paddlelike.framework.graph.operator import DEVICE, NAME_SCOPE, NameScope
 from paddlelike.framework.graph.program import MAIN_PROGRAM, STARTUP_PROGRAM, Program
 from paddlelike.framework.graph.variable import Variable
 

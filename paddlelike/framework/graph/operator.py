@@ -1,4 +1,4 @@
-"""An operator of a program: a type, variables by slot, attributes."""
+"""An operator of a program: a type, variables by slot, attributes; the name scope and device of new ones."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from paddlelike.core.dtypes import AttrType
 from paddlelike.core.roles import OpRole
 from paddlelike.errors import EnforceNotMet
+from paddlelike.foundation.current import Current
 from paddlelike.foundation.warn import find_user_frame
 from paddlelike.framework.graph.attributes import COMMON_ATTRS, convert_attr, infer_attr_type
 from paddlelike.framework.graph.desc import OperatorDesc
@@ -19,6 +20,26 @@ if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block
 
 __all__ = ["OpRole", "Operator", "find_user_line"]
+
+
+class NameScope:
+    """A node of the tree of name scopes; a repeated name gets a suffix, as in ``/encoder_1/``."""
+
+    def __init__(self, path: str = "/") -> None:
+        self.path = path
+        self._counts: dict[str, int] = {}
+
+    def create_child(self, prefix: str) -> NameScope:
+        """Return a new scope inside this one."""
+        count = self._counts.get(prefix, 0)
+        self._counts[prefix] = count + 1
+        name = prefix if count == 0 else f"{prefix}_{count}"
+        return NameScope(f"{self.path}{name}/")
+
+
+NAME_SCOPE: Final = Current(NameScope())
+DEVICE: Final = Current("")
+
 
 _format_operator: Final[Hook[[Operator], str]] = Hook("format_operator")
 

@@ -12,9 +12,8 @@ from paddlelike.foundation.current import Current
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.context import DEVICE, NAME_SCOPE
 from paddlelike.framework.graph.desc import ProgramDesc
-from paddlelike.framework.graph.operator import Operator, OpRole
+from paddlelike.framework.graph.operator import DEVICE, NAME_SCOPE, Operator, OpRole
 from paddlelike.framework.graph.states import EncodedState
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.hooks import Hook

@@ -52,7 +52,6 @@ from paddlelike.framework.opdef.attributes import (
     String,
     Strings,
 )
-from paddlelike.framework.opdef.context import Context, OpView
 from paddlelike.framework.opdef.definition import FlatKernel, GroupKernel, Kernel, OpDef, RowUpdate, Shapes
 from paddlelike.framework.opdef.gradient import (
     OWN,
@@ -69,7 +68,9 @@ from paddlelike.framework.opdef.slots import (
     NO_LOD,
     RECOMPUTED,
     Array,
+    Context,
     LoD,
+    OpView,
     Slot,
     Spec,
     grad_name,

@@ -8,10 +8,9 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.opdef.attributes import Attr, AttrTable
-from paddlelike.framework.opdef.context import OpView
 from paddlelike.framework.opdef.gradient import BlockGradient, Gradient, GradOp
 from paddlelike.framework.opdef.operator_table import OperatorTable
-from paddlelike.framework.opdef.slots import EMPTY, GRAD, Slot, grad_name
+from paddlelike.framework.opdef.slots import EMPTY, GRAD, OpView, Slot, grad_name
 from paddlelike.hooks import Hook
 
 Kernel = Callable[..., Any]

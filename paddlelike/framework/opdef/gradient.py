@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from paddlelike.core.roles import OpRole
-from paddlelike.framework.opdef.context import OpView
-from paddlelike.framework.opdef.slots import grad_name
+from paddlelike.framework.opdef.slots import OpView, grad_name
 
 OWN: Final = "own"  # see Gradient
 

@@ -22,7 +22,7 @@ from paddlelike.foundation.docstrings import describe_like
 from paddlelike.foundation.keyword_options import show_options
 from paddlelike.foundation.warn import warn_user
 from paddlelike.io import asynchronous
-from paddlelike.io.calls import check_executor
+from paddlelike.io.calls import check_executor, get_program, get_program_persistable_vars
 from paddlelike.io.checkpoints.checkpoint import Checkpoint, decode_checkpoint, encode_entry
 from paddlelike.io.checkpoints.local_store import LocalCheckpointStore
 from paddlelike.io.checkpoints.store import STEPS, CheckpointStore, Names
@@ -30,7 +30,6 @@ from paddlelike.io.incremental import ledger
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save.chosen import SaveRequest, save_chosen
-from paddlelike.io.select import get_program, get_program_persistable_vars
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.options import SaveKeywords, SaveOptions
 from paddlelike.storage.problems import is_system_error

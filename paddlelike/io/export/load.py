@@ -13,14 +13,13 @@ from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.trust import describe_operators, find_untrusted_operators
 from paddlelike.io import asynchronous
-from paddlelike.io.calls import check_executor
+from paddlelike.io.calls import check_executor, get_program_persistable_vars
 from paddlelike.io.contents.compare import compare_buffer
 from paddlelike.io.export.overwritten import overwritten_marked
 from paddlelike.io.export.program import find_ports
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.load.model_files import find_model
 from paddlelike.io.load.source import read_stable
-from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.io.verify import check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate
 

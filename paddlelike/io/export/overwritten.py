@@ -13,7 +13,7 @@ import numpy as np
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.framework.graph.program import Program
-from paddlelike.io.select import get_program_persistable_vars
+from paddlelike.io.calls import get_program_persistable_vars
 
 _STARTED: Final = 1  # writes of a value that only the startup program has set
 

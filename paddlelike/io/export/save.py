@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.codec.encode import build_message
-from paddlelike.framework.codec.operator_versions import add_operator_versions
-from paddlelike.framework.environment import PADDLE_VERSION
+from paddlelike.framework.environment import PADDLE_VERSION, add_operator_versions
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
-from paddlelike.io.calls import check_executor
+from paddlelike.io.calls import check_executor, fingerprint, get_program, get_program_persistable_vars
 from paddlelike.io.export.program import (
     append_scales,
     check_feeds,
@@ -23,11 +22,9 @@ from paddlelike.io.export.program import (
     warn_of_metrics,
     warn_of_updated_feeds,
 )
-from paddlelike.io.fingerprint import fingerprint
 from paddlelike.io.partition import get_partition
 from paddlelike.io.save.chosen import add_to
 from paddlelike.io.save.encoded import no_value_explained
-from paddlelike.io.select import get_program, get_program_persistable_vars
 from paddlelike.storage.location import locate
 from paddlelike.storage.options import Durability, SaveOptions
 

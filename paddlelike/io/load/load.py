@@ -18,7 +18,15 @@ from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.calls import check_directory, check_executor
+from paddlelike.io.calls import (
+    check_directory,
+    check_executor,
+    get_program,
+    is_belong_to_optimizer,
+    is_parameter,
+    is_persistable,
+    select,
+)
 from paddlelike.io.load.commit import (
     commit_values,
     find_initial_rates,
@@ -26,13 +34,11 @@ from paddlelike.io.load.commit import (
     name_changed_rates,
     record_loaded,
 )
-from paddlelike.io.load.options import LoadKeywords, LoadOptions
 from paddlelike.io.load.read_request import read_request
-from paddlelike.io.load.request import LoadRequest, make_request
+from paddlelike.io.load.request import LoadKeywords, LoadOptions, LoadRequest, make_request
 from paddlelike.io.load.source import Source
 from paddlelike.io.programs import collections_paused
 from paddlelike.io.report import LoadReport
-from paddlelike.io.select import get_program, is_belong_to_optimizer, is_parameter, is_persistable, select
 
 if TYPE_CHECKING:
     from paddlelike.framework.typing import ProgramLike

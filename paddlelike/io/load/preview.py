@@ -14,18 +14,17 @@ from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
+from paddlelike.io.calls import get_program, is_persistable, select
 from paddlelike.io.contents.array import ArrayContents
 from paddlelike.io.contents.folder import FolderContents
 from paddlelike.io.contents.interface import Contents
 from paddlelike.io.load.load import load_vars
-from paddlelike.io.load.options import Init, LoadOptions
-from paddlelike.io.load.request import make_request
+from paddlelike.io.load.request import Init, LoadOptions, make_request
 from paddlelike.io.load.source import Source
 from paddlelike.io.load.values import make_constant, read_values
 from paddlelike.io.planning.load_plan import LoadPlan
 from paddlelike.io.rules.rule import Rule
 from paddlelike.io.rules.rules import Rules
-from paddlelike.io.select import get_program, is_persistable, select
 from paddlelike.storage.location import locate_prefix
 
 if TYPE_CHECKING:

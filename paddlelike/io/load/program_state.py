@@ -19,6 +19,7 @@ from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
+from paddlelike.io.calls import get_program_persistable_vars
 from paddlelike.io.contents.compare import ComparedFolder
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Held, Unreadable, Want
@@ -26,7 +27,6 @@ from paddlelike.io.deltas.contents import open_directory
 from paddlelike.io.load.misplaced import suggest_prefix
 from paddlelike.io.load.model_files import find_model
 from paddlelike.io.load.source import read_stable
-from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.io.verify import check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate, locate_prefix
 

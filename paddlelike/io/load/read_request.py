@@ -10,10 +10,9 @@ from paddlelike.errors import LoadError
 from paddlelike.executor.run import Executor
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.interface import Contents, Reading, Value
-from paddlelike.io.load.in_place import InPlaceTargets
 from paddlelike.io.load.misplaced import explain_misplaced
 from paddlelike.io.load.request import LoadRequest
-from paddlelike.io.load.run import run_load
+from paddlelike.io.load.run import InPlaceTargets, run_load
 from paddlelike.io.load.source import read_stamped
 from paddlelike.io.load.values import read_values
 from paddlelike.io.planning.load_plan import LoadPlan

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from paddlelike.errors import LoadError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.calls import is_parameter
 from paddlelike.io.contents.interface import Positional
 from paddlelike.io.planning.load_plan import explain_misfit
-from paddlelike.io.select import is_parameter
 
 
 def assign_names(

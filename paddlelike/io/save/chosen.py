@@ -15,7 +15,7 @@ from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
-from paddlelike.io.fingerprint import fingerprint
+from paddlelike.io.calls import fingerprint
 from paddlelike.io.partition import Partition, SaveShare, get_partition
 from paddlelike.io.programs import build_save_program, collections_paused, run_program
 from paddlelike.io.report import SaveReport

@@ -13,11 +13,17 @@ from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
-from paddlelike.io.calls import check_directory, check_executor
+from paddlelike.io.calls import (
+    check_directory,
+    check_executor,
+    get_program,
+    is_parameter,
+    is_persistable,
+    select,
+)
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save.chosen import SaveRequest, save_chosen, save_to_memory
 from paddlelike.io.save.encoded import no_value_explained
-from paddlelike.io.select import get_program, is_parameter, is_persistable, select
 from paddlelike.storage.location import locate
 from paddlelike.storage.options import BlockingKeywords, SaveKeywords, SaveOptions
 

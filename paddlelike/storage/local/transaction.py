@@ -46,8 +46,7 @@ from paddlelike.storage.manifest import Author, Manifest, Record, encode, measur
 from paddlelike.storage.names import make_part_name, relative_path
 from paddlelike.storage.options import Durability, SaveOptions
 from paddlelike.storage.problems import explain, is_there
-from paddlelike.storage.stale import find_stale, find_superseded
-from paddlelike.storage.verification import is_still
+from paddlelike.storage.verification import find_stale, find_superseded, is_still
 
 _MOST_PARTS: Final = 64  # manifests that one continues
 _LEAST_KEPT: Final = 2048  # bytes of records; less is written again

@@ -18,8 +18,8 @@ from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 from paddlelike.storage.problems import is_system_error
 from paddlelike.storage.remote import marker
 from paddlelike.storage.remote.base import PIECE, Info, Store, translate_errors
+from paddlelike.storage.remote.marker import RemoteRoot
 from paddlelike.storage.remote.registry import open_store
-from paddlelike.storage.remote.root import RemoteRoot
 from paddlelike.storage.remote.transaction import RemoteTransaction
 from paddlelike.storage.threads import map_in_threads
 from paddlelike.storage.verification import Verification, compare_file, compare_files

@@ -8,8 +8,7 @@ from dataclasses import replace
 from paddlelike.errors import StorageError
 from paddlelike.storage.manifest import Record, encode
 from paddlelike.storage.remote import marker
-from paddlelike.storage.remote.marker import Marker
-from paddlelike.storage.remote.root import RemoteRoot
+from paddlelike.storage.remote.marker import Marker, RemoteRoot
 
 
 def finish_committed(where: RemoteRoot, found: Marker) -> Marker:

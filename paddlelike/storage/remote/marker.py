@@ -20,8 +20,8 @@ from typing import Any, Final, NamedTuple
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage import manifest
 from paddlelike.storage.manifest import NOBODY, Author, Manifest, Record
-from paddlelike.storage.names import MANIFEST
-from paddlelike.storage.remote.base import Store, translate_errors
+from paddlelike.storage.names import MANIFEST, is_manifest
+from paddlelike.storage.remote.base import Info, Store, translate_errors
 
 _TRIES: Final = 5  # to read the newest one while others save
 
@@ -182,3 +182,51 @@ def _parse(store: Store, base: str, number: int, data: bytes) -> Marker:
         if not folder.startswith(f"{base}.saving-") or "/" in folder[len(base) :] or ".." in folder:
             raise FormatError(f"it points to {folder}, which is not a staging folder of this directory")
     return Marker(number, data, replace(found, files=files), at, tuple(gone))
+
+
+class RemoteRoot:
+    """Where a remote directory is: its store, its path in it, and its markers.
+
+    Parameters
+    ----------
+    base
+        The path that the names of the files begin with, where these are only some of the directory's.
+    """
+
+    def __init__(self, store: Store, url: str, root: str, base: str | None = None) -> None:
+        self.path = url.rstrip("/")
+        self.store = store
+        self.root = root
+        self.base = root if base is None else base  # what the names of markers begin with
+
+    @property
+    def is_prefix(self) -> bool:
+        """Whether the files are only those whose names begin with ``base``."""
+        return self.base != self.root
+
+    @property
+    def copy(self) -> str:
+        """The path of the manifest inside the directory."""
+        return make_copy_path(self.base, is_prefix=self.is_prefix)
+
+    def read_marker(self) -> Marker:
+        """Return the newest marker.
+
+        Raises
+        ------
+        FormatError
+            It is damaged.
+        """
+        found = read(self.store, self.base, is_prefix=self.is_prefix)
+        if found.manifest is not None and found.manifest.is_prefix != self.is_prefix:
+            return Marker(found.number)  # of files with a prefix that is also the name of this directory
+        return found
+
+    def present(self) -> dict[str, Info]:
+        """Return the files at their plain names, without the manifest."""
+        if not self.is_prefix:
+            found = self.store.find(self.root).items()
+            return {name: info for name, info in found if not is_manifest(name)}
+        named = self.store.list_prefix(self.base).items()
+        helpers = (make_path(self.base).rpartition("/")[2], self.copy.rpartition("/")[2])
+        return {name: info for name, info in named if info is not None and not name.startswith(helpers)}

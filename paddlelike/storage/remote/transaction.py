@@ -31,9 +31,8 @@ from paddlelike.storage.options import SaveOptions
 from paddlelike.storage.remote import marker
 from paddlelike.storage.remote.base import Info, translate_errors
 from paddlelike.storage.remote.finishing import finish_committed, move_into_place, split_path
-from paddlelike.storage.remote.marker import Marker
-from paddlelike.storage.remote.root import RemoteRoot
-from paddlelike.storage.stale import find_stale, find_superseded
+from paddlelike.storage.remote.marker import Marker, RemoteRoot
+from paddlelike.storage.verification import find_stale, find_superseded
 
 _HASHED: Final = 1 << 20  # bytes that are hashed, then sent
 

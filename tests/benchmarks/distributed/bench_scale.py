@@ -40,7 +40,7 @@ from dataclasses import dataclass
 
 from paddlelike.distributed.protocol.messages import CommitReply, Pull, PullReply, Push, Reply, Waiting
 from paddlelike.distributed.protocol.server import ServerState
-from paddlelike.distributed.protocol.server.work import Apply, Restore
+from paddlelike.distributed.protocol.server.exchanges import Apply, Restore
 from paddlelike.distributed.protocol.trainer import TrainerState
 from paddlelike.distributed.protocol.trainer.steps import Call, Limits, Pause
 

@@ -10,8 +10,7 @@ import jax
 import numpy as np
 
 from paddlelike.compiled.backend import settings
-from paddlelike.compiled.packing import pack
-from paddlelike.compiled.refusals import RefusedError, Uncovered
+from paddlelike.compiled.packing import RefusedError, Uncovered, pack
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed, SparseRows
 from paddlelike.core.tensor import SelectedRows

@@ -7,8 +7,8 @@ from typing import Any
 
 from paddlelike.distributed.protocol.messages import Hello, Reply, Rollback
 from paddlelike.distributed.protocol.server import ServerState
+from paddlelike.distributed.protocol.server.exchanges import Apply, Merge, Work
 from paddlelike.distributed.protocol.server.round_barrier import Updates
-from paddlelike.distributed.protocol.server.work import Apply, Merge, Work
 from paddlelike.distributed.protocol.trainer import TrainerState, agreements, decision
 
 

@@ -24,8 +24,8 @@ from paddlelike.distributed.protocol.messages import (
     Waiting,
 )
 from paddlelike.distributed.protocol.server import ServerState
+from paddlelike.distributed.protocol.server.exchanges import Apply, Restore, Write
 from paddlelike.distributed.protocol.server.round_barrier import Round
-from paddlelike.distributed.protocol.server.work import Apply, Restore, Write
 
 
 class Talk:

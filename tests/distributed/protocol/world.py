@@ -24,7 +24,7 @@ from paddlelike.distributed.protocol.messages import (
     request_from_header,
 )
 from paddlelike.distributed.protocol.server import ServerState
-from paddlelike.distributed.protocol.server.work import Apply, Merge, Restore, Write
+from paddlelike.distributed.protocol.server.exchanges import Apply, Merge, Restore, Write
 from paddlelike.distributed.protocol.trainer import TrainerState
 from paddlelike.distributed.protocol.trainer.steps import Call, Closed, Limits, Pause, Resumed
 from paddlelike.errors import FaultError

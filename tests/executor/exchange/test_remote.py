@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from paddlelike.executor.exchange import remote
-from paddlelike.executor.exchange.remote import RemoteSwitch
+from paddlelike.executor.exchange import files
+from paddlelike.executor.exchange.files import RemoteSwitch
 
 
 class Connection:
@@ -30,7 +30,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         made.append(Connection())
         return made[-1]
 
-    monkeypatch.setattr(remote, "_connect_remote", SimpleNamespace(function=connect))
+    monkeypatch.setattr(files, "_connect_remote", SimpleNamespace(function=connect))
     return made
 
 

@@ -15,7 +15,7 @@ from paddlelike.errors import OperatorError
 from paddlelike.executor.exchange.feeds import put_feeds
 from paddlelike.executor.plans import unrolled
 from paddlelike.executor.plans.cached import get_plan
-from paddlelike.executor.plans.rewrites import overwriting, shapes
+from paddlelike.executor.plans.rewrites import overwriting, scalars
 from tests.helpers.fresh import fresh_programs
 
 RNG = np.random.default_rng(11)
@@ -124,7 +124,7 @@ def test_large_values_are_written_over_and_hollowed(
     def note(what: str, function: Any) -> Any:
         return lambda *given: seen.append(what) or function(*given)
 
-    monkeypatch.setattr(shapes, "make_hollow", note("hollow", shapes.make_hollow))
+    monkeypatch.setattr(scalars, "make_hollow", note("hollow", scalars.make_hollow))
     monkeypatch.setattr(overwriting, "is_unshared", note("over", overwriting.is_unshared))
     with fresh_programs(seed=3) as (main, startup):
         loss = classify(fluid.data("x", [None, 40]), None)

@@ -11,7 +11,7 @@ import paddlelike as fluid
 from paddlelike.core.dtypes import AttrType
 from paddlelike.errors import GraphError
 from paddlelike.framework.codec.schema import messages
-from paddlelike.io.fingerprint import fingerprint
+from paddlelike.io.calls import fingerprint
 from tests.helpers.canonical import canonical
 
 L = fluid.layers

@@ -16,9 +16,9 @@ from typing import Final
 import paddlelike as fluid
 from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.framework.graph.program import Program
+from paddlelike.io.calls import is_persistable
 from paddlelike.io.rules.rule import match_targets
 from paddlelike.io.rules.rules import Rules
-from paddlelike.io.select import is_persistable
 from paddlelike.storage import manifest
 from paddlelike.storage.local.files import recover
 from tests.fuzz.guard import Fault

@@ -14,7 +14,7 @@ import paddlelike as fluid
 from paddlelike.executor import profile
 from paddlelike.executor.plans import run_plan as plan
 from paddlelike.executor.plans import touched, unrolled
-from paddlelike.executor.plans.rewrites import groups, overwriting, shapes
+from paddlelike.executor.plans.rewrites import groups, overwriting, scalars
 
 __all__ = ["PATHS", "TOLERANCES", "use_path"]
 
@@ -76,7 +76,7 @@ def use_path(path: str) -> Iterator[None]:
             set_to(plan.Aliases, "must_copy", lambda self, index: True)
         elif path == "eager":
             set_to(overwriting, "LEAST", 0)
-            set_to(shapes, "SMALL", 0)
+            set_to(scalars, "SMALL", 0)
             set_to(touched, "_LEAST", 1)
             set_to(groups, "_FLAT", 2)
             set_to(groups, "_count_needed", lambda steps: 2)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import paddlelike as fluid
-from paddlelike.io.load.options import LoadOptions
+from paddlelike.io.load.request import LoadOptions
 from paddlelike.storage.options import SaveOptions
 
 SAVES = [fluid.io.save_vars, fluid.io.save_params, fluid.io.save_persistables, fluid.io.Checkpoints]

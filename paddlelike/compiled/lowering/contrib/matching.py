@@ -9,8 +9,7 @@ import numpy as np
 from paddlelike.compiled.lowering.sequence.part import gather_sequences
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences, to_steps
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.packing import find_bucket
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError, find_bucket
 from paddlelike.compiled.values import Packed, Value
 
 

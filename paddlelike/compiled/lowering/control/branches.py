@@ -11,7 +11,7 @@ import numpy as np
 from paddlelike.compiled.arrays import SavedSteps, fit
 from paddlelike.compiled.lowering.control.steps import find_form, find_saved, list_targets, pick_zeros, select
 from paddlelike.compiled.lowerings import Results, lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed, Value

@@ -30,7 +30,7 @@ from paddlelike.compiled.lowering.control.steps import (
 )
 from paddlelike.compiled.lowering.control.trips import Trips, find_trips
 from paddlelike.compiled.lowerings import Results, lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.tracing.draws import DrawLoop
 from paddlelike.compiled.tracing.trace import Trace

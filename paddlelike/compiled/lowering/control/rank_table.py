@@ -16,7 +16,7 @@ import numpy as np
 from paddlelike.compiled.arrays import Ranks, TensorArray
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value
 from paddlelike.framework.opdef import GRAD

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from paddlelike.compiled.lowerings import Results
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.constants import run_kernel
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.framework.graph.operator import Operator

@@ -9,7 +9,7 @@ import numpy as np
 from paddlelike.compiled.lowering.detection.regions.owners import multiply, round_half_away
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.values import Packed, Value
 
 

@@ -13,8 +13,7 @@ from paddlelike.compiled.lowering.sequence.sequence import (
     sum_sequences,
 )
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.packing import find_bucket
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError, find_bucket
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, SparseRows, Value
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import Results, lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.values import Packed, Value
 from paddlelike.ops.linalg.matmul import find_matmul_shape
 from paddlelike.ops.operands import check_same_dtype

@@ -12,7 +12,7 @@ from paddlelike.compiled.lowering.sequence.sequence import (
     to_steps,
 )
 from paddlelike.compiled.lowerings import Results, lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value
 

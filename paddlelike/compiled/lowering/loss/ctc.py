@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from paddlelike.compiled.lowering.sequence.part import keep_rows
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences, spread, to_steps
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from paddlelike.compiled.lowering.loss.label import check_labels
 from paddlelike.compiled.lowerings import Results, lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import SparseRows
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from paddlelike.compiled.lowerings import Results, lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.core.random import Generator
 from paddlelike.ops.loss.sample_logits import draw_shared_classes

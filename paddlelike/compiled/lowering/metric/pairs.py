@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import Results, lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 
 _MOST_PAIRS: Final = 4096  # rows whose pairs are compared in a matrix
 

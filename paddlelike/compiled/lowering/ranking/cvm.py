@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from paddlelike.compiled.lowering.fused.sequence import count_logarithms
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences, spread
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.values import Packed, Value
 
 

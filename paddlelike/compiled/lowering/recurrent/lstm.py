@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from paddlelike.compiled.lowering.sequence.sequence import from_steps, require_sequences, to_steps
 from paddlelike.compiled.lowerings import Results, lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.values import Packed, Value
 from paddlelike.ops.kernels.recurrent.lstm import must_stop_gradients
 

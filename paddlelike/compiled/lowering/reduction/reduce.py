@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from paddlelike.compiled.formulas import stands_for
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value
 from paddlelike.core.dtypes import numpy_dtype

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import Results, lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.framework.quirks import follows_fluid
 

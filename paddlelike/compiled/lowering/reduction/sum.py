@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from paddlelike.compiled.arrays import TensorArray, add_arrays
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, SparseRows, Value
 from paddlelike.framework.opdef import GRAD

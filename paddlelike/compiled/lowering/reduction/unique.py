@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.values import Packed, Value
 from paddlelike.core.dtypes import VarType, numpy_dtype
 

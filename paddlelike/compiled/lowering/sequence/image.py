@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.packing import find_bucket
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError, find_bucket
 from paddlelike.compiled.values import Packed
 
 

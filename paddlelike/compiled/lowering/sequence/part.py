@@ -10,8 +10,7 @@ import jax.numpy as jnp
 
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences, spread
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.packing import find_bucket
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError, find_bucket
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from paddlelike.compiled.lowering.tensor.gather import take_rows
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.values import Packed, Value
 from paddlelike.core.dtypes import numpy_dtype
 

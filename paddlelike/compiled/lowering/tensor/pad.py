@@ -10,7 +10,7 @@ import numpy as np
 
 from paddlelike.compiled.formulas import stands_for
 from paddlelike.compiled.lowerings import lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.ops.tensor import pad as pads
 
 

@@ -7,10 +7,8 @@ from typing import Any
 
 from paddlelike.distributed.protocol.messages import Mode
 from paddlelike.distributed.protocol.server.admission import Admission
+from paddlelike.distributed.protocol.server.exchanges import Apply, Merge, Restore, Saves, Shares, Work, Write
 from paddlelike.distributed.protocol.server.round_barrier import Round, Updates
-from paddlelike.distributed.protocol.server.saves import Saves
-from paddlelike.distributed.protocol.server.shares import Shares
-from paddlelike.distributed.protocol.server.work import Apply, Merge, Restore, Work, Write
 
 
 class ServerBase:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from paddlelike.distributed.protocol.messages import Push, Staged
-from paddlelike.distributed.protocol.server.work import Merge
+from paddlelike.distributed.protocol.server.exchanges import Merge
 
 
 class Round:

@@ -47,10 +47,8 @@ from paddlelike.distributed.protocol.messages import (
 )
 from paddlelike.distributed.protocol.server.admission import Denial
 from paddlelike.distributed.protocol.server.base import ServerBase
+from paddlelike.distributed.protocol.server.exchanges import Apply, Saves, Shares
 from paddlelike.distributed.protocol.server.round_barrier import Round
-from paddlelike.distributed.protocol.server.saves import Saves
-from paddlelike.distributed.protocol.server.shares import Shares
-from paddlelike.distributed.protocol.server.work import Apply
 
 
 class ServerState(ServerBase):

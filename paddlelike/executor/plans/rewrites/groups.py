@@ -1,4 +1,4 @@
-"""Several operators of one type as one step: updates of the parameters of an optimizer."""
+"""Several operators of one type as one step: updates of parameters, and files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import PaddlelikeError
 from paddlelike.executor.plans.binding import Take, make_taker
+from paddlelike.executor.plans.context import StepContext
 from paddlelike.executor.plans.flat import bind_flat, is_small
 from paddlelike.executor.plans.frame import (
     Binding,
@@ -24,8 +26,9 @@ from paddlelike.executor.plans.frame import (
 )
 from paddlelike.executor.plans.layout import Layout
 from paddlelike.executor.plans.touched import ROWS
+from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.opdef import GroupKernel
+from paddlelike.framework.opdef import GroupKernel, registry
 
 _FLAT: Final = 8  # small parameters from which on flat arrays are faster than one after another
 
@@ -169,5 +172,47 @@ def _bind_group(
                 values[position] = write_persistable(frame, position, values[position])
         for position in dead:
             values[position] = None
+
+    return run
+
+
+def is_batched(op_type: str) -> bool:
+    """Return whether operators of a type are run several at a time."""
+    cls = registry.find_or_none(op_type)
+    return cls is not None and hasattr(cls, "forward_many")
+
+
+def list_batched(ops: Sequence[Operator]) -> list[Operator]:
+    """Return the operators among ``ops`` that are run several at a time."""
+    batched = {op_type for op_type in {op.type for op in ops} if is_batched(op_type)}
+    return [op for op in ops if op.type in batched] if batched else []
+
+
+def group_batches(ops: Sequence[Operator]) -> list[list[Operator]]:
+    """Split operators into runs of one type each.
+
+    >>> [[op.type for op in run] for run in group_batches([])]
+    []
+    """
+    return [list(run) for _, run in itertools.groupby(ops, lambda op: op.type)]
+
+
+def bind_batch(block: Block, ops: Sequence[Operator], dead: Sequence[int] = ()) -> Run:
+    """Return a function that runs operators of one type and then drops the values at ``dead`` positions.
+
+    An error of the operators gets the line that created them, if it is the same for all.
+    """
+    forward_many = registry.find(ops[0].type).forward_many
+
+    def run(frame: Frame) -> None:
+        try:
+            forward_many(StepContext(frame, ops[0], block), ops)
+        except PaddlelikeError as error:
+            lines = {op.line for op in ops}
+            if len(lines) > 1 or None in lines:
+                raise
+            raise type(error)(f"{error.message}\n  created at {lines.pop()}", hint=error.hint) from error
+        for position in dead:
+            frame.values[position] = None
 
     return run

@@ -1,16 +1,18 @@
-"""Values without dims, which programs have from Paddle 2.5 on; earlier ones have the shape (1,) instead."""
+"""Shapes and LoDs: values without dims, values whose shape alone is read, and LoDs that are passed on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence, Set
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
+from paddlelike.core.tensor import Array, LoD
+from paddlelike.executor.plans.frame import Frame, Share, Step
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import HOLDERS, Variable
-from paddlelike.framework.opdef import OpDef
+from paddlelike.framework.opdef import EMPTY, GRAD, OpDef
 
 _FIRST: Final = 2_005_000  # Paddle 2.5.0, as programs say it
 
@@ -54,3 +56,110 @@ def _drop(value: object) -> object:
     if isinstance(value, np.ndarray | np.generic) and value.size == 1:
         return np.asarray(value).reshape(())
     return value
+
+
+SMALL: Final = 16 << 10  # bytes; smaller arrays stay as they are
+_RESHAPES: Final = frozenset({"reshape", "reshape2"})
+
+
+def hollow_after(step: Step, positions: tuple[int, ...]) -> Step:
+    """Return a step that replaces the arrays at some positions by hollow ones.
+
+    They have the shape and dtype of the values there, and one zero for all elements.
+    """
+    if not positions:
+        return step
+    run_before = step.run
+
+    def run(frame: Frame) -> None:
+        run_before(frame)
+        values = frame.values
+        for position in positions:
+            value = values[position]
+            if type(value) is np.ndarray and value.nbytes > SMALL:
+                values[position] = make_hollow(value)
+
+    binding = step.binding and step.binding._replace(hollow=positions)
+    return step._replace(run=run, binding=binding)
+
+
+def make_hollow(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array with the shape and dtype of another one, and one zero for all elements."""
+    return np.broadcast_to(np.zeros((), array.dtype), array.shape)
+
+
+def find_reshaped(ops: Iterable[Operator]) -> set[str]:
+    """Return the variables that a reshape overwrites with themselves."""
+    return {op.input("X")[0] for op in ops if op.type in _RESHAPES and op.input("X") == op.output("Out")}
+
+
+def take_in_shape(
+    kernel: Callable[..., Any], cls: type[OpDef], op: Operator, reshaped: Set[str]
+) -> Callable[..., Any]:
+    """Return a kernel that gets its forward value reshaped to the shape of the gradient."""
+    if not cls.by_element or cls.forward_of is None or reshaped.isdisjoint(op.input_arg_names):
+        return kernel
+    if len(cls.input_slots) != 2:
+        return kernel
+
+    def run(value: Array, d_out: Array) -> object:
+        same_size = value.shape != d_out.shape and value.size == d_out.size
+        return kernel(value.reshape(d_out.shape) if same_size else value, d_out)
+
+    return run
+
+
+class _Pair(NamedTuple):
+    source: int  # position of the input
+    target: int  # position of the output
+    path: tuple[int, ...]  # indexes that lead to the output in the kernel's result
+
+
+def make_lod_sharer(cls: type[OpDef], op: Operator, get_position: Callable[[str], int]) -> Share | None:
+    """Return a function that copies the LoD of an input to the outputs, or None when none is declared.
+
+    The function takes the LoDs by position and the kernel's result. Given a result, it leaves out arrays with
+    another count of rows (of reshape, split, ...).
+    """
+    pairs = _collect_pairs(cls, op, get_position)
+    if not pairs:
+        return None
+
+    def share(lods: dict[int, LoD], result: object) -> None:
+        for source, target, path in pairs:
+            lod = lods.get(source)
+            if lod and (result is None or _has_rows(result, path, lod[-1][-1])):
+                lods[target] = lod
+            else:
+                lods.pop(target, None)
+
+    return share
+
+
+def _collect_pairs(cls: type[OpDef], op: Operator, get_position: Callable[[str], int]) -> list[_Pair]:
+    pairs = []
+    single = len(cls.output_slots) == 1
+    for index, slot in enumerate(cls.output_slots):
+        names = op.inputs.get(cls.find_lod_source(slot.name) or "")
+        if not names:
+            continue
+        each = slot.name.endswith(GRAD) and len(names) == len(op.outputs.get(slot.name, []))
+        for item, out in enumerate(op.outputs.get(slot.name, [])):
+            path = (() if single else (index,)) + ((item,) if slot.several else ())
+            if out != EMPTY:
+                source = names[item if each else 0]  # each gradient has that of its own variable
+                pairs.append(_Pair(get_position(source), get_position(out), path))
+    return pairs
+
+
+def _has_rows(result: object, path: tuple[int, ...], rows: int) -> bool:
+    """Return whether the value at ``path`` in a kernel's result is an array with that count of rows.
+
+    One row stands for none, too: that is what ``ctc_align`` gives where no label is left.
+    """
+    for index in path:
+        result = cast("Sequence[object]", result)[index]
+    if not isinstance(result, np.ndarray) or not result.shape:
+        return False
+    is_xshape = result.shape[0] == 0 < len(result.shape) - 1  # it holds dims alone: 0, then those of X
+    return result.shape[0] in (rows, rows or 1) or (is_xshape and result.shape[1] == rows)

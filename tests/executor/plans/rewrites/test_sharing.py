@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.executor.plans.rewrites.sharing import make_lod_sharer
+from paddlelike.executor.plans.rewrites.scalars import make_lod_sharer
 from paddlelike.framework.opdef import registry
 
 LOD = [[0, 2, 3]]

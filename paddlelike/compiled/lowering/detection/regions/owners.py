@@ -8,7 +8,7 @@ from typing import Any, Final
 import jax
 import jax.numpy as jnp
 
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.values import Packed, Value
 
 _AT_ONCE: Final = 16  # regions whose parts of the images are in memory at one time

@@ -14,7 +14,7 @@ import numpy as np
 from paddlelike.compiled.backend import computes_on_cpu
 from paddlelike.compiled.lowering.nn.conv.conv import list_places, put_back, take_first
 from paddlelike.compiled.lowerings import Results, lowers
-from paddlelike.compiled.refusals import LoweringError
+from paddlelike.compiled.packing import LoweringError
 from paddlelike.ops.kernels.nn.image import pool as pool_kernels
 from paddlelike.ops.nn.image.pool import PoolAttrs, WindowAttrs, find_factor
 

@@ -54,7 +54,7 @@ def convert_traced(step: Step) -> None:
     """Translate an operator. Raises InexpressibleError if ONNX lacks a node that its lowering needs."""
     from paddlelike.compiled.backend import wide_types
     from paddlelike.compiled.lowerings import find_lowering
-    from paddlelike.compiled.refusals import LoweringError
+    from paddlelike.compiled.packing import LoweringError
 
     cls = registry.find_for_version(step.op.type, step.op.block.program.paddle_version)
     assert cls is not None

@@ -1,4 +1,4 @@
-"""Progress as event files of TensorBoard."""
+"""Progress as curves: in a file, across restarts, or as event files of TensorBoard."""
 
 from __future__ import annotations
 
@@ -6,7 +6,45 @@ import os
 from typing import Any
 
 from paddlelike.errors import ExtraMissingError
+from paddlelike.io.training_log import TrainingLog
 from paddlelike.training.progress.writer import ProgressWriter, Span
+
+
+class LossLog(ProgressWriter):
+    """Writes losses and metrics into a :class:`~paddlelike.io.TrainingLog`; a step is a minibatch.
+
+    A training that continues from a checkpoint repeats the steps behind it, and the curves have those of the
+    later run: they are the curves of a training that was never interrupted.
+
+    Parameters
+    ----------
+    log
+        The log, or the path of its file.
+    freq
+        Minibatches between two points, which are averages.
+
+    >>> import os, tempfile
+    >>> from paddlelike import training
+    >>> callbacks = [training.LossLog(os.path.join(tempfile.mkdtemp(), "losses.jsonl"))]
+    """
+
+    def __init__(self, log: TrainingLog | str | os.PathLike[str], freq: int = 1) -> None:
+        super().__init__(freq=freq)
+        self.log = log if isinstance(log, TrainingLog) else TrainingLog(log)
+
+    def on_write_training_update(
+        self, samples: Span, updates: Span, aggregate_loss: Span, aggregate_metric: Span | None
+    ) -> None:
+        count = samples[1] - samples[0]
+        values = {"loss": (aggregate_loss[1] - aggregate_loss[0]) / count}
+        if aggregate_metric is not None:
+            values["metric"] = (aggregate_metric[1] - aggregate_metric[0]) / count
+        self.log.write(self.position, **values)
+
+    def on_write_test_summary(
+        self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: float
+    ) -> None:
+        self.log.write(self.position, test=aggregate_metric / samples)
 
 
 class TensorBoardWriter(ProgressWriter):
