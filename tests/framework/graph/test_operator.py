@@ -45,3 +45,45 @@ def test_a_description_is_asked_by_calls() -> None:
     desc.set_is_target(True)
     assert desc.is_target()
     assert (x.desc.need_check_feed(), y.desc.need_check_feed()) == (True, False)
+
+
+def test_attributes_hold_float32_values() -> None:
+    op = L.scale(fluid.data("x", [None, 4]), 0.1).op
+    assert op.attr("scale") == 0.10000000149011612
+    op._set_attr("scale", 0.2)
+    assert op.attr("scale") == 0.20000000298023224
+    with pytest.raises(EnforceNotMet, match="expected FLOAT"):
+        op._set_attr("scale", "x")
+    with pytest.raises(EnforceNotMet, match="expected INT"):
+        L.mean(fluid.data("y", [1])).op._set_attr("op_role", 1.5)
+
+
+def test_guards_put_back_what_was_there_even_after_an_error() -> None:
+    before = fluid.default_main_program(), fluid.default_startup_program()
+    with pytest.raises(KeyError), fluid.program_guard(fluid.Program(), fluid.Program()):
+        raise KeyError
+    with (
+        pytest.raises(KeyError),
+        fluid.unique_name.guard("p_"),
+        fluid.name_scope("s"),
+        fluid.device_guard("cpu"),
+    ):
+        raise KeyError
+    x = L.relu(fluid.data("x", [None, 4]))
+    assert x.name == "relu_0.tmp_0"
+    op = x.op
+    assert (op.attr("op_namescope"), op.attr("op_device")) == ("/", "")
+    assert (fluid.default_main_program(), fluid.default_startup_program()) == before
+
+
+def test_a_guard_takes_programs_only() -> None:
+    for programs in ((None,), ("main",), (fluid.Program(), "startup")):
+        with pytest.raises(TypeError, match="expected a Program"), fluid.program_guard(*programs):
+            pass
+
+
+def test_names_of_control_variables_are_new() -> None:
+    """They begin as in Fluid 1.8.5, and a random number follows."""
+    names = {fluid.framework.generate_control_dev_var_name() for _ in range(9)}
+    assert len(names) == 9
+    assert all(name.startswith("__control_var@") for name in names)
