@@ -210,10 +210,16 @@ class Graph {
       else context.rect(x - width / 2, y - row / 2, width, row);
       context.fillStyle = colors[kind];
       context.fill();
+      const family = kind === "input" || kind === "output" ? "" : findFamily(label), visible = context.globalAlpha;
+      if (family) {
+        context.fillStyle = familyColors[family];
+        context.globalAlpha = 0.22 * visible;
+        context.fill();
+        context.globalAlpha = visible;
+      }
       context.strokeStyle = index === this.chosen ? accent : edge;
       context.lineWidth = index === this.chosen ? Math.max(3, 2 / scale) : 1;
       context.stroke();
-      const family = kind === "input" || kind === "output" ? "" : findFamily(label);
       const middle = family ? x + 3 : x;
       if (family) {
         context.fillStyle = familyColors[family];
