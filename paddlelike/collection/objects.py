@@ -230,8 +230,19 @@ def _populate(one: Any, blocks: list[Block], data: str, path: str) -> None:
                 "whole holds them"
             )
             apart = [parameter.to_block(parameter.name()) for parameter in one.normalization]
-        found += apart
+        found = _order_layers(one, found, apart)
     one.param_collection().take_blocks(found, data, path)
+
+
+def _order_layers(
+    one: builders.VanillaLSTMBuilder, weights: list[Block], apart: list[Block]
+) -> list[Block]:
+    """Return the blocks in the order of the parameters, each layer's weights before its gains and biases."""
+    gains = {parameter.name() for parameter in one.normalization}
+    queues = {True: list(apart), False: list(weights)}
+    names = [parameter.name() for parameter in one.param_collection().parameters_list()]
+    ordered = [queues[name in gains].pop(0) for name in names if queues[name in gains]]
+    return ordered + queues[False] + queues[True]
 
 
 def _find_below(blocks: list[Block], path: str) -> list[Block]:

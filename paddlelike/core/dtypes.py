@@ -129,7 +129,8 @@ def convert_dtype(dtype: object) -> VarType:
     if isinstance(dtype, str) and dtype in _BY_NAME:
         return _BY_NAME[dtype]
     try:
-        return _BY_NUMPY[np.dtype(dtype).newbyteorder("=")]  # type: ignore[call-overload]
+        native = np.dtype(dtype).newbyteorder("=")  # type: ignore[call-overload]
+        return _BY_NUMPY.get(native) or _BY_NAME[native.name]
     except (KeyError, TypeError):
         raise TypeError(
             f"{dtype!r} is not an element type of a Paddle tensor; known: {', '.join(sorted(_BY_NAME))}"
@@ -153,7 +154,7 @@ def numpy_dtype(dtype: object) -> np.dtype[Any]:
 def unify_dtype(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the array itself, or a view of it whose dtype is numpy's own object for that dtype.
 
-    Arrays that come from a pickle or another process have an equal dtype that is another object, and numpy
+    The bfloat16 of ml_dtypes becomes its bit patterns. Arrays that come from a pickle or another process have an equal dtype that is another object, and numpy
     then leaves out the fast ways of some functions: ``add.at`` takes 20 times as long.
 
     >>> import pickle
@@ -162,5 +163,7 @@ def unify_dtype(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     True
     """
     dtype = array.dtype
+    if dtype.kind == "V" and dtype.name == "bfloat16":
+        return array.view(np.uint16)
     own: np.dtype[Any] = np.dtype(dtype.char) if dtype.kind in "biufc" else dtype
     return array if dtype is own or dtype != own else array.view(own)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 import numpy as np
 
 from paddlelike.core import memory
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core.dtypes import VarType, convert_dtype, unify_dtype
 from paddlelike.core.elements import ElementAccess
 from paddlelike.core.places import Place
 from paddlelike.core.rows import RowIndex, merge_rows, sum_rows
@@ -154,7 +154,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
             convert_dtype(source.dtype)
         except TypeError as error:
             raise TypeError(f"LoDTensor.set: {error}") from None
-        source = source.astype(source.dtype.newbyteorder("="), copy=False)
+        source = unify_dtype(source.astype(source.dtype.newbyteorder("="), copy=False))
         old = self._array
         if old is not None and (view := open_for(old, source)) is not None:
             view[...] = source

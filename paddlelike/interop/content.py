@@ -26,6 +26,7 @@ from paddlelike.io.contents.interface import Held as Looked
 from paddlelike.io.contents.interface import Want
 from paddlelike.io.deltas.chain import Broken, Chain, find_chains, parse_path
 from paddlelike.io.deltas.contents import open_directory
+from paddlelike.io.load.model_files import PROGRAMS, find_model
 from paddlelike.storage.location import Location, locate, locate_prefix
 from paddlelike.storage.manifest import Manifest
 from paddlelike.storage.names import MANIFEST
@@ -372,7 +373,9 @@ def list_persistables(program: Program) -> list[Any]:
 
 
 def open_content(path: str | os.PathLike[str]) -> Content:
-    """Look into a directory, a file, or the files of ``fluid.save`` under a prefix.
+    """Look into a directory, a file, the files of ``fluid.save`` under a prefix, or a model of Paddle 2 or 3.
+
+    A program of such a model stands for its values, too.
 
     Raises
     ------
@@ -389,9 +392,11 @@ def open_content(path: str | os.PathLike[str]) -> Content:
         content = Content(text, where, is_directory=True)
         names = where.list_names()
     else:
-        where, name = locate_prefix(text)
-        is_file = bool(name) and where.has(name)
-        names = [name] if is_file else _list_under(where, name)
+        model = find_model(text) if text.endswith(PROGRAMS) else None
+        whole = model is not None and model.values is not None
+        where, name = locate_prefix(os.path.splitext(text)[0] if whole else text)
+        is_file = not whole and bool(name) and where.has(name)
+        names = [name] if is_file else _list_under(where, name, os.path.splitext(text)[1] if whole else "")
         if not names:
             raise _make_missing(text, where, name)
         content = Content(text, where, is_file=is_file)
@@ -435,9 +440,10 @@ def _order(name: str) -> tuple[int, str]:
     return (0 if base.startswith("__model__") or base.endswith((".pdmodel", ".json")) else 1), name
 
 
-def _list_under(where: Location, prefix: str) -> list[str]:
-    """Return the files of ``fluid.save`` under a prefix."""
-    ends = (".pdparams", ".pdopt", ".pdmodel", ".json", ".pdiparams", ".pdmanifest")
+def _list_under(where: Location, prefix: str, program: str) -> list[str]:
+    """Return the files under a prefix: of ``fluid.save``, or of a model whose program has a suffix."""
+    programs = (program,) if program else PROGRAMS
+    ends = (".pdparams", ".pdopt", *programs, ".pdiparams", ".pdmanifest")
     return [prefix + end for end in ends if prefix and where.has(prefix + end)]
 
 

@@ -188,6 +188,27 @@ def test_a_pair_without_gains_says_so() -> None:  # D44: as DyNet saves a builde
     assert [p.as_array().ravel()[0] for p in builder.normalization] == [1, 0, 1, 0, 1, 0]
 
 
+def test_a_pair_of_two_normalized_layers_computes_what_dynet_does() -> None:
+    with pytest.warns(UserWarning, match=r"ln2-pair.data holds no gains"):
+        (builder,) = dy.load(GOLDEN / "ln2-pair", dy.ParameterCollection())
+    dy.renew_cg()
+    state = builder.initial_state()
+    for numbers in ([1.0, 2.0], [0.5, -1.0]):
+        state = state.add_input(dy.inputVector(numbers))
+    np.testing.assert_allclose(state.output().npvalue(), [0.0896352082490921, -0.7383602261543274], rtol=1e-5)
+
+
+def test_gains_of_several_layers_come_back(tmp_path: Path) -> None:
+    lstm = dy.VanillaLSTMBuilder(3, 4, 5, dy.ParameterCollection(), ln_lstm=True)
+    for index, parameter in enumerate(lstm.normalization):
+        parameter.set_value(np.full(parameter.shape(), index, "float32"))
+    dy.save(tmp_path / "m", [lstm])
+    (again,) = dy.load(tmp_path / "m", dy.ParameterCollection())
+    values = [[p.as_array() for p in one.param_collection().parameters_list()] for one in (lstm, again)]
+    for before, after in zip(*values, strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
 def test_a_damaged_pair_without_gains_is_refused(tmp_path: Path) -> None:
     lines = (GOLDEN / "ln-pair.data").read_text().splitlines(keepends=True)
     (tmp_path / "m.data").write_text("".join(lines[:4]))  # nor its bias

@@ -10,6 +10,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import FormatError, GraphError, LoadError, SaveError
+from paddlelike.inspection.inspect import inspect
 from paddlelike.interop.repack import merge, prune, split
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "fit_a_line"
@@ -26,6 +27,17 @@ def test_split_parameters_are_the_bytes_of_paddle(tmp_path: Path) -> None:
     split(GOLDEN / "inference_combined", tmp_path / "s")
     for name in ("fc_0.w_0", "fc_0.b_0"):
         assert (tmp_path / "s" / name).read_bytes() == (GOLDEN / "inference" / name).read_bytes()
+
+
+@pytest.mark.parametrize("suffix", ["", ".pdmodel"])
+def test_a_model_of_paddle2_is_named_by_its_prefix_or_program(suffix: str, tmp_path: Path) -> None:
+    shutil.copy(GOLDEN / "inference_combined" / "params", tmp_path / "m.pdiparams")
+    shutil.copy(GOLDEN / "inference_combined" / "model", tmp_path / "m.pdmodel")
+    split(tmp_path / f"m{suffix}", tmp_path / "s")
+    merge(tmp_path / f"m{suffix}", tmp_path / "c", "params")
+    assert [one.name for one in inspect(tmp_path / f"m{suffix}").files] == ["m.pdmodel", "m.pdiparams"]
+    assert (tmp_path / "s" / "fc_0.w_0").read_bytes() == (GOLDEN / "inference" / "fc_0.w_0").read_bytes()
+    assert (tmp_path / "c" / "params").read_bytes() == (tmp_path / "m.pdiparams").read_bytes()
 
 
 @pytest.mark.parametrize("program", ["__model__", "model"])

@@ -130,6 +130,17 @@ def test_a_fed_array_from_a_pickle_gets_numpys_own_dtype(exe: fluid.Executor) ->
     assert found.array.tolist() == X.reshape(-1).tolist()
 
 
+def test_a_fed_bfloat16_of_ml_dtypes_is_its_bits(exe: fluid.Executor) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="JAX brings it")
+    x = fluid.data("x", [None, 2], "bfloat16")
+    fed = np.array([[1.0, -2.5]], ml_dtypes.bfloat16)
+    (found,) = exe.run(feed={"x": fed}, fetch_list=[fluid.layers.assign(x)])
+    assert found.tolist() == [[0x3F80, 0xC020]]  # sign, eight bits of exponent, seven of the fraction
+    tensor = fluid.LoDTensor()
+    tensor.set(fed)
+    assert np.array(tensor).tolist() == found.tolist()
+
+
 layers = fluid.layers
 
 
