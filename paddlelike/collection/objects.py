@@ -234,9 +234,7 @@ def _populate(one: Any, blocks: list[Block], data: str, path: str) -> None:
     one.param_collection().take_blocks(found, data, path)
 
 
-def _order_layers(
-    one: builders.VanillaLSTMBuilder, weights: list[Block], apart: list[Block]
-) -> list[Block]:
+def _order_layers(one: builders.VanillaLSTMBuilder, weights: list[Block], apart: list[Block]) -> list[Block]:
     """Return the blocks in the order of the parameters, each layer's weights before its gains and biases."""
     gains = {parameter.name() for parameter in one.normalization}
     queues = {True: list(apart), False: list(weights)}

@@ -154,8 +154,9 @@ def numpy_dtype(dtype: object) -> np.dtype[Any]:
 def unify_dtype(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the array itself, or a view of it whose dtype is numpy's own object for that dtype.
 
-    The bfloat16 of ml_dtypes becomes its bit patterns. Arrays that come from a pickle or another process have an equal dtype that is another object, and numpy
-    then leaves out the fast ways of some functions: ``add.at`` takes 20 times as long.
+    The bfloat16 of ml_dtypes becomes its bit patterns. Arrays that come from a pickle or another process
+    have an equal dtype that is another object, and numpy then leaves out the fast ways of some functions:
+    ``add.at`` takes 20 times as long.
 
     >>> import pickle
     >>> array = pickle.loads(pickle.dumps(np.zeros(2, np.float32)))

@@ -8,7 +8,7 @@ names other kinds of files.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -54,13 +54,31 @@ def explain(head: bytes, size: int, asked: Literal["dense", "rows"] | None = Non
     return None
 
 
+def explain_names(names: Iterable[str]) -> str | None:
+    """Return which other system's directory holds files of these names, and a next step; None: none known.
+
+    >>> explain_names(["saved_model.pb", "variables/variables.index"])
+    'this is a SavedModel of TensorFlow: tf2onnx makes an ONNX model of it'
+    """
+    top = [name for name in names if "/" not in name]
+    for pattern, title, advice in _FOLDERS:
+        if any(re.search(pattern, name) for name in top):
+            return f"this is {title}: {advice}"
+    return None
+
+
 def _starts_with(*magics: bytes) -> Callable[[bytes, int], bool]:
     return lambda head, size: head.startswith(magics)
 
 
 def _is_onnx(head: bytes, size: int) -> bool:
     # ir_version, then producer_name, opset_import or the graph
-    return re.match(rb"\x08[\x01-\x14][\x12\x3a\x42]", head) is not None
+    return re.match(rb"\x08[\x01-\x14][\x12\x3a\x42]", head) is not None and not _is_saved_model(head, size)
+
+
+def _is_saved_model(head: bytes, size: int) -> bool:
+    # its version, then the first graph, which begins with facts about it and not with text
+    return re.match(rb"\x08\x01\x12[\x80-\xff]*[\x00-\x7f]\x0a", head) is not None
 
 
 def _is_tar(head: bytes, size: int) -> bool:
@@ -102,6 +120,32 @@ def _is_cut(head: bytes, size: int) -> bool:
 
 _REMOVE: Final = "take it out of the model directory, or name the file of the tensor"
 
+_SAVED_MODEL: Final = "tf2onnx makes an ONNX model of it"
+_TENSORFLOW: Final = (
+    "tf.train.load_checkpoint(its path without .index) gives its arrays; numpy.savez them and convert that"
+)
+_ORBAX: Final = (
+    "orbax.checkpoint.PyTreeCheckpointer().restore(the directory) gives its arrays; numpy.savez them and "
+    "convert that"
+)
+_MXNET: Final = "mxnet.nd.load gives its arrays; numpy.savez them and convert that"
+_CNTK1: Final = "CNTK 2 opens it: cntk.load_model(FILE).save(NEW) writes one that is read here"
+
+#: Files of other systems' directories, by their names at its top.
+_FOLDERS: Final = (
+    (r"^saved_model\.pb$", "a SavedModel of TensorFlow", _SAVED_MODEL),
+    (r"\.data-\d{5}-of-\d{5}$", "a checkpoint of TensorFlow", _TENSORFLOW),
+    (r"^(_CHECKPOINT_METADATA|manifest\.ocdbt)$", "a checkpoint of Orbax", _ORBAX),
+    (
+        r"^\.metadata$",
+        "a checkpoint of torch.distributed",
+        "torch.distributed.checkpoint.format_utils.dcp_to_torch_save(DIR, 'm.pt') makes a file that is read",
+    ),
+    (r"^\d+\.metadata$", "a checkpoint of paddle.distributed", "convert it with paddlelike.convert"),
+    (r"\.params$", "a model of MXNet", _MXNET),
+    (r"\.pb$", "a graph of TensorFlow", _SAVED_MODEL),
+)
+
 _KINDS: Final = (
     _Kind(_starts_with(b"\x89PNG"), "a PNG image", _REMOVE),
     _Kind(_starts_with(b"\xff\xd8\xff"), "a JPEG image", _REMOVE),
@@ -122,6 +166,7 @@ _KINDS: Final = (
         "give it as model_filename of fluid.io.load_inference_model, "
         "and take it out of a directory of variables",
     ),
+    _Kind(_is_saved_model, "a SavedModel of TensorFlow", _SAVED_MODEL),
     _Kind(_is_onnx, "an ONNX model", "convert it; its weights are not Paddle's"),
     _Kind(_starts_with(b"\x93NUMPY"), "a .npy array", "open it with numpy.load and set the variable"),
     _Kind(
@@ -131,7 +176,29 @@ _KINDS: Final = (
     ),
     _Kind(_starts_with(b"BZh"), "a bzip2 archive", "unpack it; bz2.open gives what is in it"),
     _Kind(_starts_with(b"\xfd7zXZ\0"), "an xz archive", "unpack it; lzma.open gives what is in it"),
-    _Kind(_starts_with(b"GGUF"), "a GGUF model of llama.cpp", "its own tools convert it to safetensors"),
+    _Kind(
+        _starts_with(b"GGUF"),
+        "a GGUF model of llama.cpp",
+        "gguf.GGUFReader gives its tensors, gguf.dequantize their numbers; numpy.savez them and convert that",
+    ),
+    _Kind(_starts_with(b"\x12\x01\0\0\0\0\0\0"), "a file of arrays of MXNet", _MXNET),
+    _Kind(
+        lambda head, size: _is_json(head, size) and b'"nodes"' in head and b'"op"' in head,
+        "a network of MXNet",
+        "mxnet.onnx.export_model makes an ONNX model of it and its .params",
+    ),
+    _Kind(_starts_with("BCN\0".encode("utf-16-le")), "a model of CNTK 1", _CNTK1),
+    _Kind(
+        lambda head, size: head[4:8] == b"TFL3", "a model of TensorFlow Lite", "tf2onnx --tflite converts it"
+    ),
+    _Kind(
+        lambda head, size: (
+            re.match(rb"\0\0.\x08[\x01-\xff]{1,5}\x1a\x02\x08\x01", head, re.DOTALL) is not None
+        ),
+        "the index of a checkpoint of TensorFlow",
+        _TENSORFLOW,
+    ),
+    _Kind(_starts_with(b"\x0c\xdb\x3a\x2a", b"\x0c\xdb\x20\xde"), "a part of a checkpoint of Orbax", _ORBAX),
     _Kind(_is_tar, "a tar archive", "unpack it and name the directory inside"),
     _Kind(
         _starts_with(b"version https://git-lfs"),

@@ -38,6 +38,7 @@ _BUILT_IN: Final = {
     "onnx": "paddlelike.formats.onnx:OnnxFile",
     "combined": "paddlelike.formats.paddle.combined:CombinedFile",
     "fluid_save": "paddlelike.formats.state.fluid_save:FluidSave",
+    "paddle_distributed": "paddlelike.formats.state.sharded:PaddleDistributed",
     "safetensors_folder": "paddlelike.formats.safetensors:SafetensorsFolder",
     "directory": "paddlelike.formats.paddle.directory:VariableDirectory",
 }

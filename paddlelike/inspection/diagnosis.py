@@ -319,6 +319,12 @@ def _list_calls(content: Content, found: Inspection) -> list[tuple[str, str]]:
         name = combined[0].name
         call = f"fluid.io.load_persistables(exe, {path!r}, program, filename={name!r})"
         return [("paddlelike", call), ("Paddle 1.8", call)]
+    if kinds["paddle_distributed"]:
+        return [
+            ("paddlelike", f"fluid.load_program_state({path!r})"),
+            ("paddlelike", f"fluid.convert({path!r}, 'directory')"),
+            ("Paddle 3.x", f"paddle.distributed.load_state_dict(state_dict, {path!r})"),
+        ]
     others = [file for file in found.files if file.kind not in ("other", "manifest", "program")]
     return _list_file_calls(os.path.join(path, others[0].name), others[0]) if others else []
 

@@ -299,4 +299,4 @@ def _make_title(content: Content) -> str:
     if kinds["combined"]:
         return "a directory with a combined file of Paddle variables"
     rest = [file for file in content.files if file.kind != "manifest"]
-    return rest[0].title if len(rest) == 1 else "a directory of files"
+    return rest[0].title if len({file.title for file in rest}) == 1 else "a directory of files"

@@ -12,11 +12,12 @@ from paddlelike.errors import FormatError, LoadError, MissingFileError, Paddleli
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, FileFormat, FolderFormat, Value
 from paddlelike.formats.entry import Entry, LeftOut, list_left_out
-from paddlelike.formats.explain import explain
+from paddlelike.formats.explain import explain, explain_names
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.formats.paddle.recognize import find_dense_part, is_program, is_selected_rows
 from paddlelike.formats.paddle.server_tables import ServerTables
+from paddlelike.formats.state.sharded import PaddleDistributed
 from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.codec.decode import decode_program
@@ -26,6 +27,7 @@ from paddlelike.io.contents.interface import Held as Looked
 from paddlelike.io.contents.interface import Want
 from paddlelike.io.deltas.chain import Broken, Chain, find_chains, parse_path
 from paddlelike.io.deltas.contents import open_directory
+from paddlelike.io.load.misplaced import explain_prefix
 from paddlelike.io.load.model_files import PROGRAMS, find_model
 from paddlelike.storage.location import Location, locate, locate_prefix
 from paddlelike.storage.manifest import Manifest
@@ -211,19 +213,32 @@ class Content:
                 why = getattr(error, "message", None) or "it is larger than the memory"
                 self.files.append(FileFacts(name, "other", "a file that cannot be read", size, why))
 
-    def add_tables(self, names: list[str]) -> None:
-        """Look into the tables of Paddle 2's servers."""
-        tables, problem = ServerTables(), None
+    def add_folder(self, form: FolderFormat, names: list[str]) -> None:
+        """Look into all files of a directory at once, which one format makes of them."""
+        problem = None
         try:
-            entries = tables.entries(self.where)
-            self.variables += [Held(entry.name, entry, entry.file, tables) for entry in entries]
-        except FormatError as error:
+            entries = form.entries(self.where)
+        except FormatError as error:  # of one file, where the message names it
             problem = error.message
+            named = [name for name in names if name in problem] or names
+        else:
+            self.variables += [Held(entry.name, entry, entry.file, form) for entry in entries]
+            if left_out := list_left_out(entries):
+                self.left_out["."] = left_out
         for name in names:
             with self.where.open_file(name) as file:
-                is_bad = problem is not None and name in problem
-                title = "a part of a table of Paddle 2's parameter servers"
-                self.files.append(FileFacts(name, tables.name, title, file.size, problem if is_bad else None))
+                why = problem if problem is not None and name in named else None
+                self.files.append(FileFacts(name, form.name, form.title, file.size, why))
+
+    def name_foreign(self, names: list[str]) -> None:
+        """Take a directory of another system for one thing, unless a file in it was read."""
+        foreign = explain_names(names)
+        pieces = [held for held in self.variables if not held.file.endswith(".distcp")]
+        if foreign is None or pieces or self.programs:
+            return
+        self.variables, self.left_out = [], {}
+        name = os.path.basename(os.path.abspath(self.path))
+        self.files = [FileFacts(name, "other", foreign, sum(file.size for file in self.files))]
 
     def add_chain(self, name: str, chain: Chain | Broken) -> None:
         """Look into a chain of deltas."""
@@ -359,7 +374,7 @@ def _explain_unknown(name: str) -> str:
     """Return what a file of unknown format should be, judging by its name."""
     if name.endswith(".pdmodel") or os.path.basename(name) == "__model__":
         return "this is not a whole program: it was cut while it was written or copied; copy or save it again"
-    return "of no known format"
+    return explain_names([os.path.basename(name)]) or "of no known format"
 
 
 class _UnknownError(Exception):
@@ -406,14 +421,17 @@ def open_content(path: str | os.PathLike[str]) -> Content:
     try:
         records = None if content.manifest is None else content.manifest.files
         chains = find_chains(records, names) if is_directory else {}
-        if is_directory and ServerTables().sniff(where):
-            content.add_tables([name for name in names if name != MANIFEST])
-            names = []
+        for form in (ServerTables(), PaddleDistributed()) if is_directory else ():
+            if names and form.sniff(where):
+                content.add_folder(form, [name for name in names if name != MANIFEST])
+                names = []
         for name in sorted(names, key=_order):
             if not is_directory or parse_path(name) is None:
                 content.add(name)
         for name, chain in chains.items():
             content.add_chain(name, chain)
+        if is_directory:
+            content.name_foreign(names)
     except BaseException:
         content.__exit__()
         raise
@@ -431,7 +449,8 @@ def _make_missing(text: str, where: Location, name: str) -> MissingFileError:
         return MissingFileError(f"{text} is a link to {os.readlink(text)!r}, which does not exist")
     if os.path.lexists(text):
         return MissingFileError(f"{text} is neither a file nor a directory")
-    return MissingFileError(f"there is no file or directory {text}", hint=_find_near(where, name))
+    hint = explain_prefix(text) or _find_near(where, name)
+    return MissingFileError(f"there is no file or directory {text}", hint=hint)
 
 
 def _order(name: str) -> tuple[int, str]:

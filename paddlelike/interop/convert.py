@@ -17,7 +17,7 @@ from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveErro
 from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat, FolderFormat, Value
 from paddlelike.formats.entry import Entry, LeftOut, Listing, list_left_out
-from paddlelike.formats.explain import explain
+from paddlelike.formats.explain import explain, explain_names
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.paddle.server_tables import ServerTables
 from paddlelike.formats.sources import Buffer
@@ -33,6 +33,7 @@ from paddlelike.interop.renaming import Recipe, arrange
 from paddlelike.interop.spool import Spool
 from paddlelike.io.deltas.chain import FOLDER
 from paddlelike.io.load import model_files
+from paddlelike.io.load.misplaced import explain_prefix
 from paddlelike.io.rules.rules import Rules
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import locate, locate_prefix
@@ -348,9 +349,10 @@ def _open_source(path: str, stack: ExitStack) -> tuple[AnyFormat, Any]:
         known = registry.sniff_head(head, file.size)
         if known is not None:
             return known, file
-        raise FormatError(f"{path} is of no known format: {explain(head, file.size) or _UNKNOWN}")
+        what = explain(head, file.size) or explain_names([name]) or _UNKNOWN
+        raise FormatError(f"{path} is of no known format: {what}")
     if not folder.has(f"{name}.pdparams"):
-        raise MissingFileError(f"there is no file or directory {path}")
+        raise MissingFileError(f"there is no file or directory {path}", hint=explain_prefix(path))
     return registry.find("fluid_save"), PrefixedFolder(folder, name)
 
 
@@ -368,7 +370,10 @@ def _open_named(
         with open_content(source) as content:
             kinds = {(held.file, type(held.format)) for held in content.variables}
             problems = [*content.unnamed, *(file.problem for file in content.files if file.problem)]
-            if names is not None or problems or [kind for _, kind in kinds] != [CombinedFile]:
+            alone = content.is_file and len(content.variables) == 1  # which is called as its file
+            alone = alone and not source.endswith(model_files.VALUES)
+            known = alone or [kind for _, kind in kinds] == [CombinedFile]
+            if names is not None or problems or not known:
                 raise
             file = source if content.is_file else os.path.join(source, content.variables[0].file)
             return _open_named(file, [held.name for held in content.variables], stack)

@@ -30,6 +30,7 @@ BUILT_IN = (
     "npz",
     "theano",
     "safetensors",
+    "paddle_distributed",
     "safetensors_folder",
     "hdf5",
     "torch",

@@ -8,14 +8,17 @@ import json
 import pickle
 import tarfile
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import paddlelike as fluid
+from paddlelike import inspection
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.errors import FormatError
+from paddlelike.errors import FormatError, MissingFileError, PaddlelikeError
 from paddlelike.formats.explain import HEAD, explain
 from paddlelike.formats.paddle import lod_tensor, selected_rows
 from tests.helpers.golden_data import GOLDEN
@@ -65,6 +68,17 @@ FILES = {
     "pir": (json.dumps({"base_code": {"magic": "pir"}}).encode(), r"Paddle 3 \(PIR"),
     "vocabulary": (b"[PAD]\n[UNK]\n[CLS]\n", "a vocabulary"),
     "text": ("# Größen\nread me\n".encode() * 80, "plain text"),
+    "gguf": (b"GGUF\3\0\0\0\1\0\0\0", "GGUF .*GGUFReader"),
+    "mxnet": (bytes.fromhex("1201000000000000") + bytes(8) + b"\2" + bytes(7), "MXNet: mxnet.nd.load"),
+    "mxnet network": (b'{\n  "nodes": [\n    {\n      "op": "null"', "a network of MXNet"),
+    "cntk 1": ("BCN\0BVersion\0".encode("utf-16-le"), "a model of CNTK 1: CNTK 2 opens it"),
+    "tflite": (b"\x1c\0\0\0TFL3\x14\0\x20\0", "TensorFlow Lite"),
+    "checkpoint of tensorflow": (
+        bytes.fromhex("00000608011a0208010013"),
+        "TensorFlow: tf.train.load_checkpoint",
+    ),
+    "saved model": (bytes.fromhex("0801128f640ade0d12ae0d0a440a0541"), "a SavedModel of TensorFlow"),
+    "orbax": (bytes.fromhex("0cdb3a2a7100000000000000"), "Orbax: orbax.checkpoint"),
     "empty": (b"", "the file is empty"),
     "cut": (STREAM[:40], "a tensor that was cut"),
     "cut in the header": (bytes(10), "a tensor that was cut"),
@@ -79,6 +93,50 @@ def test_an_error_says_what_a_file_is(name):
     with pytest.raises(FormatError, match=words) as caught:
         lod_tensor.read(data)
     assert caught.value.hint is not None
+
+
+DIRECTORIES = {
+    "SavedModel of TensorFlow": ["saved_model.pb", "variables/variables.index"],
+    "checkpoint of TensorFlow": ["checkpoint", "m.ckpt-7.data-00000-of-00001", "m.ckpt-7.index"],
+    "checkpoint of Orbax": ["_CHECKPOINT_METADATA", "manifest.ocdbt", "d/99eb"],
+    "checkpoint of torch.distributed": [".metadata", "__0_0.distcp"],
+    "model of MXNet": ["m-0000.params", "m-symbol.json"],
+}
+
+
+@pytest.mark.parametrize("what", DIRECTORIES)
+def test_every_door_says_whose_directory_it_is(what: str, tmp_path: Path) -> None:
+    for name in DIRECTORIES[what]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"\x80\4of another system")
+    where, exe = str(tmp_path), fluid.Executor()
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        fluid.layers.fc(fluid.data("x", [None, 2]), 2)
+        for door in (
+            lambda: fluid.convert(where, where + "/a.npz"),
+            lambda: fluid.load_program_state(where),
+            lambda: fluid.io.load_inference_model(where, exe),
+            lambda: fluid.io.load_persistables(exe, where),
+        ):
+            with pytest.raises(PaddlelikeError) as caught:
+                door()
+            assert f"this is a {what}: " in str(caught.value)
+    assert not inspection.inspect(where)
+    assert inspection.inspect(where).title.startswith(f"this is a {what}: ")
+    assert [finding.what.partition(": ")[2] for finding in inspection.diagnose(where).findings[:1]] == [
+        f"a {what}"
+    ]
+
+
+def test_a_prefix_of_a_checkpoint_of_tensorflow_is_named(tmp_path: Path) -> None:
+    (tmp_path / "m.ckpt-7.data-00000-of-00001").write_bytes(bytes(8))
+    for door in (
+        inspection.inspect,
+        fluid.load_program_state,
+        lambda path: fluid.convert(path, path + ".npz"),
+    ):
+        with pytest.raises(MissingFileError, match=r"this is a checkpoint of TensorFlow"):
+            door(str(tmp_path / "m.ckpt-7"))
 
 
 def test_the_numbers_that_users_of_paddle_saw():

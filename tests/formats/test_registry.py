@@ -134,4 +134,5 @@ def test_file_formats_declare_their_suffixes() -> None:
     for one in registry.all_formats().values():
         assert all(suffix.startswith(".") for suffix in one.suffixes)
         assert one.title.split(" ")[0] in ("a", "an", "the")
-        assert isinstance(one, FileFormat) or one.suffixes or one.name in ("directory", "safetensors_folder")
+        folders = ("directory", "paddle_distributed", "safetensors_folder")
+        assert isinstance(one, FileFormat) or one.suffixes or one.name in folders

@@ -221,7 +221,7 @@ def check_key(value: object) -> object:
     FormatError
         It may not.
     """
-    if not isinstance(value, str | int | float | bytes | None):
+    if not isinstance(value, str | int | float | bytes | Foreign | None):
         raise FormatError(f"a {type(value).__name__} as a key of a dict or set")
     return value
 

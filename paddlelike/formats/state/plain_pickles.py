@@ -10,16 +10,25 @@ import pickle
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from paddlelike.errors import SaveError
 from paddlelike.formats.state.machine import Reference
 
-__all__ = ["Reference", "encode_item", "encode_plain", "encode_text"]
+__all__ = ["Instance", "Reference", "encode_item", "encode_plain", "encode_text"]
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """An object to be written: its class, and its attributes."""
+
+    kind: Reference
+    state: dict[str, Any]
 
 
 def encode_plain(value: object) -> bytes:
-    """Return the pickle of a value made of numbers, texts, None, tuples, lists, dicts and references.
+    """Return the pickle of a value: of numbers, texts, None, tuples, lists, dicts, references and instances.
 
     Raises SaveError for any other value.
 
@@ -42,6 +51,11 @@ def encode_item(value: object) -> bytes:
 
 def _encode_reference(value: Reference) -> bytes:
     return pickle.GLOBAL + f"{value.module}\n{value.name}\n".encode()
+
+
+def _encode_instance(value: Instance) -> bytes:
+    made = _encode_reference(value.kind) + pickle.EMPTY_TUPLE + pickle.NEWOBJ
+    return made + _encode_dict(value.state) + pickle.BUILD
 
 
 def _encode_int(value: int) -> bytes:
@@ -86,4 +100,5 @@ _ENCODERS: Final[dict[type, Callable[[Any], bytes]]] = {
     dict: _encode_dict,
     OrderedDict: _encode_dict,
     Reference: _encode_reference,
+    Instance: _encode_instance,
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.executor.run import Executor
-from paddlelike.formats.explain import HEAD, explain
+from paddlelike.formats.explain import HEAD, explain, explain_names
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.trust import describe_operators, find_untrusted_operators
@@ -179,11 +179,12 @@ def _check_bytes(model: Any, params: object) -> bytes:
 def _read_model(where: Location, name: str, *, verify: bool) -> bytes:
     if not where.has(name):
         programs = [other for other in where.list_names() if "/" not in other and _is_program(where, other)]
+        held = f"the directory holds {', '.join(programs[:8])}: pass it as model_filename="
         raise MissingFileError(
             f"load_inference_model: there is no file {os.path.join(where.path, name)}",
-            hint=f"the directory holds {', '.join(programs[:8])}: pass it as model_filename="
-            if programs
-            else "the directory holds no program: save_inference_model writes one. For values alone, as "
+            hint=explain_names(where.list_names())
+            or (held if programs else "")
+            or "the directory holds no program: save_inference_model writes one. For values alone, as "
             "save_persistables writes them, build the network and call load_persistables",
         )
     with where.open_file(name) as file:

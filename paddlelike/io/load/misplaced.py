@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from paddlelike.errors import FormatError, LoadError, MissingFileError, PaddlelikeError
 from paddlelike.formats import registry
-from paddlelike.formats.explain import HEAD, explain
+from paddlelike.formats.explain import HEAD, explain, explain_names
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.io.load.request import LoadRequest
 from paddlelike.io.load.source import Source
@@ -24,6 +24,8 @@ def explain_misplaced(request: LoadRequest) -> LoadError | None:
     assert request.source.where is not None
     directory, names = request.source.path, request.source.where.list_names()
     saved = list_prefixes(directory, names)
+    if foreign := explain_names(names):
+        return MissingFileError(f"{directory} holds no file of these variables", hint=foreign)
     if saved:
         return MissingFileError(
             f"{directory} holds {saved[0][0]}, which fluid.save wrote, not one file for each variable",
@@ -60,12 +62,22 @@ def suggest_prefix(path: str) -> str:
         return "check the path"
     if not os.path.isdir(folder):
         return f"there is no directory {folder}: check the path"
+    if foreign := explain_prefix(path):
+        return foreign
     begin = os.path.join(os.path.dirname(path), "")
     names = [name.removesuffix(".pdparams") for name in os.listdir(folder) if name.endswith(".pdparams")]
     saved = sorted(begin + name for name in names)
     if len(saved) == 1:
         return f"did you mean {saved[0]!r}?"
     return suggest_names(path, saved, count=1) or "check the path"
+
+
+def explain_prefix(path: str) -> str | None:
+    """Return which other system's files have names that begin with ``path``, and a next step, or None."""
+    folder, base = os.path.split(path)
+    if is_remote(path) or not base or not os.path.isdir(folder or "."):
+        return None
+    return explain_names(name for name in os.listdir(folder or ".") if name.startswith(f"{base}."))
 
 
 def check_tensor_file(where: Location, name: str) -> None:

@@ -13,8 +13,10 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import FormatError, LoadError, MissingFileError, PaddlelikeError
 from paddlelike.formats.entry import list_left_out, note_left_out
+from paddlelike.formats.explain import explain_names
 from paddlelike.formats.paddle.directory import NO_VARIABLES
 from paddlelike.formats.state.fluid_save import PARAMETER_FILE, FluidSave, PrefixedFolder
+from paddlelike.formats.state.sharded import PaddleDistributed
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.graph.variable import Variable
@@ -25,7 +27,7 @@ from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Held, Unreadable, Want
 from paddlelike.io.deltas.contents import open_directory
 from paddlelike.io.load.misplaced import suggest_prefix
-from paddlelike.io.load.model_files import find_model
+from paddlelike.io.load.model_files import VALUES, find_model
 from paddlelike.io.load.source import read_stable
 from paddlelike.io.verify import check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate, locate_prefix
@@ -173,6 +175,11 @@ def _read_directory(
     directory: Location, var_list: Iterable[Variable | str] | None, *, verify: bool
 ) -> dict[str, Array]:
     """Return the values in the files of a directory, compared with the manifest while they are read."""
+    pieces = PaddleDistributed()
+    if pieces.sniff(directory):
+        entries = pieces.entries(directory)
+        _warn_of(note_left_out(list_left_out(entries), directory.path))
+        return {entry.name: _get_elements(pieces.read(directory, entry)) for entry in entries}
     comparison = choose_comparison(directory, None, verify=None if verify else False, lazy=False)
     only = None if var_list is None else _list_names(var_list)
     contents = open_directory(directory, comparison.records, complete=False, only=only)
@@ -214,7 +221,7 @@ def _explain_unread(
             f"nothing was loaded from {directory.path}: there is no file {name}",
             hint="var_list holds the variables that were saved there",
         )
-    return FormatError(problem.what, hint=problem.hint)
+    return FormatError(problem.what, hint=explain_names(directory.list_names()) or problem.hint)
 
 
 def _read_file(
@@ -226,12 +233,12 @@ def _read_file(
     record = None if comparison.records is None else comparison.records[name]
     contents = FileContents(name, where, verify=comparison.covers([name]), record=record)
     if contents.unnamed is not None:
-        if var_list is None:
+        if var_list is None and (len(contents.headers) > 1 or name.endswith(VALUES)):
             raise ValueError(
                 f"{contents.where} is a combined file, which stores no names: pass var_list, the variables "
                 "it holds"
             )
-        names = sorted(_list_names(var_list))
+        names = [os.path.basename(name)] if var_list is None else sorted(_list_names(var_list))
         if len(names) != len(contents.headers):
             raise LoadError(
                 f"{contents.where} holds {len(contents.headers)} variables, var_list names {len(names)}",
