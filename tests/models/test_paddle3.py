@@ -77,6 +77,17 @@ def test_a_function_that_paddle_3_exported_gives_its_outputs(name: str, tmp_path
     check(tmp_path / "again", written, files["io.npz"])
 
 
+VERSIONS = {"3.0.0": 1, "3.1.1": 2, "3.2.2": 3, "3.3.1": 4}  # of Paddle, and of the format
+
+
+@pytest.mark.parametrize("name", sorted(read_archive("pir_versions")))
+def test_what_the_versions_of_paddle_3_write_differently_is_read(name: str, tmp_path: Path) -> None:
+    files = read_archive("pir_versions")[name]
+    version, _, _ = name.partition("-")
+    assert json.loads(files[MODEL])["base_code"]["version"] == VERSIONS[version]
+    check(tmp_path, files, files["io.npz"])
+
+
 def read_translated(name: str) -> tuple[Files, bytes]:
     """Return what Paddle 3 made of a model of Paddle 2.6, and the recording."""
     old = read_archive("layers262")[name]

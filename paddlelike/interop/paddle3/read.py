@@ -220,6 +220,17 @@ def _read_split(block: Block, op: dict[str, Any]) -> None:
         block.set_value(get(node, "%", int), name)
 
 
+def _read_reshape(block: Block, op: dict[str, Any]) -> None:
+    """Read a reshape; one to no dims, as Paddle 3.0 and 3.1 take medians, squeezes the dims of size 1."""
+    x, sizes = (block.find(get(get(op, "I", list), at, dict)) for at in range(2))
+    if not isinstance(sizes, Constant) or sizes.value != [] or not isinstance(x, str):
+        read_row(block, op)
+        return
+    (out,) = block.make_results(get(get(op, "O", list), 0, dict)) or [""]
+    axes = list(range(len(block.find_type(x).shape)))
+    block.emit("squeeze2", {"X": [x]}, {"Out": [out]}, {"axes": axes})
+
+
 def _read_shape64(block: Block, op: dict[str, Any]) -> None:
     (out,) = block.make_results(get(get(op, "O", list), 0, dict)) or [""]
     kind = block.find_type(out)
@@ -377,6 +388,7 @@ _SPECIAL: Final[dict[str, Read]] = {
     "combine": _read_combine,
     "slice": _read_slice,
     "split": _read_split,
+    "reshape": _read_reshape,
     "shape64": _read_shape64,
     "empty": _read_empty,
     "assign_out_": _read_assign_out,
