@@ -1,9 +1,10 @@
 """Have real Paddle 3 export what its versions write differently, one model each.
 
-    python dump_pir_versions.py OUT.tar.xz VERSION                 # tests/golden/pir_versions.tar.xz is those of four
+    python dump_pir_versions.py OUT.tar.xz VERSION
 
-Runs under an interpreter with paddlepaddle 3.0.0, 3.1.1, 3.2.2 or 3.3.1, which write versions 1 to 4 of the form. The archive holds
-VERSION-NAME/inference.json, inference.pdiparams and io.npz as that of dump_exports331.py, which makes the models.
+Runs under an interpreter with paddlepaddle 3.0.0, 3.1.1, 3.2.2 or 3.3.1, which write versions 1 to 4 of the
+form; tests/golden/pir_versions.tar.xz joins the archives of the four. Each holds VERSION-NAME/inference.json,
+inference.pdiparams and io.npz, as dump_exports331.py makes them.
 """
 
 import io
