@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import FormatError
-from paddlelike.formats.elements import TensorPart, check_total, read_elements
+from paddlelike.formats.elements import TensorPart, check_total, copy_into, read_elements
 from paddlelike.formats.sources import Source
 
 _NOTED: Final = 8
@@ -220,3 +220,13 @@ def check_extent(entry: Entry, size: int) -> None:
             f"offset {offset}: {entry.name!r}, {entry.dtype.name} {list(entry.shape)}, takes {entry.nbytes} "
             f"bytes, but the file has {size}"
         )
+
+
+def deliver(array: Array, into: Array | None) -> LoDTensor:
+    """Return the array as a tensor, copied into ``into`` if one is given.
+
+    Raises FormatError when ``into`` has another element type or shape.
+    """
+    if into is None:
+        return LoDTensor(array.copy() if not array.flags.writeable else array)
+    return LoDTensor(copy_into(array, into))

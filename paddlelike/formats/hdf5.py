@@ -35,8 +35,8 @@ from paddlelike.core.tensor import Array
 from paddlelike.errors import ExtraMissingError, FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import check_shape
-from paddlelike.formats.entry import Entry, LeftOut, check_entries, free_name, read_dense
-from paddlelike.formats.npz import deliver, is_held
+from paddlelike.formats.entry import Entry, LeftOut, check_entries, deliver, free_name, read_dense
+from paddlelike.formats.npz import is_held
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.zips import SourceFile, open_zip
 from paddlelike.foundation.locks import make_keys

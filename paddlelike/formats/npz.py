@@ -17,12 +17,12 @@ from typing import Any, Final, cast
 import numpy as np
 
 from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype
-from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.core.tensor import Array
 from paddlelike.errors import FormatError
 from paddlelike.formats import npy
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
-from paddlelike.formats.elements import copy_into, view_elements
-from paddlelike.formats.entry import Entry, LeftOut, Listing, check_entries, read_dense
+from paddlelike.formats.elements import view_elements
+from paddlelike.formats.entry import Entry, LeftOut, Listing, check_entries, deliver, read_dense
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.state.plain_pickles import encode_text
 from paddlelike.formats.zips import Member, find_damage, open_zip, write_zip
@@ -186,13 +186,3 @@ def _parse_member(file: Source, name: str, member: Member, begin: int = 0) -> En
 def is_held(dtype: np.dtype[Any]) -> bool:
     """Return whether a variable can have elements of a numpy dtype. uint16 is not one, nor BF16."""
     return dtype.newbyteorder("=") in _DTYPES
-
-
-def deliver(array: Array, into: Array | None) -> LoDTensor:
-    """Return the array as a tensor, copied into ``into`` if one is given.
-
-    Raises FormatError when ``into`` has another element type or shape.
-    """
-    if into is None:
-        return LoDTensor(array.copy() if not array.flags.writeable else array)
-    return LoDTensor(copy_into(array, into))

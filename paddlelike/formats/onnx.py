@@ -26,8 +26,7 @@ from paddlelike.core.tensor import Array
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import check_shape, view_elements
-from paddlelike.formats.entry import Entry, LeftOut, Listing
-from paddlelike.formats.npz import deliver
+from paddlelike.formats.entry import Entry, LeftOut, Listing, deliver
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 
 _LARGEST: Final = (1 << 31) - 1  # bytes: protobuf's limit

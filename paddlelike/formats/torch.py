@@ -27,8 +27,7 @@ from paddlelike.core.views import view_strided
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import check_shape, view_elements
-from paddlelike.formats.entry import Entry, check_entries, read_dense
-from paddlelike.formats.npz import deliver
+from paddlelike.formats.entry import Entry, check_entries, deliver, read_dense
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.state import pickles
 from paddlelike.formats.state.format import describe_array

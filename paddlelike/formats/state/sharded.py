@@ -22,8 +22,7 @@ from paddlelike.core.tensor import Array
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FolderFormat, Value, Values
 from paddlelike.formats.elements import check_shape
-from paddlelike.formats.entry import Entry, LeftOut, Listing, free_name
-from paddlelike.formats.npz import deliver
+from paddlelike.formats.entry import Entry, LeftOut, Listing, deliver, free_name
 from paddlelike.formats.safetensors import Safetensors
 from paddlelike.formats.sources import Buffer, Folder
 from paddlelike.formats.state import pickles
