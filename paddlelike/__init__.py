@@ -20,7 +20,6 @@ from pathlib import Path as _Path
 from paddlelike import hooks as _hooks
 from paddlelike import lazy as _lazy
 from paddlelike import left_out as _left_out
-from paddlelike.foundation import text_tables as _text_tables
 from paddlelike.foundation import tracebacks as _tracebacks
 
 __version__ = "1.0.0"
@@ -77,8 +76,58 @@ _hooks.provide(
 
 # Fluid's names for modules that have another name here; an empty one is a package that only holds others.
 _FURTHER = {
-    name: "".join(origin)
-    for name, *origin in map(str.split, _text_tables.read_table(__name__, "modules.txt").splitlines()[2:])
+    "annotations": "fluid.annotations",
+    "communicator": "distributed.communicator",
+    "compat": "import_paddle.compat",
+    "compiler": "executor",
+    "contrib": "fluid.contrib",
+    "core_avx": "core",
+    "data_feed_desc": "reader.data_feed_desc",
+    "data_feeder": "reader",
+    "data_generator": "reader.data_generator",
+    "default_scope_funcs": "fluid.default_scope_funcs",
+    "distributed.fs_wrapper": "distributed.fleet.file_systems",
+    "dygraph": "fluid.dygraph",
+    "fluid.contrib.extend_optimizer.extend_optimizer_with_weight_decay": "fluid.contrib.extend_optimizer",
+    "fluid.contrib.mixed_precision.decorator": "fluid.contrib.mixed_precision",
+    "fluid.contrib.mixed_precision.fp16_lists": "fluid.contrib.mixed_precision",
+    "fluid.contrib.reader.distributed_reader": "fluid.contrib.reader",
+    "fluid.contrib.utils.hdfs_utils": "distributed.fleet.hdfs",
+    "fluid.incubate.data_generator": "reader.data_generator",
+    "fluid.incubate.fleet": "",
+    "fluid.incubate.fleet.base": "",
+    "fluid.incubate.fleet.base.fleet_base": "distributed.fleet.base",
+    "fluid.incubate.fleet.base.mode": "distributed.fleet.base",
+    "fluid.incubate.fleet.base.role_maker": "distributed.fleet.role_maker",
+    "fluid.incubate.fleet.collective": "distributed.fleet.collective",
+    "fluid.incubate.fleet.parameter_server": "",
+    "fluid.incubate.fleet.parameter_server.distribute_transpiler": "distributed.fleet.parameter_server",
+    "fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy": "distributed.fleet.strategy",  # noqa: E501
+    "fluid.incubate.fleet.parameter_server.pslib": "distributed.fleet.pslib",
+    "fluid.incubate.fleet.parameter_server.version": "fluid.incubate.version",
+    "fluid.incubate.fleet.utils": "",
+    "fluid.incubate.fleet.utils.fleet_util": "distributed.fleet.fleet_util",
+    "fluid.incubate.fleet.utils.hdfs": "distributed.fleet.hdfs",
+    "fluid.incubate.fleet.utils.utils": "distributed.fleet.programs",
+    "incubate": "fluid.incubate",
+    "install_check": "fluid.install_check",
+    "layer_helper": "layers.helper",
+    "layer_helper_base": "layers.helper",
+    "lod_tensor": "reader",
+    "log_helper": "fluid.log_helper",
+    "parallel_executor": "executor",
+    "reader.decorator": "reader.readers",
+    "transpiler": "distributed.transpiler",
+    "transpiler.collective": "distributed.collective.transpiler",
+    "transpiler.distribute_transpiler": "distributed.transpiler",
+    "transpiler.geo_sgd_transpiler": "distributed.transpiler.transpiler",
+    "transpiler.ps_dispatcher": "distributed.transpiler.dispatch",
+    "transpiler.memory_optimization_transpiler": "framework.environment",
+    "proto": "fluid.proto",
+    "utils": "import_paddle.plot",
+    "utils.plot": "import_paddle.plot",
+    "version": "import_paddle.version",
+    "wrapped_decorator": "fluid.wrapped_decorator",
 }
 # The modules of ``paddle.fluid`` beside those: the same modules as without ``fluid``.
 _SAME = """
