@@ -121,7 +121,7 @@ _FURTHER = {
     "transpiler.collective": "distributed.collective.transpiler",
     "transpiler.distribute_transpiler": "distributed.transpiler",
     "transpiler.geo_sgd_transpiler": "distributed.transpiler.transpiler",
-    "transpiler.ps_dispatcher": "distributed.transpiler.dispatch",
+    "transpiler.ps_dispatcher": "distributed.transpiler.slicing",
     "transpiler.memory_optimization_transpiler": "framework.environment",
     "proto": "fluid.proto",
     "utils": "import_paddle.plot",
