@@ -63,6 +63,8 @@ class ParamAttr(NearKeywords, Versioned, Displayed):
                 f"ParamAttr: initializer is the class {initializer.__name__}, expected one of its objects\n"
                 f"  hint: call it: initializer={initializer.__name__}()"
             )
+        if learning_rate is None or isinstance(learning_rate, str | Sequence):
+            raise TypeError(f"ParamAttr: learning_rate is {learning_rate!r}, expected a number")
         self.name = name
         self.initializer = initializer
         self.learning_rate = learning_rate

@@ -195,6 +195,12 @@ def _append_gradients(
     given = _to_list(target_gradients) if target_gradients is not None else [None] * len(target_list)
     if len(given) != len(target_list):
         raise GraphError(f"gradients: got {len(target_list)} targets, but {len(given)} target_gradients")
+    for one in (*target_list, *inputs):
+        if not isinstance(one, Variable):
+            raise TypeError(
+                f"gradients: {one!r} is not a variable\n"
+                "  hint: program.global_block().var(name) finds a variable by its name"
+            )
     block = target_list[0].block
     stops = collect_stops(block, no_grad_set)
     ends = {v.name for v in target_list}

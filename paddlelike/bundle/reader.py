@@ -87,7 +87,10 @@ def load(
                 known = explain_file(head, _measure(file) - at) if head[:1] != pickle.PROTO else None
                 if known is None:
                     raise
-                raise FormatError(f"this is not a pickle: {error.message}", hint=known) from error
+                why = (
+                    "" if error.__cause__ is not None else f": {error.message}"
+                )  # damage is what the hint explains
+                raise FormatError(f"this is not a pickle{why}", hint=known) from error
         with _open_archive(file) as archive:
             members = _Members(archive)
             find = members.find_by_id if persistent_load is None else persistent_load(archive)

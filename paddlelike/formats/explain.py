@@ -205,7 +205,7 @@ _KINDS: Final = (
         "a Git LFS pointer, not the file itself",
         "fetch the file with: git lfs pull",
     ),
-    _Kind(_is_html, "a web page, saved in place of the file", "download the file itself again"),
+    _Kind(_is_html, "a web page (HTML), saved in place of the file", "download the file itself again"),
     _Kind(
         lambda head, size: _is_json(head, size) and b'"weight_map"' in head,
         "the index of a model in several files",

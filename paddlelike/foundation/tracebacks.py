@@ -118,11 +118,14 @@ def _fold(trace: TracebackType | None, *, by_caller: bool) -> list[TracebackType
 
 def _raises(entry: TracebackType) -> bool:
     """Return whether the line of a traceback's entry raises on purpose."""
+    return _read_line(entry).strip().startswith("raise ")
+
+
+def _read_line(entry: TracebackType) -> str:
     import linecache
 
-    code = entry.tb_frame.f_code
-    line = linecache.getline(code.co_filename, entry.tb_lineno, entry.tb_frame.f_globals)
-    return line.strip().startswith("raise ")
+    frame = entry.tb_frame
+    return linecache.getline(frame.f_code.co_filename, entry.tb_lineno, frame.f_globals)
 
 
 def _list(trace: TracebackType | None) -> list[TracebackType]:
@@ -231,17 +234,19 @@ def _shorten(value: object) -> str:
 
 def _explain(text: str, entry: TracebackType) -> Iterator[str]:
     """Yield notes on an error in a user's line that uses a value of this package."""
-    import linecache
     import re
 
     if text.startswith("operand 'Variable' does not support ufuncs"):
         yield _explain_ufunc(entry)
     if text.startswith("'NoneType' object has no attribute 'get_tensor'"):
         yield "find_var returned None: the scope has no such variable; scope.local_var_names() lists them"
+    if text in ("No module named 'paddle'", "No module named 'paddle.fluid'"):
+        yield "import paddlelike as fluid; or run the script as it is: python -m paddlelike run SCRIPT.py"
+    if text == "unhashable type: 'list'" and "feed" in _read_line(entry):
+        yield "a feed has names as keys; load_inference_model returns a list of them: feed={names[0]: array}"
     if text != "'module' object is not callable":
         return
-    frame = entry.tb_frame
-    line = linecache.getline(frame.f_code.co_filename, entry.tb_lineno, frame.f_globals)
+    frame, line = entry.tb_frame, _read_line(entry)
     for path, name in re.findall(r"\b(\w+(?:\.\w+)*)\.(\w+)\(", line):
         first, *rest = path.split(".")
         found = {**frame.f_globals, **frame.f_locals}.get(first)
@@ -256,11 +261,9 @@ def _explain(text: str, entry: TracebackType) -> Iterator[str]:
 
 def _explain_ufunc(entry: TracebackType) -> str:
     """Return a note on a numpy function that was called with a variable."""
-    import linecache
     import re
 
-    frame = entry.tb_frame
-    line = linecache.getline(frame.f_code.co_filename, entry.tb_lineno, frame.f_globals)
+    line = _read_line(entry)
     known = getattr(sys.modules.get("paddlelike.layers"), "__all__", ())
     used = [one for one in re.findall(r"\b(?:np|numpy)\.(\w+)\(", line) if one in known]
     instead = f"use fluid.layers.{used[0]}" if used else "use a function of fluid.layers"

@@ -93,7 +93,7 @@ def diagnose(
     >>> home = pathlib.Path(tempfile.mkdtemp())
     >>> _ = (home / "fc_0.w_0").write_bytes(b"<!doctype html><title>404</title>")
     >>> print(diagnose(home).findings[0].what)
-    fc_0.w_0: a web page, saved in place of the file
+    fc_0.w_0: a web page (HTML), saved in place of the file
     """
     left = find_leftovers(os.fspath(path))  # before anything is opened, which finishes such a save
     with open_content(path) as content:

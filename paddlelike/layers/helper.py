@@ -164,11 +164,11 @@ class LayerHelper:
         return self._make_parameter(attr, shape, dtype, stop_gradient, type)
 
     def _check_dim(self, dim: object, shape: Sequence[object]) -> int:
-        if isinstance(dim, int | float | np.number):
+        if isinstance(dim, int | float | np.number) and dim == int(dim):
             return int(dim)
         raise TypeError(
-            f"layer {self.layer_type!r}: a parameter cannot have the shape {list(shape)}: {dim!r} is a "
-            f"{type(dim).__name__}, expected an int"
+            f"layer {self.layer_type!r}: a parameter cannot have the shape {list(shape)}: {dim!r} "
+            "is not a whole number"
         )
 
     def _make_parameter(

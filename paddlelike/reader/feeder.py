@@ -65,6 +65,12 @@ class DataFeeder(Versioned):
         """
         columns: list[list[Any]] = [[] for _ in self.feed_vars]
         for sample in iterable:
+            if not hasattr(sample, "__len__"):
+                raise FeedError(
+                    f"DataFeeder: a sample is {sample!r}, expected a tuple of {len(columns)} items: "
+                    f"{self.feed_names}",
+                    hint="a batch is a list of samples: a reader yields (item,) for one variable",
+                )
             if len(sample) != len(columns):
                 raise FeedError(
                     f"DataFeeder: a sample has {len(sample)} items, expected {len(columns)}: "

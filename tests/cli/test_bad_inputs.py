@@ -163,7 +163,7 @@ def test_a_bad_input_ends_with_its_status_and_a_sentence(home: Path, tmp_path: P
 SAID = {
     "empty": "the file is empty: its writer was stopped or the disk was full; copy or save it again",
     "git_lfs": "this is a Git LFS pointer, not the file itself: fetch the file with: git lfs pull",
-    "page": "this is a web page, saved in place of the file: download the file itself again",
+    "page": "this is a web page (HTML), saved in place of the file: download the file itself again",
     "picture.png": "this is a PNG image: take it out of the model directory, or name the file of the tensor",
     "pages": "fc_0.w_0: this is a web page",
     "directory": "the directory is empty",

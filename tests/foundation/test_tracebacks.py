@@ -115,6 +115,8 @@ def test_causes_are_shown_where_they_are_of_the_user(
     [
         ("fluid.optimizer.adam(0.1)", "fluid.optimizer.adam is a module; did you mean fluid.optimizer.Adam?"),
         ("fluid.global_scope().find_var('fc_0.w_0').get_tensor()", "find_var returned None: the scope has"),
+        ("import paddle", "import paddlelike as fluid; or run the script as it is: python -m paddlelike run"),
+        ("feed = {['x']: 1}", "a feed has names as keys; load_inference_model returns a list of them"),
         ("fluid.layers.scale(x, None)", "scale was called with x=<temporary x: fp32[-1, 4]>, scale=None"),
     ],
 )

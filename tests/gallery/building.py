@@ -285,4 +285,28 @@ def minimize_the_loss_of_the_original_for_a_clone() -> None:
         fluid.optimizer.SGD(0.1).minimize(loss)
 
 
+def give_a_size_that_is_not_whole() -> None:
+    layers.fc(_data(), size=3.5)
+
+
+def take_the_cross_entropy_of_scores() -> None:
+    layers.cross_entropy(layers.fc(_data(), 3), _data("label", 1, "int64"))
+
+
+def normalize_a_batch_without_its_axis() -> None:
+    layers.batch_norm(fluid.data("x", [4]))
+
+
+def take_the_softmax_of_an_axis_that_is_not_there() -> None:
+    layers.softmax(_data(), axis=2)
+
+
+def give_a_learning_rate_of_a_parameter_as_text() -> None:
+    layers.fc(_data(), 3, param_attr=fluid.ParamAttr(learning_rate="0.1"))
+
+
+def take_gradients_by_a_name() -> None:
+    fluid.gradients(layers.mean(_data()), "x")
+
+
 MISTAKES = list_mistakes(globals())

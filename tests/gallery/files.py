@@ -266,4 +266,8 @@ def run_what_load_inference_model_returns() -> None:
     exe.run(fluid.io.load_inference_model("model", exe))
 
 
+def load_from_no_directory() -> None:
+    fluid.io.load_params(fluid.Executor(fluid.CPUPlace()), None)
+
+
 MISTAKES = list_mistakes(globals())

@@ -141,4 +141,8 @@ def compose_readers_of_different_lengths() -> None:
     list(fluid.io.compose(lambda: iter("ab"), lambda: iter("c"))())
 
 
+def yield_an_item_in_place_of_a_sample() -> None:
+    fluid.DataFeeder([fluid.data("x", [None, 1])], fluid.CPUPlace()).feed([1.0, 2.0])
+
+
 MISTAKES = list_mistakes(globals())

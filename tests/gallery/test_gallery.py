@@ -22,6 +22,7 @@ ONLY_WARNED = {
     "Minimize outside of the guard",
     "Minimize the loss of the original for a clone",
     "Train without an optimizer",
+    "Take the cross entropy of scores",
 }
 
 

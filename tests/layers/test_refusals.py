@@ -98,7 +98,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "axis": (
         lambda: layers.softmax(x(4), axis=2),
         ValueError,
-        "layer 'softmax': axis is 2 for input 'x' of shape [-1, 4]",
+        "layer 'softmax': axis is 2 for input 'x' of shape [-1, 4], expected -2 .. 1",
     ),
     "permutation": (
         lambda: layers.transpose(x(4, 5), [0, 1]),

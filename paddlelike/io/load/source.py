@@ -58,7 +58,10 @@ class Source:
                 return cls(locate(model.directory), model.values)
             return cls(locate(dirname), None if filename is None else os.fsdecode(filename))
         if not isinstance(filename, bytes | bytearray | memoryview):
-            raise TypeError("without dirname, filename is the bytes that were saved")
+            raise TypeError(
+                "without dirname, filename is the bytes that were saved\n"
+                "  hint: dirname is the directory: load_persistables(exe, 'saved')"
+            )
         return cls(None, data=bytes(filename))
 
     @property

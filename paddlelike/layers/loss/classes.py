@@ -16,9 +16,10 @@ alpha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import FLOATS, INTEGERS, WIDE_FLOATS, check_variable, describe
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["bpr_loss", "center_loss", "cross_entropy", "sigmoid_focal_loss", "softmax_with_cross_entropy"]
+
+_PRODUCTS: Final = ("mul", "matmul", "conv2d")
 
 
 def cross_entropy(
@@ -60,12 +63,25 @@ def cross_entropy(
     """
     check_variable("cross_entropy", "input", input, FLOATS)
     check_variable("cross_entropy", "label", label)
+    if _is_sum_with_product(input):
+        warn_user(
+            f"cross_entropy takes probabilities, and {input.name!r} has no activation: the loss of a negative"
+            " number is NaN. Take softmax first (act='softmax'), or call softmax_with_cross_entropy"
+        )
     inputs = {"X": input, "Label": label}
     attrs: dict[str, Any] = {"ignore_index": ignore_index}
     if soft_label:
         return emit("cross_entropy", inputs, {"soft_label": True, **attrs}, slot="Y")
     outputs = dict.fromkeys(("Y", "XShape", "MatchX"), input.dtype)
     return emit_all("cross_entropy2", inputs, outputs, attrs)[0]
+
+
+def _is_sum_with_product(x: Variable) -> bool:
+    """Return whether a variable is what ``fc`` or ``conv2d`` compute without an activation."""
+    if x.op is None or x.op.type != "elementwise_add":
+        return False
+    scores = x.block._find_var_recursive(x.op.inputs["X"][0])
+    return scores is not None and scores.op is not None and scores.op.type in _PRODUCTS
 
 
 @overload

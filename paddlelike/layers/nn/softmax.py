@@ -93,6 +93,7 @@ def softmax(input: Variable, use_cudnn: bool = False, name: str | None = None, a
     check_variable("softmax", "input", input, FLOATS)
     if not is_whole(axis) or not -len(input.shape) <= axis < max(len(input.shape), 1):
         raise GraphError(
-            f"layer 'softmax': axis is {axis!r} for input {input.name!r} of shape {list(input.shape)}"
+            f"layer 'softmax': axis is {axis!r} for input {input.name!r} of shape {list(input.shape)}, "
+            f"expected {-len(input.shape)} .. {len(input.shape) - 1}"
         )
     return emit("softmax", {"X": input}, {"axis": axis, "use_cudnn": use_cudnn}, name=name)

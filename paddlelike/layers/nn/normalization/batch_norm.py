@@ -185,6 +185,11 @@ def _batch_norm(
             f"layer {type!r}: param_attr and bias_attr cannot be False",
             hint="ParamAttr(trainable=False) keeps scale or bias at its initial value",
         )
+    if len(input.shape) == 1:
+        raise GraphError(
+            f"layer {type!r}: input {input.name!r} of shape {list(input.shape)} has 1 dim, expected 2 to 5",
+            hint="declare the batch, too: [None, channels, ...]",
+        )
     dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
     shape = [input.shape[1 if attrs["data_layout"] == "NCHW" else -1]]
     param_attr, bias_attr = given
