@@ -363,6 +363,20 @@ _ROWS: Final = (
         "paddle/fluid/operators/math/padding.h, PadGradFunction (1.8.5): Eigen reads packets of "
         "neighbours for a padding of negative width",
     ),
+    Quirk(
+        "round_packets",
+        "layers.round, fake quantization",
+        "halves go to the even number in whole packets of 32 bytes, and away from 0 behind the last one",
+        "away from 0 everywhere",
+        "paddle/fluid/operators/activation_op.h, RoundFunctor (1.8.5): by Eigen's pround of AVX",
+    ),
+    Quirk(
+        "elu_gradient",
+        "layers.elu",
+        "the gradient is NaN where e^X is too large for the dtype: X of float32 above 88.7",
+        "the gradient of Out",
+        "paddle/fluid/operators/activation_op.h, ELUGradFunctor (1.8.5): e^X is multiplied by 0 there",
+    ),
 )
 #: The rows by name.
 QUIRKS: Final = {row.name: row for row in _ROWS}

@@ -14,10 +14,16 @@ from paddlelike.framework.quirks import follows_fluid
 def reduce_extreme(x: Array, axes: tuple[int, ...], *, is_greatest: bool) -> Array:
     """Return the greatest or least number over dims, which are kept as 1; Fluid passes over NaN."""
     ufunc, other, start = (np.maximum, np.fmax, -np.inf) if is_greatest else (np.minimum, np.fmin, np.inf)
-    out = ufunc.reduce(x, axis=axes, keepdims=True)
+    limits = {} if x.size else {"initial": start if x.dtype.kind == "f" else _find_limit(x, is_greatest)}
+    out = ufunc.reduce(x, axis=axes, keepdims=True, **limits)
     if x.dtype.kind == "f" and np.isnan(out).any() and follows_fluid("nan_comparisons"):
         out = other.reduce(x, axis=axes, keepdims=True, initial=start)
     return np.asarray(out)
+
+
+def _find_limit(x: Array, is_greatest: bool) -> int:
+    """Return the least integer of a dtype, or the greatest one: what an extreme of nothing is."""
+    return int(np.iinfo(x.dtype).min if is_greatest else np.iinfo(x.dtype).max)
 
 
 def find_extreme(x: Array, axis: int | None, *, keepdims: bool, is_greatest: bool) -> Array:

@@ -389,6 +389,16 @@ def sliced_backwards() -> list[list[float]]:
     return [part.tolist() for part in fluid.Executor(fluid.CPUPlace()).run(feed=fed, fetch_list=parts)]
 
 
+def rounded_halves() -> Any:
+    return run(layers.round(fluid.data("x", [9])), x=np.arange(9, dtype="float32") + np.float32(0.5))
+
+
+def elu_slope() -> Any:
+    x = fluid.data("x", [2])
+    x.stop_gradient = False
+    return run(fluid.gradients([layers.elu(x)], [x])[0], x=np.array([88, 89], "float32"))
+
+
 def padded_gradient() -> Any:
     """Return the gradient of 3 x 3 numbers that are padded to 15 x 8, for results weighed 0, 1, 2, ..."""
     x, weights = fluid.data("x", [3, 3], "float64"), fluid.data("w", [15, 8], "float64")
@@ -527,12 +537,14 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
         [[26, 27, 28], [29, 35, 36], [37, 38, 44]],
         [[26, 27, 28], [34, 35, 36], [42, 43, 44]],
     ),
+    "round_packets": (rounded_halves, [0, 2, 2, 4, 4, 6, 6, 8, 9], [1, 2, 3, 4, 5, 6, 7, 8, 9]),
+    "elu_gradient": (elu_slope, [1, math.nan], [1, 1]),
     "elementwise_order": (powers, powers_formula(turned=True), powers_formula(turned=False)),
     "empty_fetch": (empty_is_none, True, False),
     "string_slots": (line_of_strings, "2 1 7 1 1\n", "1 17 1 1\n"),
 }  # fmt: skip
 #: Rows that only values show: every comparison, every search would warn.
-UNANNOUNCED = {"equal_tolerance", "nan_comparisons", "order_of_equals"}
+UNANNOUNCED = {"elu_gradient", "equal_tolerance", "nan_comparisons", "order_of_equals", "round_packets"}
 #: Rows of which the layer warns as well.
 TOGETHER = {"group_norm_parameters": ["group_norm_gradient"]}
 

@@ -141,6 +141,8 @@ def draw_noise(ctx: OpContext, param: jax.Array, attrs: sgd.DpsgdAttrs) -> jax.A
 def _update(ctx: OpContext, args: list[Any], cls: type[Update], given: Mapping[str, Any]) -> object:
     """Return the results of an update: run its kernel with the functions above in place of numpy's."""
     keywords = cls.make_forward_keywords(given)
+    if cls.list_copied(ctx.op.inputs, ctx.op.outputs):
+        keywords |= cls.keywords_of_copies
     inputs = {slot.name: value for slot, value in zip(cls.input_slots, args, strict=True)}
     if not cls.elements:
         found = translate(cls.forward)(*([ctx] if cls.context else []), *args, **keywords)

@@ -209,13 +209,16 @@ class Plan:
         for inner in cls.more_blocks(op):
             self._bind_block(inner)
         keywords = cls.make_forward_keywords(op.attrs, op.outputs)
+        slots = [slot.name for slot in cls.input_slots]
+        copied = frozenset(map(slots.index, cls.list_copied(op.inputs, op.outputs)))
+        if copied:
+            keywords |= cls.keywords_of_copies
         rows_kernel = cls.make_rows_kernel(keywords) if as_rows else None
         plain, kind = (rows_kernel, ROWS) if rows_kernel else self._make_kernel(cls, op, block, keywords)
         kernel = drop_dims(plain, cls, op, block)
         kernel = take_in_order(kernel, cls, op, self.reordered)
         kernel = take_in_shape(kernel, cls, op, self.reshaped)
         positions = self._get_input_positions(cls, op, block)
-        copied = _find_inputs_to_copy(cls, op)
         outputs = self._bind_outputs(cls, op, block, index)
         store = outputs.store
         dead = self._get_dead_positions(block, dying)
@@ -313,16 +316,6 @@ class _GeneralPlan(Plan):
     """A plan whose kernels rely on no declared dtype."""
 
     specializes = False
-
-
-def _find_inputs_to_copy(cls: type[OpDef], op: Operator) -> frozenset[int]:
-    """Return the indexes of input slots whose array the kernel overwrites, but not the operator."""
-    copied = set()
-    slots = [slot.name for slot in cls.input_slots]
-    for out, source in cls.inplace.items():
-        if op.inputs.get(source) and op.outputs.get(out) != op.inputs[source]:
-            copied.add(slots.index(source))
-    return frozenset(copied)
 
 
 def _find_temporaries(op: Operator) -> set[str]:

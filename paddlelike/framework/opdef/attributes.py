@@ -25,6 +25,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, NamedTuple, NoReturn, Self, dataclass_transform
 
+import numpy as np
+
 from paddlelike.core.dtypes import AttrType
 
 
@@ -61,7 +63,8 @@ def Int(default: Any = REQUIRED) -> Any:  # noqa: N802
 
 
 def Float(default: Any = REQUIRED) -> Any:  # noqa: N802
-    return Attr(AttrType.FLOAT, default)
+    """A float32, as in a program's bytes: 0.9 is 0.899999976 for operators on float64 too."""
+    return Attr(AttrType.FLOAT, default if isinstance(default, _Marker) else float(np.float32(default)))
 
 
 def String(default: Any = REQUIRED) -> Any:  # noqa: N802

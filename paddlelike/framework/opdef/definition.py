@@ -84,6 +84,8 @@ class OpDef:
     lod: ClassVar[str | Mapping[str, str] | None] = None
     #: {output slot: input slot} whose array the kernel overwrites and returns.
     inplace: ClassVar[Mapping[str, str]] = {}
+    #: Keywords of the kernel where the operator has other variables for those outputs.
+    keywords_of_copies: ClassVar[Mapping[str, Any]] = {}
     #: Outputs may share memory with inputs (reshape, slice, ...).
     views: ClassVar[bool] = False
     #: The kernel (and backward) takes a Context before its arrays.
@@ -140,6 +142,14 @@ class OpDef:
             ]
             keywords["wanted"] = tuple(tuple(each) if slot.several else any(each) for slot, each in wanted)
         return keywords
+
+    @classmethod
+    def list_copied(
+        cls, inputs: Mapping[str, Sequence[str]], outputs: Mapping[str, Sequence[str]]
+    ) -> list[str]:
+        """Return the slots whose array the kernel overwrites, but an operator with these variables does not."""
+        pairs = cls.inplace.items()
+        return [slot for out, slot in pairs if inputs.get(slot) and outputs.get(out) != inputs[slot]]
 
     @classmethod
     def specialize(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:

@@ -161,7 +161,8 @@ class BoxClip(OpDef):
         high = np.where(size > 0, np.floor(size + 0.5), np.ceil(size - 0.5)) - 1
         each = np.repeat(high[:, [1, 0, 1, 0]].astype(boxes.dtype), counts, 0)
         bound = each.reshape(len(boxes), *[1] * (boxes.ndim - 2), 4)
-        return np.maximum(np.minimum(boxes, bound), 0)
+        held = np.where(bound < boxes, bound, boxes)  # a NaN among the bounds is none
+        return np.where(held < 0, np.zeros((), boxes.dtype), held)
 
 
 @register

@@ -207,7 +207,8 @@ def divide_by_size(scale: Array, attrs: LevelAttrs) -> tuple[Array, Array]:
     with np.errstate(divide="ignore"):
         steps = np.log2(scale, dtype=np.float64).astype(scale.dtype)
     steps = np.floor(steps + scale.dtype.type(attrs.refer_level))
-    level = np.clip(steps, attrs.min_level, attrs.max_level).astype(np.int64) - attrs.min_level
+    whole = np.where(np.abs(steps) < 2**31, steps, -(2**31))  # C's int of what it cannot hold
+    level = np.clip(whole, attrs.min_level, attrs.max_level).astype(np.int64) - attrs.min_level
     restore = np.empty((len(scale), 1), np.int32)
     restore[np.argsort(level, kind="stable"), 0] = np.arange(len(scale))
     return level, restore

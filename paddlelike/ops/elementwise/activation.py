@@ -24,6 +24,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.backends import BACKENDS, MKLDNN
 from paddlelike.ops.elementwise.unary import Function, register_function_row
 from paddlelike.ops.kernels.special import bound_below, complement, erf, sigmoid, softplus
@@ -51,20 +52,23 @@ def _leaky_relu_slope(out: Array, d_out: Array, *, alpha: float) -> Array:
 
 
 def _elu(x: Array, *, alpha: float) -> Array:
+    if alpha < 0:
+        return np.maximum(x, 0) + np.minimum(alpha * np.expm1(x), 0)
     return np.maximum(x, 0) + alpha * np.expm1(np.minimum(x, 0))
 
 
 def _elu_slope(x: Array, d_out: Array, *, alpha: float) -> Array:
-    return d_out * ((x > 0) + (x <= 0) * (alpha * np.exp(np.minimum(x, 0))))
+    power = np.exp(x if follows_fluid("elu_gradient") else np.minimum(x, 0))  # infinity x 0 is NaN
+    return d_out * ((x > 0) + (x <= 0) * (alpha * power))
 
 
 def _selu(x: Array, *, alpha: float, scale: float) -> Array:
-    return scale * _elu(x, alpha=alpha)
+    return scale * np.where(x <= 0, alpha * np.exp(np.minimum(x, 0)) - alpha, x)
 
 
 def _selu_slope(out: Array, d_out: Array, *, alpha: float, scale: float) -> Array:
-    below = (out <= 0).astype(out.dtype)
-    return d_out * (scale * (1 - below) + below * (out + alpha * scale))
+    below = (out + alpha * scale).astype(np.float32).astype(out.dtype)  # Fluid's factor is float32
+    return d_out * np.where(out <= 0, below, scale)
 
 
 def _gelu(x: Array, *, approximate: bool) -> Array:
@@ -97,7 +101,7 @@ def _swish(x: Array, *, beta: float) -> Array:
 
 def _swish_slope(x: Array, d_out: Array, *, beta: float) -> Array:
     s = sigmoid(beta * x)
-    y = beta * x * s
+    y = beta * (x * s)
     return d_out * (y + s * (1 - y))
 
 
@@ -119,10 +123,16 @@ def _soft_relu_slope(out: Array, d_out: Array, *, threshold: float) -> Array:
     return d_out * ((out > -threshold) & (out < threshold)) * -np.expm1(-out)
 
 
+def _count_beyond(x: Array, bound: float) -> Array:
+    """Return 1 where X is beyond one of +-bound, 0 between; 2 beyond both, where the bound is negative."""
+    return np.add(x > bound, x < -bound, dtype=x.dtype)
+
+
 def _mish_gate(x: Array, threshold: float) -> tuple[Array, Array]:
     """softplus(x) with its ends replaced as in Paddle, and tanh of that."""
     inside = softplus(x)
-    inside = np.where(x > threshold, x, np.where(x < -threshold, np.exp(np.minimum(x, 0)), inside))
+    if threshold > 0:
+        inside = np.where(x > threshold, x, np.where(x < -threshold, np.exp(np.minimum(x, 0)), inside))
     return inside, np.tanh(inside)
 
 
@@ -201,8 +211,8 @@ _FROM_X: Final[list[_Row]] = [
     (
         "hard_shrink",
         "X where \\|X\\| > threshold, else 0",
-        lambda x, *, threshold: x * (np.abs(x) > threshold),
-        lambda x, d, *, threshold: d * (np.abs(x) > threshold),
+        lambda x, *, threshold: x * _count_beyond(x, threshold),
+        lambda x, d, *, threshold: d * _count_beyond(x, threshold),
         _floats(threshold=0.5),
     ),
     ("softplus", "ln(1 + e^X)", softplus, lambda x, d: d * sigmoid(x), BACKENDS),
@@ -266,11 +276,11 @@ class Softshrink(OpDef):
     @staticmethod
     def forward(ctx: Context, x: Array) -> Array:
         bound = ctx.op.attrs["lambda"]
-        return x - np.clip(x, -bound, bound)
+        return (x > bound) * (x - bound) + (x < -bound) * (x + bound)
 
     @staticmethod
     def backward(ctx: Context, x: Array, d_out: Array) -> Array:
-        return d_out * (np.abs(x) > ctx.op.attrs["lambda"])
+        return d_out * _count_beyond(x, ctx.op.attrs["lambda"])
 
 
 @register
@@ -308,7 +318,7 @@ class Prelu(OpDef):
     @staticmethod
     def backward(x: Array, alpha: Array, d_out: Array, *, mode: str) -> tuple[Array, Array]:
         spread = _spread_maxima(alpha, x, mode)
-        d_x = d_out * ((x > 0) + (x <= 0) * spread)
+        d_x = d_out * np.where(x > 0, np.ones((), x.dtype), spread)
         over = tuple(axis for axis, dim in enumerate(spread.shape) if dim == 1)
         d_alpha = np.add.reduce(np.minimum(x, 0) * d_out, axis=over)
         return d_x, d_alpha.reshape(alpha.shape)

@@ -52,7 +52,8 @@ def _floor_quotient(x: Array, y: Array) -> Array:
 
 def _remainder(x: Array, y: Array) -> Array:
     """Return the remainder: of integers with the sign of X, as in C; of others with the sign of Y."""
-    return np.mod(x, y) if x.dtype.kind == "f" else np.fmod(x, y)
+    rest = np.fmod(x, y)
+    return np.fmod(y + rest, y) if x.dtype.kind == "f" else rest
 
 
 def power(x: Array, y: Array) -> Array:

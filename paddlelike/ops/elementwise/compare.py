@@ -50,7 +50,7 @@ _CHECKS: Final[list[tuple[str, str, Callable[[Any], Any]]]] = [
 
 def _make_comparison(name: str, formula: str, relation: Relation) -> type[OpDef]:
     def infer(x: Spec, y: Spec, *, axis: int) -> Spec:
-        if broadcast_shape(name, x.shape, y.shape, axis) != x.shape and -1 not in x.shape:
+        if broadcast_shape(name, x.shape, y.shape, axis) != x.shape and -1 not in (*x.shape, *y.shape):
             raise ShapeError(
                 f"{name}: X has shape {x.shape}, Y {y.shape}; Y is broadcast over X, not X over Y",
                 hint="exchange X and Y, and the relation with its opposite",
@@ -144,7 +144,7 @@ class EqualReduce(OpDef):
 class Allclose(OpDef):
     """``Out``, (1,): whether ``|Input - Other| <= atol + rtol |Other|`` everywhere.
 
-    Infinities are equal to themselves here; NaN is where ``equal_nan`` says so.
+    Infinities are not equal to themselves, as in Fluid; NaN is where ``equal_nan`` says so.
     """
 
     type = "allclose"
@@ -160,4 +160,6 @@ class Allclose(OpDef):
 
     @staticmethod
     def forward(x: Array, y: Array, *, rtol: float, atol: float, equal_nan: bool) -> Array:
-        return np.array([np.allclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)])
+        with np.errstate(invalid="ignore"):
+            near = np.abs(x - y) <= atol + rtol * np.abs(y)
+        return np.array([(near | (np.isnan(x) & np.isnan(y)) if equal_nan else near).all()])

@@ -30,6 +30,7 @@ from paddlelike.ops.backends import BACKENDS
 from paddlelike.ops.elementwise.overwriting import make_slope, make_value
 from paddlelike.ops.extremes import sign
 from paddlelike.ops.kernels.pieces import LARGE, in_pieces
+from paddlelike.ops.kernels.rounding import round_packets
 from paddlelike.ops.kernels.special import erf
 
 Function = Callable[..., Array]
@@ -88,11 +89,8 @@ def register_function_row(
     register(type(name.title().replace("_", ""), (OpDef,), body))
 
 
-def _round(x: Array) -> Array:
-    """Return the nearest integer; halves go away from zero, as C's ``round`` does."""
-    whole = np.trunc(x)
-    whole += np.copysign(np.abs(x - whole) >= 0.5, x)
-    return whole
+def _exp(x: Array) -> Array:
+    return np.exp(x) if x.dtype.kind == "f" else np.exp(x).astype(x.dtype)
 
 
 def _sqrt_slope(out: Array, d_out: Array) -> Array:
@@ -114,13 +112,13 @@ def _zero_slope(d_out: Array) -> Array:
 # Type, formula, value, slope; by the slot that the slope reads.
 _Row = tuple[str, str, Function, Function]
 _FROM_OUT: Final[list[_Row]] = [
-    ("exp", "e^X", lambda x: np.exp(x), lambda out, d: d * out),
+    ("exp", "e^X", _exp, lambda out, d: d * out),
     ("sqrt", "sqrt(X)", lambda x: np.sqrt(x), _sqrt_slope),
     ("rsqrt", "1 / sqrt(X)", lambda x: 1 / np.sqrt(x), lambda out, d: d * out * out * out * -0.5),
     ("reciprocal", "1 / X", lambda x: 1 / x, lambda out, d: -d * out * out),
 ]
 _FROM_X: Final[list[_Row]] = [
-    ("log", "ln(X)", lambda x: np.log(x), lambda x, d: d / x),
+    ("log", "ln(X)", lambda x: np.log(x), lambda x, d: d * (1 / x)),
     ("log1p", "ln(1 + X)", lambda x: np.log1p(x), lambda x, d: d / (x + 1)),
     ("square", "X^2", lambda x: np.square(x), _square_slope),
     ("abs", "\\|X\\|", lambda x: np.abs(x), lambda x, d: d * np.sign(x)),
@@ -136,7 +134,7 @@ _FROM_X_PLAIN: Final[list[_Row]] = [  # without BACKENDS
 _STEPS: Final[list[_Row]] = [
     ("ceil", "the least integer >= X", lambda x: np.ceil(x), _zero_slope),
     ("floor", "the greatest integer <= X", lambda x: np.floor(x), _zero_slope),
-    ("round", "the nearest integer, halves away from 0", _round, _zero_slope),
+    ("round", "the nearest integer", round_packets, _zero_slope),
 ]
 
 for _row in _FROM_OUT:

@@ -54,7 +54,6 @@ class FusionSquaredMatSub(OpDef):
     inputs = ("X", "Y")
     outputs = ("SquaredX", "SquaredY", "SquaredXY", "Out")
     attrs = {"scalar": Float(1.0)}
-    lod = {"Out": "X"}
 
     @staticmethod
     def infer(x: Spec, y: Spec) -> tuple[Spec, Spec, Spec, Spec]:

@@ -211,7 +211,7 @@ class FusionSeqConvEltAddRelu(OpDef):
             row = np.arange(len(x)) + attrs.contextStart + i
             inside = (row >= starts) & (row < ends)
             columns[inside, i] = x[row[inside]]
-        flat = columns.reshape(len(x), -1)
+        flat = columns.reshape(len(x), attrs.contextLength * x.shape[1])
         out = flat @ w
         out += bias.reshape(-1)
         return np.maximum(out, 0, out=out), flat

@@ -1,4 +1,4 @@
-"""exp, log and sigmoid of float32 rounded to the nearest, as the C library gives them.
+"""exp, log and sigmoid of float32 rounded to the nearest, as the C library gives them; the nearest integers.
 
 numpy's own for float32 may be two units in the last place away. Where a threshold follows (suppression
 of boxes, matching), one unit can decide whether a box is kept.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.framework.opdef import Array
+from paddlelike.framework.quirks import follows_fluid
 
 
 def exp(x: Array) -> Array:
@@ -19,6 +20,23 @@ def exp(x: Array) -> Array:
 def log(x: Array) -> Array:
     """Return the natural logarithm in the dtype of x."""
     return np.log(x, dtype=np.float64).astype(x.dtype)
+
+
+def round_packets(x: Array) -> Array:
+    """Return the nearest integers: halves to even in whole packets of 32 bytes, away from 0 in the rest.
+
+    That is Eigen's way with AVX: see the quirk ``round_packets``. The textbook's is C's ``round`` for all.
+    """
+    if not follows_fluid("round_packets"):
+        return _round_away(x)
+    flat = x.reshape(-1)
+    whole = flat.shape[0] - flat.shape[0] % (32 // x.dtype.itemsize)
+    return np.concatenate([np.rint(flat[:whole]), _round_away(flat[whole:])]).reshape(x.shape)
+
+
+def _round_away(x: Array) -> Array:
+    whole = np.trunc(x)
+    return whole + np.copysign(np.abs(x - whole) >= 0.5, x)
 
 
 def sigmoid(x: Array) -> Array:

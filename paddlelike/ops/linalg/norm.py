@@ -20,6 +20,7 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
+from paddlelike.ops.extremes import sign
 from paddlelike.ops.kernels.broadcasting import broadcast_shape, sum_to
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import can_be_equal, count_elements, normalize_axis, one_element
@@ -59,7 +60,7 @@ class L1Norm(OpDef):
 
     @staticmethod
     def backward(x: Array, d_out: Array) -> Array:
-        return np.sign(x) * d_out.reshape(())
+        return sign(x) * d_out.reshape(())
 
 
 @register

@@ -120,7 +120,7 @@ class Kron(OpDef):
 
     type = "kron"
     inputs = ("X", "Y")
-    gradient = Gradient("X", "Y", "Out@GRAD", lod_in_run=OWN)
+    gradient = Gradient("X", "Y", "Out@GRAD", lod_in_run="")
 
     @staticmethod
     def infer(x: Spec, y: Spec) -> Spec:
@@ -157,7 +157,7 @@ class Cross(OpDef):
     inputs = ("X", "Y")
     attrs = {"dim": Int(_FIRST_OF_3)}
     lod = "X"
-    gradient = Gradient("X", "Y", "Out@GRAD", lod_in_run=OWN)
+    gradient = Gradient("X", "Y", "Out@GRAD", lod_in_run="")
 
     @staticmethod
     def infer(x: Spec, y: Spec, *, dim: int) -> Spec:
@@ -197,7 +197,7 @@ class Fsp(OpDef):
     type = "fsp"
     inputs = ("X", "Y")
     lod = "X"
-    gradient = Gradient("X", "Y", "Out@GRAD", lod_in_run=OWN)
+    gradient = Gradient("X", "Y", "Out@GRAD", lod_in_run="")
 
     @staticmethod
     def infer(x: Spec, y: Spec) -> Spec:

@@ -158,7 +158,7 @@ class CrossEntropy2(OpDef):
     inputs = ("X", "Label")
     outputs = ("Y", "XShape", "MatchX")
     attrs = {"ignore_index": Int(-100)}
-    lod = {"Y": "X"}
+    lod = {"Y": "X", "XShape": "X"}
     gradient = Gradient("Y@GRAD", "MatchX", "Label", "XShape", outputs=("X@GRAD",), lod=OWN)
 
     @classmethod

@@ -251,7 +251,7 @@ class CtcAlign(OpDef):
     ) -> tuple[Array, Array | None]:
         if length is None:
             offsets = read_last_level(ctx, "Input", len(x))
-            flat, starts = x.reshape(-1), offsets[:-1][np.diff(offsets) > 0]
+            flat, starts = x.reshape(-1)[: offsets[-1]], offsets[:-1][np.diff(offsets) > 0]
         else:
             offsets = np.arange(len(x) + 1) * x.shape[1]
             flat, starts = x.reshape(-1), offsets[:-1] if x.size else offsets[:0]

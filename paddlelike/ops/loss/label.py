@@ -163,15 +163,17 @@ class CenterLoss(OpDef):
 
     @staticmethod
     def forward(
-        x: Array, label: Array, centers: Array, rate: Array, *, need_update: bool
+        x: Array, label: Array, centers: Array, rate: Array, *, cluster_num: int, need_update: bool
     ) -> tuple[Array, Array, Array]:
         flat, _ = flatten_labels("center_loss", label, len(centers))
+        flat = flat[: len(x)]
         diff = x - centers[flat]
         loss = np.square(diff).sum(1, keepdims=True) / 2
         if not need_update:
             return centers.copy(), diff, loss
         count = 1 + np.bincount(flat, minlength=len(centers))
         step = sum_rows(flat, diff, len(centers)) * (rate[0] / count[:, None]).astype(x.dtype)
+        step[max(cluster_num, 0) :] = 0
         return centers + step, diff, loss
 
     @staticmethod

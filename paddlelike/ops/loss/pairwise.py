@@ -85,10 +85,10 @@ class SmoothL1Loss(OpDef):
         sigma: float,
         wanted: tuple[bool, bool],
     ) -> tuple[Array | None, Array | None]:
-        d_x = np.clip(sigma * sigma * diff, -1, 1) * d_out.reshape(-1, *[1] * (diff.ndim - 1))
-        for weight in (inside, outside):
-            if weight is not None:
-                d_x *= weight
+        d_x = np.clip(sigma * sigma * diff, -1, 1)
+        for factor in (inside, outside, d_out.reshape(-1, *[1] * (diff.ndim - 1))):
+            if factor is not None:
+                d_x = d_x * factor
         return d_x if wanted[0] else None, -d_x if wanted[1] else None
 
 
@@ -135,8 +135,9 @@ class MarginRankLoss(OpDef):
 
     @staticmethod
     def forward(x1: Array, x2: Array, label: Array, *, margin: float) -> tuple[Array, Array]:
-        out = np.maximum(margin - label * (x1 - x2), 0)
-        return (out > 0).astype(out.dtype), out
+        out = margin - label * (x1 - x2)
+        above = out > 0
+        return above.astype(out.dtype), np.where(above, out, np.zeros_like(out))
 
     @staticmethod
     def backward(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from paddlelike.errors import ShapeError
@@ -213,7 +211,8 @@ class KldivLoss(OpDef):
     @staticmethod
     def forward(x: Array, target: Array, *, reduction: str) -> Array:
         positive = target > 0
-        loss = target * (np.log(np.where(positive, target, 1)) - x) * positive
+        loss = target * (np.log(np.where(positive, target, 1)) - x)
+        loss = np.where(positive, loss, np.zeros_like(loss))
         if reduction == "none":
             return loss
         return (loss.sum() / _find_divisor(x, reduction)).reshape(1)
@@ -262,9 +261,14 @@ class LabelSmooth(OpDef):
 
     @staticmethod
     def forward(x: Array, prior: Array | None, *, epsilon: float) -> Array:
-        share: Any = 1 / x.shape[-1] if prior is None else prior.reshape(-1)
-        return (1 - epsilon) * x + epsilon * share
+        if prior is None:
+            return _keep_share(epsilon) * x + float(np.float32(epsilon) / np.float32(x.shape[-1]))
+        return _keep_share(epsilon) * x + epsilon * prior.reshape(-1)
 
     @staticmethod
     def backward(d_out: Array, *, epsilon: float) -> Array:
-        return (1 - epsilon) * d_out
+        return _keep_share(epsilon) * d_out
+
+
+def _keep_share(epsilon: float) -> float:
+    return float(np.float32(1) - np.float32(epsilon))

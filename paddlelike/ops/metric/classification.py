@@ -241,8 +241,9 @@ class MeanIou(OpDef):
                 f"mean_iou: the largest class is {max(found.max(), label.max())}, "
                 f"but num_classes is {num_classes}"
             )
-        correct, wrong = sum(corrects or [], correct), sum(wrongs or [], wrong)
+        correct = sum((one[:num_classes] for one in corrects or []), correct)
+        wrong = sum((one[:num_classes] for one in wrongs or []), wrong)
         seen = correct + wrong
-        mean = (correct[seen > 0] / seen[seen > 0]).mean() if seen.any() else 0.0
+        mean = (correct[seen > 0] / seen[seen > 0]).mean() if seen.any() else np.nan  # 0 / 0, as in Fluid
         mean += sum(float(one.reshape(-1)[0]) for one in means or [])
         return np.array([mean], np.float32), wrong.astype(np.int32), correct.astype(np.int32)

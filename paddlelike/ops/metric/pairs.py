@@ -60,8 +60,8 @@ class PositiveNegativePair(OpDef):
             differ = labels[first] != labels[second]
             first, second = first[differ], second[differ]
             mean = (weights[first] + weights[second]) * 0.5
-            by_score = scores[first] - scores[second]
-            right = by_score * (labels[first] - labels[second]) > 0
-            totals += [mean[right].sum(), mean[~right].sum(), mean[by_score == 0].sum()]
+            right = (scores[first] - scores[second]) * (labels[first] - labels[second]) > 0
+            equal = scores[first] == scores[second]
+            totals += [mean[right].sum(), mean[~right].sum(), mean[equal].sum()]
         found = totals.astype(score.dtype)
         return found[:1], found[1:2], found[2:]

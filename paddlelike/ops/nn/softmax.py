@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import REQUIRED, Array, Bool, Gradient, Int, OpDef, Spec, String, register
 from paddlelike.ops.backends import BACKENDS
+from paddlelike.ops.extremes import take_greater
 from paddlelike.ops.kernels.fast import rows as fast
 from paddlelike.ops.kernels.nn.softmax import LOWEST, softmax_rows, softmax_rows_dx
 from paddlelike.ops.kernels.special import bound_below
@@ -83,15 +86,15 @@ class Maxout(OpDef):
     @staticmethod
     def forward(x: Array, *, groups: int, axis: int) -> Array:
         grouped, axis = _group_channels(x, groups, axis)
-        return np.maximum.reduce(grouped, axis=axis)
+        least = x.dtype.type(np.finfo(np.float32).min)  # Fluid's, of any dtype
+        return functools.reduce(take_greater, np.moveaxis(grouped, axis, 0), least)
 
     @staticmethod
     def backward(x: Array, out: Array, d_out: Array, *, groups: int, axis: int) -> Array:
         grouped, axis = _group_channels(x, groups, axis)
-        first = np.expand_dims(np.argmax(grouped, axis=axis), axis)
-        d_x = np.zeros_like(grouped)
-        np.put_along_axis(d_x, first, np.expand_dims(d_out, axis), axis)
-        return d_x.reshape(x.shape)
+        equal = grouped == np.expand_dims(out, axis)
+        is_first = equal & (np.cumsum(equal, axis) == 1)
+        return np.where(is_first, np.expand_dims(d_out, axis), d_out.dtype.type(0)).reshape(x.shape)
 
 
 def _group_channels(x: Array, groups: int, axis: int) -> tuple[Array, int]:

@@ -25,7 +25,7 @@ class FakeDequantizeMaxAbs(OpDef):
 
     @staticmethod
     def forward(x: Array, scale: Array, *, max_range: float) -> Array:
-        return scale.reshape(-1)[0] / x.dtype.type(max_range) * x
+        return x * scale.reshape(-1)[0] / x.dtype.type(max_range)
 
 
 @register
@@ -53,7 +53,7 @@ class FakeChannelWiseDequantizeMaxAbs(OpDef):
             raise EnforceNotMet(
                 f"fake_channel_wise_dequantize_max_abs: quant_bits is {quant_bits} for {len(scales)} Scales"
             )
-        steps = x.dtype.type(math.prod(2 ** (bits - 1) - 1 for bits in quant_bits[: len(scales)]))
+        steps = x.dtype.type(int(math.prod(2.0 ** (bits - 1) - 1 for bits in quant_bits[: len(scales)])))
         if len(scales) == 1:
             return x * scales[0].reshape(-1, *(1,) * (x.ndim - 1)) / steps
         factor = scales[0].reshape(1, -1, *(1,) * (x.ndim - 2)) * scales[1].reshape(-1)[0]

@@ -11,27 +11,32 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, OpDef, Spec, register
-from paddlelike.ops.kernels.detection.regions import round_half_away
+from paddlelike.ops.kernels.rounding import round_packets
 
 
 def quantize(x: Array, scale: Array, bits: int) -> Array:
     """Return x within [-scale, scale] as whole steps, ``2^(bits - 1) - 1`` of them to ``scale``."""
-    steps = x.dtype.type(2 ** (bits - 1) - 1)
-    # A scale of 0 has only zeros: 0 steps, also of a size that is not 0.
-    return round_half_away(
-        steps / np.where(scale == 0, scale.dtype.type(1), scale) * np.clip(x, -scale, scale)
-    )
+    real = x.dtype.type
+    inverse = real(1) / np.where(scale <= 1e-30, scale + real(1e-6), scale)
+    held = np.where(x < -scale, -scale, np.where(x > scale, scale, x))
+    return round_packets(real(2 ** (bits - 1) - 1) * inverse * held)
 
 
 def _largest(x: Array) -> Array:
-    return np.abs(x).max(initial=0).reshape(1).astype(x.dtype)
+    return _find_largest(np.abs(x).reshape(1, -1))
+
+
+def _find_largest(sizes: Array) -> Array:
+    """Return the greatest number of each row; NaN where it is the first, and else without those."""
+    found = np.fmax.reduce(sizes, axis=1, initial=0)
+    return np.where(np.isnan(sizes[:, :1]).any(1), sizes.dtype.type(np.nan), found)
 
 
 def _average(x: Array, accum: Array, state: Array, rate: float) -> tuple[Array, Array, Array]:
     """Return the scale, and the two running sums that it is the quotient of: of maxima and of ones."""
     kept = x.dtype.type(rate)
-    state = kept * state.reshape(1) + x.dtype.type(1)
-    accum = kept * accum.reshape(1) + _largest(x)
+    state = kept * state.reshape(-1)[:1] + x.dtype.type(1)
+    accum = kept * accum.reshape(-1)[:1] + _largest(x)
     return accum / state, accum, state
 
 
@@ -66,7 +71,7 @@ class FakeChannelWiseQuantizeAbsMax(FakeQuantizeAbsMax):
 
     @staticmethod
     def forward(x: Array, *, bit_length: int) -> tuple[Array, Array]:
-        scale = np.abs(x).reshape(len(x), -1).max(1)
+        scale = _find_largest(np.abs(x).reshape(len(x), -1))
         return quantize(x, scale.reshape(-1, *(1,) * (x.ndim - 1)), bit_length), scale
 
 
@@ -99,7 +104,7 @@ class FakeQuantizeRangeAbsMax(OpDef):
         ctx: Context, x: Array, scale: Array, step: Array | None, *, attrs: _RangeAttrs
     ) -> tuple[Array, Array | None, Array | None]:
         if attrs.is_test:
-            return quantize(x, scale.reshape(1), attrs.bit_length), None, None
+            return quantize(x, scale.reshape(-1)[:1], attrs.bit_length), None, None
         index = 0 if step is None else int(step.reshape(-1)[0])
         names = ctx.op.output("OutScales")
         before = ctx.read(names[0]) if names else None
@@ -143,7 +148,7 @@ def _find_scale(
 ) -> tuple[Array, Array | None, Array | None]:
     """Return the scale and, when training, OutState and OutAccum."""
     if attrs.is_test:
-        return scale.reshape(1), None, None
+        return scale.reshape(-1)[:1], None, None
     if accum is None or state is None:
         raise EnforceNotMet(
             f"{type}: InAccum and InState are absent", hint="give them, or set is_test to quantize by InScale"
@@ -190,6 +195,7 @@ class MovingAverageAbsMaxScale(OpDef):
     inputs = ("X", "InAccum?", "InState?")
     outputs = ("Out", "OutScale", "OutState?", "OutAccum?")
     attrs = {"moving_rate": Float(0.9), "is_test": Bool(False)}
+    lod = {"Out": "X"}
 
     @staticmethod
     def infer(x: Spec, accum: Spec | None, state: Spec | None) -> tuple[Spec | None, Spec, Spec, Spec]:

@@ -123,7 +123,7 @@ _ROWS: Final = [
         "reduce_prod",
         "the product",
         lambda x, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype, keepdims=True),
-        lambda d, out, x: d * out / x,
+        lambda d, out, x: d * out * (1 / x),
         reads_out=True,
     ),
     _Row(

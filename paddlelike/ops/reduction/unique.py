@@ -80,7 +80,7 @@ class _Unique(OpDef):
 
     @staticmethod
     def forward(x: Array, *, dtype: int) -> tuple[Array, ...]:
-        found, first, index, count = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+        found, first, index, count = np.unique(x, True, True, True, equal_nan=False)
         order = first.argsort()
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))

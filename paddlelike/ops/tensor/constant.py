@@ -201,11 +201,12 @@ class Fill(OpDef):
 
     @staticmethod
     def infer(*, value: Sequence[float], shape: Sequence[int], dtype: int) -> Spec:
-        _check_count("fill", "value", value, shape)
+        _check_count("fill", "value", value[: math.prod(shape)], shape)
         return Spec(tuple(shape), VarType(dtype))
 
     @staticmethod
     def forward(*, value: Sequence[float], shape: Sequence[int], dtype: int) -> Array:
+        value = value[: math.prod(shape)]
         _check_count("fill", "value", value, shape)
         return np.array(value, np.float64).astype(numpy_dtype(dtype)).reshape(shape)
 
@@ -258,6 +259,7 @@ class AssignValue(OpDef):
             "int32_values": attrs.int32_values,
             "int64_values": attrs.int64_values,
         }[name]
+        values = values[: math.prod(attrs.shape)]
         _check_count("assign_value", name, values, attrs.shape)
         return np.array(values, numpy_dtype(attrs.dtype)).reshape(attrs.shape)
 

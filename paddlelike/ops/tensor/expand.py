@@ -131,7 +131,7 @@ class Reverse(OpDef):
 
     @staticmethod
     def forward(x: Array, *, axis: list[int]) -> Array:
-        return np.flip(x, tuple(axis))
+        return np.flip(x, tuple({one % x.ndim for one in axis}))
 
 
 @register

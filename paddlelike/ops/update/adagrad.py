@@ -79,14 +79,13 @@ class DecayedAdagrad(Update):
 def adadelta(
     p: Array, g: Array, a: Array, b: Array, /, rho: float, rest: float, epsilon: float, *, is_new: bool
 ) -> tuple[Array, Array, Array]:
-    square = g * g
-    a = a * rho + rest * square
+    a = a * rho + rest * (g * g)
     below = a + epsilon
-    ratio = (b + epsilon) / below
-    b = b * rho + rest * (ratio * square)
+    step = np.sqrt((b + epsilon) / below) * g
+    b = b * rho + rest * (step * step)
     if is_new:
-        ratio = (b + epsilon) / below
-    return p - np.sqrt(ratio) * g, a, b
+        step = np.sqrt((b + epsilon) / below) * g
+    return p - step, a, b
 
 
 @register
@@ -102,7 +101,9 @@ class Adadelta(Update):
     outputs = ("ParamOut", "AvgSquaredGradOut", "AvgSquaredUpdateOut")
     attrs = {"rho": Float(0.95), "epsilon": Float(1e-6)}
     elements = ("Param", "Grad", "AvgSquaredGrad", "AvgSquaredUpdate")
+    keywords_of_copies = {"is_overwritten": False}  # then Fluid's step reads the ``b`` of before, too
 
     @staticmethod
-    def read_step(*, rho: float, epsilon: float) -> Step:
-        return adadelta(rho, 1 - rho, epsilon, is_new=follows_fluid("adadelta_step"))
+    def read_step(*, rho: float, epsilon: float, is_overwritten: bool = True) -> Step:
+        is_new = is_overwritten and follows_fluid("adadelta_step")
+        return adadelta(rho, 1 - rho, epsilon, is_new=is_new)

@@ -46,7 +46,7 @@ def differ(got: dict[str, Any], want: dict[str, Any]) -> str:
         return (
             ""
             if "refused" in got or want["refused"] == "gradient"
-            else f"accepted, wanted refused ({want['why']})"
+            else f"accepted, wanted refused ({want.get('why')})"
         )
     if "refused" in got:
         return f"refused ({got['refused']}: {got['why']})"
@@ -70,6 +70,8 @@ def _differ_record(got: Any, want: Any) -> str:
         return f"is {got[0]}{got[1]}, wanted {want[0]}{want[1]}"
     if [list(level) for level in got[3]] != [list(level) for level in want[3]]:
         return f"LoD {got[3]}, wanted {want[3]}"
+    if got[4:] != want[4:]:
+        return f"rows {got[4:]}, wanted {want[4:]}"
     mine, theirs = decode(got), decode(want)
     if mine.dtype.kind != "f":
         return "" if np.array_equal(mine, theirs) else _show(mine, theirs, mine == theirs)

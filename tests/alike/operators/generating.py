@@ -88,11 +88,7 @@ def list_types() -> dict[str, list[contract.Case]]:
         op = registry.find(case.type)
         if op.since != "1" or op.external or case.type in LATER or case.type in LEFT_OUT:
             continue
-        values = itertools.chain.from_iterable(
-            v if isinstance(v, list) else [v] for v in case.inputs.values()
-        )
-        if not any(isinstance(v, SelectedRows) for v in values):
-            found.setdefault(case.type, []).append(case)
+        found.setdefault(case.type, []).append(case)
     return dict(sorted(found.items()))
 
 
@@ -125,10 +121,7 @@ def _to_plain(case: contract.Case) -> Plain:
     inputs: dict[str, list[Any]] = {}
     for slot, value in case.inputs.items():
         if value is not None:
-            several = value if isinstance(value, list) else [value]
-            inputs[slot] = [
-                encode(np.array(one), one.lod() if isinstance(one, LoDTensor) else ()) for one in several
-            ]
+            inputs[slot] = [_encode(one) for one in (value if isinstance(value, list) else [value])]
     attrs = {name: _plain_attr(value) for name, value in case.attrs.items()}
     plain = {"type": case.type, "inputs": inputs, "attrs": attrs}
     plain["outputs"] = _list_outputs(op, case, plain)
@@ -143,9 +136,19 @@ def _to_plain(case: contract.Case) -> Plain:
     plain["through"] = [slot for slot in plain["outputs"] if slot + GRAD in read] or list(plain["outputs"])[
         :1
     ]
+    plain["inplace"] = {}
+    if any(len(one) > 4 for one in _each(plain)):
+        plain["wrt"] = []
+        plain["inplace"] = {out: slot for out, slot in op.inplace.items() if slot in inputs}
     if not op.has_gradient(contract.View(case.type, {s: [s] for s in inputs}, {}, case.attrs)):
         plain["wrt"] = []
     return plain
+
+
+def _encode(value: Any) -> list[Any]:
+    if isinstance(value, SelectedRows):
+        return [*encode(np.array(value.held_array)), [value.rows(), value.height()]]
+    return encode(np.array(value), value.lod() if isinstance(value, LoDTensor) else ())
 
 
 def _plain_attr(value: Any) -> Any:
@@ -231,7 +234,7 @@ def _limit(rng: Random, plain: Plain) -> None:
 def _resize(rng: Random, plain: Plain) -> None:
     """Change one size wherever it occurs: in the dims of inputs, in LoDs it cuts, in lists of sizes."""
     sizes = sorted({size for one in _each(plain) for size in one[1]})
-    if not sizes:
+    if not sizes or any(len(one) > 4 for one in _each(plain)):
         return
     old = int(rng.choice(sizes))
     new = int(rng.choice([0, 1, 2, old + 1, 2 * old, 17, 33, 64]))
@@ -273,7 +276,7 @@ def _recut(rng: Random, plain: Plain) -> None:
 
 def _add_lod(rng: Random, plain: Plain) -> None:
     """Cut the rows of one input, or of all with as many rows, into sequences; in two levels now and then."""
-    records = [one for one in _each(plain) if one[1] and not one[3]]
+    records = [one for one in _each(plain) if one[1] and not one[3] and len(one) == 4]
     if records:
         first = records[rng.integers(len(records))]
         rows = first[1][0]
@@ -289,6 +292,25 @@ def _add_lod(rng: Random, plain: Plain) -> None:
 def _flatten_lod(rng: Random, plain: Plain) -> None:
     for record in _each(plain):
         record[3] = record[3][-1:] if rng.random() < 0.5 else []
+
+
+def _lay_out(rng: Random, plain: Plain) -> None:
+    """Feed an input that lies otherwise in memory."""
+    records = [one for one in _each(plain) if len(one) == 4 and one[1] and not one[3]]
+    if records:
+        records[rng.integers(len(records))].append(str(rng.choice(["gaps", "turned", "big-endian"])))
+
+
+def _make_sparse(rng: Random, plain: Plain) -> None:
+    """Give an update the rows of a gradient, some of them twice, and let it overwrite what it updates."""
+    op = registry.find(plain["type"])
+    grad = plain["inputs"].get("Grad")
+    if "Param" in plain["inputs"] and grad and op.inplace:
+        plain["inplace"] = {out: slot for out, slot in op.inplace.items() if plain["inputs"].get(slot)}
+        height, count = grad[0][1][0], int(rng.integers(0, 2 * grad[0][1][0] + 1))
+        if rng.random() < 0.7 and height and len(grad[0]) == 4 and not grad[0][3]:
+            rows = [int(one) for one in rng.integers(0, height, count)]
+            grad[0][:] = [*encode(decode(grad[0])[np.arange(count) % height]), [rows, height]]
 
 
 def _set_attr(rng: Random, plain: Plain) -> None:
@@ -370,6 +392,8 @@ _CHANGES: Final[list[tuple[str, Callable[[Random, Plain], None]]]] = [
     ("attr", _set_attr),
     ("attr", _set_attr),
     ("typed", _retype),
+    ("laid", _lay_out),
+    ("sparse", _make_sparse),
 ]
 
 

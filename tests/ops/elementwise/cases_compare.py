@@ -60,9 +60,15 @@ CASES = [
     Case("equal_reduce", {"X": A, "Y": B}, lambda: np.array([False]), note="other"),
     Case(
         "allclose",
-        {"Input": np.array([1.0, INF]), "Other": np.array([1.00001, INF])},
+        {"Input": np.array([1.0, -2.0]), "Other": np.array([1.00001, -2.0])},
         lambda: np.array([True]),
         {"rtol": 2e-5},
+    ),
+    Case(
+        "allclose",
+        {"Input": np.array([1.0, INF]), "Other": np.array([1.0, INF])},
+        lambda: np.array([False]),
+        note="inf",
     ),
     Case(
         "allclose",

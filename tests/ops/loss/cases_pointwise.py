@@ -106,7 +106,7 @@ CASES = [
         )
         for reduction in ("none", "mean", "sum", "batchmean")
     ),
-    Case("label_smooth", {"X": SOFT}, lambda X: 0.9 * X + 0.1 / 3, {"epsilon": 0.1}),
+    Case("label_smooth", {"X": SOFT}, lambda X: 0.875 * X + float(np.float32(0.125 / 3)), {"epsilon": 0.125}),
     Case(
         "label_smooth",
         {"X": SOFT, "PriorDist": np.array([[0.2, 0.3, 0.5]])},

@@ -169,8 +169,7 @@ class PrRoiPool(OpDef):
         dx = pool_by_axes_dx(d_out, x.shape, owners, [b.rows for b in bins], [b.columns for b in bins])
         d_rois = np.zeros(rois.shape, x.dtype)
         for n, (owner, each) in enumerate(zip(owners, bins, strict=True)):
-            if each.area > 0:
-                d_rois[n] = _move_corners(x[owner], each, out[n], d_out[n])
+            d_rois[n] = _move_corners(x[owner], each, out[n], d_out[n]) if each.area > 0 else np.nan
         return dx, d_rois * x.dtype.type(attrs.spatial_scale)
 
 

@@ -57,7 +57,8 @@ class Unfold(OpDef):
     def forward(x: Array, *, attrs: UnfoldAttrs) -> Array:
         windows = attrs.windows()
         unfolded = windows.unfold(windows.pad(x))
-        out = unfolded.reshape(len(x), x.shape[1] * math.prod(attrs.kernel_sizes), -1)
+        columns = math.prod(windows.counts(x.shape[2:]))
+        out = unfolded.reshape(len(x), x.shape[1] * math.prod(attrs.kernel_sizes), columns)
         return out.copy() if np.may_share_memory(out, x) else out
 
     @staticmethod

@@ -140,11 +140,13 @@ def _find_positions(size: int, count: int, align_corners: bool, half: bool, scal
 
     ``scale``: how much larger the output is; 0: as the sizes say.
     """
-    i = np.arange(count, dtype=np.float32)
+    i: Array = np.arange(count, dtype=np.float32)
+    if count == 1:
+        return i - np.float32(0.5 if half and not align_corners else 0)  # the ratio stays 0
     if align_corners:
-        return i * np.float32((size - 1) / (count - 1) if count > 1 else 0)
+        return i * np.float32((size - 1) / (count - 1))
     ratio = np.float32(1 / scale) if scale > 0 else np.float32(size) / np.float32(count)
-    return (i + np.float32(0.5)) * ratio - np.float32(0.5) if half else i * ratio
+    return ((i + 0.5) * np.float64(ratio) - 0.5).astype(np.float32) if half else i * ratio
 
 
 def _nearest(size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0) -> Taps:

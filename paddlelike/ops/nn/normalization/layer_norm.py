@@ -39,7 +39,9 @@ class LayerNorm(OpDef):
             )
         columns = x.shape[begin_norm_axis:]
         for name, spec in (("Scale", scale), ("Bias", bias)):
-            if spec is not None and is_known(columns) and spec.shape != (math.prod(columns),):
+            if spec is None or not is_known((*columns, *spec.shape)):
+                continue
+            if spec.shape != (math.prod(columns),):
                 raise ShapeError(
                     f"layer_norm: {name} has shape {spec.shape}; X of shape {x.shape} from axis "
                     f"{begin_norm_axis} on needs ({math.prod(columns)},)"

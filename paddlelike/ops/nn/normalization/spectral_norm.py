@@ -32,7 +32,7 @@ class SpectralNorm(OpDef):
         normalize_axis("spectral_norm", dim, len(weight.shape), name="dim")
         rows = weight.shape[dim]
         columns = math.prod(weight.shape) // rows
-        if u.shape != (rows,) or v.shape != (columns,):
+        if u.shape not in ((rows,), (-1,)) or v.shape not in ((columns,), (-1,)):
             raise ShapeError(
                 f"spectral_norm: U has shape {u.shape} and V {v.shape}; Weight of shape {weight.shape} "
                 f"along dim {dim} needs ({rows},) and ({columns},)"
