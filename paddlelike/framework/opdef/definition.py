@@ -147,7 +147,7 @@ class OpDef:
     def list_copied(
         cls, inputs: Mapping[str, Sequence[str]], outputs: Mapping[str, Sequence[str]]
     ) -> list[str]:
-        """Return the slots whose array the kernel overwrites, but an operator with these variables does not."""
+        """Return the slots that the kernel overwrites, but an operator with these variables does not."""
         pairs = cls.inplace.items()
         return [slot for out, slot in pairs if inputs.get(slot) and outputs.get(out) != inputs[slot]]
 

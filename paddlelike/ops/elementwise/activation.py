@@ -125,7 +125,7 @@ def _soft_relu_slope(out: Array, d_out: Array, *, threshold: float) -> Array:
 
 def _count_beyond(x: Array, bound: float) -> Array:
     """Return 1 where X is beyond one of +-bound, 0 between; 2 beyond both, where the bound is negative."""
-    return np.add(x > bound, x < -bound, dtype=x.dtype)
+    return (x > bound).astype(x.dtype) + (x < -bound).astype(x.dtype)
 
 
 def _mish_gate(x: Array, threshold: float) -> tuple[Array, Array]:

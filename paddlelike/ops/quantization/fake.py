@@ -28,8 +28,8 @@ def _largest(x: Array) -> Array:
 
 def _find_largest(sizes: Array) -> Array:
     """Return the greatest number of each row; NaN where it is the first, and else without those."""
-    found = np.fmax.reduce(sizes, axis=1, initial=0)
-    return np.where(np.isnan(sizes[:, :1]).any(1), sizes.dtype.type(np.nan), found)
+    numbers = np.where(np.isnan(sizes), np.zeros_like(sizes), sizes)
+    return np.where(np.isnan(sizes[:, :1]).any(1), sizes.dtype.type(np.nan), numbers.max(1, initial=0))
 
 
 def _average(x: Array, accum: Array, state: Array, rate: float) -> tuple[Array, Array, Array]:

@@ -94,7 +94,9 @@ def prroi_pool(
     columns = _integrate_axis(corners[:, 0], corners[:, 2], pooled_width, x.shape[3])
     area = (corners[:, 2] > corners[:, 0]) & (corners[:, 3] > corners[:, 1])
     out = _pool_by_axes(x, owners, rows, columns)
-    return like_regions(rois, jnp.where(area[:, None, None, None], out, 0))
+    # 0, whose gradient is NaN, as Fluid's is where a region has no area
+    nothing = 0 * jnp.sqrt(jnp.where(area, 1, 0 * corners.sum(1)))
+    return like_regions(rois, jnp.where(area[:, None, None, None], out, nothing[:, None, None, None]))
 
 
 def _integrate_axis(start: jax.Array, end: jax.Array, bins: int, length: int) -> jax.Array:
