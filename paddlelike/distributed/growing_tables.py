@@ -313,9 +313,15 @@ def load_all(path: str, program: Program) -> None:
     _ask_servers(program, lambda client: client.load_table(path, None))
 
 
+def copy_table(source: str, target: str, program: Program) -> None:
+    """Set the rows of a table on servers to those of another; counters stay, and state begins anew."""
+    _ask_servers(program, lambda client: client.edit_tables("copy", source, to=target))
+
+
 def list_tables(program: Program) -> list[str]:
-    """Return the names of a program's tables."""
-    return list(_find_tables(program))
+    """Return the names of a program's tables, in the order of their first look-ups."""
+    looked_up = [name for op in program.global_block().ops for name in op.inputs.get("W", ())]
+    return sorted(_find_tables(program), key=lambda name: looked_up.index(name) if name in looked_up else -1)
 
 
 def find_name(table: int | str, program: Program) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from paddlelike.core.scope import Scope
+from paddlelike.core.scope import Scope, global_scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.framework.graph.variable import Variable
 
@@ -77,10 +77,13 @@ def run_dataset(
     if len(titles) != len(fetches):
         raise ValueError(f"fetch_info holds {len(titles)} texts for {len(fetches)} variables of fetch_list")
     next_call = time.monotonic()
+    prepare = getattr(program, "_before_batch", None)
     for count, feed in enumerate(dataset.feeds(), 1):
         shown = fetches if fetches and count % print_period == 0 else []
         handler = fetch_handler if fetch_handler is not None and time.monotonic() >= next_call else None
         extra = [] if handler is None else list(handler.var_dict.values())
+        if prepare is not None:
+            prepare(program, count - 1, global_scope() if scope is None else scope)
         values = executor.run(program, feed, [*shown, *extra], scope=scope, return_numpy=False)
         for title, value in zip(titles, values[: len(shown)], strict=bool(shown)):
             print(f"batch {count}: {title}: {_format(value)}")  # noqa: T201  (Fluid prints here)

@@ -69,10 +69,14 @@ class TableFleet(Fleet):
             )
         self.barrier_worker()
         try:
-            with scope_guard(self._scope or global_scope()):
-                return ask(self.main_program) if self.is_first_worker() else None
+            return self._ask(ask) if self.is_first_worker() else None
         finally:
             self.barrier_worker()
+
+    def _ask(self, ask: Callable[[Program], Answer]) -> Answer:
+        assert self.main_program is not None
+        with scope_guard(self._scope or global_scope()):
+            return ask(self.main_program)
 
     def _name(self, table: int | str) -> str:
         assert self.main_program is not None

@@ -13,12 +13,18 @@ day older.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from types import ModuleType
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from paddlelike.core.dtypes import VarType
+from paddlelike.core.scope import Scope, scope_guard
+from paddlelike.core.tensor import SelectedRows
 from paddlelike.distributed import growing_tables
 from paddlelike.distributed.fleet.base import Mode
 from paddlelike.distributed.fleet.optimizer import TranspilerOptimizer
@@ -28,14 +34,16 @@ from paddlelike.distributed.fleet.strategy import AsyncStrategy
 from paddlelike.distributed.growing_tables import ShowClickEntry, sparse_embedding
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.executor import Executor
+from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.guards import default_main_program, default_startup_program, program_guard
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.initializer import insert_table
-from paddlelike.io import save_persistables
-from paddlelike.layers import cast, lod_reset, sequence_expand_as, unsqueeze
+from paddlelike.io import load_vars, save_persistables, save_vars
+from paddlelike.layers import cast, elementwise_add, lod_reset, mean, scale, sequence_expand_as, unsqueeze
 from paddlelike.layers.helper import LayerHelper
+from paddlelike.storage.location import locate
 
 if TYPE_CHECKING:
     from paddlelike.distributed.fleet.role_maker_base import RoleMakerBase
@@ -60,8 +68,7 @@ _ACCESSOR: Final = {
 
 #: Settings of pslib's trainers that would change numbers, or write files.
 _WITHOUT_EFFECT: Final = {
-    "adjust_ins_weight", "check_nan_var_names", "copy_table", "dump_fields", "dump_param", "scale_datanorm",
-    "use_cvm",
+    "adjust_ins_weight", "check_nan_var_names", "dump_fields", "dump_param", "scale_datanorm", "use_cvm",
 }  # fmt: skip
 
 
@@ -99,8 +106,202 @@ class DownpourOptimizer(TranspilerOptimizer):
         program = loss.block.program
         startup = startup or program._startup or default_startup_program()
         fleet._scope = scope
+        copies = _Copies(fleet._accessor.get("copy_table") or {})
+        with program_guard(program, startup):
+            loss = copies.keep_targets(loss)
         _grow_tables(program, startup)
-        return list(super().minimize(loss, scope, startup, *args, **how))
+        made = list(super().minimize(loss, scope, startup, *args, **how))
+        fleet._opt_info = _describe(program, made[1], fleet._accessor)
+        main = fleet.main_program
+        if main is not None and copies.config.get("need_copy"):
+            main._before_batch = copies.copy
+        return made
+
+
+class _Copies:
+    """What ``copy_table`` of a strategy copies before each ``batch_num`` batches of ``train_from_dataset``.
+
+    Tables are copied whole on the servers, variables in this trainer (``DownpourWorker::CopySparseTable`` and
+    ``CopyDenseVars`` in ``framework/downpour_worker.cc``).
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.config = config
+        self.tables = self._pair("sparse_tables")
+        self.variables = self._pair("var_list")
+        if self._pair("dense_tables"):
+            raise UnsupportedError(
+                "fleet.minimize: copy_table copies the dense table of one loss to that of another, and there "
+                "is one loss here",
+                hint="name the parameters: src_var_list and dest_var_list",
+            )
+
+    def _pair(self, what: str) -> list[tuple[Any, Any]]:
+        """Return the sources and targets of a kind; a value that is not a list is a list of one."""
+        both = [self.config.get(f"{side}_{what}", []) for side in ("src", "dest")]
+        source, target = ([one] if not isinstance(one, list) else one for one in both)
+        if len(source) != len(target):
+            names = f"src_{what} has {len(source)} entries, dest_{what} {len(target)}"
+            raise ValueError(f"fleet.minimize: copy_table: {names}")
+        return list(zip(source, target, strict=True))
+
+    def keep_targets(self, loss: Variable) -> Variable:
+        """Return a loss with zeros as gradients of the targets: servers keep tables that are trained."""
+        block, targets = loss.block, {target for _, target in self.tables}
+        for op in [op for op in block.ops if op.type in _LOOKUPS and op.input("W")[0] in targets]:
+            out = block.var(op.output("Out")[0])
+            rows = block.create_var(dtype=out.dtype, shape=out.shape, lod_level=out.lod_level)
+            inputs = {slot: op.input(slot) for slot in ("W", "Ids")}
+            block.append_op(type=op.type, inputs=inputs, outputs={"Out": rows}, attrs=dict(op.attrs))
+            loss = elementwise_add(loss, scale(mean(rows), 0.0))
+        return loss
+
+    def copy(self, program: Program, count: int, scope: Scope) -> None:
+        """Copy, if a batch after so many others is one to copy before."""
+        if count % self.config.get("batch_num", 100):
+            return
+        for source, target in self.variables:
+            value = np.array(scope.find_var(source).get_tensor())
+            scope.var(target).get_tensor().set(value)
+        for source, target in self.tables if fleet.is_first_worker() else ():
+            names = [growing_tables.find_name(one, program) for one in (source, target)]
+            with scope_guard(scope):
+                growing_tables.copy_table(*names, program)
+
+
+class _Pointer:
+    """``fleet._fleet_ptr``: what pslib's client does, by the trainer that asks, while no other waits.
+
+    Raises UnsupportedError for what only pslib's own servers know.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        found = _POINTED.get(name)
+        if found is None:
+            raise UnsupportedError(
+                f"fleet._fleet_ptr.{name} is not supported",
+                hint=f"it knows pull_dense, {', '.join(_POINTED)}",
+            )
+        return lambda *args: fleet._ask(lambda program: found(program, *args))
+
+    def pull_dense(self, scope: Scope, table_id: int, names: Sequence[str]) -> None:
+        """Set variables of a scope to what the servers have of them."""
+        main, local = fleet.main_program, fleet._origin_program
+        assert main is not None
+        assert local is not None
+        with tempfile.TemporaryDirectory() as folder, scope_guard(scope):
+            chosen = [local.global_block().var(name) for name in names]
+            save_vars(fleet._executor, folder, main, vars=chosen)
+            load_vars(fleet._executor, folder, local, vars=chosen)
+
+
+def _find(table: int | str, program: Program) -> str:
+    return growing_tables.find_name(table, program)
+
+
+#: Methods of pslib's client, given the program and their own arguments.
+_POINTED: Final[dict[str, Callable[..., Any]]] = {
+    "client_flush": lambda program: None,
+    "save_model": lambda program, path, mode=0: fleet._save(program, path, mode),
+    "load_model": lambda program, path, mode=0: growing_tables.load_all(path, program),
+    "save_model_one_table": lambda program, table, path, mode=0: growing_tables.save_one_table(
+        fleet._executor, _find(table, program), path, program
+    ),
+    "load_model_one_table": lambda program, table, path, mode=0: growing_tables.load_one_table(
+        fleet._executor, _find(table, program), path, program
+    ),
+    "save_model_with_whitelist": lambda program, table, path, mode, whitelist: _save_listed(
+        _find(table, program), path, whitelist, program
+    ),
+    "load_table_with_whitelist": lambda program, table, path, mode=0: growing_tables.load_one_table(
+        fleet._executor, _find(table, program), path, program
+    ),
+    "shrink_sparse_table": lambda program, table: fleet._shrink(program, only=_find(table, program)),
+    "clear_one_table": lambda program, table: growing_tables.clear(program, _find(table, program)),
+    "clear_model": lambda program: growing_tables.clear(program),
+    "print_table_stat": lambda program, table: growing_tables.print_table_stat(
+        program, _find(table, program)
+    ),
+}
+
+
+def _save_listed(table: str, path: str, whitelist: str, program: Program) -> None:
+    """Save the rows of the ids that a file lists, one a line: of a table, its counters and its state."""
+    lines = Path(whitelist).read_text().split()
+    ids = np.array([int(one) for one in lines], np.uint64).view(np.int64)
+    with tempfile.TemporaryDirectory() as folder:
+        growing_tables.save_one_table(fleet._executor, table, folder, program)
+        values = {}
+        for name, value in VariableDirectory().read_all(locate(folder)).items():
+            assert isinstance(value, SelectedRows)
+            keep = np.isin(value.row_array, ids)
+            values[name] = SelectedRows(
+                value.row_array[keep], value.height(), np.asarray(value.held_array)[keep]
+            )
+    transaction = locate(path).begin()
+    for name, buffers in VariableDirectory().write(values).items():
+        transaction.add(name, buffers)
+    transaction.commit()
+
+
+def _describe(program: Program, updates: Any, strategy: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what pslib keeps of ``minimize`` as ``fleet._opt_info``: tables, their ids and their variables.
+
+    Growing tables come first, then a table of all dense parameters, and one of data_norm's sums.
+    """
+    main = fleet.main_program if fleet.main_program is not None else program
+    tables = growing_tables.list_tables(program)
+    pairs = [(one.name, gradient.name) for one, gradient in updates if one.name not in tables]
+    sums = [one for one in pairs if one[0].endswith((".batch_size", ".batch_square_sum", ".batch_sum"))]
+    dense = [one for one in (sorted(set(pairs) - set(sums)), sorted(sums)) if one]
+    worker = SimpleNamespace(
+        sparse_table=[SimpleNamespace(table_id=at, name=name) for at, name in enumerate(tables)],
+        dense_table=[
+            SimpleNamespace(
+                table_id=len(tables) + at,
+                dense_variable_name=[name for name, _ in some],
+                dense_gradient_variable_name=[name for _, name in some],
+            )
+            for at, some in enumerate(dense)
+        ],
+        skip_op=["lookup_table", "lookup_table_grad"],
+    )
+    client = SimpleNamespace(
+        uri=strategy.get("fs_uri", "hdfs://your_hdfs_uri"),
+        user=strategy.get("fs_user", "your_hdfs_user"),
+        passwd=strategy.get("fs_passwd", "your_hdfs_passwd"),
+        hadoop_bin=strategy.get("fs_hadoop_bin", "$HADOOP_HOME/bin/hadoop"),
+    )
+    sparse_ids, dense_ids = (
+        [one.table_id for one in some] for some in (worker.sparse_table, worker.dense_table)
+    )
+    config = {
+        "pull_sparse": sparse_ids,
+        "push_sparse": sparse_ids,
+        "pull_dense": dense_ids,
+        "push_dense": dense_ids,
+    }
+    return {
+        "trainer": "DistMultiTrainer",
+        "device_worker": strategy.get("device_worker", "DownpourSGD"),
+        "optimizer": "DownpourSGD",
+        "fleet_desc": SimpleNamespace(trainer_param=[worker], fs_client_param=client),
+        "worker_skipped_ops": worker.skip_op,
+        "program_configs": {str(id(one)): config for one in (program, main)},
+        "program_id_to_worker": {
+            str(id(one)): SimpleNamespace(get_desc=lambda: worker) for one in (program, main)
+        },
+        **{key: strategy.get(key, first) for key, first in _SETTINGS.items()},
+    }
+
+
+#: Settings of a strategy that ``fleet._opt_info`` repeats.
+_SETTINGS: Final[dict[str, Any]] = {
+    "use_cvm": False, "no_cvm": False, "scale_datanorm": -1, "stat_var_names": [], "local_tables": [],
+    "async_tables": [], "check_nan_var_names": [], "dump_fields": [], "dump_file_num": 16,
+    "dump_fields_path": "", "dump_param": [],
+    "dump_converter": "", "dump_slot": True, "adjust_ins_weight": {}, "copy_table": {}, "loss_names": [],
+}  # fmt: skip
 
 
 class PSLib(DistributedTranspiler):
@@ -111,6 +312,8 @@ class PSLib(DistributedTranspiler):
         self._mode = Mode.PSLIB
         self._accessor: dict[str, Any] = {}
         self._is_started = False
+        self._opt_info: dict[str, Any] | None = None
+        self._fleet_ptr = _Pointer()
 
     def init(self, role_maker: RoleMakerBase | Executor | None = None) -> None:
         """Take a role; None, or an executor as older scripts pass: from the environment."""
@@ -148,14 +351,30 @@ class PSLib(DistributedTranspiler):
         if mode not in _MODES:
             raise ValueError(f"fleet: mode is 0 or 3 (all), 1 (delta) or 2 (base), not {mode!r}")
 
-        def save(program: Program) -> SaveReport | None:
-            report: SaveReport | None
-            report = save_persistables(self._executor, dirname, main_program or program, **_MODES[mode])
-            if mode == _END_OF_DAY:
-                growing_tables.age(program)
-            return report
+        return self._together(lambda program: self._save(main_program or program, dirname, mode))
 
-        return self._together(save)
+    def _save(self, program: Program, dirname: str, mode: int) -> SaveReport | None:
+        report: SaveReport | None = save_persistables(self._executor, dirname, program, **_MODES[mode])
+        if mode == _END_OF_DAY:
+            growing_tables.age(program)
+        return report
+
+    def save_model_with_whitelist(
+        self,
+        executor: Executor | None,
+        dirname: str,
+        whitelist_path: str,
+        main_program: Program | None = None,
+        **how: Any,
+    ) -> None:
+        """Save of table ``table_id`` (0) the rows of the ids that a file lists, one a line."""
+        self._together(
+            lambda program: _save_listed(self._name(how.get("table_id", 0)), dirname, whitelist_path, program)
+        )
+
+    def load_pslib_whitelist(self, table_id: int | str, model_path: str, **_: Any) -> None:
+        """Load what :meth:`save_model_with_whitelist` saved."""
+        self.load_one_table(table_id, model_path)
 
     def save_model(self, model_dir: str, mode: int = 0, **_: Any) -> None:
         """Do as :meth:`save_persistables`."""
@@ -193,9 +412,9 @@ class PSLib(DistributedTranspiler):
         """Decay the counters of all tables and forget ids, each table by its part of the strategy."""
         return self._together(self._shrink) or {}
 
-    def _shrink(self, program: Program) -> dict[str, int]:
+    def _shrink(self, program: Program, only: str | None = None) -> dict[str, int]:
         forgotten: dict[str, int] = {}
-        for name in growing_tables.list_tables(program):
+        for name in growing_tables.list_tables(program) if only is None else [only]:
             own = self._accessor.get(name)
             given = {**self._accessor, **(own if isinstance(own, Mapping) else {})}
             how = {key: given.get(theirs, value) for theirs, (key, value) in _ACCESSOR.items()}
@@ -214,11 +433,7 @@ class PSLib(DistributedTranspiler):
         """Do nothing: the wire has no such threads."""
 
     def __getattr__(self, name: str) -> Any:
-        left_out = (
-            "confirm", "revert", "save_model_with_whitelist", "load_pslib_whitelist", "_fleet_ptr",
-            "_opt_info",
-        )  # fmt: skip
-        if name in left_out:
+        if name in ("confirm", "revert"):
             raise UnsupportedError(
                 f"fleet.{name} of pslib is not supported",
                 hint="save before a pass; load_model goes back to that save",
@@ -237,7 +452,7 @@ def _grow_tables(program: Program, startup: Program) -> None:
     for old in [op for op in block.ops if op.type in _LOOKUPS and op.attrs.get("is_distributed")]:
         (name,), (ids,), (out,) = old.input("W"), old.input("Ids"), old.output("Out")
         table = block.var(name)
-        if out not in read and block.var(out).stop_gradient:  # a table that only ``copy_table`` would fill
+        if out not in read and block.var(out).stop_gradient:  # a table that only ``copy_table`` fills
             block._remove_op(block.ops.index(old))
             continue
         if table.type != VarType.SELECTED_ROWS:

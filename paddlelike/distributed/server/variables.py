@@ -159,11 +159,21 @@ class Variables:
             return self._updates, {name: rows.tolist() for name, rows in found.items() if len(rows)}
 
     def edit_tables(self, request: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-        """Shrink, clear or count the growing tables, as ``request["do"]`` says.
+        """Shrink, clear, count or copy the growing tables, as ``request["do"]`` says.
 
         Return a number by table, those of ``count`` by what they count.
         """
-        answer = {}
+        answer: dict[str, dict[str, float]] = {}
+        if request["do"] == "copy":
+            target = request["to"]
+            with self.guard(request["only"]):
+                copied = self.find_growing(request["only"]).gather()
+                ids, values = copied.row_array.copy(), np.array(copied.held_array)
+            with self.guard(target):
+                self.find_growing(target).adopt(ids, values)
+                for state in self._served.growing[target][1:]:
+                    self.find_growing(state).follow(self.find_growing(target))
+            return answer
         how = {key: value for key, value in request.items() if key not in ("do", "only")}
         for name, others in self._served.growing.items():
             if request["only"] not in (None, name):

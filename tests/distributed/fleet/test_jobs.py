@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -161,6 +162,52 @@ def test_a_script_of_pslib_trains_saves_forgets_and_loads(tmp_path: Path) -> Non
     rows, empty, again, count, clicked = log.splitlines()[-1].split()
     assert (rows, empty, again, count, clicked) == ("58", "0", "58", "58", "True")  # 39 words, 19 users
     assert set(_read_table(tmp_path / "saves" / "table" / "embedding")) >= {1 << 50, 1}
+
+
+#: What Paddle 1.8.5's optimizer_factory.py keeps of this network: ids and variables of its tables, and keys.
+_WEIGHTS = ["a.b_0", "a.w_0", "b.b_0", "b.w_0"]
+_SUMS = ["norm.batch_size", "norm.batch_square_sum", "norm.batch_sum"]
+_INSIDE = {
+    "config": {
+        "pull_sparse": [0, 1, 2],
+        "push_sparse": [0, 1, 2],
+        "pull_dense": [3, 4],
+        "push_dense": [3, 4],
+    },
+    "dense": [[at, names, [f"{name}@GRAD" for name in names]] for at, names in ((3, _WEIGHTS), (4, _SUMS))],
+    "keys": (  # noqa: SIM905
+        "adjust_ins_weight async_tables check_nan_var_names copy_table device_worker dump_converter "
+        "dump_fields dump_fields_path dump_file_num dump_param dump_slot fleet_desc local_tables loss_names "
+        "no_cvm optimizer program_configs program_id_to_worker scale_datanorm stat_var_names trainer use_cvm "
+        "worker_skipped_ops"
+    ).split(),
+}
+
+
+def test_a_script_reaches_into_pslib_s_fleet(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(PROJECT), "PADDLELIKE_CHECKPOINT_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "paddlelike.distributed.launch", "--max_restarts=0", "--server_num=2"]
+    command += ["--worker_num=2", str(JOB.with_name("inside.py")), str(tmp_path / "saves")]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    log = (tmp_path / "log" / "workerlog.0").read_text()
+    assert done.returncode == 0, done.stderr + log
+    said = json.loads(log.partition("said ")[2].splitlines()[0])
+    assert {key: said[key] for key in _INSIDE} == _INSIDE
+    drawn = np.concatenate([np.random.RandomState(k).randint(1, 20, (80, 2)) for k in (0, 1)])
+    words = np.stack([drawn[:, 1], drawn[:, 1] + 1])
+    assert said["rows"] == [len(np.unique(words)), 2]
+    assert said["loaded"] == len(np.unique(drawn[:, 0]))
+    assert said["shows"] == [words.size, pytest.approx(0.98 * words.size)]
+    assert said["late"] and not said["same"]  # noqa: PT018  (copied before the last five batches)
+    assert np.all(np.array(said["pulled"]) != 7)
+    tables = {name: _read_table(tmp_path / "saves" / name / name) for name in ("embedding", "copied")}
+    assert tables["embedding"].keys() == tables["copied"].keys()
+    rows = [np.array([np.frombuffer(some[one], "f4") for one in sorted(some)]) for some in tables.values()]
+    apart = np.abs(rows[0] - rows[1]).max(1)
+    # Rows begin within 0.7, by the name of the table; those that came after the last copy still differ so.
+    assert (apart < 0.1).mean() > 0.5
+    assert apart.max() > 0
+    assert set(_read_table(tmp_path / "saves" / "listed" / "embedding")) == {3, 5}
 
 
 @pytest.mark.slow
