@@ -161,12 +161,10 @@ class _Copies:
         if count % self.config.get("batch_num", 100):
             return
         for source, target in self.variables:
-            value = np.array(scope.find_var(source).get_tensor())
-            scope.var(target).get_tensor().set(value)
+            scope.var(target).get_tensor().set(np.array(scope.var(source).get_tensor()))
         for source, target in self.tables if fleet.is_first_worker() else ():
-            names = [growing_tables.find_name(one, program) for one in (source, target)]
             with scope_guard(scope):
-                growing_tables.copy_table(*names, program)
+                growing_tables.copy_table(_find(source, program), _find(target, program), program)
 
 
 class _Pointer:
@@ -441,7 +439,7 @@ class PSLib(DistributedTranspiler):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-fleet = PSLib()
+fleet: PSLib = PSLib()
 
 
 def _grow_tables(program: Program, startup: Program) -> None:

@@ -88,6 +88,7 @@ class Program(EncodedState, Displayed):
         self._parameters_on_pservers: Any = None
         self._distributed_lookup_table: str | None = None
         self._startup: Program | None = None  # of the last program_guard around it
+        self._before_batch: Any = None  # called before each batch of a dataset: program, its number, scope
         self._started: Any = None  # a weak reference to the last scope that it initialized
         self._sharding: Any = None  # of workers that share the optimizer's state out, who holds what
         self._overwritten: Any = None  # by which load of a model, see io.export.overwritten
