@@ -79,8 +79,6 @@ class ErrorClipByValue(BaseErrorClipAttr):
 def error_clip_callback(block: Block, context: Mapping[str, str]) -> None:
     """Clip the gradients that the last operator of ``block`` computed; called by ``append_backward``.
 
-    Raises TypeError when a variable's error clip is of another class.
-
     ``context`` maps the names of gradients to those of their variables.
 
     Parameters
@@ -89,6 +87,11 @@ def error_clip_callback(block: Block, context: Mapping[str, str]) -> None:
         The block of the gradients.
     context
         The names of variables by those of their gradients.
+
+    Raises
+    ------
+    TypeError
+        A variable's error clip is of another class.
 
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
@@ -161,8 +164,6 @@ class GradientClipByValue(GradientClipBase):
 
     ``need_clip`` is a function of a parameter: those for which it is False are not clipped.
 
-    Raises GraphError when ``need_clip`` is not a function.
-
     Parameters
     ----------
     max
@@ -171,6 +172,11 @@ class GradientClipByValue(GradientClipBase):
         The lower bound; None for ``-max``.
     need_clip
         A function of a parameter that returns whether to clip its gradient; None for all.
+
+    Raises
+    ------
+    GraphError
+        ``need_clip`` is not a function.
 
     >>> str(GradientClipByValue(1.0))
     'Gradient Clip By Value, min = -1.000000, max=1.000000'
@@ -297,9 +303,8 @@ def set_gradient_clip(
 ) -> None:
     """Set the clip of parameters, before ``minimize``. Deprecated: prefer the optimizer's ``grad_clip``.
 
-    As in Fluid 1.8 it works only when all trained parameters have the same clip; else there is a warning:
-    see ``fluid.quirks()``.
-    Raises TypeError unless ``clip`` is a gradient clip, and ``param_list`` holds parameters or their names.
+    As in Fluid 1.8 it works only when all trained parameters have the same clip; else there is a warning: see
+    ``fluid.quirks()``.
 
     ``program`` is the program whose parameters are meant, by default the default main program.
 
@@ -311,6 +316,12 @@ def set_gradient_clip(
         Parameters or their names; None for all of ``program``.
     program
         The program of the parameters; None for the default main program.
+
+    Raises
+    ------
+    TypeError
+        ``clip`` is not a gradient clip, or ``param_list`` holds something else than parameters and their
+        names.
 
     >>> import warnings
     >>> import paddlelike as fluid
@@ -339,6 +350,11 @@ def append_gradient_clip_ops(param_grads: Iterable[tuple[Parameter, Variable]]) 
     ----------
     param_grads
         Pairs of a parameter and its gradient.
+
+    Returns
+    -------
+    list
+        Pairs of a parameter and its clipped gradient, in the order given.
 
     >>> import warnings
     >>> import paddlelike as fluid

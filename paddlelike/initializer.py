@@ -81,6 +81,11 @@ _force_cpu = False
 def force_init_on_cpu() -> bool:
     """Return whether :func:`init_on_cpu` is active; here initializers always run on the CPU.
 
+    Returns
+    -------
+    bool
+        True inside of the ``with`` block of :func:`init_on_cpu`.
+
     >>> import paddlelike as fluid
     >>> fluid.initializer.force_init_on_cpu()
     False
@@ -106,12 +111,15 @@ def init_on_cpu() -> Iterator[None]:
 class Initializer(NearKeywords, Versioned):
     """Base of the initializers; a call with variable and block inserts an operator at its front.
 
-    A call raises NotImplementedError where the subclass defines none.
-
     Parameters
     ----------
     given
         The arguments of the subclass.
+
+    Raises
+    ------
+    NotImplementedError
+        The subclass does not define what a call does.
 
     >>> import paddlelike as fluid
     >>> isinstance(fluid.initializer.Xavier(), fluid.initializer.Initializer)
@@ -181,7 +189,10 @@ class _Random(Initializer):
 class UniformInitializer(_Random):
     """Uniform in [low, high); ``diag_num`` elements, ``diag_step`` apart, are ``diag_val``.
 
-    Raises GraphError when ``low`` is above ``high``.
+    Raises
+    ------
+    GraphError
+        ``low`` is above ``high``.
 
     >>> import paddlelike as fluid
     >>> attr = fluid.ParamAttr(initializer=fluid.initializer.Uniform(-0.1, 0.1))
@@ -336,7 +347,12 @@ class BilinearInitializer(Initializer):
 
 
 class NumpyArrayInitializer(Initializer):
-    """Initializes to the values of an array. Raises GraphError unless ``value`` is a numpy array.
+    """Initializes to the values of an array.
+
+    Raises
+    ------
+    GraphError
+        ``value`` is not a numpy array.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -26,8 +26,7 @@ def data(
 ) -> Variable:
     """Return a variable that is fed in every run.
 
-    A dim of None or -1 may differ from run to run; shape and dtype of a feed are checked. Raises TypeError
-    for an invalid name or shape, GraphError when the name is taken by a variable of another shape or dtype.
+    A dim of None or -1 may differ from run to run; shape and dtype of a feed are checked.
 
     ``lod_level`` is the count of levels of sequences in its rows.
 
@@ -41,6 +40,18 @@ def data(
         The type of the elements.
     lod_level
         How many levels of sequences the rows have.
+
+    Returns
+    -------
+    Variable
+        Of ``shape`` (None becomes -1) and ``dtype``; gradients end there.
+
+    Raises
+    ------
+    TypeError
+        ``name`` or ``shape`` is invalid.
+    GraphError
+        The name is taken by a variable of another shape or dtype.
 
     >>> data("image", [None, 1, 28, 28]).shape
     (-1, 1, 28, 28)
@@ -70,9 +81,8 @@ def embedding(
 ) -> Variable:
     """Return the rows of a table of ``size`` (rows, width) at integer ids (operator ``lookup_table_v2``).
 
-    Ids of shape (N, ...) give (N, ..., width). The row of ``padding_idx`` is zeros; -1 is the last row.
-    With ``is_sparse`` the gradient holds only the rows that were used. Raises TypeError unless ``input`` is
-    a variable of integers, GraphError when the table has no row ``padding_idx``.
+    Ids of shape (N, ...) give (N, ..., width). The row of ``padding_idx`` is zeros; -1 is the last row. With
+    ``is_sparse`` the gradient holds only the rows that were used.
 
     ``is_distributed`` keeps the table on parameter servers; ``param_attr`` describes it, and
     ``dtype`` is the type of its elements.
@@ -94,6 +104,18 @@ def embedding(
     dtype
         The type of the table's elements.
 
+    Returns
+    -------
+    Variable
+        (N, ..., width) for ids (N, ...), of ``dtype``: a row of the table for each id.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of integers.
+    GraphError
+        The table has no row ``padding_idx``.
+
     >>> embedding(data("words", [None, 4], "int64"), size=[50, 8]).shape
     (-1, 4, 8)
     """
@@ -114,7 +136,6 @@ def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = F
     """Return a 1 at each id, else zeros; ids of shape (N, ...) give (N, ..., depth), float32.
 
     Operator ``one_hot_v2``. An id out of range is an error, or with ``allow_out_of_range`` gives zeros.
-    Raises TypeError unless ``input`` is a variable of integers.
 
     Parameters
     ----------
@@ -124,6 +145,16 @@ def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = F
         The count of classes.
     allow_out_of_range
         Whether an id out of range gives zeros instead of an error.
+
+    Returns
+    -------
+    Variable
+        float32 (N, ..., depth) for ids (N, ...).
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of integers.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -91,9 +91,7 @@ def append_regularization_ops(
 ) -> list[tuple[Parameter, Variable]]:
     """Append weight decay for every parameter that has it; return parameters and their new gradients.
 
-    ``regularization`` is for parameters without a regularizer. Raises TypeError for anything else.
-
-    ``parameters_and_grads`` holds pairs of a parameter and its gradient.
+    ``regularization`` is for parameters without a regularizer.
 
     Parameters
     ----------
@@ -101,6 +99,16 @@ def append_regularization_ops(
         Pairs of a parameter and its gradient.
     regularization
         The regularizer of parameters that have none; None for none.
+
+    Returns
+    -------
+    list
+        Pairs of a parameter and its gradient with the term added, in the order given.
+
+    Raises
+    ------
+    TypeError
+        A regularizer is not callable.
 
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))

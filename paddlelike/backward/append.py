@@ -145,12 +145,7 @@ def gradients(
 ) -> list[Variable | None]:
     """Append operators that compute the gradients of ``targets`` by ``inputs``.
 
-    ``target_gradients`` are the gradients to start from, ones where None. Returns one variable for each
-    input, None for one that the targets do not depend on or that has ``stop_gradient``; for a single such
-    input, as in Fluid, an empty list.
-
-    Raises GraphError when the count or the shapes of ``target_gradients`` differ from the targets, and when
-    an operator cannot be differentiated; TypeError as :func:`append_backward` does.
+    ``target_gradients`` are the gradients to start from, ones where None.
 
     Parameters
     ----------
@@ -162,6 +157,20 @@ def gradients(
         The gradient of each target to start from, in its shape; None for ones.
     no_grad_set
         Variables, or their names, through which no gradient passes; None for none.
+
+    Returns
+    -------
+    list
+        For each input the variable of its gradient, in its shape and dtype; None for one that the targets do
+        not depend on or that has ``stop_gradient``. For a single such input, as in Fluid, an empty list.
+
+    Raises
+    ------
+    GraphError
+        The count or the shapes of ``target_gradients`` differ from the targets, or an operator cannot be
+        differentiated.
+    TypeError
+        A target or an input is not a variable.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4], "float32")

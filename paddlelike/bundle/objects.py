@@ -24,8 +24,7 @@ Target = str | os.PathLike[str] | IO[bytes]
 def dump_all(file: Target, objects: Iterable[Any], protocol: int = pickle.HIGHEST_PROTOCOL) -> None:
     """Write objects into one file, in their order.
 
-    ``file`` is a path, written as a whole or not at all, or a binary file object. Raises SaveError for one
-    that takes text.
+    ``file`` is a path, written as a whole or not at all, or a binary file object.
 
     ``protocol`` is that of the pickles.
 
@@ -37,6 +36,11 @@ def dump_all(file: Target, objects: Iterable[Any], protocol: int = pickle.HIGHES
         Objects that pickle can write.
     protocol
         The protocol of the pickles.
+
+    Raises
+    ------
+    SaveError
+        ``file`` is a file object that takes text.
 
     >>> import io
     >>> from paddlelike import bundle
@@ -68,6 +72,11 @@ def load_all(
         A path, or a binary file object.
     classes, rename
         As in :func:`load`.
+
+    Returns
+    -------
+    Iterator
+        The objects, in the order in which they were written.
 
     Raises
     ------

@@ -63,6 +63,11 @@ def load(
         Let an Executor run operators of a loaded program that reach files, other processes or Python
         functions, and let datasets run their shell commands. Not for a stranger's file.
 
+    Returns
+    -------
+    object
+        What was dumped: of the same types, with arrays of the same shapes and dtypes.
+
     Raises
     ------
     FormatError
@@ -108,6 +113,11 @@ def arrays(f: Source) -> dict[str, Array]:
     ----------
     f
         The path of a bundle, or an open file.
+
+    Returns
+    -------
+    dict
+        The arrays by name, with their shapes and dtypes.
 
     Raises
     ------

@@ -212,9 +212,13 @@ class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
 class SparseLSTMBuilder(VanillaLSTMBuilder):
     """The vanilla LSTM with a mask of ones and zeros, a parameter too, for each of the matrices.
 
-    ``layers`` is the count of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
-    the outputs; ``forget_bias`` is added to the gate f at every step. Raises GraphError for an ``ln_lstm``
-    that is not False.
+    ``layers`` is the count of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of the
+    outputs; ``forget_bias`` is added to the gate f at every step.
+
+    Raises
+    ------
+    GraphError
+        ``ln_lstm`` is not False.
 
     >>> import paddlelike.collection as dy
     >>> builder = dy.SparseLSTMBuilder(1, 3, 4, dy.ParameterCollection())
@@ -272,8 +276,7 @@ class CoupledLSTMBuilder(Builder):
 class BiRNNBuilder:
     """Layers of two builders, one in each direction, whose outputs are concatenated.
 
-    ``num_layers`` is the count of layers, ``input_dim`` the width of the inputs. Raises ValueError
-    for an odd ``hidden_dim``.
+    ``num_layers`` is the count of layers, ``input_dim`` the width of the inputs.
 
     Parameters
     ----------
@@ -283,6 +286,11 @@ class BiRNNBuilder:
         The class of the builders; called as ``factory(1, input_dim, hidden_dim / 2, collection)``.
     builder_layers
         Pairs of builders that exist already, in place of new ones.
+
+    Raises
+    ------
+    ValueError
+        ``hidden_dim`` is odd.
 
     >>> import numpy as np
     >>> import paddlelike.collection as dy

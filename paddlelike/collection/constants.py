@@ -53,6 +53,16 @@ def dropout(x: Operand, p: float) -> Expression:
     p
         The probability, 0 to 1.
 
+    Returns
+    -------
+    Expression
+        The shape of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is neither an expression, a parameter nor a variable.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.dropout(dy.ones(8), 0.5).npvalue().max().item()
@@ -74,6 +84,11 @@ def _draw(layer: Callable[..., Variable], dim: int | Sequence[int], **options: f
 def zeros(dim: int | Sequence[int]) -> Expression:
     """Return zeros of a shape.
 
+    Returns
+    -------
+    Expression
+        In the shape ``dim``.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.zeros(2).vec_value()
@@ -84,6 +99,11 @@ def zeros(dim: int | Sequence[int]) -> Expression:
 
 def ones(dim: int | Sequence[int]) -> Expression:
     """Return ones of a shape.
+
+    Returns
+    -------
+    Expression
+        In the shape ``dim``.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -100,6 +120,11 @@ def constant(dim: int | Sequence[int], val: float) -> Expression:
     ----------
     val
         The number in each element.
+
+    Returns
+    -------
+    Expression
+        In the shape ``dim``.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -119,6 +144,11 @@ def one_hot(dim: int, idx: int) -> Expression:
     idx
         The index of the one.
 
+    Returns
+    -------
+    Expression
+        (dim,).
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.one_hot(3, 1).vec_value()
@@ -137,6 +167,11 @@ def random_normal(dim: int | Sequence[int], mean: float = 0.0, stddev: float = 1
     stddev
         The standard deviation.
 
+    Returns
+    -------
+    Expression
+        In the shape ``dim``.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.random_normal((2, 3)).dim()
@@ -152,6 +187,11 @@ def random_uniform(dim: int | Sequence[int], left: float, right: float) -> Expre
     ----------
     left, right
         The lower and the upper bound.
+
+    Returns
+    -------
+    Expression
+        In the shape ``dim``.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -171,6 +211,11 @@ def NormalInitializer(mean: float = 0.0, var: float = 1.0) -> Initializer:  # no
     var
         The variance of the numbers.
 
+    Returns
+    -------
+    Initializer
+        The initializer, for ``init`` of ``add_parameters`` and ``add_lookup_parameters``.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.ParameterCollection().add_parameters(2, init=dy.NormalInitializer(0.0, 0.01)).shape()
@@ -186,6 +231,11 @@ def UniformInitializer(scale: float) -> Initializer:  # noqa: N802
     ----------
     scale
         The bound of the absolute values.
+
+    Returns
+    -------
+    Initializer
+        The initializer, for ``init`` of ``add_parameters`` and ``add_lookup_parameters``.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -203,6 +253,11 @@ def ConstInitializer(c: float) -> Initializer:  # noqa: N802
     c
         The number in each element.
 
+    Returns
+    -------
+    Initializer
+        The initializer, for ``init`` of ``add_parameters`` and ``add_lookup_parameters``.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.ParameterCollection().add_parameters(2, init=dy.ConstInitializer(0.1)).shape()
@@ -219,6 +274,11 @@ def NumpyInitializer(array: ArrayLike) -> Initializer:  # noqa: N802
     array
         An array in the shape of the parameter.
 
+    Returns
+    -------
+    Initializer
+        The initializer, for ``init`` of ``add_parameters`` and ``add_lookup_parameters``.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.ParameterCollection().add_parameters(2, init=dy.NumpyInitializer([1.0, 2.0])).shape()
@@ -229,6 +289,11 @@ def NumpyInitializer(array: ArrayLike) -> Initializer:  # noqa: N802
 
 def GlorotInitializer() -> Initializer:  # noqa: N802
     """Return ``init`` of a parameter: uniform by Glorot & Bengio (2010), which is the default.
+
+    Returns
+    -------
+    Initializer
+        The initializer, for ``init`` of ``add_parameters`` and ``add_lookup_parameters``.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

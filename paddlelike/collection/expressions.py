@@ -203,6 +203,16 @@ def to_expression(value: Operand) -> Expression:
 def parameter(value: Operand) -> Expression:
     """Return the expression of a parameter in the current graph; an expression is returned as it is.
 
+    Returns
+    -------
+    Expression
+        The shape of the parameter.
+
+    Raises
+    ------
+    TypeError
+        An operand is neither an expression, a parameter nor a variable.
+
     >>> import paddlelike.collection as dy
     >>> w = dy.ParameterCollection().add_parameters(2, init=1.0)
     >>> _ = dy.renew_cg()
@@ -218,7 +228,17 @@ def parameter(value: Operand) -> Expression:
 
 
 def lookup(table: Parameters, index: int) -> Expression:
-    """Return row ``index`` of a table. Raises IndexError for a row that does not exist.
+    """Return row ``index`` of a table.
+
+    Returns
+    -------
+    Expression
+        The shape of an entry of the table.
+
+    Raises
+    ------
+    IndexError
+        The table has no row ``index``.
 
     >>> import paddlelike.collection as dy
     >>> table = dy.ParameterCollection().add_lookup_parameters((10, 4))
@@ -243,6 +263,11 @@ def lookup(table: Parameters, index: int) -> Expression:
 def inputTensor(value: ArrayLike) -> Expression:  # noqa: N802  (DyNet's name)
     """Return a constant array as an expression, float32.
 
+    Returns
+    -------
+    Expression
+        The shape of the array, float32.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.inputTensor([[1.0, 2.0], [3.0, 4.0]]).npvalue().shape
@@ -256,6 +281,11 @@ def inputTensor(value: ArrayLike) -> Expression:  # noqa: N802  (DyNet's name)
 def inputVector(value: Sequence[float]) -> Expression:  # noqa: N802
     """Return a constant vector.
 
+    Returns
+    -------
+    Expression
+        As long as the list: (n,).
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.inputVector([1.0, 2.0]).npvalue().tolist()
@@ -267,6 +297,11 @@ def inputVector(value: Sequence[float]) -> Expression:  # noqa: N802
 def vecInput(dim: int) -> Expression:  # noqa: N802
     """Return a vector of ``dim`` zeros.
 
+    Returns
+    -------
+    Expression
+        (dim,), zeros.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.vecInput(2).npvalue().tolist()
@@ -277,6 +312,11 @@ def vecInput(dim: int) -> Expression:  # noqa: N802
 
 def scalarInput(value: float) -> Expression:  # noqa: N802
     """Return one number, of shape ``(1,)``.
+
+    Returns
+    -------
+    Expression
+        Of shape (1,).
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -292,6 +332,16 @@ def scalarInput(value: float) -> Expression:  # noqa: N802
 def tanh(x: Operand) -> Expression:
     """Return the hyperbolic tangent of each element.
 
+    Returns
+    -------
+    Expression
+        The shape of ``x``.
+
+    Raises
+    ------
+    TypeError
+        An operand is neither an expression, a parameter nor a variable.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.tanh(dy.inputVector([0.0])).npvalue().tolist()
@@ -302,6 +352,16 @@ def tanh(x: Operand) -> Expression:
 
 def logistic(x: Operand) -> Expression:
     """Return ``1 / (1 + exp(-x))`` of each element.
+
+    Returns
+    -------
+    Expression
+        The shape of ``x``.
+
+    Raises
+    ------
+    TypeError
+        An operand is neither an expression, a parameter nor a variable.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -314,6 +374,16 @@ def logistic(x: Operand) -> Expression:
 def rectify(x: Operand) -> Expression:
     """Return ``max(x, 0)`` of each element.
 
+    Returns
+    -------
+    Expression
+        The shape of ``x``.
+
+    Raises
+    ------
+    TypeError
+        An operand is neither an expression, a parameter nor a variable.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.rectify(dy.inputVector([-1.0, 2.0])).npvalue().tolist()
@@ -324,6 +394,16 @@ def rectify(x: Operand) -> Expression:
 
 def softmax(x: Operand, d: int = 0) -> Expression:
     """Return the softmax of a vector, or of each column of a matrix; of each row with a ``d`` of 1.
+
+    Returns
+    -------
+    Expression
+        The shape of ``x``.
+
+    Raises
+    ------
+    TypeError
+        An operand is neither an expression, a parameter nor a variable.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -336,6 +416,16 @@ def softmax(x: Operand, d: int = 0) -> Expression:
 def log_softmax(x: Operand) -> Expression:
     """Return the logarithm of :func:`softmax`.
 
+    Returns
+    -------
+    Expression
+        The shape of ``x``.
+
+    Raises
+    ------
+    TypeError
+        An operand is neither an expression, a parameter nor a variable.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.log_softmax(dy.inputVector([0.0, 0.0])).npvalue().round(3).tolist()
@@ -347,6 +437,16 @@ def log_softmax(x: Operand) -> Expression:
 def cmult(x: Operand, y: Operand) -> Expression:
     """Return the product of each pair of elements.
 
+    Returns
+    -------
+    Expression
+        The shape of the operands.
+
+    Raises
+    ------
+    TypeError
+        An operand is neither an expression, a parameter nor a variable.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.cmult(dy.inputVector([1.0, 2.0]), dy.inputVector([3.0, 4.0])).npvalue().tolist()
@@ -357,6 +457,16 @@ def cmult(x: Operand, y: Operand) -> Expression:
 
 def layer_norm(x: Operand, gain: Operand, bias: Operand) -> Expression:
     """Return a vector of mean 0 and deviation 1, times ``gain``, plus ``bias`` (Ba et al. 2016).
+
+    Returns
+    -------
+    Expression
+        The shape of ``x``, (n,).
+
+    Raises
+    ------
+    TypeError
+        An operand is neither an expression, a parameter nor a variable.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -375,6 +485,16 @@ def layer_norm(x: Operand, gain: Operand, bias: Operand) -> Expression:
 def concatenate(xs: Sequence[Operand], d: int = 0) -> Expression:
     """Return vectors, or matrices, one below the other, or along another dim ``d``.
 
+    Returns
+    -------
+    Expression
+        As long as all of them together along the dim that they are joined on; else in their shape.
+
+    Raises
+    ------
+    TypeError
+        An operand is neither an expression, a parameter nor a variable.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.concatenate([dy.inputVector([1.0, 2.0]), dy.inputVector([3.0])]).npvalue().tolist()
@@ -385,6 +505,16 @@ def concatenate(xs: Sequence[Operand], d: int = 0) -> Expression:
 
 def esum(xs: Sequence[Operand]) -> Expression:
     """Return the sum of expressions of one shape.
+
+    Returns
+    -------
+    Expression
+        The shape of each of them.
+
+    Raises
+    ------
+    TypeError
+        An operand is neither an expression, a parameter nor a variable.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -397,6 +527,16 @@ def esum(xs: Sequence[Operand]) -> Expression:
 def average(xs: Sequence[Operand]) -> Expression:
     """Return the mean of expressions of one shape.
 
+    Returns
+    -------
+    Expression
+        The shape of each of them.
+
+    Raises
+    ------
+    TypeError
+        An operand is neither an expression, a parameter nor a variable.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.average([dy.inputVector([1.0, 2.0]), dy.inputVector([3.0, 6.0])]).npvalue().tolist()
@@ -407,6 +547,16 @@ def average(xs: Sequence[Operand]) -> Expression:
 
 def dot_product(x: Operand, y: Operand) -> Expression:
     """Return the sum of the products of each pair of elements, of shape ``(1,)``.
+
+    Returns
+    -------
+    Expression
+        Of shape (1,).
+
+    Raises
+    ------
+    TypeError
+        An operand is neither an expression, a parameter nor a variable.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -419,6 +569,16 @@ def dot_product(x: Operand, y: Operand) -> Expression:
 def squared_norm(x: Operand) -> Expression:
     """Return the sum of the squares of the elements, of shape ``(1,)``.
 
+    Returns
+    -------
+    Expression
+        Of shape (1,).
+
+    Raises
+    ------
+    TypeError
+        An operand is neither an expression, a parameter nor a variable.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.squared_norm(dy.inputVector([3.0, 4.0])).value()
@@ -429,6 +589,16 @@ def squared_norm(x: Operand) -> Expression:
 
 def pickneglogsoftmax(x: Operand, index: int) -> Expression:
     """Return the negative logarithm of element ``index`` of the softmax of a vector, of shape ``(1,)``.
+
+    Returns
+    -------
+    Expression
+        Of shape (1,).
+
+    Raises
+    ------
+    TypeError
+        An operand is neither an expression, a parameter nor a variable.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

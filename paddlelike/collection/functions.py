@@ -10,6 +10,16 @@ xs
     A list of expressions of one shape.
 alpha
     The factor below zero.
+
+Returns
+-------
+Expression
+    The shape of ``x``.
+
+Raises
+------
+TypeError
+    An operand is neither an expression, a parameter nor a variable.
 """
 
 from __future__ import annotations
@@ -114,6 +124,11 @@ tan = _make(
 def elu(x: Operand, alpha: float = 1.0) -> Expression:
     """Return ``x``, or ``alpha (e^x - 1)`` below zero, of each element.
 
+    Returns
+    -------
+    Expression
+        The shape of ``x``.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> round(dy.elu(dy.scalarInput(-1.0), 0.5).value(), 3)
@@ -124,6 +139,11 @@ def elu(x: Operand, alpha: float = 1.0) -> Expression:
 
 def nobackprop(x: Operand) -> Expression:
     """Return ``x``, through which no gradient goes back.
+
+    Returns
+    -------
+    Expression
+        The shape of ``x``.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -152,6 +172,11 @@ def _make_pair(
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""Return {formula}.
+
+    Returns
+    -------
+    Expression
+        {"Of shape (1,)" if formula.startswith("the sum") else "The shape of ``x``"}.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -195,6 +220,11 @@ huber_distance = _make_pair("huber_distance", "the sum of Huber's losses, of del
 def emax(xs: Sequence[Operand]) -> Expression:
     """Return the largest one of the elements at each place of expressions of one shape.
 
+    Returns
+    -------
+    Expression
+        The shape of each of them.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.emax([dy.inputVector([1.0, 2.0]), dy.inputVector([3.0, 0.0])]).vec_value()
@@ -209,6 +239,11 @@ def emax(xs: Sequence[Operand]) -> Expression:
 
 def logsumexp(xs: Sequence[Operand]) -> Expression:
     """Return the logarithm of the sum of ``e^x`` at each place of expressions of one shape.
+
+    Returns
+    -------
+    Expression
+        The shape of each of them.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -229,6 +264,11 @@ def colwise_add(x: Operand, bias: Operand) -> Expression:
     bias
         A vector, one number per row of ``x``.
 
+    Returns
+    -------
+    Expression
+        The shape of the matrix.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.colwise_add(dy.inputTensor([[1.0], [3.0]]), dy.inputVector([1.0, 2.0])).npvalue().tolist()
@@ -240,12 +280,20 @@ def colwise_add(x: Operand, bias: Operand) -> Expression:
 def affine_transform(exprs: Sequence[Operand]) -> Expression:
     """Return ``b + W1 x1 + W2 x2 + ...`` of ``[b, W1, x1, W2, x2, ...]``.
 
-    Raises ShapeError for a W without its x.
-
     Parameters
     ----------
     exprs
         ``[b, W1, x1, W2, x2, ...]``: a bias, then pairs of a matrix and a vector or matrix.
+
+    Returns
+    -------
+    Expression
+        The shape of b.
+
+    Raises
+    ------
+    ShapeError
+        A W comes without its x.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

@@ -43,6 +43,11 @@ def renew_cg(
     immediate_compute, check_validity, autobatching
         Accepted for DyNet's scripts. It has no effect.
 
+    Returns
+    -------
+    Program
+        The new main program, which expressions are built into from then on.
+
     >>> import paddlelike.collection as dy
     >>> program = dy.renew_cg()
     >>> dy.inputVector([1.0]).variable.block.program is program

@@ -23,8 +23,7 @@ Array = np.ndarray[Any, Any]
 class LookupParameters(Parameters):
     """A table of ``rows`` entries, made by ``add_lookup_parameters``; ``table[3]`` is row 3.
 
-    Each has a ``name`` in its collection, a ``shape`` and the ``variable_name`` of its variable in
-    the scope. Raises IndexError for a row that does not exist.
+    Each has a ``name`` in its collection, a ``shape`` and the ``variable_name`` of its variable in the scope.
 
     Parameters
     ----------
@@ -36,6 +35,11 @@ class LookupParameters(Parameters):
         The name of its variable in the scope.
     scope
         The scope that holds the value.
+
+    Raises
+    ------
+    IndexError
+        There is no such row.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

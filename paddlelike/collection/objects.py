@@ -128,6 +128,11 @@ def load(basename: Path, collection: ParameterCollection, classes: Classes = ())
         Classes and functions of the caller's that the file may name: a list, compared by module and name, or
         a mapping from the name in the file (``"__main__.OneLayerMLP"``) where a class has moved.
 
+    Returns
+    -------
+    list
+        The objects that were saved, in their order, under names in ``collection``.
+
     Raises
     ------
     MissingFileError
@@ -153,8 +158,6 @@ def load(basename: Path, collection: ParameterCollection, classes: Classes = ())
 def load_generator(basename: Path, collection: ParameterCollection, classes: Classes = ()) -> Iterator[Any]:
     """Yield the objects of :func:`load` one by one; both files are read and checked at the first.
 
-    Raises as :func:`load`.
-
     Parameters
     ----------
     basename
@@ -163,6 +166,16 @@ def load_generator(basename: Path, collection: ParameterCollection, classes: Cla
         The collection that the parameters are added to.
     classes
         Classes of your own that the file may name.
+
+    Returns
+    -------
+    Iterator
+        The objects that were saved, in their order.
+
+    Raises
+    ------
+    MissingFileError, FormatError, LoadError
+        As :func:`load`, at the first object.
 
     >>> import tempfile
     >>> import paddlelike.collection as dy

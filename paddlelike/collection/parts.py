@@ -10,6 +10,11 @@ xs
     A list of vectors, or of matrices with equally many rows.
 d
     The dim that is looked along, from 0.
+
+Raises
+------
+TypeError
+    An operand is neither an expression, a parameter nor a variable.
 """
 
 from __future__ import annotations
@@ -54,6 +59,11 @@ def _over(x: Operand, dims: Sequence[int], reduce: Callable[..., Variable]) -> E
 def sum_elems(x: Operand) -> Expression:
     """Return the sum of all elements, of shape ``(1,)``.
 
+    Returns
+    -------
+    Expression
+        Of shape (1,).
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.sum_elems(dy.inputTensor([[1.0, 2.0], [3.0, 5.0]])).value()
@@ -65,6 +75,11 @@ def sum_elems(x: Operand) -> Expression:
 def mean_elems(x: Operand) -> Expression:
     """Return the mean of all elements, of shape ``(1,)``.
 
+    Returns
+    -------
+    Expression
+        Of shape (1,).
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.mean_elems(dy.inputTensor([[1.0, 2.0], [3.0, 5.0]])).value()
@@ -75,6 +90,11 @@ def mean_elems(x: Operand) -> Expression:
 
 def l2_norm(x: Operand) -> Expression:
     """Return the root of the sum of the squares of the elements, of shape ``(1,)``.
+
+    Returns
+    -------
+    Expression
+        Of shape (1,).
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -93,6 +113,11 @@ def sum_dim(x: Operand, d: Sequence[int], b: bool = False) -> Expression:
         A list of dims.
     b
         For batches, which expressions here do not have.
+
+    Returns
+    -------
+    Expression
+        The shape of ``x`` without the dims ``d``; (1,) where that is all of them.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -114,6 +139,11 @@ def mean_dim(x: Operand, d: Sequence[int], b: bool, n: int = 0) -> Expression:
     n
         What sums are divided by; 0 for the count of elements.
 
+    Returns
+    -------
+    Expression
+        The shape of ``x`` without the dims ``d``; (1,) where that is all of them.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.mean_dim(dy.inputTensor([[1.0, 2.0], [3.0, 5.0]]), [0], False).vec_value()
@@ -124,6 +154,11 @@ def mean_dim(x: Operand, d: Sequence[int], b: bool, n: int = 0) -> Expression:
 
 def max_dim(x: Operand, d: int = 0) -> Expression:
     """Return the largest elements over the dim ``d``.
+
+    Returns
+    -------
+    Expression
+        The shape of ``x`` without the dim ``d``; (1,) for a vector.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -136,6 +171,11 @@ def max_dim(x: Operand, d: int = 0) -> Expression:
 def min_dim(x: Operand, d: int = 0) -> Expression:
     """Return the smallest elements over the dim ``d``.
 
+    Returns
+    -------
+    Expression
+        The shape of ``x`` without the dim ``d``; (1,) for a vector.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.min_dim(dy.inputTensor([[1.0, 2.0], [3.0, 5.0]]), 1).vec_value()
@@ -146,6 +186,11 @@ def min_dim(x: Operand, d: int = 0) -> Expression:
 
 def logsumexp_dim(x: Operand, d: int = 0) -> Expression:
     """Return the logarithms of the sums of ``e^x`` over the dim ``d``.
+
+    Returns
+    -------
+    Expression
+        The shape of ``x`` without the dim ``d``; (1,) for a vector.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -169,6 +214,11 @@ def hinge(x: Operand, index: int, m: float = 1.0) -> Expression:
     m
         How much the true class should exceed the others.
 
+    Returns
+    -------
+    Expression
+        Of shape (1,).
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.hinge(dy.inputVector([1.0, 2.0]), 1, 3.0).value()
@@ -190,6 +240,11 @@ def transpose(x: Operand, dims: Sequence[int] = (1, 0)) -> Expression:
     dims
         The order of the dims.
 
+    Returns
+    -------
+    Expression
+        The dims in the new order.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.transpose(dy.inputTensor([[1.0, 2.0]])).npvalue().tolist()
@@ -202,12 +257,24 @@ def transpose(x: Operand, dims: Sequence[int] = (1, 0)) -> Expression:
 
 
 def reshape(x: Operand, d: Sequence[int]) -> Expression:
-    """Return the elements, column by column, in another shape. Raises ShapeError unless it has as many.
+    """Return the elements, column by column, in another shape.
 
     Parameters
     ----------
     d
         The new shape, a tuple of ints.
+
+    Returns
+    -------
+    Expression
+        In the shape given.
+
+    Raises
+    ------
+    ShapeError
+        The shape has another count of elements.
+    TypeError
+        ``x`` is neither an expression, a parameter nor a variable.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -231,8 +298,6 @@ def reshape(x: Operand, d: Sequence[int]) -> Expression:
 def pick(x: Operand, index: int = 0, dim: int = 0) -> Expression:
     """Return element ``index`` of a vector, of shape ``(1,)``; of a matrix that row, or that column.
 
-    Raises IndexError when there is none.
-
     Parameters
     ----------
     x
@@ -241,6 +306,18 @@ def pick(x: Operand, index: int = 0, dim: int = 0) -> Expression:
         The index, from 0.
     dim
         The dim that is chosen from.
+
+    Returns
+    -------
+    Expression
+        (1,) for a vector, a row or a column for a matrix.
+
+    Raises
+    ------
+    IndexError
+        There is no such element.
+    TypeError
+        ``x`` is neither an expression, a parameter nor a variable.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -263,6 +340,11 @@ def pick_range(x: Operand, s: int, e: int, d: int = 0) -> Expression:
     s, e
         The first index, and the one behind the last.
 
+    Returns
+    -------
+    Expression
+        The shape of ``x`` with ``e - s`` as its dim ``d``.
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.pick_range(dy.inputTensor([[1.0, 2.0], [3.0, 5.0]]), 0, 1, 1).npvalue().tolist()
@@ -280,6 +362,11 @@ def select_rows(x: Operand, rs: Sequence[int]) -> Expression:
         A matrix, (rows, columns).
     rs
         The indices of rows.
+
+    Returns
+    -------
+    Expression
+        (len(rs), columns).
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -299,6 +386,11 @@ def select_cols(x: Operand, cs: Sequence[int]) -> Expression:
     cs
         The indices of columns.
 
+    Returns
+    -------
+    Expression
+        (rows, len(cs)).
+
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.select_cols(dy.inputTensor([[1.0, 2.0], [3.0, 5.0]]), [1, 0]).npvalue().tolist()
@@ -309,6 +401,11 @@ def select_cols(x: Operand, cs: Sequence[int]) -> Expression:
 
 def concatenate_cols(xs: Sequence[Operand]) -> Expression:
     """Return a matrix whose columns are vectors, or the columns of matrices.
+
+    Returns
+    -------
+    Expression
+        As long as all of them together along the dim that they are joined on; else in their shape.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

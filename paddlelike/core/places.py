@@ -66,6 +66,11 @@ def count_gpus() -> int:
 def is_compiled_with_cuda() -> bool:
     """Return whether there is a GPU that programs can run on.
 
+    Returns
+    -------
+    bool
+        True where JAX finds a GPU.
+
     >>> import paddlelike as fluid
     >>> isinstance(fluid.is_compiled_with_cuda(), bool)
     True
@@ -103,12 +108,20 @@ def _describe_lack(place: Place) -> str:
 def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
     """Return ``device_count`` CPU places; None: as many as the environment variable CPU_NUM says (1).
 
-    Raises ValueError when CPU_NUM is not an integer.
-
     Parameters
     ----------
     device_count
         The count of places; None for the environment variable CPU_NUM, by default 1.
+
+    Returns
+    -------
+    list
+        ``device_count`` objects of :class:`CPUPlace`.
+
+    Raises
+    ------
+    ValueError
+        CPU_NUM is not an integer.
 
     >>> import paddlelike as fluid
     >>> fluid.cpu_places(2)

@@ -192,6 +192,11 @@ _global_scope: Final = Current(Scope())
 def global_scope() -> Scope:
     """Return the scope that is used when none is passed.
 
+    Returns
+    -------
+    Scope
+        The scope of the innermost :func:`scope_guard` of this thread, else the scope of the process.
+
     >>> import paddlelike as fluid
     >>> fluid.global_scope().find_var("of no network") is None
     True

@@ -40,8 +40,6 @@ class CompiledProgram:
     """A program with options: :meth:`with_data_parallel` runs it on several pieces of the batch,
     :meth:`with_backend` with another engine.
 
-    Raises TypeError for anything but a Program.
-
     ``program_or_graph`` is a Program.
 
     Parameters
@@ -50,6 +48,11 @@ class CompiledProgram:
         The Program to run with these options.
     build_strategy
         A BuildStrategy; None for the defaults.
+
+    Raises
+    ------
+    TypeError
+        ``program_or_graph`` is not a Program.
 
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.data("x", [None, 4]))
@@ -169,8 +172,6 @@ class CompiledProgram:
 class ParallelExecutor:
     """Fluid's older interface to run a program on several pieces of the batch.
 
-    Raises EnforceNotMet for ``use_cuda=True``.
-
     ``loss_name`` is the name of the loss, or None for a program without gradients; ``main_program``
     the program, by default the default one, and ``scope`` where its variables are. ``exec_strategy``
     and ``build_strategy`` say how it runs; those of Fluid that concern threads and memory change
@@ -195,6 +196,11 @@ class ParallelExecutor:
         The index of this trainer, from 0.
     scope
         Where the variables are; None for the global scope.
+
+    Raises
+    ------
+    EnforceNotMet
+        ``use_cuda`` is True.
 
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), 1))

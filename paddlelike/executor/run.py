@@ -52,12 +52,17 @@ _run_compiled: Final[Hook[..., list[Any] | None]] = Hook("run_compiled")
 
 
 class Executor(Displayed):
-    """Runs programs. Raises UnsupportedError for a place that is not a CPU.
+    """Runs programs.
 
     Parameters
     ----------
     place
         A CPUPlace, or a CUDAPlace, whose programs JAX runs; None for a CPUPlace.
+
+    Raises
+    ------
+    UnsupportedError
+        ``place`` is not a place that programs run on.
 
     >>> import paddlelike as fluid
     >>> main = fluid.Program()
@@ -170,7 +175,9 @@ class Executor(Displayed):
 
         Returns
         -------
-        The fetched values: arrays of numpy, or LoDTensors.
+        list
+            The fetched values in the order of ``fetch_list``: arrays of numpy, or LoDTensors without
+            ``return_numpy``. Each has the shape that it has in this run.
 
         Raises
         ------
@@ -324,12 +331,17 @@ class Executor(Displayed):
     ) -> None:
         r"""Run a program without updates once for every batch of a dataset.
 
-        The parameters are those of :meth:`train_from_dataset`, which also says what it raises.
+        The parameters are those of :meth:`train_from_dataset`.
 
         Parameters
         ----------
         program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler
             As in :meth:`train_from_dataset`.
+
+        Raises
+        ------
+        RuntimeError
+            There is no dataset. For the rest see :meth:`Executor.run`.
 
         >>> import pathlib, tempfile
         >>> import paddlelike as fluid
@@ -369,9 +381,10 @@ class Executor(Displayed):
 
         Returns
         -------
-        An :class:`~paddlelike.executor.explain.Explanation`; its text is a table. Where the CompiledProgram,
-        ``FLAGS_backend`` or the place has JAX run it: a text of the compiled pieces, see
-        :meth:`~paddlelike.executor.compiled.CompiledProgram.explain`.
+        Explanation or str
+            An :class:`~paddlelike.executor.explain.Explanation`; its text is a table. Where the
+            CompiledProgram, ``FLAGS_backend`` or the place has JAX run it: a text of the compiled pieces, see
+            :meth:`~paddlelike.executor.compiled.CompiledProgram.explain`.
 
         Raises
         ------

@@ -28,14 +28,19 @@ def _current_expected_place() -> None:
 def require_version(min_version: str, max_version: str | None = None) -> None:
     """Check that Fluid's version, 1.8.5, is at least ``min_version`` and at most ``max_version``.
 
-    Raises RuntimeError when it is not, TypeError and ValueError for text that is not a version.
-
     Parameters
     ----------
     min_version
         The lowest version, as text.
     max_version
         The highest version; None for no limit.
+
+    Raises
+    ------
+    RuntimeError
+        1.8.5 is not in this range.
+    TypeError, ValueError
+        A version is not a text, or not a version.
 
     >>> require_version("1.6.0")
     """

@@ -66,13 +66,19 @@ def set_flags(flags: Mapping[str, Any]) -> None:
         Not Fluid's: whether loops compiled by numba (extra ``fast``) work on large arrays where numba is
         installed. Set to True, it is an error if numba is not.
 
-    A flag can also be set by an environment variable of its name. Raises TypeError unless ``flags`` is a
-    mapping of values of the right types, ValueError for a flag that Fluid 1.8.5 does not have on CPUs.
+    A flag can also be set by an environment variable of its name.
 
     Parameters
     ----------
     flags
         The new values, by name.
+
+    Raises
+    ------
+    TypeError
+        ``flags`` is not a mapping, or a value is of another type.
+    ValueError
+        Fluid 1.8.5 does not have such a flag on CPUs.
 
     >>> set_flags({"FLAGS_check_nan_inf": False})
     """
@@ -85,12 +91,22 @@ def set_flags(flags: Mapping[str, Any]) -> None:
 def get_flags(flags: str | Iterable[str]) -> dict[str, Any]:
     """Return the values of flags by name: as set, else from the environment, else Fluid's default.
 
-    Raises TypeError unless ``flags`` is a name or a list of names, ValueError for a flag that is not known.
-
     Parameters
     ----------
     flags
         The name of a flag, or a list of names.
+
+    Returns
+    -------
+    dict
+        The value of each flag by its name.
+
+    Raises
+    ------
+    TypeError
+        ``flags`` is neither a name nor a list of names.
+    ValueError
+        There is no such flag.
 
     >>> import paddlelike as fluid
     >>> fluid.get_flags("FLAGS_check_nan_inf")

@@ -399,6 +399,11 @@ class QuirkTable(tuple[Quirk, ...]):
 def quirks() -> QuirkTable:
     """Return what Fluid 1.8.5 computes oddly: where, its way, the textbook's, and the place in its source.
 
+    Returns
+    -------
+    QuirkTable
+        A row for each oddity; printed, it is a text.
+
     >>> print(quirks())
     FLAGS_fluid_quirks is True: True computes Fluid's, False the textbook's
     layers.swish(x, beta)

@@ -92,7 +92,12 @@ _FINDER: Final = _PaddleFinder({"paddle": "paddlelike"})
 def install() -> None:
     """Let ``import paddle``, and every module path below it, import paddlelike in this process.
 
-    A second call changes nothing. Raises ImportPaddleError when another ``paddle`` is imported already.
+    A second call changes nothing.
+
+    Raises
+    ------
+    ImportPaddleError
+        Another ``paddle`` is imported already.
 
     >>> import paddlelike
     >>> paddlelike.install()

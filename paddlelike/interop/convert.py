@@ -174,6 +174,12 @@ def convert(
         ``"atomic"``: after a power cut there is what this call wrote, or what was there before;
         ``"process"``: after the end of the process alone; ``"power"``: it is on the disk at the end.
 
+    Returns
+    -------
+    ConvertReport or ModelReport
+        The names that were written, what was left out and what was verified; true when nothing was left out.
+        A ModelReport for models.
+
     Raises
     ------
     FormatError

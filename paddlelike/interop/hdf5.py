@@ -70,6 +70,11 @@ def save_hdf5(
     attributes
         Texts, numbers and small arrays kept with the file. The library's version is always added.
 
+    Returns
+    -------
+    SaveReport
+        Which variables were written, and how many bytes.
+
     Raises
     ------
     SaveError
@@ -137,6 +142,11 @@ def load_hdf5(
     rename
         ``{name in the file: name in the program}``, for files that were saved under older names; with or
         without the ``:0``.
+
+    Returns
+    -------
+    LoadReport
+        Which variables were loaded; true when all are.
 
     Raises
     ------
@@ -220,6 +230,12 @@ def build_param_setters(
         The program of the variables; None for the default main program.
     predicate
         A function of a persistable variable that returns whether it gets a setter; None for parameters.
+
+    Returns
+    -------
+    dict
+        By name a pair: the program that assigns, and the variable that it is fed, in the shape and dtype of
+        the parameter.
 
     >>> import paddlelike as fluid
     >>> with fluid.program_guard(fluid.Program(), fluid.Program()):

@@ -76,12 +76,19 @@ def save(
         ``"atomic"``: after a power cut there is what this call wrote, or what was there before;
         ``"process"``: after the end of the process alone; ``"power"``: it is on the disk at the end.
 
+    Returns
+    -------
+    SaveReport
+        Which variables and files were written.
+
     Raises
     ------
     NotInitializedError
         A variable holds no value.
     SaveError
         A file cannot be written, or another process is still saving; the earlier files are as they were.
+    TypeError
+        ``program`` is not a Program.
 
     >>> import tempfile
     >>> import paddlelike as fluid
@@ -144,12 +151,19 @@ def load(
     verify
         Compare the files with their manifest, if there is one.
 
+    Returns
+    -------
+    LoadReport
+        Which variables were loaded; true when all of the program were.
+
     Raises
     ------
     LoadError
         Something is missing, damaged or does not fit the program; the scope is as it was.
     ValueError
         ``executor`` or ``var_list`` is needed and was not given.
+    TypeError
+        ``program`` is not a Program.
 
     >>> import tempfile
     >>> import paddlelike as fluid
@@ -209,12 +223,19 @@ def set_program_state(program: ProgramLike | None, state_dict: Mapping[str, Arra
         As :func:`load_program_state` returns it. Variables that it does not name keep their value; names that
         the program does not have cause a warning.
 
+    Returns
+    -------
+    LoadReport
+        Which variables were set, and which names of the dict are not in the program.
+
     Raises
     ------
     LoadError
         No name is a persistable of the program, or an array does not fit its variable.
     NotInitializedError
         A variable has no value that could be replaced.
+    TypeError
+        ``program`` is not a Program.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -45,6 +45,11 @@ def verify(dirname: str | os.PathLike[str]) -> Verification:
     dirname
         The directory to compare, or its URL.
 
+    Returns
+    -------
+    Verification
+        True when every file is as it was saved; it lists the others.
+
     >>> import tempfile
     >>> from paddlelike.storage.local.transaction import write_all
     >>> home = tempfile.mkdtemp()

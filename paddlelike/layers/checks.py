@@ -28,6 +28,7 @@ __all__ = [
     "check_variables",
     "describe",
     "is_whole",
+    "name_dtypes",
     "tensor_dtype",
 ]
 
@@ -56,6 +57,16 @@ def check_variable(
             "  hint: convert the variable first with layers.cast"
         )
     return value
+
+
+def name_dtypes(dtypes: Sequence[VarType]) -> str:
+    """Return the names of element types, for a docstring.
+
+    >>> name_dtypes(FLOATS)
+    'float16, float32 or float64'
+    """
+    *names, last = (numpy_dtype(dtype).name for dtype in dtypes)
+    return f"{', '.join(names)} or {last}" if names else last
 
 
 def check_variables(

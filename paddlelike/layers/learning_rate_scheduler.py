@@ -13,6 +13,11 @@ decay_rate
     The rate of decay in the formula.
 staircase
     Whether the quotient of the steps is rounded down, so that the rate falls in stairs.
+
+Returns
+-------
+Variable
+    float32 of shape (1,): the rate of the current step.
 """
 
 from __future__ import annotations
@@ -54,8 +59,6 @@ def noam_decay(d_model: float, warmup_steps: float, learning_rate: float | Varia
 
     Step 1 is the first. Vaswani et al., Attention is all you need, 2017.
 
-    The result has shape (1,).
-
     Parameters
     ----------
     d_model
@@ -88,7 +91,10 @@ def exponential_decay(
 
     ``staircase``: the quotient rounded down.
 
-    The result has shape (1,).
+    Raises
+    ------
+    GraphError
+        ``decay_steps`` is neither a number nor a variable.
 
     >>> import paddlelike as fluid
     >>> rate = fluid.layers.exponential_decay(learning_rate=0.8, decay_steps=1, decay_rate=0.5)
@@ -123,6 +129,11 @@ def inverse_time_decay(
 
     ``staircase``: the quotient rounded down.
 
+    Raises
+    ------
+    GraphError
+        ``decay_steps`` is neither a number nor a variable.
+
     >>> import paddlelike as fluid
     >>> fluid.layers.inverse_time_decay(0.1, decay_steps=100, decay_rate=0.5).shape
     (1,)
@@ -142,7 +153,7 @@ def polynomial_decay(
 
     Afterwards it is constant; with ``cycle`` it starts again, each time ``decay_steps`` longer.
 
-    ``learning_rate`` is the first rate. The result has shape (1,).
+    ``learning_rate`` is the first rate.
 
     Parameters
     ----------
@@ -173,16 +184,17 @@ def polynomial_decay(
 def piecewise_decay(boundaries: Sequence[float], values: Sequence[float]) -> Variable:
     """Return ``values[i]`` while the step is below ``boundaries[i]``, then the last of ``values``.
 
-    Raises GraphError unless there is one value more than there are boundaries.
-
-    The result has shape (1,).
-
     Parameters
     ----------
     boundaries
         The steps at which the rate changes, ascending.
     values
         The rates: one more than there are boundaries.
+
+    Raises
+    ------
+    GraphError
+        The count of ``values`` is not one more than that of ``boundaries``.
 
     >>> import paddlelike as fluid
     >>> rate = fluid.layers.piecewise_decay(boundaries=[2, 3], values=[0.5, 0.25, 0.125])
@@ -214,7 +226,7 @@ def piecewise_decay(boundaries: Sequence[float], values: Sequence[float]) -> Var
 def cosine_decay(learning_rate: float | Variable, step_each_epoch: int, epochs: int) -> Variable:
     """Return ``learning_rate / 2 * (1 + cos(pi * epoch / epochs))``; an epoch has ``step_each_epoch`` steps.
 
-    Loshchilov & Hutter, SGDR, 2016. Raises TypeError when ``learning_rate`` is not a float and no variable.
+    Loshchilov & Hutter, SGDR, 2016.
 
     Parameters
     ----------
@@ -222,6 +234,11 @@ def cosine_decay(learning_rate: float | Variable, step_each_epoch: int, epochs: 
         The count of steps of an epoch.
     epochs
         The count of epochs.
+
+    Raises
+    ------
+    TypeError
+        ``learning_rate`` is neither a float nor a variable.
 
     >>> import paddlelike as fluid
     >>> fluid.layers.cosine_decay(0.1, step_each_epoch=100, epochs=10).shape

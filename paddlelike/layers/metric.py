@@ -26,7 +26,6 @@ def accuracy(
     """Return the fraction of rows (N, D) whose label (N, 1) is among the ``k`` greatest: float32 [1].
 
     Operators ``top_k`` and ``accuracy``; counts are written to ``correct`` and ``total`` (int32 [1]).
-    Raises TypeError unless ``input`` and ``label`` are variables of supported dtypes.
 
     Parameters
     ----------
@@ -38,6 +37,17 @@ def accuracy(
         Among how many greatest scores the label counts as found.
     correct, total
         Variables, int32 [1], that the counts are written to; None for new ones.
+
+    Returns
+    -------
+    Variable
+        float32 of shape (1,).
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float16, float32 or float64, or ``label`` is not a variable of int32 or
+        int64.
 
     >>> from paddlelike.input import data
     >>> accuracy(data("digits", [None, 10]), data("label", [None, 1], "int64")).shape
@@ -73,8 +83,7 @@ def auc(
 
     ``input`` (N, 2) holds probabilities, the second of class 1; ``label`` is int (N, 1). Areas are float64
     [1], the second over ``slide_steps`` batches. The counts, one per threshold, are persistables that start
-    at 0 (operator ``auc``). Raises TypeError unless ``input`` and ``label`` are variables of supported
-    dtypes and GraphError for another ``curve``.
+    at 0 (operator ``auc``).
 
     The thresholds cut [0, 1] into ``num_thresholds`` parts; ``topk`` is not
     read, as in Fluid.
@@ -93,6 +102,23 @@ def auc(
         Not read, as in Fluid.
     slide_steps
         Over how many batches the second area is taken; 0 for all.
+
+    Returns
+    -------
+    auc : Variable
+        float64 (1,): the area over all data so far.
+    batch_auc : Variable
+        float64 (1,): the area over the last ``slide_steps`` batches.
+    states : list
+        The four variables of int64 that hold the counts: positives and negatives of the batches, then of all
+        data.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64, or ``label`` is not a variable of int32 or int64.
+    GraphError
+        ``curve`` is neither ``"ROC"`` nor ``"PR"``.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 2])
@@ -130,8 +156,7 @@ def auc(
 def mean_iou(input: Variable, label: Variable, num_classes: int) -> tuple[Variable, ...]:
     """Return the mean over classes of intersection over union, and the wrong and correct counts per class.
 
-    Operator ``mean_iou``. Raises TypeError unless ``input`` and ``label`` are variables of supported
-    dtypes.
+    Operator ``mean_iou``.
 
     ``num_classes`` is the count C of classes. The mean has shape (1,), the counts of wrong and
     correct ones (C,).
@@ -142,6 +167,20 @@ def mean_iou(input: Variable, label: Variable, num_classes: int) -> tuple[Variab
         Classes, int32 or int64, of one shape.
     num_classes
         The count of classes.
+
+    Returns
+    -------
+    mean : Variable
+        float32 (1,).
+    wrong : Variable
+        int32 (num_classes,): the wrong predictions of each class.
+    correct : Variable
+        int32 (num_classes,): the correct ones.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``label`` is not a variable of int32 or int64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 1], "int64")
@@ -168,7 +207,7 @@ def edit_distance(
 
     Operator ``edit_distance`` (Levenshtein). ``normalized`` divides by the length of the label;
     ``ignored_tokens`` are removed first (``sequence_erase``). Ids are int64 (T, 1) with LoD, or (N, L) with
-    lengths (N,). Raises TypeError unless ``input`` and ``label`` are variables of supported dtypes.
+    lengths (N,).
 
     Without LoD, ``input_length`` and ``label_length`` hold how much of each row counts, (batch,).
 
@@ -184,6 +223,18 @@ def edit_distance(
         Ids that are removed first; None for none.
     input_length, label_length
         The lengths of padded rows, int64 (N,); None where there is a LoD.
+
+    Returns
+    -------
+    distances : Variable
+        float32 (sequences, 1) in a run; declared as int64, as in Fluid.
+    count : Variable
+        int64 (1,): the sequences.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``label`` is not a variable of int64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 1], "int64", lod_level=1)
@@ -221,11 +272,10 @@ def chunk_eval(
     """Return precision, recall and F1 of tagged chunks, and the counts inferred, labelled and correct.
 
     Operator ``chunk_eval``. ``chunk_scheme`` is IOB, IOE, IOBES or plain; ``input`` and ``label`` are int64
-    sequences, or padded with ``seq_length``. Raises TypeError unless ``input`` and ``label`` are variables
-    of supported dtypes.
+    sequences, or padded with ``seq_length``.
 
-    Tags are counted by ``num_chunk_types`` types of chunks; those in ``excluded_chunk_types`` are
-    passed over. Each output has shape (1,).
+    Tags are counted by ``num_chunk_types`` types of chunks; those in ``excluded_chunk_types`` are passed
+    over.
 
     Parameters
     ----------
@@ -241,6 +291,18 @@ def chunk_eval(
         Types that are passed over; None for none.
     seq_length
         The lengths of padded rows, int64 (N,); None where there is a LoD.
+
+    Returns
+    -------
+    precision, recall, f1 : Variable
+        float32 (1,) each.
+    inferred, labelled, correct : Variable
+        int64 (1,) each: counts of chunks.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``label`` is not a variable of int64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 1], "int64", lod_level=1)

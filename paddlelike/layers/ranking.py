@@ -35,8 +35,17 @@ def continuous_value_model(input: Variable, cvm: Variable, use_cvm: bool = True)
 
     Operator ``cvm``. The first two columns of ``input`` (N, D) are the counts; with ``use_cvm`` they become
     log(show + 1) and log(click + 1) - log(show + 1), else the result is (N, D - 2). The gradient of the
-    counts is ``cvm`` (N, 2), for parameter servers that count by it. Raises TypeError unless ``input`` is a
-    float variable.
+    counts is ``cvm`` (N, 2), for parameter servers that count by it.
+
+    Returns
+    -------
+    Variable
+        (N, D), or (N, D - 2) without ``use_cvm``; in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of floats.
 
     >>> from paddlelike.input import data
     >>> continuous_value_model(data("x", [None, 11]), data("cvm", [None, 2]), use_cvm=False).shape
@@ -57,9 +66,21 @@ def filter_by_instag(
     """Return the instances that have one of the tags ``filter_tag``, and a weight of 1 for each of them.
 
     Operator ``filter_by_instag``. ``ins`` (N, D): instances are rows or, if ``is_lod``, sequences;
-    ``ins_tag`` (T, 1) int64 has one sequence of tags for each; ``filter_tag`` is (F,) int64. When no
-    instance is left the results are a row of ``out_val_if_empty`` and a weight of 0. Raises TypeError when
-    an argument is not a variable.
+    ``ins_tag`` (T, 1) int64 has one sequence of tags for each; ``filter_tag`` is (F,) int64. When no instance
+    is left the results are a row of ``out_val_if_empty`` and a weight of 0.
+
+    Returns
+    -------
+    out : Variable
+        The rows of ``ins`` that remain, (N', D), with their LoD.
+    weight : Variable
+        (N', 1): 1 for each instance, 0 for the row that stands for none; float32 in a run, declared as
+        float64.
+
+    Raises
+    ------
+    TypeError
+        An argument is not a variable.
 
     >>> from paddlelike.input import data
     >>> tags = data("tags", [None, 1], "int64", lod_level=1)

@@ -38,6 +38,7 @@ from paddlelike.layers.checks import (
     check_variable,
     check_variables,
     describe,
+    name_dtypes,
 )
 from paddlelike.layers.elementwise.unary import exp, log
 from paddlelike.layers.emit import emit, emit_all
@@ -107,8 +108,18 @@ def _make_reduction(
     layer.__name__ = layer.__qualname__ = type
     layer.__doc__ = f"""Return the {what} along ``dim``, an int or several; None: of all.
 
-    Operator ``{type}``. Those dims of ``input`` are left out, or with ``keep_dim`` kept with length 1; over
-    all dims the result has shape [1]. Raises TypeError unless ``input`` is a variable of a supported dtype.
+    Operator ``{type}``.
+
+    Returns
+    -------
+    Variable
+        ``input`` without these dims, (1,) where that is all of them; with ``keep_dim`` they stay, of length
+        1. The dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of {name_dtypes(dtypes)}.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -143,7 +154,15 @@ reduce_sum = _make_reduction("reduce_sum", "sum", (_FLOATS, "[ 3., 10.], dtype=f
 def mean(x: Variable, name: str | None = None) -> Variable:
     """Return the mean of all elements, of shape [1] (operator ``mean``).
 
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
+    Returns
+    -------
+    Variable
+        Of shape (1,), in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float16, float32 or float64.
 
     >>> from paddlelike.input import data
     >>> mean(data("costs", [None, 1])).shape
@@ -162,9 +181,18 @@ def logsumexp(
 ) -> Variable:
     """Return ``log(sum(exp(x)))`` along ``dim`` (operators ``exp``, ``reduce_sum``, ``log``).
 
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
-
     With ``keepdim`` the dims that were reduced stay, of size 1.
+
+    Returns
+    -------
+    Variable
+        ``x`` without the dims that were reduced, (1,) where that is all of them; with ``keepdim`` they stay,
+        of length 1. It is ``out`` where that is given.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float32 or float64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -182,12 +210,20 @@ def logsumexp(
 def sums(input: Variable | Sequence[Variable], out: Variable | None = None) -> Variable:
     """Return the sum of variables of one shape (operator ``sum``), written to ``out`` if that is given.
 
-    Raises TypeError unless ``input`` is a variable.
-
     Parameters
     ----------
     input
         A variable, or a list of variables of one shape.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of each of ``input``. It is ``out`` where that is given.
+
+    Raises
+    ------
+    TypeError
+        ``input``, or an element of it, is not a variable.
 
     >>> import paddlelike as fluid
     >>> one, two = fluid.layers.ones([2], "float32"), fluid.layers.fill_constant([2], "float32", 2.0)
@@ -201,12 +237,20 @@ def sums(input: Variable | Sequence[Variable], out: Variable | None = None) -> V
 def sum(x: Variable | Sequence[Variable]) -> Variable:
     """Return the sum of variables of one shape (operator ``sum``).
 
-    Raises TypeError unless ``x`` is a variable.
-
     Parameters
     ----------
     x
         A variable, or a list of variables of one shape.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of each of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x``, or an element of it, is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -224,13 +268,22 @@ def cumsum(
 ) -> Variable:
     """Return the running sum along ``axis``, the last by default, in the shape of ``x`` (``cumsum``).
 
-    ``exclusive``: without the element itself; ``reverse``: from the end. Raises TypeError unless ``x`` is a
-    variable.
+    ``exclusive``: without the element itself; ``reverse``: from the end.
 
     Parameters
     ----------
     axis
         The dim along which numbers are added; None for the last.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``: each element with those before it added.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -248,7 +301,15 @@ def cumsum(
 def argmax(x: Variable, axis: int = 0) -> Variable:
     """Return the indices of the maxima along ``axis``: int64, that dim left out (operator ``arg_max``).
 
-    Raises TypeError unless ``x`` is a variable.
+    Returns
+    -------
+    Variable
+        int64, in the shape of ``x`` without dim ``axis``: an index along that dim for each place.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -264,7 +325,15 @@ def argmax(x: Variable, axis: int = 0) -> Variable:
 def argmin(x: Variable, axis: int = 0) -> Variable:
     """Return the indices of the minima along ``axis``: int64, that dim left out (operator ``arg_min``).
 
-    Raises TypeError unless ``x`` is a variable.
+    Returns
+    -------
+    Variable
+        int64, in the shape of ``x`` without dim ``axis``: an index along that dim for each place.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -280,7 +349,15 @@ def argmin(x: Variable, axis: int = 0) -> Variable:
 def is_empty(x: Variable, cond: Variable | None = None) -> Variable:
     """Return whether ``x`` has no elements, as bool of shape [1] (operator ``is_empty``).
 
-    Raises TypeError unless ``x`` is a variable.
+    Returns
+    -------
+    Variable
+        Bool of shape (1,). It is ``cond`` where that is given.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -298,7 +375,15 @@ def is_empty(x: Variable, cond: Variable | None = None) -> Variable:
 def size(input: Variable) -> Variable:
     """Return the count of elements of ``input``, int64 of shape [1] (operator ``size``).
 
-    Raises TypeError unless ``input`` is a variable.
+    Returns
+    -------
+    Variable
+        int64 of shape (1,).
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -316,7 +401,7 @@ def argsort(
 ) -> tuple[Variable, ...]:
     """Return the elements sorted along ``axis``, and their indices (int64), both shaped as ``input``.
 
-    Operator ``argsort``. Raises TypeError unless ``input`` is a variable.
+    Operator ``argsort``.
 
     With ``descending`` the largest comes first.
 
@@ -324,6 +409,18 @@ def argsort(
     ----------
     axis
         The dim that is sorted. Negative ones count from the end.
+
+    Returns
+    -------
+    out : Variable
+        The shape and the dtype of ``input``: its elements, sorted.
+    indices : Variable
+        int64, in the shape of ``input``: where each element was along ``axis``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 5])
@@ -339,8 +436,19 @@ def argsort(
 def topk(input: Variable, k: int | Variable, name: str | None = None) -> tuple[Variable, ...]:
     """Return the ``k`` greatest elements of every row, in descending order, and their indices (``top_k``).
 
-    (..., D) gives values and int64 indices of shape (..., k). ``k`` may be a variable of shape [1]. Raises
-    TypeError unless ``input`` is a variable.
+    (..., D) gives values and int64 indices of shape (..., k). ``k`` may be a variable of shape [1].
+
+    Returns
+    -------
+    values : Variable
+        (..., k), in the dtype of ``input`` (..., D): the greatest elements of each row, in descending order.
+    indices : Variable
+        int64 (..., k): their columns.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
 
     >>> from paddlelike.input import data
     >>> values, indices = topk(data("scores", [None, 10]), k=3)
@@ -361,12 +469,24 @@ def topk(input: Variable, k: int | Variable, name: str | None = None) -> tuple[V
 def unique(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variable, ...]:
     """Return the unique elements of ``x`` (N,) in order of appearance, and for each element its index there.
 
-    Operator ``unique``. Raises TypeError unless ``x`` is a variable.
+    Operator ``unique``.
 
     Parameters
     ----------
     x
         A variable (N,).
+
+    Returns
+    -------
+    out : Variable
+        (U,), in the dtype of ``x``: each of its U different elements once.
+    index : Variable
+        (N,), of ``dtype``: where in ``out`` each element of ``x`` is.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -383,14 +503,24 @@ def unique(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variable, ...]:
 def unique_with_counts(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variable, ...]:
     """Return :func:`unique` and how often each element appears (operator ``unique_with_counts``).
 
-    Raises TypeError unless ``x`` is a variable.
-
-    Each output has shape (count,) of one dim.
-
     Parameters
     ----------
     x
         A variable (N,).
+
+    Returns
+    -------
+    out : Variable
+        (U,), in the dtype of ``x``: each of its U different elements once.
+    index : Variable
+        (N,), of ``dtype``: where in ``out`` each element of ``x`` is.
+    count : Variable
+        (U,), of ``dtype``: how often each element of ``out`` is in ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -50,7 +50,13 @@ def _make_refusal(method: str, hint: str) -> Callable[..., NoReturn]:
         )
 
     refuse.__name__ = method
-    refuse.__doc__ = f"Raises UnsupportedError, as in Fluid: it belongs to imperative mode. Instead, {hint}."
+    refuse.__doc__ = f"""Refuse imperative mode, as Fluid does here. Instead, {hint}.
+
+    Raises
+    ------
+    UnsupportedError
+        Always.
+    """
     return refuse
 
 
@@ -132,7 +138,10 @@ class Optimizer(State):
 
         Returns
         -------
-        The update operators, and the pairs of parameter and gradient.
+        updates : list
+            The operators that update the parameters.
+        pairs : list
+            Each parameter with the variable of its gradient.
 
         Raises
         ------
@@ -166,8 +175,7 @@ class Optimizer(State):
 
         The first half of :meth:`minimize`, for scripts that change the gradients before
         :meth:`apply_gradients`. ``callbacks`` are called with the block and a context for every operator of
-        the backward pass; ``loss``, ``startup_program``, ``parameter_list`` and ``no_grad_set`` are those
-        of :meth:`minimize`. Raises as that does.
+        the backward pass;
 
         Parameters
         ----------
@@ -181,6 +189,16 @@ class Optimizer(State):
             Variables, or their names, through which no gradient passes; None for none.
         callbacks
             Functions that are called with each gradient operator that is appended; None for none.
+
+        Returns
+        -------
+        list
+            Pairs of a parameter and the variable of its gradient.
+
+        Raises
+        ------
+        GraphError, TypeError
+            As :meth:`minimize`.
 
         >>> import paddlelike as fluid
         >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
@@ -227,6 +245,11 @@ class Optimizer(State):
         params_grads
             Pairs of a parameter and its gradient, as of :meth:`backward`.
 
+        Returns
+        -------
+        list
+            The operators that update the parameters.
+
         >>> import paddlelike as fluid
         >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
         >>> optimizer = fluid.optimizer.SGD(0.1, regularization=fluid.regularizer.L2Decay(0.01))
@@ -258,6 +281,11 @@ class Optimizer(State):
             The program of the initial values; None for the default one.
         params_grads
             Pairs of a parameter and its gradient, as of :meth:`backward`.
+
+        Returns
+        -------
+        list
+            The operators that update the parameters.
 
         >>> import paddlelike as fluid
         >>> main, startup = fluid.Program(), fluid.Program()

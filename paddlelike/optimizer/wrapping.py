@@ -33,8 +33,8 @@ class LookaheadOptimizer(NearKeywords, Versioned):
     """After every ``k`` steps of ``inner_optimizer``: ``slow += alpha * (fast - slow); fast = slow``.
 
     Zhang et al., Lookahead optimizer: k steps forward, 1 step back, 2019. The slow weights are
-    ``<parameter>@SLOW``. As in Fluid these operators belong to the forward part: create the test program
-    with ``clone(for_test=True)`` before ``minimize``. Raises GraphError for arguments out of range.
+    ``<parameter>@SLOW``. As in Fluid these operators belong to the forward part: create the test program with
+    ``clone(for_test=True)`` before ``minimize``.
 
     Parameters
     ----------
@@ -44,6 +44,11 @@ class LookaheadOptimizer(NearKeywords, Versioned):
         The share of the way to the fast weights that the slow ones go.
     k
         The count of fast steps between two slow ones.
+
+    Raises
+    ------
+    GraphError
+        ``inner_optimizer`` is None, ``alpha`` is not in 0 .. 1, or ``k`` is not a positive int.
 
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))

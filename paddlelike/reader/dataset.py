@@ -43,7 +43,10 @@ class _Trainers(Protocol):
 class DatasetFactory:
     """Creates datasets by the names of their classes.
 
-    ``create_dataset`` raises ValueError for another name.
+    Raises
+    ------
+    ValueError
+        ``create_dataset`` is given another name.
 
     >>> type(DatasetFactory().create_dataset("InMemoryDataset")).__name__
     'InMemoryDataset'
@@ -199,7 +202,12 @@ class DatasetBase(Versioned):
 class QueueDataset(DatasetBase):
     """Samples read from the files in every pass, in order.
 
-    Raises ValueError and FeedError for files and lines that do not fit.
+    Raises
+    ------
+    ValueError
+        A file does not exist, or a variable has no type that files can hold.
+    FeedError
+        A line does not fit the variables.
 
     >>> import paddlelike as fluid
     >>> data = fluid.DatasetFactory().create_dataset("QueueDataset")

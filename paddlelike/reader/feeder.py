@@ -21,8 +21,7 @@ from paddlelike.framework.graph.variable import Variable
 class DataFeeder(Versioned):
     """Converts samples, each a tuple with one item per variable of ``feed_list``, into a feed.
 
-    The items of a variable with LoD are (nested) lists of elements, one list per sequence. Raises TypeError
-    unless ``feed_list`` holds variables or their names.
+    The items of a variable with LoD are (nested) lists of elements, one list per sequence.
 
     ``place`` is the device of the executor that is fed; ``program`` holds the variables that
     ``feed_list`` names, by default the default main program.
@@ -35,6 +34,11 @@ class DataFeeder(Versioned):
         Not needed on a CPU.
     program
         The program of variables given by name; None for the default main program.
+
+    Raises
+    ------
+    TypeError
+        ``feed_list`` holds something else than variables and their names.
 
     >>> import paddlelike as fluid
     >>> x, y = fluid.data("x", [None, 2]), fluid.data("y", [None, 1], "int64")

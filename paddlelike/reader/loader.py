@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 
 class DataLoader:
-    """Creates loaders, see :meth:`from_generator`; the class itself raises UnsupportedError.
+    """Creates loaders, see :meth:`from_generator`.
+
+    Raises
+    ------
+    UnsupportedError
+        The class itself is called.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -35,8 +35,6 @@ class ComposeNotAligned(ValueError):  # noqa: N818  (Fluid's name)
 def batch(reader: Reader, batch_size: int, drop_last: bool = False) -> Reader:
     """Return a reader of lists of ``batch_size`` samples; the last may be shorter unless ``drop_last``.
 
-    Raises ValueError unless ``batch_size`` is positive, TypeError unless ``reader`` is a function.
-
     Parameters
     ----------
     reader
@@ -45,6 +43,19 @@ def batch(reader: Reader, batch_size: int, drop_last: bool = False) -> Reader:
         How many samples a batch holds.
     drop_last
         Whether a last batch with fewer samples is left out.
+
+    Returns
+    -------
+    Reader
+        A function without arguments; each call begins a new pass, and returns an iterator over lists of
+        samples.
+
+    Raises
+    ------
+    ValueError
+        ``batch_size`` is not positive.
+    TypeError
+        ``reader`` is not a function.
 
     >>> list(batch(lambda: iter(range(5)), 2)())
     [[0, 1], [2, 3], [4]]
@@ -76,6 +87,12 @@ def shuffle(reader: Reader, buf_size: int) -> Reader:
     buf_size
         How many samples are shuffled at a time.
 
+    Returns
+    -------
+    Reader
+        A function without arguments; each call begins a new pass, and returns an iterator over the samples of
+        ``reader``, shuffled.
+
     >>> import paddlelike as fluid
     >>> sorted(fluid.io.shuffle(lambda: iter(range(6)), buf_size=3)())
     [0, 1, 2, 3, 4, 5]
@@ -98,6 +115,12 @@ def cache(reader: Reader) -> Reader:
     reader
         A function without parameters that returns an iterator of samples.
 
+    Returns
+    -------
+    Reader
+        A function without arguments; each call begins a new pass, and returns an iterator over the samples
+        that were read.
+
     >>> import paddlelike as fluid
     >>> source = iter([1, 2])
     >>> read = fluid.io.cache(lambda: source)
@@ -116,6 +139,12 @@ def chain(*readers: Reader) -> Reader:
     readers
         Readers, one after the other.
 
+    Returns
+    -------
+    Reader
+        A function without arguments; each call begins a new pass, and returns an iterator over the samples of
+        all ``readers``.
+
     >>> import paddlelike as fluid
     >>> list(fluid.io.chain(lambda: iter("ab"), lambda: iter("c"))())
     ['a', 'b', 'c']
@@ -126,13 +155,22 @@ def chain(*readers: Reader) -> Reader:
 def compose(*readers: Reader, **kwargs: Any) -> Reader:
     """Return a reader that joins one sample of each of ``readers`` into a flat tuple.
 
-    With ``check_alignment`` (the default) iterating raises ComposeNotAligned when one ends before the
-    others. Raises TypeError for another option.
-
     Parameters
     ----------
     readers
         Readers, side by side: a sample has the fields of all.
+
+    Returns
+    -------
+    Reader
+        A function without arguments; each call begins a new pass, and returns an iterator over flat tuples.
+
+    Raises
+    ------
+    TypeError
+        A keyword is not ``check_alignment``.
+    ComposeNotAligned
+        A reader ends before the others, while samples are read with ``check_alignment``.
 
     >>> import paddlelike as fluid
     >>> list(fluid.io.compose(lambda: iter("ab"), lambda: iter([(1, 2), (3, 4)]))())
@@ -171,6 +209,12 @@ def firstn(reader: Reader, n: int) -> Reader:
     n
         How many samples are kept.
 
+    Returns
+    -------
+    Reader
+        A function without arguments; each call begins a new pass, and returns an iterator over at most ``n``
+        samples.
+
     >>> import paddlelike as fluid
     >>> list(fluid.io.firstn(lambda: iter(range(100)), 3)())
     [0, 1, 2]
@@ -188,6 +232,12 @@ def map_readers(func: Callable[..., Any], *readers: Reader) -> Reader:
     readers
         Readers, side by side.
 
+    Returns
+    -------
+    Reader
+        A function without arguments; each call begins a new pass, and returns an iterator over what ``func``
+        returns.
+
     >>> import paddlelike as fluid
     >>> list(fluid.io.map_readers(max, lambda: iter([1, 5]), lambda: iter([3, 4]))())
     [3, 5]
@@ -204,6 +254,12 @@ def buffered(reader: Reader, size: int) -> Reader:
         A function without parameters that returns an iterator of samples.
     size
         How many samples are read ahead, in a thread.
+
+    Returns
+    -------
+    Reader
+        A function without arguments; each call begins a new pass, and returns an iterator over the samples of
+        ``reader``, in their order.
 
     >>> import paddlelike as fluid
     >>> list(fluid.io.buffered(lambda: iter(range(3)), size=2)())
@@ -299,8 +355,7 @@ def xmap_readers(
     """Return a reader that maps samples by ``mapper``, in ``process_num`` threads.
 
     Up to ``buffer_size`` samples are under way at a time. They come in the order of ``reader`` also without
-    ``order``, so that two runs have the same bits. Iterating raises an exception of the reader after the
-    samples before it.
+    ``order``, so that two runs have the same bits.
 
     Parameters
     ----------
@@ -314,6 +369,17 @@ def xmap_readers(
         How many samples are read ahead.
     order
         Accepted for Fluid: the order of the samples is kept anyway.
+
+    Returns
+    -------
+    Reader
+        A function without arguments; each call begins a new pass, and returns an iterator over what
+        ``mapper`` returns, in the order of ``reader``.
+
+    Raises
+    ------
+    Exception
+        While samples are read: what ``reader`` or ``mapper`` raised, after the samples before it.
 
     >>> import paddlelike as fluid
     >>> upper = fluid.io.xmap_readers(str.upper, lambda: iter("abc"), 2, buffer_size=4)
@@ -358,6 +424,12 @@ def multiprocess_reader(readers: Sequence[Reader], use_pipe: bool = True, queue_
         Whether samples come through pipes instead of a queue.
     queue_size
         How many samples the queue holds.
+
+    Returns
+    -------
+    Reader
+        A function without arguments; each call begins a new pass, and returns an iterator over the samples,
+        in the order in which they arrive.
 
     >>> import paddlelike as fluid
     >>> sorted(fluid.io.multiprocess_reader([lambda: iter("ab"), lambda: iter("c")])())

@@ -22,10 +22,8 @@ def create_lod_tensor(
 ) -> LoDTensor:
     """Return a tensor divided into sequences of the given lengths.
 
-    ``data`` is an array whose rows are the elements of all sequences, another LoDTensor, or a list of
-    lists of ids, one list per sequence, which becomes int64 of shape ``(N, 1)``. Raises
-    FeedError when lists have other lengths, EnforceNotMet when the lengths do not add up to the rows,
-    TypeError for other data.
+    ``data`` is an array whose rows are the elements of all sequences, another LoDTensor, or a list of lists
+    of ids, one list per sequence, which becomes int64 of shape ``(N, 1)``.
 
     ``recursive_seq_lens`` holds the lengths of the sequences, a list for each level; ``place`` is the
     device.
@@ -38,6 +36,20 @@ def create_lod_tensor(
         The lengths of the sequences, a list for each level.
     place
         Not needed on a CPU.
+
+    Returns
+    -------
+    LoDTensor
+        (N, 1) of int64 for lists, else the shape and dtype of ``data``; with the offsets of the sequences.
+
+    Raises
+    ------
+    FeedError
+        Lists have other lengths.
+    EnforceNotMet
+        The lengths do not add up to the rows.
+    TypeError
+        ``data`` is of another type.
 
     >>> create_lod_tensor([[1, 2], [3, 4, 5]], [[2, 3]]).lod()
     [[0, 2, 5]]
@@ -93,6 +105,11 @@ def create_random_int_lodtensor(
         The least integer.
     high
         The greatest integer, included.
+
+    Returns
+    -------
+    LoDTensor
+        int64 (rows, *base_shape), rows being the sum of the lengths of the last level.
 
     >>> import paddlelike as fluid
     >>> fluid.create_random_int_lodtensor([[2, 3]], [1], fluid.CPUPlace(), 0, 9).shape()

@@ -108,6 +108,11 @@ def minibatch_size_schedule(
     epoch_size
         The samples of an epoch.
 
+    Returns
+    -------
+    Callable
+        A function of the count of samples seen that returns the size of the next minibatch.
+
     Raises
     ------
     ValueError

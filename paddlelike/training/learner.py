@@ -58,6 +58,11 @@ def data_parallel_distributed_learner(
     sync_mode
         Whether all trainers take every step together; only then a training has the same bits again.
 
+    Returns
+    -------
+    DistributedLearner
+        The optimizer for :class:`Trainer`, in place of ``learner``.
+
     Raises
     ------
     UnsupportedError

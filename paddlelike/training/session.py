@@ -302,6 +302,11 @@ def training_session(
     checkpoint_config, cv_config, test_config
         What is done beside.
 
+    Returns
+    -------
+    TrainingSession
+        The session, which has not begun.
+
     >>> import tempfile
     >>> import numpy as np
     >>> import paddlelike as fluid

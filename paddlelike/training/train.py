@@ -95,6 +95,12 @@ def train(
     max_samples
         Where the training ends, instead of ``max_epochs``.
 
+    Returns
+    -------
+    TrainingSummary
+        ``updates`` has a row for each minibatch, ``epoch_summaries`` one for each epoch: losses, metrics and
+        counts of samples.
+
     Raises
     ------
     TypeError

@@ -9,6 +9,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import traceback
 from collections.abc import Callable, Iterator
 from enum import Enum
 from operator import attrgetter
@@ -32,6 +33,19 @@ REFERENCE = Path(__file__).parents[2] / "tutorials" / "reference"
 
 #: How a docstring speaks of shapes: in words, as (N, C), or in the example.
 SHAPES = re.compile(r"shape|\bdims?\b|\brows?\b|\bscalar\b|\([A-Z],|\[N|\(-1|\[\[")
+
+#: The name of an error in a sentence, or in the section *Raises*.
+ERROR = r"(?:[A-Z]\w*(?:Error|NotMet|NotAligned)|Exception)"
+
+#: Where a layer's *Returns* speaks of a shape.
+RETURNED_SHAPE = re.compile(
+    r"shape|\([\w(\[.*]|\bdims?\b|LOD_TENSOR_ARRAY|SelectedRows|array|structure|``\w+``"
+)
+
+#: Texts of *Returns* that say no more than that something is returned.
+FILLER = re.compile(
+    r"(?:Returns? )?(?:the|an?) (?:results?|outputs?|value|variable|tensor)s?\.?", re.IGNORECASE
+)
 
 #: What exists to say that it is not here.
 WITHOUT_EXAMPLE = {
@@ -104,9 +118,42 @@ def list_missing(name: str) -> list[str]:
         missing += [p for p in list_parameters(thing) if not re.search(rf"\b{p}\b", explained)]
     if name.startswith(("layers.", "nets.")) and SHAPES.search(text) is None:
         missing.append("shapes")
-    if refuses(thing) and "raises" not in text.lower():
+    if refuses(thing) and not read_section(thing, "Raises"):
         missing.append("Raises")
+    if re.search(rf"\b[Rr]aises {ERROR}", text):
+        missing.append("Raises as a section, not as a sentence")
+    if returns_something(thing):
+        missing += list_faults(name, read_section(thing, "Returns"))
     return missing
+
+
+def returns_something(thing: Any) -> bool:
+    """Return whether this is a function that returns a value; a context manager of nothing does not."""
+    if isinstance(thing, property | type):
+        return False
+    annotation = inspect.unwrap(thing).__annotations__.get("return")
+    return annotation not in ("None", None, "NoReturn", "Iterator[None]")
+
+
+def read_section(thing: Any, title: str) -> dict[str, str]:
+    """Return the entries of a section: by what stands in front, a type or an error, the text below it."""
+    found = re.search(rf"^{title}\n-+\n(.*?)(?:\n\n(?! )|\Z)", docstring(thing), re.MULTILINE | re.DOTALL)
+    if found is None:
+        return {}
+    parts = re.split(r"^(\S.*)$", found[1], flags=re.MULTILINE)[1:]
+    return {head: " ".join(text.split()) for head, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def list_faults(name: str, entries: dict[str, str]) -> list[str]:
+    """Return what is wrong with the section *Returns* of a public function."""
+    if not entries:
+        return ["Returns"]
+    faults = [
+        f"Returns: {head} {text}" for head, text in entries.items() if not text or FILLER.fullmatch(text)
+    ]
+    if name.startswith("layers.") and not any(RETURNED_SHAPE.search(text) for text in entries.values()):
+        faults.append("the shape in Returns")
+    return faults
 
 
 def list_parameters(thing: Any) -> list[str]:
@@ -202,6 +249,48 @@ def callable_or_property(path: str) -> bool:
     return callable(found) or isinstance(found, property)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_what_refuses_a_foreign_object_names_its_error() -> None:
+    """Every public function is called with plain objects: what its code then raises is in *Raises*."""
+    unsaid, refused = {}, 0
+    for name in sorted(set(list_names()) - {"install"}):
+        function = attrgetter(name)(fluid)
+        if isinstance(function, property | type) or "." in name.partition(".")[2]:
+            continue
+        error = refuse_objects(function)
+        if error is not None:
+            refused += 1
+            said = " ".join(read_section(function, "Raises"))
+            known = [base.__name__ for base in type(error).__mro__[:-2]]
+            if not re.search(rf"\b({'|'.join(known)})\b", said):
+                unsaid[name] = repr(error)
+    assert refused > 250
+    assert unsaid == {}
+
+
+def refuse_objects(function: Callable[..., Any]) -> Exception | None:
+    """Return the error that the package's own code raises for objects in place of the arguments, if any."""
+    parameters = inspect.signature(function).parameters.values()
+    given = [
+        object() for one in parameters if one.default is one.empty and one.kind <= one.POSITIONAL_OR_KEYWORD
+    ]
+    try:
+        with fluid.program_guard(fluid.Program(), fluid.Program()):
+            function(*given)
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        own = place.filename.startswith(str(Path(fluid.__file__).parent))
+        return error if own and (place.line or "").startswith("raise ") else None
+    return None
+
+
+def test_a_returns_that_says_nothing_is_found() -> None:
+    assert list_faults("layers.relu", {}) == ["Returns"]
+    assert list_faults("io.save", {"SaveReport": "The result."}) == ["Returns: SaveReport The result."]
+    assert list_faults("layers.relu", {"Variable": "Each number."}) == ["the shape in Returns"]
+    assert list_faults("layers.relu", {"Variable": "The shape of ``x``."}) == []
+
+
 def test_an_entry_that_says_nothing_is_found() -> None:
     assert not is_description("value", "        ``value`` is a number.\n")
     assert not is_description("label", "")
@@ -210,7 +299,7 @@ def test_an_entry_that_says_nothing_is_found() -> None:
 
 def test_a_docstring_that_says_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fluid.layers.relu6, "__doc__", "Return a variable.")
-    assert list_missing("layers.relu6") == ["example", "x", "threshold", "shapes"]
+    assert list_missing("layers.relu6") == ["example", "x", "threshold", "shapes", "Returns"]
 
 
 def test_there_are_a_hundred_layers() -> None:

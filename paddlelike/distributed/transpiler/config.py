@@ -95,7 +95,10 @@ class DistributeTranspilerConfig:
     def runtime_split_send_recv(self) -> bool:
         """Whether trainers cut gradients while they send them; only without sync_mode.
 
-        Setting it raises ValueError for None, and for True while ``sync_mode`` is True.
+        Raises
+        ------
+        ValueError
+            It is set to None, or to True while ``sync_mode`` is True.
 
         >>> import paddlelike as fluid
         >>> config = fluid.DistributeTranspilerConfig()
@@ -116,7 +119,10 @@ class DistributeTranspilerConfig:
     def sync_mode(self) -> bool:
         """Whether servers wait for the gradients of all trainers.
 
-        Setting it raises ValueError for None, and for True while ``runtime_split_send_recv`` is True.
+        Raises
+        ------
+        ValueError
+            It is set to None, or to True while ``runtime_split_send_recv`` is True.
 
         >>> import paddlelike as fluid
         >>> config = fluid.DistributeTranspilerConfig()

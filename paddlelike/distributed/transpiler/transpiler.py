@@ -190,6 +190,11 @@ class DistributeTranspiler:
         wait_port
             Whether to wait until all servers listen, for at most ``FLAGS_rpc_deadline``.
 
+        Returns
+        -------
+        Program
+            The trainer's program. It sends gradients and receives parameters.
+
         Raises
         ------
         GraphError
@@ -228,6 +233,11 @@ class DistributeTranspiler:
         endpoint
             The server's ``host:port``.
 
+        Returns
+        -------
+        Program
+            A program with the operator ``listen_and_serv``.
+
         Raises
         ------
         GraphError
@@ -252,12 +262,22 @@ class DistributeTranspiler:
     def get_pserver_programs(self, endpoint: str) -> tuple[Program, Program]:
         """Return the program of the server at ``endpoint`` and its startup program.
 
-        Raises as :meth:`get_pserver_program`.
-
         Parameters
         ----------
         endpoint
             The server's ``host:port``.
+
+        Returns
+        -------
+        main : Program
+            The program of the server.
+        startup : Program
+            The program that initializes its rows; to be run first.
+
+        Raises
+        ------
+        GraphError
+            As :meth:`get_pserver_program`.
 
         >>> import paddlelike as fluid
         >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
@@ -277,7 +297,7 @@ class DistributeTranspiler:
         """Return the startup program of the server at ``endpoint``: the initializers of its rows.
 
         ``pserver_program`` is made again if it is not given; ``startup_program`` is the one that was
-        transpiled. Raises as :meth:`get_pserver_program`.
+        transpiled.
 
         Parameters
         ----------
@@ -287,6 +307,16 @@ class DistributeTranspiler:
             Its program; None to make it again.
         startup_program
             The startup program that was transpiled; None for that of :meth:`transpile`.
+
+        Returns
+        -------
+        Program
+            The initializers of the variables, or rows of them, that are on this server.
+
+        Raises
+        ------
+        GraphError
+            As :meth:`get_pserver_program`.
 
         >>> import paddlelike as fluid
         >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))

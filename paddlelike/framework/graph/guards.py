@@ -17,6 +17,11 @@ from paddlelike.framework.graph.variable import Variable
 def default_main_program() -> Program:
     """Return the program that layers are built into.
 
+    Returns
+    -------
+    Program
+        That of the innermost :func:`program_guard` of this thread, else the one of the process.
+
     >>> import paddlelike as fluid
     >>> x = fluid.layers.scale(fluid.data("x", [None, 4]), 2.0)
     >>> [op.type for op in fluid.default_main_program().global_block().ops]
@@ -27,6 +32,11 @@ def default_main_program() -> Program:
 
 def default_startup_program() -> Program:
     """Return the program that initializers are built into.
+
+    Returns
+    -------
+    Program
+        That of the innermost :func:`program_guard` of this thread, else the one of the process.
 
     >>> import paddlelike as fluid
     >>> y = fluid.layers.fc(fluid.data("x", [None, 4]), 2)
@@ -48,7 +58,7 @@ def switch_startup_program(program: Program) -> Program:
 
 @contextmanager
 def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
-    """Build layers into these programs inside the ``with`` block. Raises TypeError for anything else.
+    """Build layers into these programs inside the ``with`` block.
 
     Layers go to ``main_program``, the initial values of their parameters to ``startup_program``.
 
@@ -58,6 +68,11 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
         The program that layers are built into.
     startup_program
         The program of the initial values; None to keep the current one.
+
+    Raises
+    ------
+    TypeError
+        ``main_program`` or ``startup_program`` is not a Program.
 
     >>> import paddlelike as fluid
     >>> main, startup = fluid.Program(), fluid.Program()
@@ -81,14 +96,17 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
 def name_scope(prefix: str | None = None) -> Iterator[None]:
     """Mark operators built inside with a path such as ``/encoder/`` (attribute ``op_namescope``).
 
-    Raises GraphError for an empty name.
-
     ``prefix`` is the name that operators built inside of it carry.
 
     Parameters
     ----------
     prefix
         The name of this level of the path; None for none.
+
+    Raises
+    ------
+    GraphError
+        ``prefix`` is empty.
 
     >>> import paddlelike as fluid
     >>> with fluid.name_scope("encoder"):
@@ -109,12 +127,15 @@ def reset_name_scope() -> None:
 def device_guard(device: str | None = None) -> Iterator[None]:
     """Mark operators built inside with a device (attribute ``op_device``); all run on the CPU here.
 
-    Raises ValueError for a device that is neither ``"cpu"``, ``"gpu"`` (with or without an index) nor None.
-
     Parameters
     ----------
     device
         ``"cpu"``, ``"gpu"`` or ``"gpu:0"``; None for no mark.
+
+    Raises
+    ------
+    ValueError
+        ``device`` is neither ``"cpu"``, ``"gpu"`` (with or without an index) nor None.
 
     >>> import paddlelike as fluid
     >>> with fluid.device_guard("cpu"):

@@ -116,12 +116,22 @@ class Program(EncodedState, Displayed):
         return 0 if self.encoded is None else int(self.encoded.version.version)
 
     def block(self, index: int) -> Block:
-        """Return the block of that ``index``. Raises IndexError.
+        """Return the block of that ``index``.
 
         Parameters
         ----------
         index
             The index of the block, from 0.
+
+        Returns
+        -------
+        Block
+            The block; index 0 is the global one.
+
+        Raises
+        ------
+        IndexError
+            There is no such block.
 
         >>> import paddlelike as fluid
         >>> fluid.Program().block(0).idx
@@ -131,6 +141,11 @@ class Program(EncodedState, Displayed):
 
     def global_block(self) -> Block:
         """Return block 0.
+
+        Returns
+        -------
+        Block
+            Block 0, which holds the parameters.
 
         >>> import paddlelike as fluid
         >>> x = fluid.data("x", [None, 1])
@@ -142,6 +157,11 @@ class Program(EncodedState, Displayed):
     def current_block(self) -> Block:
         """Return the block that layers append to.
 
+        Returns
+        -------
+        Block
+            The block of the innermost loop or branch that is being built, else block 0.
+
         >>> import paddlelike as fluid
         >>> x = fluid.data("x", [None, 1])
         >>> fluid.default_main_program().current_block().idx
@@ -151,6 +171,11 @@ class Program(EncodedState, Displayed):
 
     def list_vars(self) -> Iterator[Variable]:
         """Yield all variables, block by block in order of creation.
+
+        Returns
+        -------
+        Iterator
+            The variables of all blocks, parameters included.
 
         >>> import paddlelike as fluid
         >>> hidden = fluid.layers.fc(fluid.data("x", [None, 2]), 3)
@@ -163,6 +188,11 @@ class Program(EncodedState, Displayed):
     def all_parameters(self) -> list[Parameter]:
         """Return the parameters of all blocks.
 
+        Returns
+        -------
+        list
+            The parameters, block by block in order of creation.
+
         >>> import paddlelike as fluid
         >>> hidden = fluid.layers.fc(fluid.data("x", [None, 2]), 3)
         >>> [(p.name, p.shape) for p in fluid.default_main_program().all_parameters()]
@@ -174,7 +204,10 @@ class Program(EncodedState, Displayed):
     def random_seed(self) -> int:
         """The seed that initializers and dropout copy when they are built; 0: a new one every run.
 
-        Setting it raises ValueError for anything but an integer.
+        Raises
+        ------
+        ValueError
+            It is set to something else than an integer.
 
         >>> import paddlelike as fluid
         >>> fluid.default_startup_program().random_seed = 90
@@ -235,8 +268,7 @@ class Program(EncodedState, Displayed):
         """Return the program in a serialized ProgramDesc; parameters become plain variables, as in Fluid.
 
         ``binary_str`` are the bytes, as a file ``__model__`` holds them. ``trusted`` lets an Executor run
-        operators that reach files, other processes, Python functions or the terminal. Raises FormatError
-        for bytes that are not a usable program, TypeError for anything but bytes.
+        operators that reach files, other processes, Python functions or the terminal.
 
         Parameters
         ----------
@@ -245,6 +277,18 @@ class Program(EncodedState, Displayed):
         trusted
             Whether an Executor may run operators that reach files, other processes, Python functions or the
             terminal.
+
+        Returns
+        -------
+        Program
+            A new program with the blocks, variables and operators of the bytes.
+
+        Raises
+        ------
+        FormatError
+            The bytes are not a usable program.
+        TypeError
+            ``binary_str`` is not bytes.
 
         >>> import paddlelike as fluid
         >>> y = fluid.layers.relu(fluid.data("x", [None, 2]))
@@ -265,6 +309,11 @@ class Program(EncodedState, Displayed):
             Accepted for Fluid.
         with_details
             Whether to add what a ProgramDesc does not hold.
+
+        Returns
+        -------
+        str
+            The text of a ProgramDesc, as protobuf's text format has it.
 
         >>> import paddlelike as fluid
         >>> fluid.Program().to_string(throw_on_error=True).splitlines()[:2]
@@ -299,9 +348,6 @@ class Program(EncodedState, Displayed):
         ``.pdf`` needs Graphviz. ``only_operators`` leaves out the variables; the forward part alone is
         ``program.clone(for_test=True).plot()``.
 
-        Raises GraphError where there is no such block, UnsupportedError for another ending, ExtraMissingError
-        where ``path`` is a ``.png`` or ``.pdf`` and Graphviz is not installed.
-
         Parameters
         ----------
         path
@@ -312,6 +358,20 @@ class Program(EncodedState, Displayed):
             Whether variables are left out.
         level
             ``"variables"``, ``"layers"``, ``"chains"`` or ``"blocks"``; None to choose by size.
+
+        Returns
+        -------
+        Picture
+            It has the graph as the text ``dot``, and a notebook shows it.
+
+        Raises
+        ------
+        GraphError
+            There is no such block.
+        UnsupportedError
+            ``path`` ends otherwise.
+        ExtraMissingError
+            ``path`` is a ``.png`` or ``.pdf``, and Graphviz is not installed.
 
         >>> import paddlelike as fluid
         >>> main = fluid.Program()
@@ -346,6 +406,12 @@ class Program(EncodedState, Displayed):
     def graph(self) -> nx.DiGraph[Any]:
         """Return operators and variables as a directed networkx graph, for tools and pictures.
 
+        Returns
+        -------
+        networkx.DiGraph
+            A node for each operator and each variable; the edges go from inputs to operators and from these
+            to outputs.
+
         >>> import networkx
         >>> import paddlelike as fluid
         >>> y = fluid.layers.relu(fluid.data("x", [None, 2]))
@@ -364,6 +430,11 @@ class Program(EncodedState, Displayed):
         ----------
         for_test
             Whether to leave out the backward pass and put layers into test mode.
+
+        Returns
+        -------
+        Program
+            A new program; this one does not change.
 
         >>> import paddlelike as fluid
         >>> kept = fluid.layers.dropout(fluid.data("x", [None, 2]), 0.5)

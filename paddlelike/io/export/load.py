@@ -61,6 +61,15 @@ def load_inference_model(
     verify
         Compare the files with their manifest, if there is one.
 
+    Returns
+    -------
+    program : Program
+        The program for prediction.
+    feeds : list
+        The names of the variables to feed.
+    fetches : list
+        The variables to fetch.
+
     Raises
     ------
     ValueError
@@ -68,6 +77,8 @@ def load_inference_model(
     LoadError
         A file is missing (then also FileNotFoundError), or does not fit the program; or the model is not
         ``trusted`` and holds operators that do more than compute.
+    TypeError
+        ``executor`` is not an Executor.
 
     >>> import tempfile
     >>> import paddlelike as fluid

@@ -80,7 +80,8 @@ def save_inference_model(
 
     Returns
     -------
-    The names under which the targets are fetched.
+    list
+        The names under which the targets are fetched, in their order.
 
     Raises
     ------

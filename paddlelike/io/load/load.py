@@ -58,7 +58,9 @@ def load_vars(
 ) -> LoadReport:
     """Load variables that :func:`save_vars`, here or in Paddle, saved: all selected ones or none.
 
-    :func:`plan_load` shows the outcome beforehand and changes nothing.
+    :func:`plan_load` shows the outcome beforehand and changes nothing. Where ``vars`` or the caller's own
+    ``predicate`` chose no variable, nothing is loaded, with a warning: predicates of old scripts ask which
+    files exist.
 
     Parameters
     ----------
@@ -78,14 +80,17 @@ def load_vars(
 
     Returns
     -------
-    A report, true when all is well. Where ``vars`` or the caller's own ``predicate`` chose no variable,
-    nothing is loaded, with a warning: predicates of old scripts ask which files exist.
+    LoadReport
+        What was loaded, true when all is well. Where ``vars`` or the caller's own ``predicate`` chose no
+        variable, nothing is loaded, with a warning: predicates of old scripts ask which files exist.
 
     Raises
     ------
     LoadError
         Something is missing, does not fit, or is not what was saved; the message lists everything, and the
         scope is as it was (but see the option ``in_place``).
+    TypeError
+        ``executor`` is not an Executor, ``main_program`` not a Program, or a keyword not an option.
 
     Examples
     --------
@@ -140,11 +145,6 @@ def load_params(
     Use it for prediction, with a program without update operators (``clone(for_test=True)``); to continue
     training use :func:`load_persistables`, which also loads the optimizer's state.
 
-    Raises
-    ------
-    LoadError
-        As :func:`load_vars`.
-
     >>> import tempfile
     >>> import paddlelike as fluid
     >>> main, startup = fluid.Program(), fluid.Program()
@@ -176,11 +176,6 @@ def load_persistables(
 
     Of a parameter server's program, main or startup, these are its own rows of the variables: only they are
     read, from a directory that any number of servers, or a single process, was saved into.
-
-    Raises
-    ------
-    LoadError
-        As :func:`load_vars`.
 
     >>> import tempfile
     >>> import paddlelike as fluid

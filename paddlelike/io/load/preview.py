@@ -63,6 +63,11 @@ def plan_load(
     program
         The program; None for the default main program.
 
+    Returns
+    -------
+    LoadPlan
+        A row for each variable and for each file that is not used; true when the load would succeed.
+
     Raises
     ------
     LoadError
@@ -123,6 +128,11 @@ def fit_state(
         Arrays by name, as of :func:`load_program_state`.
     program
         The program; None for the default main program.
+
+    Returns
+    -------
+    dict
+        An array for each variable that a value fits, by its name in the program, in its shape and dtype.
 
     Raises
     ------

@@ -60,6 +60,11 @@ def load_program_state(
     Values in the dicts and lists of a pickle are called by their paths, ``model/linear_0.w_0``. What is not
     an array of numbers, such as the state of a schedule, is left out, and a warning names it.
 
+    Returns
+    -------
+    dict
+        The arrays by name, in the shapes and dtypes of the files.
+
     Raises
     ------
     LoadError

@@ -55,6 +55,11 @@ def load_slice(
         Compare with the manifest: the pieces of 1 MiB that the rows are in. None: where the manifest has
         checksums of them. True: a file without them is refused. False: compare nothing.
 
+    Returns
+    -------
+    numpy.ndarray
+        (rows[1] - rows[0], ...), in the dtype of the file; it owns its memory.
+
     Raises
     ------
     LoadError

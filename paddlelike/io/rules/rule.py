@@ -122,7 +122,7 @@ class Skip:
 class Init:
     """Set variables that the checkpoint does not hold: ``"keep"``, ``"zero"`` or a number.
 
-    ``pattern`` says which, ``value`` to what. Raises ValueError for another value.
+    ``pattern`` says which, ``value`` to what.
 
     Parameters
     ----------
@@ -130,6 +130,11 @@ class Init:
         Which variables: a name, or a pattern such as ``"fc_2.*"``.
     value
         ``"keep"``, ``"zero"`` or a number.
+
+    Raises
+    ------
+    ValueError
+        ``value`` is neither ``"keep"``, ``"zero"`` nor a number.
 
     >>> import paddlelike as fluid
     >>> print(fluid.io.Rules([fluid.io.Init("*_moment_*", 0.0)]))

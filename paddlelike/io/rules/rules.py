@@ -19,12 +19,15 @@ _MOST: Final = 1 << 26  # bytes of a file
 class Rules:
     """An ordered list of ``rules``; for every name the first one that matches decides.
 
-    Raises TypeError unless each is a :class:`Rename`, :class:`Skip` or :class:`Init`.
-
     Parameters
     ----------
     rules
         :class:`Rename`, :class:`Skip` and :class:`Init`, in their order.
+
+    Raises
+    ------
+    TypeError
+        One of ``rules`` is not a :class:`Rename`, :class:`Skip` or :class:`Init`.
 
     >>> from paddlelike.io.rules.rule import match_targets
     >>> rules = Rules().skip("cls_*").rename("encoder_*.weight", "fc_*.w_0", transpose=True)

@@ -32,7 +32,8 @@ def compact(dirname: str | os.PathLike[str]) -> Committed:
 
     Returns
     -------
-    Which files were written; none where there is no chain.
+    Committed
+        Which files were written; none where there is no chain.
 
     Raises
     ------

@@ -143,7 +143,9 @@ def save_vars(
 
     Returns
     -------
-    A report; a handle when not ``blocking``; None when there was nothing to save.
+    SaveReport, PendingSave, bytes or None
+        What was saved: a :class:`SaveReport`; without ``blocking`` its handle, a :class:`PendingSave`; the
+        bytes of the combined form where ``dirname`` is None; None when there was nothing to save.
 
     Raises
     ------
@@ -152,6 +154,8 @@ def save_vars(
         ``blocking=False`` failed, and its failure was not reported yet.
     NotInitializedError
         A variable holds no value.
+    TypeError
+        ``executor`` is not an Executor, ``main_program`` not a Program, or a keyword not an option.
 
     Examples
     --------
@@ -194,11 +198,6 @@ def save_params(
     Files that the same program wrote in an earlier save and that are not part of this one stay, and are
     listed in the report as stale; ``remove_stale=True`` deletes them.
 
-    Raises
-    ------
-    SaveError, NotInitializedError
-        As :func:`save_vars`.
-
     >>> import tempfile
     >>> import paddlelike as fluid
     >>> main, startup = fluid.Program(), fluid.Program()
@@ -236,11 +235,6 @@ def save_persistables(
     Two programs may share a directory: no save deletes the files of another one. Files that the same program
     wrote in an earlier save and that are not part of this one are listed in the report as stale;
     ``remove_stale=True`` deletes them.
-
-    Raises
-    ------
-    SaveError, NotInitializedError
-        As :func:`save_vars`.
 
     >>> import tempfile
     >>> import paddlelike as fluid

@@ -35,9 +35,8 @@ def cond(
 ) -> Result:
     """Return the result of ``true_fn()`` if ``pred``, a bool of shape [1], is true, else of ``false_fn()``.
 
-    Both return the same structure of variables, or None. Each is built into a block of its own, of which
-    only one runs (operator ``conditional_block``). Raises TypeError when a branch is not callable, GraphError
-    when the two return different structures.
+    Both return the same structure of variables, or None. Each is built into a block of its own, of which only
+    one runs (operator ``conditional_block``).
 
     Parameters
     ----------
@@ -46,6 +45,18 @@ def cond(
     true_fn, false_fn
         Functions without parameters that return the same structure of variables; None for one that returns
         None.
+
+    Returns
+    -------
+    Variable, structure or None
+        What the function that runs returns: all return the same structure, with the same dtypes.
+
+    Raises
+    ------
+    TypeError
+        A branch is not callable.
+    GraphError
+        The two return different structures.
 
     >>> a, b = fill_constant([1], "float32", 1.0), fill_constant([1], "float32", 2.0)
     >>> out = cond(a < b, lambda: a + b, lambda: a - b)
@@ -109,9 +120,8 @@ def case(
 ) -> Result:
     """Return the result of the function of the first pair ``(condition, function)`` whose condition is true.
 
-    If none is, return the result of ``default()``, or, without a default, of the last function. Raises
-    TypeError when a pair is malformed, GraphError when there is none. ``pred_fn_pairs`` holds the pairs;
-    a condition is a bool variable of shape (1,).
+    If none is, return the result of ``default()``, or, without a default, of the last function.
+    ``pred_fn_pairs`` holds the pairs; a condition is a bool variable of shape (1,).
 
     Parameters
     ----------
@@ -119,6 +129,18 @@ def case(
         Pairs of a bool variable of shape [1] and a function without parameters.
     default
         The function to call when no condition is true; None for the last function.
+
+    Returns
+    -------
+    Variable, structure or None
+        What the function that runs returns: all return the same structure, with the same dtypes.
+
+    Raises
+    ------
+    TypeError
+        A pair is malformed.
+    GraphError
+        There is no pair.
 
     >>> x = fill_constant([1], "float32", 0.3)
     >>> out = case([(x < 0.1, lambda: x), (x < 0.5, lambda: x * 2.0)], default=lambda: x * 3.0)
@@ -153,9 +175,8 @@ def switch_case(
 ) -> Result:
     """Return the result of the function at ``branch_index``, an integer of shape ``[1]``.
 
-    ``branch_fns`` maps indices to functions, or is a list of functions or of pairs ``(index, function)``.
-    For any other index, ``default()`` is called, or, without a default, the function of the greatest
-    index. Raises TypeError when a branch is malformed, GraphError when there is none or an index is repeated.
+    ``branch_fns`` maps indices to functions, or is a list of functions or of pairs ``(index, function)``. For
+    any other index, ``default()`` is called, or, without a default, the function of the greatest index.
 
     Parameters
     ----------
@@ -165,6 +186,18 @@ def switch_case(
         Functions by index: a dict, a list of functions, or a list of pairs ``(index, function)``.
     default
         The function to call for another index; None for that of the greatest index.
+
+    Returns
+    -------
+    Variable, structure or None
+        What the function that runs returns: all return the same structure, with the same dtypes.
+
+    Raises
+    ------
+    TypeError
+        A branch is malformed.
+    GraphError
+        There is no branch, or an index is repeated.
 
     >>> index = fill_constant([1], "int32", 1)
     >>> out = switch_case(index, {0: lambda: index + 1, 1: lambda: index + 2})

@@ -29,9 +29,8 @@ def Print(  # noqa: N802  (Fluid's name)
     """Return ``input``, which is printed whenever the program computes it (operator ``print``).
 
     The first ``first_n`` times (-1: always) ``summarize`` elements (-1: all) are printed after ``message``;
-    ``print_tensor_name``, ``print_tensor_type``, ``print_tensor_shape`` and ``print_tensor_lod`` choose
-    what is said of the variable. ``print_phase`` is ``"forward"``, ``"backward"`` (its gradient) or
-    ``"both"``. Raises TypeError unless ``input`` is a variable and GraphError for another ``print_phase``.
+    ``print_tensor_name``, ``print_tensor_type``, ``print_tensor_shape`` and ``print_tensor_lod`` choose what
+    is said of the variable. ``print_phase`` is ``"forward"``, ``"backward"`` (its gradient) or ``"both"``.
 
     Parameters
     ----------
@@ -47,6 +46,18 @@ def Print(  # noqa: N802  (Fluid's name)
         Whether to print this of the variable.
     print_phase
         ``"forward"``, ``"backward"`` for its gradient, or ``"both"``.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``: its values.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
+    GraphError
+        ``print_phase`` is neither ``"forward"``, ``"backward"`` nor ``"both"``.
 
     >>> import paddlelike as fluid
     >>> x = fluid.layers.fill_constant([3], "float32", 0.5)
@@ -85,11 +96,10 @@ def py_func(
     """Call a Python function with the values of ``x``, and write what it returns to ``out`` (``py_func``).
 
     The function gets LoDTensors, which numpy accepts as arrays, and may return arrays. ``x`` and ``out`` are
-    variables or lists of them; those of ``out`` have a shape and a dtype already. ``backward_func`` takes
-    the inputs, the outputs (without ``skip_vars_in_backward_input``) and the outputs' gradients, and returns
-    one gradient per input, which may be None for an input whose gradients stop, a label say; without it
-    gradients stop here. A saved program does not contain the function.
-    Raises TypeError when ``func`` is not callable, GraphError when an output has no shape.
+    variables or lists of them; those of ``out`` have a shape and a dtype already. ``backward_func`` takes the
+    inputs, the outputs (without ``skip_vars_in_backward_input``) and the outputs' gradients, and returns one
+    gradient per input, which may be None for an input whose gradients stop, a label say; without it gradients
+    stop here. A saved program does not contain the function.
 
     Parameters
     ----------
@@ -104,6 +114,18 @@ def py_func(
         input, or None for an input without; None to end gradients here.
     skip_vars_in_backward_input
         Variables of ``x`` and ``out`` that ``backward_func`` does not take.
+
+    Returns
+    -------
+    Variable or list
+        ``out``, which the function fills: with the shapes and dtypes that were declared.
+
+    Raises
+    ------
+    TypeError
+        ``func`` is not callable.
+    GraphError
+        An output has no shape.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -23,8 +23,12 @@ class IfElse:
 
     ``cond`` is bool of shape ``[N, 1]`` (operators ``split_lod_tensor``, ``conditional_block``,
     ``merge_lod_tensor``). Inside a block, :meth:`input` returns its rows of a variable, :meth:`output`
-    declares its results; calling the object returns the results with all rows in order. Raises TypeError
-    unless ``cond`` is a bool variable.
+    declares its results; calling the object returns the results with all rows in order.
+
+    Raises
+    ------
+    TypeError
+        ``cond`` is not a bool variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -23,8 +23,14 @@ class While:
     """A block that runs as long as ``cond``, a bool of shape ``[1]``, is true (operator ``while``).
 
     The block must update ``cond``. Its assignments to outer variables persist. With ``is_test`` nothing is
-    kept for a backward pass. Raises TypeError unless ``cond`` is one bool,
-    GraphError when the block ends and nothing in it, nor in blocks inside of it, has written ``cond``.
+    kept for a backward pass.
+
+    Raises
+    ------
+    TypeError
+        ``cond`` is not a variable of one bool.
+    GraphError
+        The block ends, and nothing in it, nor in blocks inside of it, has written ``cond``.
 
     >>> import paddlelike as fluid
     >>> i, limit = fluid.layers.fill_constant([1], "int64", 0), fluid.layers.fill_constant([1], "int64", 5)
@@ -111,9 +117,7 @@ def while_loop(
     """Repeat ``body`` while ``cond`` is true (operator ``while``).
 
     ``cond(*loop_vars)`` returns a bool of shape ``[1]``; ``body(*loop_vars)`` returns their next values, in
-    the same structure. Returns ``loop_vars``, which hold the last values after the loop. Raises TypeError
-    when ``cond`` or ``body`` is not callable, GraphError when there are no variables or the structure
-    changes.
+    the same structure. Returns ``loop_vars``, which hold the last values after the loop.
 
     Parameters
     ----------
@@ -123,6 +127,18 @@ def while_loop(
         A function of the loop variables that returns their next values, in the same structure.
     loop_vars
         A list of variables, or of structures of variables.
+
+    Returns
+    -------
+    list
+        ``loop_vars``, which hold the last values when the loop has ended, with their shapes and dtypes.
+
+    Raises
+    ------
+    TypeError
+        ``cond`` or ``body`` is not callable.
+    GraphError
+        There are no variables, or ``body`` returns another structure.
 
     >>> from paddlelike.layers.tensor.constant import fill_constant
     >>> i, limit = fill_constant([1], "int64", 0), fill_constant([1], "int64", 5)

@@ -26,6 +26,11 @@ def autoincreased_step_counter(counter_name: str | None = None, begin: int = 1, 
     anything else is computed (operator ``increment``). A program has one counter per ``counter_name``
     (``@STEP_COUNTER@`` if None): a second call returns the same one.
 
+    Returns
+    -------
+    Variable
+        int64 (1,): the count of the current run. It is persistable.
+
     >>> import paddlelike as fluid
     >>> step = fluid.layers.autoincreased_step_counter(begin=0)
     >>> exe = fluid.Executor()

@@ -35,6 +35,16 @@ def create_array(dtype: DtypeLike) -> Variable:
 
     An element may have any shape.
 
+    Returns
+    -------
+    Variable
+        A variable of type LOD_TENSOR_ARRAY, of ``dtype``; its elements may have any shape.
+
+    Raises
+    ------
+    TypeError
+        ``dtype`` is not a type of elements.
+
     >>> import paddlelike as fluid
     >>> array = fluid.layers.create_array("float32")
     >>> fluid.Executor().run(fetch_list=[fluid.layers.array_length(array)])
@@ -50,8 +60,7 @@ def _new_array(helper: LayerHelper, dtype: DtypeLike) -> Variable:
 def array_write(x: Variable, i: Variable, array: Variable | None = None) -> Variable:
     """Set element ``i`` of ``array``, a new one if None, to ``x`` (operator ``write_to_array``).
 
-    ``i`` is int64 of shape ``[1]``. Returns the array. Raises TypeError unless ``x`` and ``i`` are
-    variables of supported dtypes.
+    ``i`` is int64 of shape ``[1]``. Returns the array.
 
     Parameters
     ----------
@@ -59,6 +68,16 @@ def array_write(x: Variable, i: Variable, array: Variable | None = None) -> Vari
         The value to write.
     i
         The index, int64 of shape [1].
+
+    Returns
+    -------
+    Variable
+        The array: a variable of type LOD_TENSOR_ARRAY, of the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable, or ``i`` is not a variable of int64.
 
     >>> import paddlelike as fluid
     >>> i = fluid.layers.fill_constant([1], "int64", 0)
@@ -77,14 +96,22 @@ def array_write(x: Variable, i: Variable, array: Variable | None = None) -> Vari
 def array_read(array: Variable, i: Variable) -> Variable:
     """Return element ``i`` of ``array`` (operator ``read_from_array``).
 
-    Raises TypeError unless ``i`` is a variable of a supported dtype.
-
     The result has the shape of what was written there.
 
     Parameters
     ----------
     i
         The index, int64 of shape [1].
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of the element.
+
+    Raises
+    ------
+    TypeError
+        ``i`` is not a variable of int64.
 
     >>> from paddlelike.layers.tensor.constant import fill_constant
     >>> i = fill_constant([1], "int64", 0)
@@ -98,7 +125,15 @@ def array_read(array: Variable, i: Variable) -> Variable:
 def array_length(array: Variable) -> Variable:
     """Return the count of elements, int64 of shape ``[1]`` (operator ``lod_array_length``).
 
-    Raises TypeError unless ``array`` is an array.
+    Returns
+    -------
+    Variable
+        int64 (1,).
+
+    Raises
+    ------
+    TypeError
+        ``array`` is not an array.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -117,7 +152,7 @@ def tensor_array_to_tensor(
 ) -> tuple[Variable, Variable]:
     """Return the elements of an array, concatenated or stacked along ``axis``, and the size of each.
 
-    Operator ``tensor_array_to_tensor``. Raises TypeError unless ``input`` is an array.
+    Operator ``tensor_array_to_tensor``.
 
     ``use_stack`` adds an axis instead of joining along one.
 
@@ -129,6 +164,18 @@ def tensor_array_to_tensor(
         The dim along which elements are joined, or stacked.
     use_stack
         Whether elements are stacked along a new dim.
+
+    Returns
+    -------
+    out : Variable
+        The elements joined along ``axis``, in their dtype.
+    sizes : Variable
+        int32 (elements,): the length of each along ``axis``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not an array.
 
     >>> import paddlelike as fluid
     >>> layers = fluid.layers
@@ -195,7 +242,15 @@ def shrink_memory(x: Variable, i: Variable, table: Variable) -> Variable:
 def reorder_lod_tensor_by_rank(x: Variable, rank_table: Variable) -> Variable:
     """Return the sequences of ``x`` in the order of the table (operator ``reorder_lod_tensor_by_rank``).
 
-    Raises TypeError unless ``x`` and ``rank_table`` are variables.
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``: its sequences, in the order of the table.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``rank_table`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> from paddlelike.layers.control.tensor_array import lod_rank_table

@@ -58,12 +58,11 @@ def prior_box(
 
     ``input`` (N, C, H, W), ``image`` (N, C, h, w); both results are (H, W, priors, 4), boxes as shares of the
     image, cut off at its borders with ``clip``. Sizes are in pixels. At a place there is for each of
-    ``min_sizes`` a box of each ratio (width over height), of 1 first, with ``flip`` of its inverse too; and
-    a square of side sqrt(min_size * max_size) at the end, or in second place with
-    ``min_max_aspect_ratios_order`` (the order of Caffe). ``steps`` are the pixels between places along x
-    and y (0: the size of the image over that of the map), ``offset`` the share of a step before the first.
-    Operator ``prior_box``. Raises TypeError for inputs that are not numbers, GraphError for ``steps`` that
-    are not two. Liu et al., SSD, 2016.
+    ``min_sizes`` a box of each ratio (width over height), of 1 first, with ``flip`` of its inverse too; and a
+    square of side sqrt(min_size * max_size) at the end, or in second place with
+    ``min_max_aspect_ratios_order`` (the order of Caffe). ``steps`` are the pixels between places along x and
+    y (0: the size of the image over that of the map), ``offset`` the share of a step before the first.
+    Operator ``prior_box``. Liu et al., SSD, 2016.
 
     ``max_sizes`` adds a box of the mean size for each, ``aspect_ratios`` boxes of other forms; they
     are written with ``variance``.
@@ -80,6 +79,20 @@ def prior_box(
         Whether the inverse of each ratio is added.
     min_max_aspect_ratios_order
         Whether the square of the larger side comes second, as in Caffe.
+
+    Returns
+    -------
+    boxes : Variable
+        (H, W, priors, 4), float32: xmin, ymin, xmax, ymax of each anchor.
+    variances : Variable
+        The variances of each anchor, in the same shape.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``image`` is not a variable of numbers.
+    GraphError
+        ``steps`` is not two numbers.
 
     >>> from paddlelike.input import data
     >>> x, image = data("x", [None, 8, 4, 4]), data("image", [None, 3, 64, 64])
@@ -125,12 +138,26 @@ def density_prior_box(
     For each of ``fixed_sizes`` (pixels) and each of ``fixed_ratios`` there are ``density ** 2`` boxes,
     shifted by a step over the density. ``input`` (N, C, H, W), ``image`` (N, C, h, w); both results are (H,
     W, priors, 4), boxes as shares of the image, or (H * W * priors, 4) with ``flatten_to_2d``. Operator
-    ``density_prior_box``. Raises TypeError for arguments that are not lists, GraphError when there is not one
-    density for each size. Zhang et al., FaceBoxes, 2017.
+    ``density_prior_box``. Zhang et al., FaceBoxes, 2017.
 
     ``densities`` says how many centers a fixed size has in each direction. Boxes are written with
     ``variance``, cut at the borders with ``clip``; centers are ``steps`` apart, the first at
     ``offset`` of one.
+
+    Returns
+    -------
+    boxes : Variable
+        (H, W, priors, 4), float32: xmin, ymin, xmax, ymax of each anchor; (H * W * priors, 4) with
+        ``flatten_to_2d``.
+    variances : Variable
+        The variances of each anchor, in the same shape.
+
+    Raises
+    ------
+    TypeError
+        ``densities``, ``fixed_sizes`` or ``fixed_ratios`` is not a list.
+    GraphError
+        There is not one density for each size.
 
     >>> from paddlelike.input import data
     >>> x, image = data("x", [None, 8, 4, 4]), data("image", [None, 3, 64, 64])
@@ -178,8 +205,7 @@ def anchor_generator(
 
     ``input`` (N, C, H, W); both results are (H, W, ratios * sizes, 4), boxes in pixels of the image.
     ``anchor_sizes`` are in pixels, a ratio is height over width, ``stride`` the pixels between places along x
-    and y. Operator ``anchor_generator``. Raises GraphError for a ``stride`` that is not two numbers. Ren et
-    al., 2015.
+    and y. Operator ``anchor_generator``. Ren et al., 2015.
 
     ``aspect_ratios`` are heights over widths; each anchor is written with ``variance``, and lies
     ``offset`` of a step inside of its cell.
@@ -192,6 +218,20 @@ def anchor_generator(
         Heights over widths.
     stride
         The pixels between places along x and y.
+
+    Returns
+    -------
+    boxes : Variable
+        (H, W, priors, 4), float32: xmin, ymin, xmax, ymax of each anchor.
+    variances : Variable
+        The variances of each anchor, in the same shape.
+
+    Raises
+    ------
+    GraphError
+        ``stride`` is not two numbers.
+    TypeError
+        ``input`` is not a variable.
 
     >>> from paddlelike.input import data
     >>> x = data("x", [None, 8, 4, 4])

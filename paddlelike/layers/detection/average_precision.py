@@ -88,8 +88,6 @@ class DetectionMAP:
 
     ``class_num`` is the count of classes, with the background.
 
-    Raises GraphError without ``class_num``.
-
     Parameters
     ----------
     input
@@ -110,6 +108,11 @@ class DetectionMAP:
         Whether difficult boxes count.
     ap_version
         ``"integral"`` or ``"11point"``.
+
+    Raises
+    ------
+    GraphError
+        ``class_num`` is missing.
 
     >>> from paddlelike.input import data
     >>> rows, label = data("rows", [None, 6], lod_level=1), data("label", [None, 1], lod_level=1)

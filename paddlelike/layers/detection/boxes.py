@@ -54,8 +54,7 @@ def box_coder(
     the sides, divided by ``prior_box_var``: a variable (M, 4) or a list of 4 numbers. With
     "encode_center_size", boxes (N, 4) give (N, M, 4), every box against every anchor; with
     "decode_center_size", codes (N, M, 4), or (M, N, 4) with ``axis`` 1, give as many boxes. Boxes are (xmin,
-    ymin, xmax, ymax), in pixels unless ``box_normalized``. Operator ``box_coder``. Raises TypeError when
-    ``prior_box_var`` is neither a variable nor a list.
+    ymin, xmax, ymax), in pixels unless ``box_normalized``. Operator ``box_coder``.
 
     ``code_type`` is "encode_center_size" or "decode_center_size".
 
@@ -67,6 +66,16 @@ def box_coder(
         ``"encode_center_size"`` or ``"decode_center_size"``.
     axis
         The dim of the codes that follows the boxes: 1 for (M, N, 4).
+
+    Returns
+    -------
+    Variable
+        (N, M, 4), in the dtype of ``target_box``: codes or boxes.
+
+    Raises
+    ------
+    TypeError
+        ``prior_box_var`` is neither a variable nor a list.
 
     >>> from paddlelike.input import data
     >>> anchors, boxes = data("anchors", [20, 4]), data("boxes", [None, 4], lod_level=1)
@@ -94,7 +103,7 @@ def box_clip(input: Variable, im_info: Variable, name: str | None = None) -> Var
 
     ``input`` (rows, ..., 4) has the boxes of an image as one sequence, in pixels; row i of ``im_info`` (N, 3)
     is (height, width, scale) of image i, which was (height / scale, width / scale) before it was scaled:
-    these are the borders. Operator ``box_clip``. Raises TypeError for inputs that are not floats.
+    these are the borders. Operator ``box_clip``.
 
     Parameters
     ----------
@@ -102,6 +111,16 @@ def box_clip(input: Variable, im_info: Variable, name: str | None = None) -> Var
         Boxes in pixels, (rows, ..., 4), one sequence per image.
     im_info
         (height, width, scale) of each image, (N, 3).
+
+    Returns
+    -------
+    Variable
+        The shape, the dtype and the LoD of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``im_info`` is not a variable of floats.
 
     >>> from paddlelike.input import data
     >>> box_clip(data("boxes", [None, 4], lod_level=1), data("info", [None, 3])).shape
@@ -127,8 +146,6 @@ def box_decoder_and_assign(
     logarithms of the sides from above. Results: (N, 4 * classes) and (N, 4). Operator
     ``box_decoder_and_assign``. Cai and Vasconcelos, Cascade R-CNN, 2018.
 
-    Raises TypeError unless the inputs are variables.
-
     Parameters
     ----------
     target_box
@@ -137,6 +154,18 @@ def box_decoder_and_assign(
         Scores (N, classes), the background first.
     box_clip
         The upper bound of the logarithms of the sides.
+
+    Returns
+    -------
+    boxes : Variable
+        (N, 4 * classes): the box of each class.
+    assigned : Variable
+        (N, 4): the box of the class with the best score.
+
+    Raises
+    ------
+    TypeError
+        An input is not a variable.
 
     >>> from paddlelike.input import data
     >>> anchors, variances = data("anchors", [None, 4]), data("variances", [4])
@@ -163,14 +192,22 @@ def iou_similarity(
     The overlap is the area of the intersection over that of the union; boxes are (xmin, ymin, xmax, ymax), in
     pixels unless ``box_normalized``. Operator ``iou_similarity``.
 
-    Raises TypeError unless ``x`` and ``y`` are variables of a supported dtype.
-
     Parameters
     ----------
     x
         Boxes (N, 4), with or without LoD.
     y
         Boxes (M, 4).
+
+    Returns
+    -------
+    Variable
+        (N, M), in the dtype of ``x``, with its LoD: from 0 to 1.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``y`` is not a variable.
 
     >>> from paddlelike.input import data
     >>> iou_similarity(data("x", [None, 4], lod_level=1), data("y", [20, 4])).shape
@@ -185,13 +222,22 @@ def polygon_box_transform(input: Variable, name: str | None = None) -> Variable:
     """Return places of corners from their distances to the pixels of a map four times smaller.
 
     ``input`` (N, 2 * corners, H, W) gives ``4 * w - input`` in even channels and ``4 * h - input`` in odd
-    ones. Operator ``polygon_box_transform``. Raises TypeError for an input that is not a float. Zhou et al.,
-    EAST, 2017.
+    ones. Operator ``polygon_box_transform``. Zhou et al., EAST, 2017.
 
     Parameters
     ----------
     input
         Distances (N, 2 * corners, H, W).
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
 
     >>> from paddlelike.input import data
     >>> polygon_box_transform(data("x", [None, 8, 16, 16])).shape
@@ -214,7 +260,17 @@ def bipartite_match(
     once. ``match_type`` "per_prediction" then matches every other column with its greatest distance, if that
     is at least ``dist_threshold`` (0.5); "bipartite", the default, does not. Operator ``bipartite_match``.
 
-    Raises TypeError unless ``dist_matrix`` is a variable of a supported dtype.
+    Returns
+    -------
+    indices : Variable
+        int32 (N, M): the row that each column is matched with, -1 for none.
+    distances : Variable
+        (N, M), in the dtype of ``dist_matrix``: its value there, 0 for none.
+
+    Raises
+    ------
+    TypeError
+        ``dist_matrix`` is not a variable.
 
     >>> from paddlelike.input import data
     >>> indices, distances = bipartite_match(data("overlaps", [None, 20], lod_level=1))
@@ -248,12 +304,22 @@ def target_assign(
     and for ``negative_indices`` (rows, 1), anchors that stand for the background, else 0. Operator
     ``target_assign``.
 
-    Raises TypeError unless ``input`` is a variable of a supported dtype.
-
     Parameters
     ----------
     input
         (rows, P, K), one sequence per image.
+
+    Returns
+    -------
+    targets : Variable
+        (N, M, K), in the dtype of ``input``.
+    weights : Variable
+        float32 (N, M, 1).
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
 
     >>> from paddlelike.input import data
     >>> labels = data("labels", [None, 1, 1], "int32", lod_level=1)

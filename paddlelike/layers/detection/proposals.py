@@ -71,11 +71,24 @@ def generate_proposals(
     Operator ``generate_proposals``. ``scores`` (N, A, H, W) and ``bbox_deltas`` (N, 4 A, H, W) belong to
     ``anchors`` (H, W, A, 4) with ``variances`` of the same shape; ``im_info`` (N, 3): height, width, scale.
     The results have one sequence per image; with ``return_rois_num`` the end of each, int64 (N,), comes
-    third. ``pre_nms_top_n`` are taken by score, ``post_nms_top_n`` are left by suppression at
-    ``nms_thresh``; those below ``min_size`` pixels of the original image are dropped. Raises TypeError for
-    inputs of another dtype than float32.
+    third. ``pre_nms_top_n`` are taken by score, ``post_nms_top_n`` are left by suppression at ``nms_thresh``;
+    those below ``min_size`` pixels of the original image are dropped.
 
     ``eta`` below 1 lowers the threshold of suppression from box to box.
+
+    Returns
+    -------
+    rois : Variable
+        (P, 4) with a sequence for each image.
+    scores : Variable
+        (P, 1) with the same LoD.
+    ends : Variable
+        Only with ``return_rois_num``: int64 (N,), where the regions of each image end.
+
+    Raises
+    ------
+    TypeError
+        An input is not a variable of float32.
 
     >>> from paddlelike.input import data
     >>> scores, deltas = data("scores", [None, 3, 8, 8]), data("deltas", [None, 12, 8, 8])
@@ -125,8 +138,19 @@ def distribute_fpn_proposals(
     Operator ``distribute_fpn_proposals``. ``fpn_rois`` (R, 4) with one sequence per image; a region of
     ``refer_scale`` pixels squared belongs to ``refer_level``, one of twice the size to the next. The levels
     from ``min_level`` to ``max_level`` are (R', 4) with one sequence per image; gather of all of them,
-    joined, with the second result, int32 (R, 1), restores the order. Raises TypeError when ``fpn_rois`` is
-    no variable.
+    joined, with the second result, int32 (R, 1), restores the order.
+
+    Returns
+    -------
+    levels : list
+        For each level its regions, (R', 4), with a sequence for each image.
+    restore : Variable
+        int32 (R, 1): where each region is among those of all levels, joined.
+
+    Raises
+    ------
+    TypeError
+        ``fpn_rois`` is not a variable.
 
     >>> from paddlelike.input import data
     >>> rois = data("rois", [None, 4], lod_level=1)
@@ -166,8 +190,17 @@ def collect_fpn_proposals(
     """Return the ``post_nms_top_n`` best regions of all levels of a feature pyramid, image by image.
 
     Operator ``collect_fpn_proposals``. ``multi_rois`` are (R, 4) and ``multi_scores`` (R, 1) for each level
-    from ``min_level`` to ``max_level``, with one sequence per image. Raises TypeError when one is not a
-    variable.
+    from ``min_level`` to ``max_level``, with one sequence per image.
+
+    Returns
+    -------
+    Variable
+        (R', 4) with a sequence for each image, R' at most ``post_nms_top_n``.
+
+    Raises
+    ------
+    TypeError
+        An element of ``multi_rois`` or ``multi_scores`` is not a variable.
 
     >>> from paddlelike.input import data
     >>> rois = [data(f"rois{i}", [None, 4], lod_level=1) for i in range(2)]

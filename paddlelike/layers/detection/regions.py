@@ -95,10 +95,19 @@ def roi_pool(
 
     Operator ``roi_pool``. ``input`` (N, C, H, W), ``rois`` (R, 4) with one sequence per image, or with the
     offsets (N + 1,) int64 of the sequences in ``rois_lod``; the result is (R, C, pooled_height,
-    pooled_width). Corners are rounded to pixels. Raises TypeError when an argument is not a variable.
-    Girshick, Fast R-CNN, 2015.
+    pooled_width). Corners are rounded to pixels. Girshick, Fast R-CNN, 2015.
 
     ``spatial_scale`` takes the boxes to the feature map.
+
+    Returns
+    -------
+    Variable
+        (R, C, pooled_height, pooled_width), in the dtype of ``input`` (N, C, H, W).
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``rois`` is not a variable.
 
     >>> from paddlelike.input import data
     >>> features = data("features", [None, 8, 16, 16])
@@ -125,10 +134,19 @@ def roi_align(
     """Return the mean of ``input`` over each bin of every region, without rounding the regions.
 
     Operator ``roi_align``. As :func:`roi_pool`, but the mean of ``sampling_ratio`` ^ 2 points per bin, linear
-    between pixels; -1: about one point per pixel. Raises TypeError when an argument is not a variable of
-    float32 or float64. He et al., Mask R-CNN, 2017.
+    between pixels; -1: about one point per pixel. He et al., Mask R-CNN, 2017.
 
     ``spatial_scale`` takes the boxes to the feature map.
+
+    Returns
+    -------
+    Variable
+        (R, C, pooled_height, pooled_width), in the dtype of ``input`` (N, C, H, W).
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``rois`` is not a variable of float32 or float64.
 
     >>> from paddlelike.input import data
     >>> features = data("features", [None, 8, 16, 16])
@@ -152,11 +170,21 @@ def psroi_pool(
 ) -> Variable:
     """Return the mean of each bin of every region, each bin from channels of its own.
 
-    Operator ``psroi_pool``. ``input`` (N, output_channels * pooled_height * pooled_width, H, W), ``rois``
-    (R, 4) with one sequence per image; the result is (R, output_channels, pooled_height, pooled_width).
-    Raises TypeError when a size is not an int or the scale is not a float. Dai et al., R-FCN, 2016.
+    Operator ``psroi_pool``. ``input`` (N, output_channels * pooled_height * pooled_width, H, W), ``rois`` (R,
+    4) with one sequence per image; the result is (R, output_channels, pooled_height, pooled_width). Dai et
+    al., R-FCN, 2016.
 
     ``spatial_scale`` takes the boxes to the feature map.
+
+    Returns
+    -------
+    Variable
+        (R, output_channels, pooled_height, pooled_width), in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``rois`` is not a variable, a size is not an int, or the scale is not a float.
 
     >>> from paddlelike.input import data
     >>> features = data("features", [None, 18, 16, 16])
@@ -183,7 +211,7 @@ def prroi_pool(
 
     Operator ``prroi_pool``. As :func:`roi_align`, but an integral in place of points, so that the regions
     have gradients, too. ``batch_roi_nums`` (N,) int64 counts the regions of each image; None: their LoD does.
-    Raises TypeError when a size is not an int or the scale is not a float. Jiang et al., 2018.
+    Jiang et al., 2018.
 
     ``spatial_scale`` takes the boxes to the feature map.
 
@@ -191,6 +219,16 @@ def prroi_pool(
     ----------
     batch_roi_nums
         The count of regions of each image, int64 (N,); None where the LoD says so.
+
+    Returns
+    -------
+    Variable
+        (R, C, pooled_height, pooled_width), in the dtype of ``input`` (N, C, H, W).
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``rois`` is not a variable, a size is not an int, or the scale is not a float.
 
     >>> from paddlelike.input import data
     >>> features = data("features", [None, 8, 16, 16])
@@ -213,10 +251,9 @@ def roi_perspective_transform(
 ) -> tuple[Variable, Variable, Variable]:
     """Return quadrangles of ``input`` as rectangles, which of their pixels have values, and the transforms.
 
-    Operator ``roi_perspective_transform``. ``input`` (N, C, H, W) float32; ``rois`` (R, 8): four corners
-    (x, y) from the upper left one clockwise, with one sequence per image. Results: (R, C, transformed_height,
-    transformed_width); int32 (R, 1, ...), 1 inside of quadrangle and image; (R, 9). Raises TypeError or
-    GraphError for other inputs or sizes.
+    Operator ``roi_perspective_transform``. ``input`` (N, C, H, W) float32; ``rois`` (R, 8): four corners (x,
+    y) from the upper left one clockwise, with one sequence per image. Results: (R, C, transformed_height,
+    transformed_width); int32 (R, 1, ...), 1 inside of quadrangle and image; (R, 9).
 
     ``spatial_scale`` takes the boxes to the feature map.
 
@@ -224,6 +261,22 @@ def roi_perspective_transform(
     ----------
     rois
         Quadrangles (R, 8): four corners (x, y), one sequence per image.
+
+    Returns
+    -------
+    out : Variable
+        float32 (R, C, transformed_height, transformed_width).
+    mask : Variable
+        int32 (R, 1, transformed_height, transformed_width): 1 inside of quadrangle and image.
+    matrix : Variable
+        float32 (R, 9): the transforms.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``rois`` is not a variable of float32, or a size is not an int.
+    GraphError
+        A size is not positive.
 
     >>> from paddlelike.input import data
     >>> quads = data("quads", [None, 8], lod_level=1)
@@ -280,12 +333,23 @@ def deformable_roi_pooling(
     Operator ``deformable_psroi_pooling``. ``input`` (N, C, H, W); ``rois`` (R, 4), one sequence per image;
     ``trans`` (R, 2 * classes, part height, part width): to the right and down, in sizes of the region times
     ``trans_std``. The result is (R, D, pooled_height, pooled_width) with D = C, or C / pooled_height /
-    pooled_width if ``position_sensitive``. Raises TypeError for other types, GraphError when the channels
-    cannot be divided. Dai et al., 2017.
+    pooled_width if ``position_sensitive``. Dai et al., 2017.
 
     ``spatial_scale`` takes the boxes to the feature map. Offsets are not read with ``no_trans``.
     Channels are cut into ``group_size`` groups, a box into ``part_size`` parts for the offsets;
     ``sample_per_part`` points are taken in each cell.
+
+    Returns
+    -------
+    Variable
+        (R, D, pooled_height, pooled_width), in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input``, ``rois`` or ``trans`` is not a variable of float32 or float64.
+    GraphError
+        ``position_sensitive`` is set, and the channels cannot be divided by the bins.
 
     >>> from paddlelike.input import data
     >>> rois, trans = data("rois", [None, 4], lod_level=1), data("trans", [None, 2, 7, 7])
@@ -356,13 +420,11 @@ def deformable_conv(
 ) -> Variable:
     """Return ``conv2d`` of ``input`` whose windows are deformed by ``offset``, and weighted by ``mask``.
 
-    Operator ``deformable_conv``, or ``deformable_conv_v1`` without a mask if not ``modulated``. ``input``
-    (N, C, H, W) gives (N, num_filters, H', W'); ``offset`` (N, 2 * deformable_groups * h * w, H', W') says
-    how far every element of every window is moved down and to the right, ``mask`` (N, deformable_groups *
-    h * w, H', W') by what it is multiplied. Any batch can be computed; real Fluid computes only whole
-    multiples of ``im2col_step`` (64) images, so that programs for it should pass 1. Raises TypeError for
-    inputs that are not float variables, ValueError when ``groups`` does not divide the channels. Zhu et al.,
-    2018.
+    Operator ``deformable_conv``, or ``deformable_conv_v1`` without a mask if not ``modulated``. ``input`` (N,
+    C, H, W) gives (N, num_filters, H', W'); ``offset`` (N, 2 * deformable_groups * h * w, H', W') says how
+    far every element of every window is moved down and to the right, ``mask`` (N, deformable_groups * h * w,
+    H', W') by what it is multiplied. Any batch can be computed; real Fluid computes only whole multiples of
+    ``im2col_step`` (64) images, so that programs for it should pass 1. Zhu et al., 2018.
 
     ``filter_size``, ``stride``, ``padding`` and ``dilation`` are one int for both dims, or two.
 
@@ -370,6 +432,18 @@ def deformable_conv(
     ----------
     input
         (N, C, H, W).
+
+    Returns
+    -------
+    Variable
+        (N, num_filters, H', W'), in the dtype of ``input``; H' and W' as of :func:`conv2d`.
+
+    Raises
+    ------
+    TypeError
+        ``input``, ``offset`` or ``mask`` is not a variable of floats.
+    ValueError
+        ``groups`` does not divide the channels.
 
     >>> from paddlelike.input import data
     >>> x, offset = data("x", [None, 4, 8, 8]), data("offset", [None, 18, 8, 8])

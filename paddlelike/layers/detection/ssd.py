@@ -126,14 +126,30 @@ def multi_box_head(
 
     They are (N, M, 4), (N, M, num_classes), (M, 4) and (M, 4) for the M anchors of all maps.
 
-    ``inputs`` are the maps, each with its own ``aspect_ratios``; sizes and steps have one entry for each
-    map. Without ``min_sizes`` and ``max_sizes`` (pixels) the sizes go in equal steps from ``min_ratio`` to
+    ``inputs`` are the maps, each with its own ``aspect_ratios``; sizes and steps have one entry for each map.
+    Without ``min_sizes`` and ``max_sizes`` (pixels) the sizes go in equal steps from ``min_ratio`` to
     ``max_ratio`` percent of ``base_size``, after a first map of 10 percent. ``steps``, or ``step_w`` and
     ``step_h``, are the pixels between places. ``kernel_size``, ``pad`` and ``stride`` are those of the
-    convolutions; ``image``, ``variance``, ``flip``, ``clip``, ``offset`` and
-    ``min_max_aspect_ratios_order`` go to :func:`prior_box`. With one map the results are as it gives them:
-    (N, H * W * 4 * priors), (N, H * W * num_classes * priors), (H, W, priors, 4). As in Fluid ``name``
-    names nothing, and ``step_h`` alone has no effect. Raises GraphError when lists do not fit the maps.
+    convolutions; ``image``, ``variance``, ``flip``, ``clip``, ``offset`` and ``min_max_aspect_ratios_order``
+    go to :func:`prior_box`. With one map the results are as it gives them: (N, H * W * 4 * priors), (N, H * W
+    * num_classes * priors), (H, W, priors, 4). As in Fluid ``name`` names nothing, and ``step_h`` alone has
+    no effect.
+
+    Returns
+    -------
+    locations : Variable
+        (N, M, 4).
+    confidences : Variable
+        (N, M, num_classes).
+    boxes : Variable
+        (M, 4): the anchors.
+    variances : Variable
+        (M, 4).
+
+    Raises
+    ------
+    GraphError
+        The lists of sizes, ratios or steps do not have an entry for each map.
 
     >>> from paddlelike.input import data
     >>> maps = [data(f"map{size}", [None, 8, size, size]) for size in (8, 4, 2)]
@@ -251,8 +267,7 @@ def ssd_loss(
     :func:`bipartite_match`. The boxes of matched anchors cost a smooth L1 of their codes, their classes a
     cross entropy; so do, as background, ``neg_pos_ratio`` times as many of the others, those whose classes
     cost most, if they overlap no true box by ``neg_overlap`` or more. ``normalize`` divides by the number of
-    matched anchors of the batch. Raises GraphError for a ``mining_type`` other than "max_negative", which
-    alone has a loss in Fluid.
+    matched anchors of the batch.
 
     ``background_label`` is the class of no object. Prior boxes that overlap by ``overlap_threshold``
     are matched; ``loc_loss_weight`` and ``conf_loss_weight`` weigh the two losses; ``sample_size`` is
@@ -264,6 +279,18 @@ def ssd_loss(
         Codes of the boxes, (N, M, 4).
     confidence
         Unnormalized scores, (N, M, classes).
+
+    Returns
+    -------
+    Variable
+        (N, 1), in the dtype of ``location``.
+
+    Raises
+    ------
+    GraphError
+        ``mining_type`` is not "max_negative", which alone has a loss in Fluid.
+    TypeError
+        ``location`` is not a variable.
 
     >>> from paddlelike.input import data
     >>> place, confidence = data("place", [None, 20, 4]), data("confidence", [None, 20, 3])
@@ -396,6 +423,18 @@ def detection_output(
         Codes of the boxes, (N, M, 4).
     scores
         Unnormalized scores, (N, M, classes).
+
+    Returns
+    -------
+    out : Variable
+        (D, 6) with a sequence for each image: label, score, xmin, ymin, xmax, ymax.
+    index : Variable
+        Only with ``return_index``: (D, 1), image * M + box.
+
+    Raises
+    ------
+    TypeError
+        An input is not a variable.
 
     >>> from paddlelike.input import data
     >>> place, scores = data("place", [None, 20, 4]), data("scores", [None, 20, 3])

@@ -68,8 +68,17 @@ def multiclass_nms(
     ``keep_top_k`` best boxes remain. -1 means no limit, or no background. Boxes are in pixels unless
     ``normalized``.
 
-    The result is [[-1]] (1, 1) when no image has a box. Operator ``multiclass_nms``; no gradient. Raises
-    TypeError for arguments of another type, also an int for a float.
+    The result is [[-1]] (1, 1) when no image has a box. Operator ``multiclass_nms``; no gradient.
+
+    Returns
+    -------
+    Variable
+        (D, 6), or (D, 2 + points) for polygons, with a sequence for each image: label, score, box.
+
+    Raises
+    ------
+    TypeError
+        An argument is of another type, such as an int in place of a float.
 
     >>> from paddlelike.input import data
     >>> boxes, scores = data("boxes", [None, 100, 4]), data("scores", [None, 21, 100])
@@ -206,8 +215,19 @@ def matrix_nms(
     ``exp(-gaussian_sigma * overlap ** 2)``, less where the better one is itself overlapped. Boxes whose score
     is then above ``post_threshold`` remain, ``keep_top_k`` of an image at most. The other arguments are those
     of :func:`multiclass_nms`. With ``return_index`` also the index of each box, (rows, 1) int32: image * M +
-    box. Operator ``matrix_nms``; no gradient. Raises TypeError for arguments of another type. Wang et al.,
-    SOLOv2, 2020.
+    box. Operator ``matrix_nms``; no gradient. Wang et al., SOLOv2, 2020.
+
+    Returns
+    -------
+    out : Variable
+        (D, 6) with a sequence for each image: label, score, box.
+    index : Variable
+        Only with ``return_index``: (D, 1), image * M + box.
+
+    Raises
+    ------
+    TypeError
+        An argument is of another type.
 
     >>> from paddlelike.input import data
     >>> boxes, scores = data("boxes", [None, 100, 4]), data("scores", [None, 21, 100])
@@ -249,8 +269,19 @@ def locality_aware_nms(
     ``bboxes`` (N, M, 4), or M polygons of 8, 16, 24 or 32 numbers, and ``scores`` (N, 1, M). A box that
     overlaps the one merged last by more than ``nms_threshold`` goes into it, by the scores of both, which add
     up; the result is that of :func:`multiclass_nms` for the merged boxes. Operator ``locality_aware_nms``; no
-    gradient. Raises TypeError for arguments of another type, GraphError for scores of several classes. Zhou
-    et al., EAST, 2017.
+    gradient. Zhou et al., EAST, 2017.
+
+    Returns
+    -------
+    Variable
+        (D, 6), or (D, 2 + points) for polygons, with a sequence for each image: label, score, box.
+
+    Raises
+    ------
+    TypeError
+        An argument is of another type.
+    GraphError
+        ``scores`` has several classes.
 
     >>> from paddlelike.input import data
     >>> boxes, scores = data("boxes", [None, 100, 8]), data("scores", [None, 1, 100])
@@ -311,9 +342,9 @@ def retinanet_detection_output(
 ) -> Variable:
     """Return what is seen in each image: (D, 6), class from 1 on, score, corners; one sequence per image.
 
-    Operator ``retinanet_detection_output``. For each level ``bboxes`` (N, M, 4) moves ``anchors`` (M, 4),
-    and ``scores`` (N, M, C) are probabilities; ``im_info`` (N, 3): height, width, scale. As in Fluid 1.8
-    ``nms_eta`` is not passed on: the threshold of the suppression stays. Raises TypeError for other types.
+    Operator ``retinanet_detection_output``. For each level ``bboxes`` (N, M, 4) moves ``anchors`` (M, 4), and
+    ``scores`` (N, M, C) are probabilities; ``im_info`` (N, 3): height, width, scale. As in Fluid 1.8
+    ``nms_eta`` is not passed on: the threshold of the suppression stays.
 
     Of each level the ``nms_top_k`` best above ``score_threshold`` are taken; of all, those that
     overlap by less than ``nms_threshold``, at most ``keep_top_k``.
@@ -326,6 +357,16 @@ def retinanet_detection_output(
         For each level, probabilities (N, M, classes).
     nms_eta
         Not passed on, as in Fluid: the threshold stays.
+
+    Returns
+    -------
+    Variable
+        (D, 6) with a sequence for each image: label, score, corners.
+
+    Raises
+    ------
+    TypeError
+        An input is not a list of variables, or not a variable, of float32 or float64.
 
     >>> from paddlelike.input import data
     >>> moves, scores = data("moves", [None, 90, 4]), data("scores", [None, 90, 8])

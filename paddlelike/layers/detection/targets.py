@@ -99,15 +99,33 @@ def rpn_target_assign(
     """Return scores, moves, labels, targets of the moves and their weights, for a sample of the anchors.
 
     Operator ``rpn_target_assign``. ``bbox_pred`` (N, A, 4) and ``cls_logits`` (N, A, 1) belong to
-    ``anchor_box`` (A, 4) (``anchor_var`` is not used); ``gt_boxes`` (G, 4) and ``is_crowd`` (G, 1) int32
-    have one sequence per image; ``im_info`` (N, 3): height, width, scale. The results are (F + B, 1), (F,
-    4), int32 (F + B, 1), (F, 4), (F, 4), F anchors on objects and B on the background. Raises TypeError for
-    other dtypes. Ren et al., Faster R-CNN, 2015.
+    ``anchor_box`` (A, 4) (``anchor_var`` is not used); ``gt_boxes`` (G, 4) and ``is_crowd`` (G, 1) int32 have
+    one sequence per image; ``im_info`` (N, 3): height, width, scale. The results are (F + B, 1), (F, 4),
+    int32 (F + B, 1), (F, 4), (F, 4), F anchors on objects and B on the background. Ren et al., Faster R-CNN,
+    2015.
 
     ``rpn_batch_size_per_im`` anchors an image are drawn, ``rpn_fg_fraction`` of them foreground:
     those that overlap a box by ``rpn_positive_overlap``, background below ``rpn_negative_overlap``.
     Anchors more than ``rpn_straddle_thresh`` outside of the image do not count; ``use_random`` draws,
     else the first are taken.
+
+    Returns
+    -------
+    scores : Variable
+        (F + B, 1), of F anchors on objects and B on the background.
+    moves : Variable
+        (F, 4).
+    labels : Variable
+        int32 (F + B, 1).
+    targets : Variable
+        (F, 4): what the moves should be.
+    weights : Variable
+        (F, 4).
+
+    Raises
+    ------
+    TypeError
+        An input is not a variable of its dtype.
 
     >>> from paddlelike.input import data
     >>> moves, logits = data("moves", [None, 90, 4]), data("logits", [None, 90, 1])
@@ -153,12 +171,31 @@ def retinanet_target_assign(
     """Return scores, moves, labels, targets of the moves, their weights, and counts of anchors on objects.
 
     Operator ``retinanet_target_assign``. As :func:`rpn_target_assign`, for all anchors that are near an
-    object or far from all: ``cls_logits`` is (N, A, num_classes), labels are ``gt_labels`` (G, 1) int32,
-    from 1 on, or 0; the counts, int32 (N, 1), are one too high, so that they can divide. Raises TypeError
-    for other dtypes. Lin et al., 2017.
+    object or far from all: ``cls_logits`` is (N, A, num_classes), labels are ``gt_labels`` (G, 1) int32, from
+    1 on, or 0; the counts, int32 (N, 1), are one too high, so that they can divide. Lin et al., 2017.
 
     Anchors that overlap a box by ``positive_overlap`` are foreground, below ``negative_overlap``
     background.
+
+    Returns
+    -------
+    scores : Variable
+        (F + B, num_classes), of F anchors on objects and B on the background.
+    moves : Variable
+        (F, 4).
+    labels : Variable
+        int32 (F + B, 1).
+    targets : Variable
+        (F, 4): what the moves should be.
+    weights : Variable
+        (F, 4).
+    counts : Variable
+        int32 (N, 1).
+
+    Raises
+    ------
+    TypeError
+        An input is not a variable of its dtype.
 
     >>> from paddlelike.input import data
     >>> moves, logits = data("moves", [None, 90, 4]), data("logits", [None, 90, 8])
@@ -252,16 +289,33 @@ def generate_proposal_labels(
 ) -> tuple[Variable, ...]:
     """Return a sample of regions, their classes, moves to their objects, and two weights of the moves.
 
-    Operator ``generate_proposal_labels``. ``rpn_rois`` (R, 4), ``gt_classes`` and ``is_crowd`` (G, 1)
-    int32, ``gt_boxes`` (G, 4) have one sequence per image; ``im_info`` (N, 3): height, width, scale. The
-    results are (P, 4), (P, 1) int32 and three of (P, 4 * class_nums), also with one sequence per image. A
-    region is foreground from an overlap of ``fg_thresh`` on, background in [``bg_thresh_lo``,
-    ``bg_thresh_hi``). The moves are divided by ``bbox_reg_weights``. Raises TypeError for other dtypes,
-    GraphError without ``class_nums``.
+    Operator ``generate_proposal_labels``. ``rpn_rois`` (R, 4), ``gt_classes`` and ``is_crowd`` (G, 1) int32,
+    ``gt_boxes`` (G, 4) have one sequence per image; ``im_info`` (N, 3): height, width, scale. The results are
+    (P, 4), (P, 1) int32 and three of (P, 4 * class_nums), also with one sequence per image. A region is
+    foreground from an overlap of ``fg_thresh`` on, background in [``bg_thresh_lo``, ``bg_thresh_hi``). The
+    moves are divided by ``bbox_reg_weights``.
 
     Of ``batch_size_per_im`` boxes an image ``fg_fraction`` are foreground, drawn at random with
     ``use_random``. ``is_cls_agnostic`` has one box for all classes, ``is_cascade_rcnn`` takes boxes
     of a stage before.
+
+    Returns
+    -------
+    rois : Variable
+        (P, 4): the sample of regions.
+    labels : Variable
+        int32 (P, 1): their classes.
+    moves : Variable
+        (P, 4 * class_nums): the moves to their objects.
+    inside, outside : Variable
+        (P, 4 * class_nums) each: weights of the moves.
+
+    Raises
+    ------
+    TypeError
+        An input is not a variable of its dtype.
+    GraphError
+        ``class_nums`` is missing.
 
     >>> from paddlelike.input import data
     >>> rois, boxes = data("rois", [None, 4], lod_level=1), data("boxes", [None, 4], lod_level=1)
@@ -325,9 +379,23 @@ def generate_mask_labels(
     Operator ``generate_mask_labels``. ``gt_segms`` (S, 2): points of polygons with three levels of LoD
     (objects of images, polygons of objects, points of polygons); the other inputs are those and the results
     of :func:`generate_proposal_labels`. Masks are int32 (P, num_classes * resolution ^ 2): 1 inside, 0
-    outside, -1 for other classes. Raises TypeError when an argument is not a variable.
+    outside, -1 for other classes.
 
     ``rois`` are the boxes, (R, 4), ``labels_int32`` their classes, (R, 1).
+
+    Returns
+    -------
+    rois : Variable
+        (P, 4) with a sequence for each image: the regions that have a class.
+    rows : Variable
+        int32 (P, 1): which rows of ``rois`` these are.
+    masks : Variable
+        int32 (P, num_classes * resolution ^ 2).
+
+    Raises
+    ------
+    TypeError
+        An argument is not a variable.
 
     >>> from paddlelike.input import data
     >>> classes, crowd, labels = (data(n, [None, 1], "int32", lod_level=1) for n in ("c", "d", "l"))

@@ -64,10 +64,19 @@ def yolov3_loss(
     image of H * ``downsample_ratio``. ``gt_box`` (N, B, 4) is (x, y of the center, width, height) as shares
     of the image, rows of 0 where an image has fewer boxes; ``gt_label`` (N, B) int32; ``gt_score`` (N, B) the
     share of an image in a mixture of two. A prediction that overlaps a true box by more than
-    ``ignore_thresh`` is not trained as background. Operator ``yolov3_loss``. Raises TypeError for arguments
-    of another type. Redmon and Farhadi, 2018.
+    ``ignore_thresh`` is not trained as background. Operator ``yolov3_loss``. Redmon and Farhadi, 2018.
 
     ``use_label_smooth`` smooths the classes; ``scale_x_y`` widens the range of the centers.
+
+    Returns
+    -------
+    Variable
+        (N,), in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        An argument is of another type.
 
     >>> from paddlelike.input import data
     >>> x, boxes = data("x", [None, 24, 13, 13]), data("boxes", [None, 50, 4])
@@ -117,10 +126,22 @@ def yolo_box(
     pixels, ``img_size`` (N, 2) int32 (height, width) of the images that boxes are wanted for. Boxes (N, A * H
     * W, 4) are (xmin, ymin, xmax, ymax) in pixels of those, cut off at the borders with ``clip_bbox``; scores
     (N, A * H * W, class_num). Both are 0 where the objectness is below ``conf_thresh``. Operator
-    ``yolo_box``. Raises TypeError for arguments of another type. Redmon and Farhadi, 2018.
+    ``yolo_box``. Redmon and Farhadi, 2018.
 
     The feature map is ``downsample_ratio`` times smaller than the image; ``scale_x_y`` widens the
     range of the centers.
+
+    Returns
+    -------
+    boxes : Variable
+        (N, A * H * W, 4), in the dtype of ``x``: xmin, ymin, xmax, ymax.
+    scores : Variable
+        (N, A * H * W, class_num).
+
+    Raises
+    ------
+    TypeError
+        An argument is of another type.
 
     >>> from paddlelike.input import data
     >>> x, size = data("x", [None, 24, 13, 13]), data("size", [None, 2], "int32")

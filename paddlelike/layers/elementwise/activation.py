@@ -6,6 +6,16 @@ x
     A variable of any shape. The result has the same shape and dtype.
 alpha, threshold, scale, slope, offset, t_min, t_max, scale_a, scale_b
     A number of the formula.
+
+Returns
+-------
+Variable
+    The shape, the dtype and the LoD of ``x``: a number for each of its numbers.
+
+Raises
+------
+TypeError
+    ``x`` is not a variable of float16, float32 or float64.
 """
 
 from __future__ import annotations
@@ -75,8 +85,6 @@ tanh_shrink = make_unary("tanh_shrink", "x - tanh(x)", ("-2, 0, 1", "-1.036  0. 
 def brelu(x: Variable, t_min: float = 0.0, t_max: float = 24.0, name: str | None = None) -> Variable:
     """Return ``min(max(x, t_min), t_max)`` (operator ``brelu``).
 
-    The result has the shape of ``x``.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([-2, 10, 30], "float32"))
@@ -89,8 +97,6 @@ def brelu(x: Variable, t_min: float = 0.0, t_max: float = 24.0, name: str | None
 
 def elu(x: Variable, alpha: float = 1.0, name: str | None = None) -> Variable:
     """Return ``x`` where positive, else ``alpha * (exp(x) - 1)`` (operator ``elu``).
-
-    The result has the shape of ``x``.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -106,8 +112,6 @@ def gelu(x: Variable, approximate: bool = False) -> Variable:
     """Return ``x * Phi(x)``, Phi the normal distribution function, or its tanh approximation (``gelu``).
 
     ``approximate`` computes by tanh instead of erf.
-
-    The result has the shape of ``x``.
 
     Parameters
     ----------
@@ -127,8 +131,6 @@ def gelu(x: Variable, approximate: bool = False) -> Variable:
 def hard_shrink(x: Variable, threshold: float | None = None) -> Variable:
     """Return ``x`` where ``|x| > threshold`` (0.5), else 0 (operator ``hard_shrink``).
 
-    The result has the shape of ``x``.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([-2, 0.25, 1], "float32"))
@@ -141,8 +143,6 @@ def hard_shrink(x: Variable, threshold: float | None = None) -> Variable:
 
 def hard_sigmoid(x: Variable, slope: float = 0.2, offset: float = 0.5, name: str | None = None) -> Variable:
     """Return ``min(max(slope * x + offset, 0), 1)`` (operator ``hard_sigmoid``).
-
-    The result has the shape of ``x``.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -159,8 +159,6 @@ def hard_swish(
 ) -> Variable:
     """Return ``x * min(max(x + offset, 0), threshold) / scale`` (operator ``hard_swish``).
 
-    The result has the shape of ``x``.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
@@ -175,8 +173,6 @@ def hard_swish(
 def leaky_relu(x: Variable, alpha: float = 0.02, name: str | None = None) -> Variable:
     """Return ``x`` where positive, else ``alpha * x`` (operator ``leaky_relu``).
 
-    The result has the shape of ``x``.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
@@ -190,9 +186,10 @@ def leaky_relu(x: Variable, alpha: float = 0.02, name: str | None = None) -> Var
 def mish(x: Variable, threshold: float = 20, name: str | None = None) -> Variable:
     """Return ``x * tanh(softplus(x))``; above ``threshold`` softplus is the identity (operator ``mish``).
 
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
-
-    The result has the shape of ``x``.
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float32 or float64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -209,8 +206,6 @@ def mish(x: Variable, threshold: float = 20, name: str | None = None) -> Variabl
 
 def relu6(x: Variable, threshold: float = 6.0, name: str | None = None) -> Variable:
     """Return ``min(max(x, 0), threshold)`` (operator ``relu6``).
-
-    The result has the shape of ``x``.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -229,8 +224,6 @@ def selu(
 
     The defaults are the self-normalising constants of Klambauer et al. 2017.
 
-    The result has the shape of ``x``.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
@@ -243,8 +236,6 @@ def selu(
 
 def soft_relu(x: Variable, threshold: float = 40.0, name: str | None = None) -> Variable:
     """Return ``log(1 + exp(min(max(x, -threshold), threshold)))`` (operator ``soft_relu``).
-
-    The result has the shape of ``x``.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -259,8 +250,6 @@ def soft_relu(x: Variable, threshold: float = 40.0, name: str | None = None) -> 
 def softshrink(x: Variable, alpha: float | None = None) -> Variable:
     """Return ``x`` moved towards 0 by ``alpha`` (0.5), at most to 0 (operator ``softshrink``).
 
-    The result has the shape of ``x``.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([-2, 0.25, 1], "float32"))
@@ -273,8 +262,6 @@ def softshrink(x: Variable, alpha: float | None = None) -> Variable:
 
 def stanh(x: Variable, scale_a: float = 0.67, scale_b: float = 1.7159, name: str | None = None) -> Variable:
     """Return ``scale_b * tanh(scale_a * x)`` (operator ``stanh``).
-
-    The result has the shape of ``x``.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -290,8 +277,6 @@ def swish(x: Variable, beta: float = 1.0, name: str | None = None) -> Variable:
     """Return ``x / (1 + exp(-beta * x))`` (operator ``swish``).
 
     By default ``beta`` is 1 whatever is given, see ``fluid.quirks()``.
-
-    The result has the shape of ``x``.
 
     Parameters
     ----------
@@ -313,8 +298,6 @@ def swish(x: Variable, beta: float = 1.0, name: str | None = None) -> Variable:
 def thresholded_relu(x: Variable, threshold: float | None = None) -> Variable:
     """Return ``x`` where above ``threshold`` (1.0), else 0 (operator ``thresholded_relu``).
 
-    The result has the shape of ``x``.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([-2, 0.5, 2], "float32"))
@@ -328,9 +311,8 @@ def thresholded_relu(x: Variable, threshold: float | None = None) -> Variable:
 def prelu(x: Variable, mode: str, param_attr: ParamAttrLike = None, name: str | None = None) -> Variable:
     """Return ``x`` where positive, else ``alpha * x``; alpha is a parameter, initially 0.25 (``prelu``).
 
-    ``mode`` is ``"all"`` for one alpha, ``"channel"`` for one per channel (dim 1), ``"element"`` for one
-    per element of a sample. Raises TypeError unless ``x`` is a variable of a supported dtype and GraphError
-    for another ``mode``.
+    ``mode`` is ``"all"`` for one alpha, ``"channel"`` for one per channel (dim 1), ``"element"`` for one per
+    element of a sample.
 
     Parameters
     ----------
@@ -339,6 +321,18 @@ def prelu(x: Variable, mode: str, param_attr: ParamAttrLike = None, name: str | 
         element of a sample.
     param_attr
         The parameter alpha, initially 0.25.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float32.
+    GraphError
+        ``mode`` is neither ``"all"``, ``"channel"`` nor ``"element"``.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

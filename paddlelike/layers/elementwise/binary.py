@@ -59,8 +59,19 @@ def _make_elementwise(type: str, formula: str, example: str) -> Elementwise:
     layer.__doc__ = f"""Return ``act({formula})``, number by number (operator ``{type}``).
 
     The dims of ``y`` are those of ``x`` from dim ``axis`` on, or its last ones (-1); it is repeated
-    over the others. The result has the shape of ``x``. Raises TypeError unless ``x`` and ``y`` are variables
-    of supported dtypes, ShapeError when their dims do not fit.
+    over the others.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``, with its LoD; the shape of ``y`` if that has more dims.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``y`` is not a variable of float16, float32, float64, int32 or int64.
+    ShapeError
+        Their dims do not fit.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -119,6 +130,16 @@ def addcmul(
         Factors, in shapes that can be broadcast together.
     value
         The number by which the product is multiplied.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``. It is ``out`` where that is given.
+
+    Raises
+    ------
+    TypeError
+        An input is not a variable of numbers.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

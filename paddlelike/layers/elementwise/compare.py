@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import BOOL, NUMBERS, WIDE_FLOATS, check_variable
+from paddlelike.layers.checks import BOOL, NUMBERS, WIDE_FLOATS, check_variable, name_dtypes
 from paddlelike.layers.emit import emit
 
 __all__ = [
@@ -64,8 +64,17 @@ def _make_comparison(
     layer.__name__ = layer.__qualname__ = type
     layer.__doc__ = f"""Return ``{formula}``, element by element, as bool (operator ``{type}``).
 
-    ``y`` is broadcast to the shape of ``x``. The result is written to ``cond`` if that is given. Raises
-    TypeError unless ``x`` and ``y`` are variables of supported dtypes.
+    ``y`` is broadcast to the shape of ``x``.
+
+    Returns
+    -------
+    Variable
+        Bool, in the shape of ``x``. It is ``cond`` where that is given.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``y`` is not a variable{(dtypes and f" of {name_dtypes(dtypes)}") or ""}.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -109,10 +118,19 @@ not_equal = _make_comparison("not_equal", "x != y", " True, False,  True", None)
 def less_than(
     x: Variable, y: Variable, force_cpu: bool | None = None, cond: Variable | None = None
 ) -> Variable:
-    """Return ``x < y``, element by element, as bool (operator ``less_than``). The shape is that of ``x``.
+    """Return ``x < y``, element by element, as bool (operator ``less_than``).
 
-    It is written to ``cond`` if that is given; ``force_cpu`` is recorded in the operator. Raises TypeError
-    unless ``x`` and ``y`` are variables of supported dtypes.
+    It is written to ``cond`` if that is given; ``force_cpu`` is recorded in the operator.
+
+    Returns
+    -------
+    Variable
+        Bool, in the shape of ``x``. It is ``cond`` where that is given.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``y`` is not a variable of float16, float32, float64, int32 or int64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -125,9 +143,17 @@ def less_than(
 
 
 def elementwise_equal(x: Variable, y: Variable, name: str | None = None) -> Variable:
-    """Return ``x == y``, element by element, as bool (operator ``equal``). The shape is that of ``x``.
+    """Return ``x == y``, element by element, as bool (operator ``equal``).
 
-    Raises TypeError unless ``x`` and ``y`` are variables.
+    Returns
+    -------
+    Variable
+        Bool, in the shape of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``y`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -161,8 +187,15 @@ def _make_connective(type: str, formula: str, example: str) -> Connective:
     layer.__name__ = layer.__qualname__ = type
     layer.__doc__ = f"""Return ``{formula}`` of bools, element by element (operator ``{type}``).
 
-    It has the shape of ``x``, and is written to ``out`` if that is given. Raises TypeError unless ``x`` and
-    ``y`` are bool variables.
+    Returns
+    -------
+    Variable
+        Bool, in the shape of ``x``. It is ``out`` where that is given.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``y`` is not a variable of bool.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -186,9 +219,15 @@ logical_xor = _make_connective("logical_xor", "x != y", "False,  True, False")
 def logical_not(x: Variable, out: Variable | None = None, name: str | None = None) -> Variable:
     """Return ``not x`` of bools, element by element (operator ``logical_not``).
 
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
+    Returns
+    -------
+    Variable
+        Bool, in the shape of ``x``. It is ``out`` where that is given.
 
-    The result has the shape of ``x``.
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of bool.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -204,7 +243,16 @@ def logical_not(x: Variable, out: Variable | None = None, name: str | None = Non
 def has_inf(x: Variable) -> Variable:
     """Return whether any element is infinite, of shape [1] (operator ``isinf``).
 
-    Raises TypeError unless ``x`` is a variable.
+    Returns
+    -------
+    Variable
+        Of shape (1,): whether there is one. Runs compute bool; the variable is declared with the dtype of
+        ``x``, as in Fluid.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -220,7 +268,16 @@ def has_inf(x: Variable) -> Variable:
 def has_nan(x: Variable) -> Variable:
     """Return whether any element is NaN, of shape [1] (operator ``isnan``).
 
-    Raises TypeError unless ``x`` is a variable.
+    Returns
+    -------
+    Variable
+        Of shape (1,): whether there is one. Runs compute bool; the variable is declared with the dtype of
+        ``x``, as in Fluid.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -242,7 +299,15 @@ def _declare_like(x: Variable, out: Variable) -> Variable:
 def isfinite(x: Variable) -> Variable:
     """Return whether all elements are finite: bool of shape [1] (operator ``isfinite``).
 
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
+    Returns
+    -------
+    Variable
+        Bool of shape (1,): whether all elements are finite.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float16, float32, float64, int32 or int64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -265,9 +330,7 @@ def allclose(
 ) -> Variable:
     """Return whether ``|input - other| <= atol + rtol * |other|`` everywhere, as bool [1] (``allclose``).
 
-    Raises TypeError unless ``input`` and ``other`` are variables of supported dtypes.
-
-    Two NaNs are equal with ``equal_nan``. The result has shape (1,).
+    Two NaNs are equal with ``equal_nan``.
 
     Parameters
     ----------
@@ -279,6 +342,16 @@ def allclose(
         The absolute tolerance.
     equal_nan
         Whether two NaNs count as equal.
+
+    Returns
+    -------
+    Variable
+        Bool of shape (1,): whether all pairs are close.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``other`` is not a variable of float32 or float64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

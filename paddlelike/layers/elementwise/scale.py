@@ -36,8 +36,7 @@ def scale(
 ) -> Variable:
     """Return ``act(scale * x + bias)``, or ``act(scale * (x + bias))`` (operator ``scale``).
 
-    The latter without ``bias_after_scale``. ``scale`` may be a variable of shape [1]. Raises TypeError
-    unless ``x`` is a variable.
+    The latter without ``bias_after_scale``. ``scale`` may be a variable of shape [1].
 
     Parameters
     ----------
@@ -47,6 +46,16 @@ def scale(
         The number that is added.
     bias_after_scale
         Whether ``bias`` is added after the multiplication.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -69,8 +78,7 @@ def scale(
 def increment(x: Variable, value: float = 1.0, in_place: bool = True) -> Variable:
     """Return ``x + value`` for ``x`` of shape [1] (operator ``increment``).
 
-    It is written to ``x`` itself, unless ``in_place`` is False. Raises TypeError unless ``x`` is a variable
-    of a supported dtype.
+    It is written to ``x`` itself, unless ``in_place`` is False.
 
     Parameters
     ----------
@@ -78,6 +86,16 @@ def increment(x: Variable, value: float = 1.0, in_place: bool = True) -> Variabl
         The number that is added.
     in_place
         Whether the result is written to ``x``.
+
+    Returns
+    -------
+    Variable
+        ``x`` itself, of shape (1,) and of its dtype; with ``in_place`` False a new variable.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float16, float32, float64, int32 or int64.
 
     >>> import paddlelike as fluid
     >>> i = fluid.layers.fill_constant([1], "int64", 7)
@@ -92,12 +110,20 @@ def increment(x: Variable, value: float = 1.0, in_place: bool = True) -> Variabl
 def clip(x: Variable, min: float, max: float, name: str | None = None) -> Variable:
     """Return ``x`` limited to ``min`` .. ``max`` (operator ``clip``); ``name`` is the name of the result.
 
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
-
     Parameters
     ----------
     min, max
         Numbers, the bounds.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``: each element, limited.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float16, float32 or float64.
 
     >>> from paddlelike.input import data
     >>> clip(data("x", [None, 4]), min=-1.0, max=1.0, name="bounded").name
@@ -116,14 +142,20 @@ def clip_by_norm(x: Variable, max_norm: float, name: str | None = None) -> Varia
 
     Zeros stay zeros, of which Fluid 1.8.5 makes NaN.
 
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
-
-    The result has the shape of ``x``.
-
     Parameters
     ----------
     max_norm
         A number, the largest norm.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``: ``x * max_norm / max(max_norm, norm)``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float32.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -149,15 +181,24 @@ def clamp(
 ) -> Variable:
     """Return ``input`` limited to ``min`` .. ``max``; either may be a variable, or None for no bound.
 
-    Operator ``clip``. Raises TypeError unless ``input`` is a variable of a supported dtype, GraphError when
-    both are None.
-
-    The result has the shape of ``input``.
+    Operator ``clip``.
 
     Parameters
     ----------
     min, max
         A number, or a variable of shape [1]; None for no bound.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``: each element, limited. It is ``output`` where that is given.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32, float64 or int32.
+    GraphError
+        ``min`` and ``max`` are both None.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -184,9 +225,15 @@ def clamp(
 def cast(x: Variable, dtype: DtypeLike) -> Variable:
     """Return ``x`` converted to another element type ``dtype`` (operator ``cast``).
 
-    Raises TypeError unless ``x`` is a variable.
+    Returns
+    -------
+    Variable
+        The shape of ``x``, its elements of ``dtype``.
 
-    The result has the shape of ``x``.
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -4,6 +4,16 @@ Parameters
 ----------
 x
     A variable of any shape. The result has the same shape and dtype.
+
+Returns
+-------
+Variable
+    The shape, the dtype and the LoD of ``x``: a number for each of its numbers.
+
+Raises
+------
+TypeError
+    ``x`` is not a variable of float16, float32 or float64.
 """
 
 from __future__ import annotations
@@ -15,7 +25,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import FLOATS, NUMBERS, WIDE_FLOATS, check_variable
+from paddlelike.layers.checks import FLOATS, NUMBERS, WIDE_FLOATS, check_variable, name_dtypes
 from paddlelike.layers.emit import emit
 from paddlelike.layers.tensor.assign import assign
 
@@ -58,9 +68,12 @@ def make_unary(
         return emit(type, {"X": x}, name=name)
 
     layer.__name__ = layer.__qualname__ = type
-    layer.__doc__ = f"""Return ``{formula}``, number by number (operator ``{type}``), in the shape of ``x``.
+    layer.__doc__ = f"""Return ``{formula}``, number by number (operator ``{type}``).
 
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of {name_dtypes(dtypes)}.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -127,8 +140,6 @@ def emit_with_attrs(type: str, x: object, attrs: dict[str, Any], name: str | Non
 def erf(x: Variable) -> Variable:
     """Return ``2 / sqrt(pi) * integral of exp(-t * t) for t in 0 .. x`` (operator ``erf``).
 
-    The result has the shape of ``x``.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([-2, 0, 1], "float32"))
@@ -142,9 +153,10 @@ def erf(x: Variable) -> Variable:
 def log1p(x: Variable, out: Variable | None = None, name: str | None = None) -> Variable:
     """Return ``log(1 + x)`` (operator ``log1p``), written to ``out`` if that is given.
 
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
-
-    The result has the shape of ``x``.
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float16, float32 or float64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -160,12 +172,15 @@ def log1p(x: Variable, out: Variable | None = None, name: str | None = None) -> 
 def pow(x: Variable, factor: float | Variable = 1.0, name: str | None = None) -> Variable:
     """Return ``x ** factor``; the factor may be a variable of shape [1] (operator ``pow``).
 
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
-
     Parameters
     ----------
     factor
         The exponent: a number, or a variable of shape [1].
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float16, float32, float64, int32 or int64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -184,6 +199,11 @@ def sign(x: Variable | np.ndarray[Any, Any]) -> Variable:
     """Return -1, 0 or 1, the sign of each element (operator ``sign``); an array becomes a constant.
 
     ``x`` is a variable or an array; the result has its shape.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``: -1, 0 or 1 for each element.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

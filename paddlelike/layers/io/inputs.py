@@ -31,8 +31,7 @@ def data(
 
     A batch dim of -1 is put in front of ``shape``, unless ``append_batch_size`` is False or ``shape`` has a
     dim of -1 or None already. ``lod_level`` is the count of levels of sequences in its rows, ``dtype`` the
-    type of its elements and ``type`` that of its value; gradients end here unless ``stop_gradient`` is
-    False. Raises TypeError for an invalid name or shape.
+    type of its elements and ``type`` that of its value; gradients end here unless ``stop_gradient`` is False.
 
     Parameters
     ----------
@@ -46,6 +45,16 @@ def data(
         How many levels of sequences the rows have.
     type
         The type of the value.
+
+    Returns
+    -------
+    Variable
+        A variable to be fed, of ``shape`` with a batch dim of -1 in front, and of ``dtype``.
+
+    Raises
+    ------
+    TypeError
+        ``name`` or ``shape`` is invalid.
 
     >>> import paddlelike as fluid
     >>> fluid.layers.data("image", [1, 28, 28]).shape
@@ -84,8 +93,6 @@ def check_data(layer: str, name: object, shape: Sequence[int | None]) -> list[in
 def load(out: Variable, file_path: str, load_as_fp16: bool | None = None) -> None:
     """Read a tensor file into ``out`` when the program runs (operator ``load``).
 
-    Raises TypeError unless ``out`` is a variable.
-
     ``out`` is read from ``file_path``, and converted to float16 with ``load_as_fp16``. Its shape is
     the file's.
 
@@ -97,6 +104,11 @@ def load(out: Variable, file_path: str, load_as_fp16: bool | None = None) -> Non
         The path of a tensor file.
     load_as_fp16
         Whether to convert the values to float16.
+
+    Raises
+    ------
+    TypeError
+        ``out`` is not a variable.
 
     >>> import tempfile
     >>> import paddlelike as fluid

@@ -94,9 +94,19 @@ def py_reader(
     """Return a reader of batches with a slot per shape (operator ``create_py_reader``).
 
     ``capacity`` batches are read ahead, in a thread. Each slot has an entry in ``dtypes`` and in
-    ``lod_levels`` (None: no slot has a LoD). ``use_double_buffer`` declares Fluid's further buffer, which
-    has no effect. :func:`read_file` returns the variables of the slots. Raises GraphError unless there are
-    as many dtypes and LoD levels as shapes.
+    ``lod_levels`` (None: no slot has a LoD). ``use_double_buffer`` declares Fluid's further buffer, which has
+    no effect. :func:`read_file` returns the variables of the slots.
+
+    Returns
+    -------
+    ProgramReader
+        A reader in the program: it is started, reset, and given its batches by ``decorate_...``. Its slots
+        have the shapes ``shapes`` and the dtypes ``dtypes``.
+
+    Raises
+    ------
+    GraphError
+        The counts of shapes, dtypes and LoD levels differ.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -133,6 +143,12 @@ def create_py_reader_by_data(
 ) -> ProgramReader:
     """Return a reader of batches with a slot like each of ``feed_list``; see :func:`py_reader`.
 
+    Returns
+    -------
+    ProgramReader
+        A reader in the program: it is started, reset, and given its batches by ``decorate_...``. Its slots
+        have the shapes and dtypes of ``feed_list``.
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4])
     >>> reader = fluid.layers.create_py_reader_by_data(8, [x])
@@ -148,9 +164,15 @@ def double_buffer(
 ) -> ProgramReader:
     """Return the reader; Fluid adds another buffer (operator ``create_double_buffer_reader``).
 
-    The shapes are those of the reader.
+    Returns
+    -------
+    ProgramReader
+        A reader of the same batches, with the shapes and dtypes of ``reader``.
 
-    Raises TypeError unless ``reader`` is a reader.
+    Raises
+    ------
+    TypeError
+        ``reader`` is not a reader of :func:`py_reader`.
 
     >>> import paddlelike as fluid
     >>> reader = fluid.layers.create_py_reader_by_data(8, [fluid.data("x", [None, 4])])
@@ -172,7 +194,17 @@ def _share_queue(reader: ProgramReader, variable: Variable) -> ProgramReader:
 def read_file(reader: ProgramReader) -> Variable | list[Variable]:
     """Return the next batch of ``reader``: a list with a variable per slot, or the only one.
 
-    Operator ``read``. Raises TypeError unless ``reader`` is one of :func:`py_reader`.
+    Operator ``read``.
+
+    Returns
+    -------
+    Variable or list
+        A variable for each slot, with its shape and dtype; a single variable where there is one slot.
+
+    Raises
+    ------
+    TypeError
+        ``reader`` is not one of :func:`py_reader`.
 
     >>> import paddlelike as fluid
     >>> reader = fluid.layers.py_reader(4, shapes=[(-1, 3), (-1, 1)], dtypes=["float32", "int64"])

@@ -22,7 +22,15 @@ __all__ = ["cos_sim", "dist", "l2_normalize", "trace", "tril", "triu"]
 def tril(input: Variable, diagonal: int = 0, name: str | None = None) -> Variable:
     """Return ``input`` with zeros above its ``diagonal``-th diagonal (operator ``tril_triu``).
 
-    Raises TypeError unless ``input`` is a variable.
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -38,7 +46,15 @@ def tril(input: Variable, diagonal: int = 0, name: str | None = None) -> Variabl
 def triu(input: Variable, diagonal: int = 0, name: str | None = None) -> Variable:
     """Return ``input`` with zeros below its ``diagonal``-th diagonal (operator ``tril_triu``).
 
-    Raises TypeError unless ``input`` is a variable.
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -70,14 +86,23 @@ def trace(
 ) -> Variable:
     """Return the sum of the ``offset``-th diagonals of matrices in ``dim1`` and ``dim2`` (``trace``).
 
-    Raises TypeError unless ``input`` is a variable.
-
     Parameters
     ----------
     offset
         Which diagonal: 0 for the main one, positive above it, negative below.
     dim1, dim2
         The dims that hold rows and columns.
+
+    Returns
+    -------
+    Variable
+        ``input`` without ``dim1`` and ``dim2``, (1,) for a matrix; in the dtype of ``input``. It is ``out``
+        where that is given.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -94,14 +119,22 @@ def trace(
 def dist(x: Variable, y: Variable, p: float = 2) -> Variable:
     """Return the ``p``-norm of ``x - y``, of shape [1]; ``p`` may be 0 or infinite (operator ``dist``).
 
-    Raises TypeError unless ``x`` and ``y`` are variables.
-
     Parameters
     ----------
     x, y
         Variables that can be broadcast together.
     p
         The order of the norm, which may be 0 or infinite.
+
+    Returns
+    -------
+    Variable
+        Of shape (1,), in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``y`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -119,8 +152,6 @@ def dist(x: Variable, y: Variable, p: float = 2) -> Variable:
 def l2_normalize(x: Variable, axis: int | None, epsilon: float = 1e-12, name: str | None = None) -> Variable:
     """Return ``x / sqrt(sum(x * x) + epsilon)`` along ``axis`` (1 for None) (operator ``norm``).
 
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
-
     Parameters
     ----------
     x
@@ -129,6 +160,16 @@ def l2_normalize(x: Variable, axis: int | None, epsilon: float = 1e-12, name: st
         The dim along which squares are added.
     epsilon
         Added to the sum of squares, against division by zero.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float32 or float64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -149,7 +190,7 @@ def l2_normalize(x: Variable, axis: int | None, epsilon: float = 1e-12, name: st
 def cos_sim(X: Variable, Y: Variable) -> Variable:  # noqa: N803  (Fluid's names)
     """Return the cosine of the angle between the rows of (N, D) and (N, D), or (1, D): (N, 1).
 
-    Operator ``cos_sim``. Raises TypeError unless ``X`` and ``Y`` are variables of supported dtypes.
+    Operator ``cos_sim``.
 
     Parameters
     ----------
@@ -157,6 +198,16 @@ def cos_sim(X: Variable, Y: Variable) -> Variable:  # noqa: N803  (Fluid's names
         (N, D).
     Y
         (N, D) or (1, D).
+
+    Returns
+    -------
+    Variable
+        (N, 1), in the dtype of ``X``.
+
+    Raises
+    ------
+    TypeError
+        ``X`` or ``Y`` is not a variable of float32.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -55,7 +55,9 @@ def fc(
 
     Returns
     -------
-    The first ``num_flatten_dims`` dims of the input, then ``size``: (N, size) by default.
+    Variable
+        The first ``num_flatten_dims`` dims of the input, then ``size``: (N, size) by default. The dtype of
+        ``input``.
 
     Raises
     ------
@@ -106,8 +108,7 @@ def mul(
     """Return the product of ``x`` and ``y`` as matrices whose rows are their first dims.
 
     Operator ``mul``. ``x_num_col_dims`` and ``y_num_col_dims`` say how many dims count as rows; the result
-    has those of ``x``, then the others of ``y``. Raises TypeError unless ``x`` and ``y`` are variables of
-    supported dtypes.
+    has those of ``x``, then the others of ``y``.
 
     Parameters
     ----------
@@ -115,6 +116,17 @@ def mul(
         Variables of two dims or more, flattened to matrices.
     x_num_col_dims, y_num_col_dims
         How many of the first dims count as rows of the matrix.
+
+    Returns
+    -------
+    Variable
+        The first ``x_num_col_dims`` dims of ``x``, then the dims of ``y`` from ``y_num_col_dims`` on. The
+        dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``y`` is not a variable of float16, float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x, y = fluid.data("x", [None, 2, 3]), fluid.data("y", [6, 4])
@@ -137,8 +149,7 @@ def matmul(
 ) -> Variable:
     """Return ``alpha * x @ y`` over the last two dims, the others being batches (operator ``matmul``).
 
-    ``transpose_x`` and ``transpose_y`` exchange the last two dims first. Raises TypeError unless ``x`` and
-    ``y`` are variables of supported dtypes, GraphError when columns and rows do not match.
+    ``transpose_x`` and ``transpose_y`` exchange the last two dims first.
 
     Parameters
     ----------
@@ -150,6 +161,19 @@ def matmul(
         Whether the last two dims are exchanged first.
     alpha
         A number by which the product is multiplied.
+
+    Returns
+    -------
+    Variable
+        (..., M, N) for ``x`` (..., M, K) and ``y`` (..., K, N), after the transpositions; a vector counts as
+        a row in ``x``, as a column in ``y``. The dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``y`` is not a variable of float16, float32 or float64.
+    GraphError
+        The columns of ``x`` are not as many as the rows of ``y``.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -190,6 +214,11 @@ def bmm(x: Variable, y: Variable, name: str | None = None) -> Variable:
     y
         (B, K, N).
 
+    Returns
+    -------
+    Variable
+        (B, M, N), in the dtype of ``x``.
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 2, 3])
     >>> y = fluid.data("y", [None, 3, 4])
@@ -208,6 +237,11 @@ def dot(x: Variable, y: Variable, name: str | None = None) -> Variable:
     ----------
     x, y
         (N, D) both, or (D,) both.
+
+    Returns
+    -------
+    Variable
+        (N, 1) for matrices, (1,) for vectors, in the dtype of ``x``.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -239,6 +273,11 @@ def addmm(
     beta
         The factor of ``input``.
 
+    Returns
+    -------
+    Variable
+        (M, N) for ``x`` (M, K) and ``y`` (K, N), in the dtype of ``input``.
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [2, 3])
     >>> y = fluid.data("y", [2, 4])
@@ -261,8 +300,7 @@ def bilinear_tensor_product(
 ) -> Variable:
     """Return ``out[n, i] = x[n] @ weight[i] @ y[n] + bias[i]`` (operator ``bilinear_tensor_product``).
 
-    ``x`` (N, M) and ``y`` (N, K) give (N, size); the weight is (size, M, K). Raises TypeError unless ``x``
-    and ``y`` are variables.
+    ``x`` (N, M) and ``y`` (N, K) give (N, size); the weight is (size, M, K).
 
     Parameters
     ----------
@@ -272,6 +310,16 @@ def bilinear_tensor_product(
         (N, K).
     size
         The width of the result.
+
+    Returns
+    -------
+    Variable
+        (N, size), in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``y`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3])
@@ -293,12 +341,21 @@ def bilinear_tensor_product(
 def kron(x: Variable, y: Variable, out: Variable | None = None, name: str | None = None) -> Variable:
     """Return the Kronecker product: every element of ``x`` times all of ``y`` (operator ``kron``).
 
-    Raises TypeError unless ``x`` and ``y`` are variables.
-
     Parameters
     ----------
     x, y
         Variables of any shape and one dtype.
+
+    Returns
+    -------
+    Variable
+        Each dim as long as those of ``x`` and ``y`` multiplied; in the dtype of ``x``. It is ``out`` where
+        that is given.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``y`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -317,7 +374,7 @@ def kron(x: Variable, y: Variable, out: Variable | None = None, name: str | None
 def cross(input: Variable, other: Variable, dim: int | None = None) -> Variable:
     """Return the cross products of vectors of length 3 along ``dim``, by default the first dim of length 3.
 
-    Operator ``cross``. Raises TypeError unless ``input`` and ``other`` are variables.
+    Operator ``cross``.
 
     Parameters
     ----------
@@ -325,6 +382,16 @@ def cross(input: Variable, other: Variable, dim: int | None = None) -> Variable:
         Variables of one shape, with a dim of length 3.
     dim
         That dim; None for the first one of length 3.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``other`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -342,7 +409,7 @@ def cross(input: Variable, other: Variable, dim: int | None = None) -> Variable:
 def fsp_matrix(x: Variable, y: Variable) -> Variable:
     """Return the flow matrices (N, I, J): the means over pixels of ``x[n, i] * y[n, j]``.
 
-    Operator ``fsp``. Raises TypeError unless ``x`` and ``y`` are variables of supported dtypes.
+    Operator ``fsp``.
 
     Parameters
     ----------
@@ -350,6 +417,16 @@ def fsp_matrix(x: Variable, y: Variable) -> Variable:
         (N, I, H, W).
     y
         (N, J, H, W).
+
+    Returns
+    -------
+    Variable
+        (N, I, J) for ``x`` (N, I, H, W) and ``y`` (N, J, H, W), in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``y`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 2, 8, 8])

@@ -52,6 +52,11 @@ def cross_entropy(
     ignore_index
         A label whose rows cost 0.
 
+    Returns
+    -------
+    Variable
+        (..., 1), in the dtype of ``input``.
+
     Raises
     ------
     TypeError
@@ -142,7 +147,10 @@ def softmax_with_cross_entropy(
 
     Returns
     -------
-    The loss of each row: the shape of ``logits`` with 1 in place of dim ``axis``.
+    loss : Variable
+        The shape of ``logits`` with 1 in place of dim ``axis``, in its dtype: the loss of each row.
+    softmax : Variable
+        Only with ``return_softmax``: the probabilities, in the shape and dtype of ``logits``.
 
     Raises
     ------
@@ -187,7 +195,7 @@ def center_loss(
     """Return half the squared distance of each row (N, D) from the center of its class: (N, 1).
 
     Operator ``center_loss``. The centers, (num_classes, D), move towards their rows at rate ``alpha``, a
-    number or a variable. Wen et al. 2016. Raises TypeError for another ``alpha``.
+    number or a variable. Wen et al. 2016.
 
     ``input`` holds features (N, D), ``label`` the class of each row, (N, 1); the centers move in a
     run unless ``update_center`` is False.
@@ -206,6 +214,16 @@ def center_loss(
         The centers, (num_classes, D).
     update_center
         Whether a run moves the centers.
+
+    Returns
+    -------
+    Variable
+        (N, 1), in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``alpha`` is neither a number nor a variable.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 8])
@@ -245,8 +263,7 @@ def center_loss(
 def bpr_loss(input: Variable, label: Variable, name: str | None = None) -> Variable:
     """Return the mean of ``-log(sigmoid(input[label] - input[j]))`` over the other classes ``j``: (N, 1).
 
-    Operator ``bpr_loss``. Raises TypeError unless ``input`` and ``label`` are variables of supported
-    dtypes.
+    Operator ``bpr_loss``.
 
     Parameters
     ----------
@@ -254,6 +271,16 @@ def bpr_loss(input: Variable, label: Variable, name: str | None = None) -> Varia
         Scores (N, classes).
     label
         The class that should score most, int64 (N, 1).
+
+    Returns
+    -------
+    Variable
+        (N, 1), in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float16, float32 or float64, or ``label`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4])
@@ -272,9 +299,19 @@ def sigmoid_focal_loss(
     """Return the sigmoid cross entropy of (N, C), easy examples weighted less (``sigmoid_focal_loss``).
 
     ``label`` is int32 (N, 1), 0 for background; the result is divided by ``fg_num``, int32 (1,). Lin et al.
-    2017. Raises TypeError unless ``x``, ``label`` and ``fg_num`` are variables of supported dtypes.
+    2017.
 
     ``gamma`` weakens what is certain, ``alpha`` weighs the classes against the background.
+
+    Returns
+    -------
+    Variable
+        (N, C), in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float32 or float64, or ``label`` or ``fg_num`` is not a variable of int32.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3])

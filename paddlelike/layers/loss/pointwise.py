@@ -75,8 +75,7 @@ def sigmoid_cross_entropy_with_logits(
     """Return ``max(x, 0) - x * label + log(1 + exp(-|x|))``, element by element.
 
     Operator ``sigmoid_cross_entropy_with_logits``. Elements labelled ``ignore_index`` cost 0; ``normalize``
-    divides by the count of the others. Raises TypeError unless ``x`` and ``label`` are variables of
-    supported dtypes.
+    divides by the count of the others.
 
     Parameters
     ----------
@@ -88,6 +87,16 @@ def sigmoid_cross_entropy_with_logits(
         A label whose elements cost 0.
     normalize
         Whether the loss is divided by the count of the other elements.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float16, float32 or float64, or ``label`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -107,9 +116,7 @@ def sigmoid_cross_entropy_with_logits(
 def kldiv_loss(x: Variable, target: Variable, reduction: str = "mean", name: str | None = None) -> Variable:
     """Return ``target * (log(target) - x)``, element by element or reduced (operator ``kldiv_loss``).
 
-    ``reduction`` is ``"mean"``, ``"sum"``, ``"batchmean"`` or ``"none"``. ``x`` holds logarithms. Raises
-    TypeError unless ``x`` and ``target`` are variables of supported dtypes and GraphError for another
-    ``reduction``.
+    ``reduction`` is ``"mean"``, ``"sum"``, ``"batchmean"`` or ``"none"``. ``x`` holds logarithms.
 
     Parameters
     ----------
@@ -119,6 +126,18 @@ def kldiv_loss(x: Variable, target: Variable, reduction: str = "mean", name: str
         Probabilities, in the shape of ``x``.
     reduction
         ``"mean"``, ``"sum"``, ``"batchmean"`` or ``"none"``.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x`` with ``reduction`` ``"none"``, else (1,).
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``target`` is not a variable of float32 or float64.
+    GraphError
+        ``reduction`` is none of these four.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4])
@@ -142,8 +161,7 @@ def label_smooth(
 ) -> Variable:
     """Return ``(1 - epsilon) * label + epsilon * prior``, the prior uniform by default.
 
-    Operator ``label_smooth``. Raises TypeError unless ``label`` is a variable of a supported dtype,
-    GraphError unless ``epsilon`` is in 0 .. 1.
+    Operator ``label_smooth``.
 
     ``prior_dist`` is a distribution over the classes, (1, C); without it all are alike. As in Fluid,
     ``label`` gets no gradient from then on: see ``fluid.quirks()``.
@@ -156,6 +174,18 @@ def label_smooth(
         The distribution that is mixed in, (1, C); None for a uniform one.
     epsilon
         The share of the prior, 0 to 1.
+
+    Returns
+    -------
+    Variable
+        The shape of ``label``, of ``dtype``.
+
+    Raises
+    ------
+    TypeError
+        ``label`` is not a variable of float32 or float64.
+    GraphError
+        ``epsilon`` is not in 0 .. 1.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -180,8 +210,7 @@ def teacher_student_sigmoid_loss(
     """Return the sigmoid cross entropy (N, 1) against clicks and, if labels hold them, a teacher's scores.
 
     Operator ``teacher_student_sigmoid_loss``. A label below -1 means no click and no score, below 0 a click
-    and no score, below 1 no click and a score, else a click and the score ``label - 1``. Raises TypeError
-    unless ``input`` and ``label`` are variables of supported dtypes.
+    and no score, below 1 no click and a score, else a click and the score ``label - 1``.
 
     The input is clipped between ``soft_max_lower_bound`` and ``soft_max_up_bound``.
 
@@ -193,6 +222,16 @@ def teacher_student_sigmoid_loss(
         Clicks and scores (N, 1), in the code above.
     soft_max_up_bound, soft_max_lower_bound
         The bounds to which the input is clipped.
+
+    Returns
+    -------
+    Variable
+        (N, 1), in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``label`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 1])
@@ -214,8 +253,7 @@ def teacher_student_sigmoid_loss(
 def dice_loss(input: Variable, label: Variable, epsilon: float = 1e-05, name: str | None = None) -> Variable:
     """Return the mean of ``1 - 2 * overlap / (sum(input) + sum(label) + epsilon)`` over the batch, [1].
 
-    ``input`` holds probabilities (N, ..., D), ``label`` integers (N, ..., 1). Raises TypeError unless
-    ``input`` and ``label`` are variables.
+    ``input`` holds probabilities (N, ..., D), ``label`` integers (N, ..., 1).
 
     Parameters
     ----------
@@ -225,6 +263,16 @@ def dice_loss(input: Variable, label: Variable, epsilon: float = 1e-05, name: st
         Classes, int (N, ..., 1).
     epsilon
         Added to the sums, against division by zero.
+
+    Returns
+    -------
+    Variable
+        Of shape (1,), in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``label`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3])
@@ -244,8 +292,7 @@ def dice_loss(input: Variable, label: Variable, epsilon: float = 1e-05, name: st
 def log_loss(input: Variable, label: Variable, epsilon: float = 0.0001, name: str | None = None) -> Variable:
     """Return ``-label * log(input + epsilon) - (1 - label) * log(1 - input + epsilon)``, all (N, 1).
 
-    Operator ``log_loss``. Raises TypeError unless ``input`` and ``label`` are variables of supported
-    dtypes.
+    Operator ``log_loss``.
 
     Parameters
     ----------
@@ -255,6 +302,16 @@ def log_loss(input: Variable, label: Variable, epsilon: float = 0.0001, name: st
         0 or 1, float (N, 1).
     epsilon
         Added before the logarithm.
+
+    Returns
+    -------
+    Variable
+        The shape of ``input``, float32: the loss of each element.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``label`` is not a variable of float32.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -274,7 +331,15 @@ def log_loss(input: Variable, label: Variable, epsilon: float = 0.0001, name: st
 def square_error_cost(input: Variable, label: Variable) -> Variable:
     """Return ``(input - label) ** 2``, element by element (operators ``elementwise_sub``, ``square``).
 
-    Raises TypeError unless ``input`` and ``label`` are variables of supported dtypes.
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``label`` is not a variable of float32 or float64.
 
     >>> from paddlelike.input import data
     >>> square_error_cost(data("guess", [None, 1]), data("truth", [None, 1])).shape
@@ -292,6 +357,16 @@ def square_error_cost(input: Variable, label: Variable) -> Variable:
 def mse_loss(input: Variable, label: Variable) -> Variable:
     """Return the mean of ``(input - label) ** 2``, of shape [1].
 
+    Returns
+    -------
+    Variable
+        Of shape (1,), in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``label`` is not a variable of float32 or float64.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[1], [3]], "float32"))
@@ -306,8 +381,17 @@ def mse_loss(input: Variable, label: Variable) -> Variable:
 def huber_loss(input: Variable, label: Variable, delta: float) -> Variable:
     """Return ``r * r / 2`` for ``r = label - input``, or ``delta * (|r| - delta / 2)`` if ``|r| > delta``.
 
-    Operator ``huber_loss``. Raises TypeError unless ``input`` and ``label`` are variables of supported
-    dtypes.
+    Operator ``huber_loss``.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``: the loss of each element.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``label`` is not a variable of float32 or float64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -333,9 +417,18 @@ def smooth_l1(
 ) -> Variable:
     """Return per row (N, 1) the sum of ``d * d * sigma ** 2 / 2`` for ``d = (x - y) * inside_weight``.
 
-    Operator ``smooth_l1_loss``. Where ``|d| > 1 / sigma ** 2`` the terms are ``|d| - 1 / (2 * sigma **
-    2)``; all are multiplied by ``outside_weight``. Raises TypeError unless ``x`` and ``y`` are variables of
-    supported dtypes.
+    Operator ``smooth_l1_loss``. Where ``|d| > 1 / sigma ** 2`` the terms are ``|d| - 1 / (2 * sigma ** 2)``;
+    all are multiplied by ``outside_weight``.
+
+    Returns
+    -------
+    Variable
+        (N, 1), in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``y`` is not a variable of float32 or float64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -356,7 +449,15 @@ def smooth_l1(
 def rank_loss(label: Variable, left: Variable, right: Variable, name: str | None = None) -> Variable:
     """Return ``log(1 + exp(o)) - label * o`` of ``o = left - right``, all (N, 1) (operator ``rank_loss``).
 
-    Raises TypeError unless the inputs are variables of supported dtypes.
+    Returns
+    -------
+    Variable
+        (N, 1), float32: the loss of each pair.
+
+    Raises
+    ------
+    TypeError
+        ``label``, ``left`` or ``right`` is not a variable of float32.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -377,7 +478,15 @@ def margin_rank_loss(
 ) -> Variable:
     """Return ``max(0, -label * (left - right) + margin)``, all (N, 1) (operator ``margin_rank_loss``).
 
-    Raises TypeError unless the inputs are variables of supported dtypes.
+    Returns
+    -------
+    Variable
+        (N, 1), float32: the loss of each pair.
+
+    Raises
+    ------
+    TypeError
+        ``label``, ``left`` or ``right`` is not a variable of float32.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -399,9 +508,20 @@ def npair_loss(anchor: Variable, positive: Variable, labels: Variable, l2_reg: f
     """Return the cross entropy of the similarities of all pairs, plus an L2 term, of shape [1]. Sohn 2016.
 
     ``anchor`` and ``positive`` are (N, D), ``labels`` (N,): rows with equal labels should be similar.
-    Raises TypeError unless the inputs are variables of supported dtypes, GraphError when N is unknown.
 
     ``l2_reg`` weighs the squares of the embeddings.
+
+    Returns
+    -------
+    Variable
+        Of shape (1,), in the dtype of ``anchor``.
+
+    Raises
+    ------
+    TypeError
+        ``anchor`` or ``positive`` is not a variable of float32 or float64, or ``labels`` is not a variable.
+    GraphError
+        N is unknown.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [6, 8])

@@ -80,9 +80,7 @@ def nce(
     """Return the loss of noise-contrastive estimation, label against sampled classes: (N, 1) (``nce``).
 
     ``input`` is (N, D), ``label`` int64 (N, true classes). ``num_neg_samples`` (10) classes are drawn
-    uniformly, log-uniformly, or by ``custom_dist``. Gutmann & Hyvärinen 2010. Raises TypeError unless
-    ``input`` and ``label`` are variables of supported dtypes, GraphError unless ``custom_dist`` holds one
-    probability per class.
+    uniformly, log-uniformly, or by ``custom_dist``. Gutmann & Hyvärinen 2010.
 
     There are ``num_total_classes`` classes, of which noise is drawn by ``sampler``: "uniform",
     "log_uniform" or "custom_dist", from ``seed``. ``sample_weight`` weighs the rows, (N, 1); with
@@ -94,6 +92,18 @@ def nce(
         The true classes, int64 (N, true classes).
     is_sparse
         Whether the gradients hold only the rows that were used.
+
+    Returns
+    -------
+    Variable
+        (N, 1), in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64, or ``label`` is not a variable of int64.
+    GraphError
+        ``custom_dist`` does not hold one probability per class.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 8])
@@ -197,9 +207,8 @@ def sampled_softmax_with_cross_entropy(
 ) -> Variable:
     """Return the cross entropy over the label (N, num_true) and ``num_samples`` sampled classes, (N, 1).
 
-    Operators ``sample_logits``, ``one_hot``, ``softmax_with_cross_entropy``. Classes are drawn
-    log-uniformly, or given with their probabilities. Jean et al. 2014. Raises TypeError unless ``logits``,
-    ``label``, ``customized_samples`` and ``customized_probabilities`` are variables of supported dtypes.
+    Operators ``sample_logits``, ``one_hot``, ``softmax_with_cross_entropy``. Classes are drawn log-uniformly,
+    or given with their probabilities. Jean et al. 2014.
 
     With ``remove_accidental_hits`` drawn classes that are the label do not count.
     ``use_customized_samples`` takes ``customized_samples`` and ``customized_probabilities`` in place
@@ -209,6 +218,17 @@ def sampled_softmax_with_cross_entropy(
     ----------
     label
         The true classes, int64 (N, num_true).
+
+    Returns
+    -------
+    Variable
+        (N, 1), in the dtype of ``logits``.
+
+    Raises
+    ------
+    TypeError
+        ``logits`` is not a variable of float32 or float64, or ``label`` is not a variable of int64, or
+        ``customized_samples`` or ``customized_probabilities`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 100])
@@ -284,9 +304,7 @@ def hsigmoid(
     """Return the loss of finding the label (N, 1) in a binary tree of classes: (N, 1).
 
     Operator ``hierarchical_sigmoid``. ``input`` is (N, D). The tree is complete, or, with ``is_custom``,
-    given by ``path_table`` (its nodes up to the root) and ``path_code`` (left or right). Morin & Bengio
-    2005. Raises TypeError unless ``input`` and ``label`` are variables of supported dtypes, GraphError for
-    fewer than two classes, or a custom tree without paths.
+    given by ``path_table`` (its nodes up to the root) and ``path_code`` (left or right). Morin & Bengio 2005.
 
     The tree has ``num_classes`` leaves; with ``is_sparse`` its gradients are rows.
 
@@ -296,6 +314,18 @@ def hsigmoid(
         The class, int64 (N, 1).
     is_sparse
         Whether the gradient holds only the rows that were used.
+
+    Returns
+    -------
+    Variable
+        (N, 1), in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64, or ``label`` is not a variable of int64.
+    GraphError
+        There are fewer than two classes, or a custom tree has no paths.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 8])

@@ -39,13 +39,22 @@ def linear_chain_crf(
 
     Operator ``linear_chain_crf``. ``input`` (T, D) holds a score per label; ``label`` is int64 (T, 1), both
     with LoD; or (N, L, D) and (N, L) with ``length`` (N, 1). The weight, (D + 2, D), holds the scores of
-    first labels, of last labels and of transitions. Name it, to use it in :func:`crf_decoding`. Raises
-    TypeError unless ``input`` and ``label`` are variables of supported dtypes.
+    first labels, of last labels and of transitions. Name it, to use it in :func:`crf_decoding`.
 
     Parameters
     ----------
     param_attr
         The weight (D + 2, D): scores of first labels, of last labels and of transitions.
+
+    Returns
+    -------
+    Variable
+        (sequences, 1), in the dtype of ``input``: the negative log likelihood of the labels.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64, or ``label`` is not a variable of int64.
 
     >>> from paddlelike.input import data
     >>> words, tags = data("words", [None, 4], lod_level=1), data("tags", [None, 1], "int64", lod_level=1)
@@ -69,9 +78,8 @@ def crf_decoding(
 ) -> Variable:
     """Return the label sequences with the greatest score, int64 (T, 1), or (N, L) with ``length``.
 
-    Operator ``crf_decoding``. ``param_attr`` names the weight of :func:`linear_chain_crf`. With ``label``
-    the result is 1 where it is correct, else 0. Raises TypeError unless ``input`` is a variable of a
-    supported dtype.
+    Operator ``crf_decoding``. ``param_attr`` names the weight of :func:`linear_chain_crf`. With ``label`` the
+    result is 1 where it is correct, else 0.
 
     Parameters
     ----------
@@ -79,6 +87,16 @@ def crf_decoding(
         The labels to compare with; None to return the decoded ones.
     param_attr
         The weight of :func:`linear_chain_crf`, by its name.
+
+    Returns
+    -------
+    Variable
+        int64 (T, 1) with the LoD of ``input``, or (N, L) with ``length``: the labels; 1 or 0 with ``label``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -117,10 +135,9 @@ def warpctc(
     """Return the CTC loss of each sequence, (sequences, 1), of the softmax of ``input``.
 
     Operator ``warpctc``. ``input`` (T, classes + 1) and ``label`` int32 (T, 1) have LoD; or they are
-    (longest, N, classes + 1) and (N, longest label) with their lengths ``input_length`` and
-    ``label_length``, int64 (N,). ``blank`` is the class of no label. ``norm_by_times`` divides gradients by
-    the number of steps. Graves et al. 2006. Raises TypeError unless the inputs are variables of supported
-    dtypes.
+    (longest, N, classes + 1) and (N, longest label) with their lengths ``input_length`` and ``label_length``,
+    int64 (N,). ``blank`` is the class of no label. ``norm_by_times`` divides gradients by the number of
+    steps. Graves et al. 2006.
 
     Parameters
     ----------
@@ -132,6 +149,17 @@ def warpctc(
         Whether gradients are divided by the count of steps.
     label_length
         The lengths of the labels, int64 (N,), for padded batches; None where there is a LoD.
+
+    Returns
+    -------
+    Variable
+        (sequences, 1), in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64, ``label`` not one of int32, or a length not one of
+        int64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -178,8 +206,7 @@ def ctc_greedy_decoder(
     """Return the most likely class of every step, without repeats and blanks (``top_k``, ``ctc_align``).
 
     ``input`` (T, classes + 1) with LoD gives int64 (T', 1) with LoD; (N, L, classes + 1) with
-    ``input_length`` (N, 1) gives (N, L), padded with ``padding_value``, and the lengths. Raises TypeError
-    unless ``input`` is a variable of a supported dtype.
+    ``input_length`` (N, 1) gives (N, L), padded with ``padding_value``, and the lengths.
 
     ``blank`` is the class that stands for no symbol.
 
@@ -189,6 +216,18 @@ def ctc_greedy_decoder(
         Probabilities (T, classes + 1) with LoD, or (N, L, classes + 1) with ``input_length``.
     padding_value
         What fills rows of a padded result.
+
+    Returns
+    -------
+    out : Variable
+        int64 (T', 1) with LoD; or (N, L) with ``input_length``.
+    lengths : Variable
+        Only with ``input_length``: int64 (N, 1), how many classes of each row count.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 5], "float32", lod_level=1)

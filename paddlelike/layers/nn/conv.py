@@ -75,7 +75,9 @@ def conv2d(
 
     Returns
     -------
-    (N, num_filters, H', W') with H' = (H + top + bottom - dilation * (height - 1) - 1) // stride + 1.
+    Variable
+        (N, num_filters, H', W') with H' = (H + top + bottom - dilation * (height - 1) - 1) // stride + 1, and
+        W' likewise; with ``"NHWC"`` (N, H', W', num_filters). The dtype of ``input``.
 
     Raises
     ------
@@ -108,6 +110,16 @@ def conv3d(
     data_format: str = "NCDHW",
 ) -> Variable:
     """Return the convolution over three dims, as :func:`conv2d` (operator ``conv3d``).
+
+    Returns
+    -------
+    Variable
+        (N, num_filters, D', H', W') with sizes as of :func:`conv2d`, in the dtype of ``input``.
+
+    Raises
+    ------
+    GraphError, TypeError
+        As :func:`conv2d`.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 16, 16])
@@ -237,7 +249,19 @@ def conv2d_transpose(
 
     ``input`` (N, C, H, W) gives (N, num_filters, H', W') with H' = (H - 1) * stride - padding + dilation *
     (filter - 1) + 1, or ``output_size``. The filter, (C, num_filters / groups, height, width), may be
-    inferred from ``output_size``, when ``filter_size`` is None. Raises GraphError when neither is given.
+    inferred from ``output_size``, when ``filter_size`` is None.
+
+    Returns
+    -------
+    Variable
+        (N, num_filters, H', W'), in the dtype of ``input``; with ``"NHWC"`` (N, H', W', num_filters).
+
+    Raises
+    ------
+    GraphError
+        Neither ``filter_size`` nor ``output_size`` is given.
+    TypeError
+        ``input`` is not a variable of floats.
 
     >>> from paddlelike.input import data
     >>> conv2d_transpose(data("x", [None, 3, 8, 8]), num_filters=4, filter_size=3, stride=2).shape
@@ -267,6 +291,18 @@ def conv3d_transpose(
     """Return the transposed convolution over three dims, as :func:`conv2d_transpose`.
 
     Operator ``conv3d_transpose``.
+
+    Returns
+    -------
+    Variable
+        (N, num_filters, D', H', W') with sizes as of :func:`conv2d_transpose`, in the dtype of ``input``.
+
+    Raises
+    ------
+    GraphError
+        As :func:`conv2d_transpose`.
+    TypeError
+        ``input`` is not a variable of floats.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 16, 16])
@@ -342,11 +378,20 @@ def unfold(
 ) -> Variable:
     """Return the windows of (N, C, H, W) as columns: (N, C * height * width, windows) (operator ``unfold``).
 
-    ``paddings`` is an int, [vertical, horizontal], or [top, left, bottom, right]. Raises TypeError unless
-    ``x`` is a variable of a supported dtype.
+    ``paddings`` is an int, [vertical, horizontal], or [top, left, bottom, right].
 
     ``kernel_sizes`` is the window's height and width, ``strides`` the distance of neighbouring
     windows, ``dilations`` that of its elements; each one int for both, or two.
+
+    Returns
+    -------
+    Variable
+        (N, C * height * width, L), in the dtype of ``x``: a column for each of the L windows.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])

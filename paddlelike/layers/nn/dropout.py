@@ -33,6 +33,11 @@ def dropout(
         ``"downgrade_in_infer"`` multiplies by ``1 - dropout_prob`` in test programs. ``"upscale_in_train"``
         divides by it in training, and changes nothing in test programs.
 
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``.
+
     Raises
     ------
     GraphError

@@ -48,6 +48,11 @@ def embedding(
     dtype
         The type of the table's elements.
 
+    Returns
+    -------
+    Variable
+        (..., width) for ids (..., 1), of ``dtype``: a row of the table for each id.
+
     Raises
     ------
     TypeError
@@ -112,12 +117,20 @@ def look_up_table(
 def merge_selected_rows(x: Variable, name: str | None = None) -> Variable:
     """Return SelectedRows with rows of equal index added (operator ``merge_selected_rows``).
 
-    Raises TypeError unless ``x`` is a variable.
-
     Parameters
     ----------
     x
         A variable that holds SelectedRows.
+
+    Returns
+    -------
+    Variable
+        SelectedRows of the height and dtype of ``x``, in which each index occurs once.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> block, rows = fluid.default_main_program().global_block(), fluid.core.VarDesc.VarType.SELECTED_ROWS
@@ -132,12 +145,20 @@ def merge_selected_rows(x: Variable, name: str | None = None) -> Variable:
 def get_tensor_from_selected_rows(x: Variable, name: str | None = None) -> Variable:
     """Return the rows of SelectedRows as a tensor, without their indices (``get_tensor_from_selected_rows``).
 
-    Raises TypeError unless ``x`` is a variable.
-
     Parameters
     ----------
     x
         A variable that holds SelectedRows.
+
+    Returns
+    -------
+    Variable
+        (R, width) for R rows, in the dtype of ``x``; declared with the shape of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> block, rows = fluid.default_main_program().global_block(), fluid.core.VarDesc.VarType.SELECTED_ROWS

@@ -29,8 +29,17 @@ def log_softmax(
 ) -> Variable:
     """Return ``log(softmax(input))`` along ``axis``, the last (operators ``softmax``, ``log``).
 
-    With ``dtype`` the input is converted first. Raises TypeError unless ``input`` is a variable of a
-    supported dtype.
+    With ``dtype`` the input is converted first.
+
+    Returns
+    -------
+    Variable
+        The shape of ``input``, of ``dtype`` where that is given, else in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -58,8 +67,7 @@ def log_softmax(
 def maxout(x: Variable, groups: int, name: str | None = None, axis: int = 1) -> Variable:
     """Return the maximum of every ``groups`` channels on ``axis`` (operator ``maxout``).
 
-    (N, C, H, W) gives (N, C / groups, H, W); ``axis`` is 1, or -1 or 3 for channels last. Raises TypeError
-    unless ``x`` is a variable of a supported dtype and GraphError for another ``axis``.
+    (N, C, H, W) gives (N, C / groups, H, W); ``axis`` is 1, or -1 or 3 for channels last.
 
     Parameters
     ----------
@@ -69,6 +77,18 @@ def maxout(x: Variable, groups: int, name: str | None = None, axis: int = 1) -> 
         How many channels are compared at a time.
     axis
         The dim of the channels: 1, or -1 or 3.
+
+    Returns
+    -------
+    Variable
+        (N, C / groups, H, W), in the dtype of ``x``; with channels last (N, H, W, C / groups).
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float32 or float64.
+    GraphError
+        ``axis`` is not 1, -1 or 3.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4, 8, 8])
@@ -84,7 +104,15 @@ def maxout(x: Variable, groups: int, name: str | None = None, axis: int = 1) -> 
 def softmax(input: Variable, use_cudnn: bool = False, name: str | None = None, axis: int = -1) -> Variable:
     """Return ``exp(x) / sum(exp(x))`` along ``axis`` (operator ``softmax``); ``use_cudnn`` is ignored.
 
-    Raises TypeError unless ``input`` is a variable of a supported dtype.
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``: along ``axis`` the sums are 1.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float16, float32 or float64.
 
     >>> from paddlelike.input import data
     >>> softmax(data("scores", [None, 10])).shape

@@ -213,7 +213,7 @@ class Categorical(Distribution):
 class MultivariateNormalDiag(Distribution):
     """Normal in K dims with mean ``loc`` (K,) and the diagonal of ``scale`` (K, K) as covariance.
 
-    Both are variables. Raises TypeError unless they are.
+    Both are variables.
 
     Parameters
     ----------
@@ -221,6 +221,11 @@ class MultivariateNormalDiag(Distribution):
         The mean, (K,).
     scale
         A diagonal matrix (K, K), the covariance.
+
+    Raises
+    ------
+    TypeError
+        ``loc`` or ``scale`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -40,8 +40,7 @@ def randint(
     """Return integers in [low, high), or in [0, low) when ``high`` is None (operator ``randint``).
 
     ``shape`` may be or hold int variables; ``dtype`` is int64 by default; ``device`` is recorded
-    (:func:`~paddlelike.device_guard`). Raises TypeError for another dtype than int32 and int64,
-    GraphError for an empty range.
+    (:func:`~paddlelike.device_guard`).
 
     Gradients end here unless ``stop_gradient`` is False; ``seed`` 0 takes the program's.
 
@@ -53,6 +52,18 @@ def randint(
         The bound above, excluded; None takes ``low`` for it.
     shape
         Ints, or variables of shape [1], or one int variable.
+
+    Returns
+    -------
+    Variable
+        Of ``shape`` and ``dtype``. It is ``out`` where that is given.
+
+    Raises
+    ------
+    TypeError
+        ``dtype`` is neither int32 nor int64.
+    GraphError
+        The range is empty.
 
     >>> import paddlelike as fluid
     >>> fluid.layers.randint(0, 10, shape=[2, 3]).shape
@@ -90,16 +101,24 @@ def randperm(
 ) -> Variable:
     """Return the integers 0 .. n - 1 in random order (operator ``randperm``).
 
-    ``device`` is recorded (:func:`~paddlelike.device_guard`). Raises GraphError unless ``n`` is a positive
-    int.
+    ``device`` is recorded (:func:`~paddlelike.device_guard`).
 
-    Gradients end here unless ``stop_gradient`` is False; ``seed`` 0 takes the program's. The result
-    has shape (n,).
+    Gradients end here unless ``stop_gradient`` is False; ``seed`` 0 takes the program's.
 
     Parameters
     ----------
     n
         The count of integers, positive.
+
+    Returns
+    -------
+    Variable
+        (n,), of ``dtype``. It is ``out`` where that is given.
+
+    Raises
+    ------
+    GraphError
+        ``n`` is not a positive int.
 
     >>> import paddlelike as fluid
     >>> fluid.layers.randperm(5).shape
@@ -119,8 +138,7 @@ def random_crop(x: Variable, shape: Sequence[int], seed: int | Variable | None =
     """Return a part of ``shape`` of every sample, at a random place (operator ``random_crop``).
 
     ``seed`` is an int, or an int64 variable of shape [1]; None draws it, as Fluid does, from numpy's global
-    generator when the network is built. Raises TypeError unless ``x`` is a variable, GraphError for anything
-    else.
+    generator when the network is built.
 
     Parameters
     ----------
@@ -128,6 +146,18 @@ def random_crop(x: Variable, shape: Sequence[int], seed: int | Variable | None =
         (N, ...) samples.
     shape
         The shape of the part of each sample.
+
+    Returns
+    -------
+    Variable
+        (N, ...) with ``shape`` in place of the last dims of ``x``, in its dtype.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
+    GraphError
+        ``seed`` is neither an int, a variable nor None.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 32, 32])
@@ -158,7 +188,7 @@ def sampling_id(
 ) -> Variable:
     """Return for each row of probabilities (N, D) the index of a column drawn by them: (N,).
 
-    Operator ``sampling_id``. Raises TypeError unless ``x`` is a variable.
+    Operator ``sampling_id``.
 
     A number between ``min`` and ``max`` chooses the class of each row; ``seed`` 0 takes the
     program's.
@@ -169,6 +199,16 @@ def sampling_id(
         Probabilities (N, D).
     min, max
         The bounds of the uniform numbers that choose the columns.
+
+    Returns
+    -------
+    Variable
+        (N,), the index of a column for each row; int64 in a run, declared with ``dtype``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4])

@@ -52,9 +52,18 @@ def uniform_random(
 ) -> Variable:
     """Return uniform values in [min, max) (operator ``uniform_random``).
 
-    ``shape`` may be or hold int variables. The operator computes float32 whatever ``dtype`` is, as in
-    Fluid, see ``fluid.quirks()``. A ``seed`` other than 0 gives the same values in every run. Raises
-    TypeError when ``shape`` is neither a list of ints nor a variable.
+    ``shape`` may be or hold int variables. The operator computes float32 whatever ``dtype`` is, as in Fluid,
+    see ``fluid.quirks()``. A ``seed`` other than 0 gives the same values in every run.
+
+    Returns
+    -------
+    Variable
+        Of ``shape``; float32.
+
+    Raises
+    ------
+    TypeError
+        ``shape`` is neither a list of ints nor a variable.
 
     >>> import paddlelike as fluid
     >>> noise = fluid.layers.uniform_random([2, 3], min=0.0, max=0.5, seed=1)
@@ -85,6 +94,16 @@ def gaussian_random(
 
     ``shape`` may be or hold int variables; ``dtype`` is float32 or float64; a ``seed`` other than 0 gives
     the same values in every run.
+
+    Returns
+    -------
+    Variable
+        Of ``shape`` and ``dtype``.
+
+    Raises
+    ------
+    TypeError
+        ``shape`` is neither a list of ints nor a variable.
 
     >>> import paddlelike as fluid
     >>> noise = fluid.layers.gaussian_random([1000], mean=5.0, std=0.01, seed=1)
@@ -131,6 +150,16 @@ def uniform_random_batch_size_like(
     The numbers lie between ``min`` and ``max``; ``shape`` is the shape but for one dim, ``seed`` 0
     takes the program's.
 
+    Returns
+    -------
+    Variable
+        Of ``shape``, but for dim ``output_dim_idx``; of ``dtype``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4])
     >>> fluid.layers.uniform_random_batch_size_like(x, [-1, 3]).shape
@@ -155,6 +184,16 @@ def gaussian_random_batch_size_like(
 
     The numbers have mean ``mean`` and standard deviation ``std``; ``shape`` is the shape but for one
     dim, ``seed`` 0 takes the program's.
+
+    Returns
+    -------
+    Variable
+        Of ``shape``, but for dim ``output_dim_idx``; of ``dtype``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4])
@@ -195,6 +234,16 @@ def randn(
     ``device`` is recorded (:func:`~paddlelike.device_guard`).
 
     ``shape`` is the shape; gradients end here unless ``stop_gradient`` is False.
+
+    Returns
+    -------
+    Variable
+        Of ``shape`` and ``dtype``. It is ``out`` where that is given.
+
+    Raises
+    ------
+    TypeError
+        ``shape`` is not a list of ints.
 
     >>> import paddlelike as fluid
     >>> fluid.layers.randn([2, 3]).shape

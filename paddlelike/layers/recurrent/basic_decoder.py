@@ -40,7 +40,12 @@ __all__ = ["BasicDecoder", "DecodeHelper", "GreedyEmbeddingHelper", "SampleEmbed
 class DecodeHelper:
     """The interface by which a :class:`BasicDecoder` samples and chooses its next inputs.
 
-    Raises NotImplementedError in methods that a subclass does not define; ids have shape (N,).
+    Ids have the shape (N,).
+
+    Raises
+    ------
+    NotImplementedError
+        A method is called that the subclass does not define.
 
     >>> import paddlelike as fluid
     >>> issubclass(fluid.layers.GreedyEmbeddingHelper, fluid.layers.DecodeHelper)

@@ -47,7 +47,10 @@ Activation = Callable[[Variable], Variable]
 class RNNCell:
     """One step of a recurrent network. A subclass defines :meth:`call` and :attr:`state_shape`.
 
-    Using what a subclass does not define raises NotImplementedError.
+    Raises
+    ------
+    NotImplementedError
+        :meth:`call` or :attr:`state_shape` is used, and the subclass does not define it.
 
     >>> import paddlelike as fluid
     >>> class Sum(fluid.layers.RNNCell):
@@ -313,6 +316,13 @@ def rnn(
         ``(N,)``: after its last step a sequence keeps its states.
     is_reverse
         Process the last step first.
+
+    Returns
+    -------
+    outputs
+        The outputs of ``cell`` at every step, (N, T, ...); (T, N, ...) with ``time_major``.
+    states
+        The last states, in the structure and the shapes of the first ones.
 
     >>> from paddlelike.input import data
     >>> from paddlelike.layers.recurrent.cells import GRUCell

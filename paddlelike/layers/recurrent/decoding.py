@@ -48,7 +48,12 @@ __all__ = ["Decoder", "beam_search", "beam_search_decode", "dynamic_decode", "ga
 class Decoder:
     """A decoder for :func:`dynamic_decode`. A subclass defines :meth:`initialize` and :meth:`step`.
 
-    Raises NotImplementedError in methods that a subclass does not define; inputs have shape (N, ...).
+    Inputs have the shape (N, ...).
+
+    Raises
+    ------
+    NotImplementedError
+        A method is called that the subclass does not define.
 
     >>> import paddlelike as fluid
     >>> issubclass(fluid.layers.BasicDecoder, fluid.layers.Decoder)
@@ -105,7 +110,13 @@ def dynamic_decode(
 
     Returns
     -------
-    The outputs of all steps and the last states.
+    outputs
+        The outputs of all steps, in the structure that ``decoder`` gives, (N, T, ...); (T, N, ...) with
+        ``output_time_major``.
+    states
+        The last states, in the structure of those of the decoder.
+    lengths : Variable
+        Only with ``return_length``: int64 (N,), the count of steps of each sequence.
 
     >>> import paddlelike as fluid
     >>> words, length = fluid.data("words", [None, 6, 3]), fluid.data("length", [None], "int64")
@@ -227,10 +238,10 @@ def beam_search(
 ) -> tuple[Variable, ...]:
     """Return the ids and scores of the ``beam_size`` best continuations for each source.
 
-    Operator ``beam_search``. ``ids`` and ``scores`` (prefixes, K) hold the candidates of every prefix,
-    often from ``topk``; ``pre_ids`` and ``pre_scores`` (prefixes, 1) were selected by the previous step.
-    All have two levels of LoD: sources, prefixes. With ``return_parent_idx`` the index of each prefix is
-    returned, too. Raises TypeError unless the inputs are variables of supported dtypes.
+    Operator ``beam_search``. ``ids`` and ``scores`` (prefixes, K) hold the candidates of every prefix, often
+    from ``topk``; ``pre_ids`` and ``pre_scores`` (prefixes, 1) were selected by the previous step. All have
+    two levels of LoD: sources, prefixes. With ``return_parent_idx`` the index of each prefix is returned,
+    too.
 
     Rows that hold ``end_id`` are not continued. ``level`` is the level of LoD that separates the
     sources. With ``is_accumulated`` the scores hold those of the steps before; else they are added
@@ -248,6 +259,20 @@ def beam_search(
         Whether scores hold those of the steps before.
     return_parent_idx
         Whether the index of each prefix is returned as well.
+
+    Returns
+    -------
+    ids : Variable
+        int64 (selected, 1), with the LoD of sources and prefixes.
+    scores : Variable
+        (selected, 1), in the dtype of ``scores``.
+    parents : Variable
+        Only with ``return_parent_idx``: the index of the prefix that each one continues.
+
+    Raises
+    ------
+    TypeError
+        ``pre_ids``, ``pre_scores`` or ``scores`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> ids, scores = fluid.data("ids", [None, 1], "int64", 2), fluid.data("scores", [None, 1], "float32", 2)
@@ -288,6 +313,13 @@ def beam_search_decode(
     ids, scores
         Arrays with one element per step of :func:`beam_search`.
 
+    Returns
+    -------
+    sentences : Variable
+        int64 (words, 1): the ids, with a LoD of sources and sentences.
+    scores : Variable
+        (words, 1) with the same LoD, in the dtype of ``scores``.
+
     >>> import paddlelike as fluid
     >>> zero = fluid.layers.fill_constant([1], "int64", 0)
     >>> ids = fluid.layers.array_write(fluid.data("ids", [None, 1], "int64", 2), zero)
@@ -306,7 +338,15 @@ def beam_search_decode(
 def gather_tree(ids: Variable, parents: Variable) -> Variable:
     """Return the sequences of a beam search from its ids and parents (T, N, beams) (``gather_tree``).
 
-    Raises TypeError unless ``ids`` and ``parents`` are variables of supported dtypes.
+    Returns
+    -------
+    Variable
+        (T, N, beams), in the dtype of ``ids``.
+
+    Raises
+    ------
+    TypeError
+        ``ids`` or ``parents`` is not a variable of int32 or int64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [3, 2, 2], "int64")

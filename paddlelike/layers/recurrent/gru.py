@@ -50,7 +50,6 @@ def dynamic_gru(
 
     Operator ``gru``. ``input`` (T, 3 size) is the output of a layer, often ``fc``. ``h_0``, (sequences,
     size), is zeros by default. ``origin_mode`` is the formula of Cho et al. 2014, else Chung et al. 2014.
-    Raises TypeError unless ``input`` is a variable of a supported dtype.
 
     With ``is_reverse`` the sequences are read from their ends. ``gate_activation`` acts on the gates,
     ``candidate_activation`` on the new state.
@@ -59,6 +58,16 @@ def dynamic_gru(
     ----------
     size
         The width of the state.
+
+    Returns
+    -------
+    Variable
+        (T, size), with the LoD and dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float16, float32 or float64.
 
     >>> from paddlelike.input import data
     >>> dynamic_gru(data("projected", [None, 24], lod_level=1), size=8).shape
@@ -99,14 +108,29 @@ def gru_unit(
 
     Operator ``gru_unit``. ``input`` is (N, size), ``hidden`` (N, size / 3); the gates are (N, size).
     ``activation`` is that of the candidate, ``gate_activation`` that of the gates; other ones than the
-    defaults are ignored as in Fluid, see ``fluid.quirks()``. With ``origin_mode`` the update gate weights
-    the candidate as in Cho et al. 2014. Raises TypeError unless ``input`` and ``hidden`` are variables of
-    supported dtypes and GraphError for another ``activation`` or ``gate_activation``.
+    defaults are ignored as in Fluid, see ``fluid.quirks()``. With ``origin_mode`` the update gate weights the
+    candidate as in Cho et al. 2014.
 
     Parameters
     ----------
     size
         3 times the width of the state.
+
+    Returns
+    -------
+    hidden : Variable
+        (N, size / 3): the new state.
+    reset : Variable
+        (N, size / 3): the old state times the reset gate.
+    gates : Variable
+        (N, size): the gates.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``hidden`` is not a variable of float32 or float64.
+    GraphError
+        ``activation`` or ``gate_activation`` is neither sigmoid, tanh, relu nor identity.
 
     >>> import paddlelike as fluid
     >>> projected, state = fluid.data("projected", [None, 12]), fluid.data("state", [None, 4])

@@ -92,7 +92,19 @@ def dynamic_lstm(
     ``use_peepholes`` the gates see the cell; with ``is_reverse`` every sequence is processed from its end.
     ``gate_activation`` is that of the gates, ``candidate_activation`` that of the candidates and
     ``cell_activation`` that of the cell's output: sigmoid, tanh, relu or identity. Hochreiter & Schmidhuber
-    1997. Raises TypeError unless ``input`` is a variable of a supported dtype.
+    1997.
+
+    Returns
+    -------
+    hidden : Variable
+        (T, size / 4), with the LoD and dtype of ``input``.
+    cell : Variable
+        The cells, in the same shape.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
 
     >>> from paddlelike.input import data
     >>> hidden, cell = dynamic_lstm(data("projected", [None, 32], lod_level=1), size=32)
@@ -140,13 +152,25 @@ def dynamic_lstmp(
     """Return the projections (T, proj_size) and cells of an LSTM whose projection is fed back.
 
     Operator ``lstmp``. ``h_0`` is (sequences, proj_size). ``cell_clip`` and ``proj_clip`` limit cells and
-    projections. Sak et al. 2014. Raises TypeError unless ``input`` is a variable of a supported dtype.
+    projections. Sak et al. 2014.
 
     ``size`` is 4 times the width of the cells. ``use_peepholes`` adds the weights from the cells to
     the gates; with ``is_reverse`` sequences are read from their ends. The activations are named by
     ``gate_activation``, ``cell_activation``, ``candidate_activation`` and ``proj_activation``.
     ``h_0`` and ``c_0`` are the first projection and the first cells, (batch, proj_size) and (batch,
     size / 4).
+
+    Returns
+    -------
+    projection : Variable
+        (T, proj_size), with the LoD and dtype of ``input``.
+    cell : Variable
+        (T, size / 4), with the same LoD.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 16], "float32", lod_level=1)
@@ -233,11 +257,25 @@ def lstm_unit(
 ) -> tuple[Variable, Variable]:
     """Return the new hidden state and cell of an LSTM after one step, (N, D) each.
 
-    ``concat`` of ``x_t`` (N, M) and ``hidden_t_prev`` (N, D), ``fc`` to 4 D gates, operator ``lstm_unit``
-    on those and ``cell_t_prev`` (N, D). Raises TypeError unless the inputs are variables of supported
-    dtypes, GraphError when shapes do not match.
+    ``concat`` of ``x_t`` (N, M) and ``hidden_t_prev`` (N, D), ``fc`` to 4 D gates, operator ``lstm_unit`` on
+    those and ``cell_t_prev`` (N, D).
 
     ``forget_bias`` is added to the forget gate.
+
+    Returns
+    -------
+    hidden : Variable
+        (N, D), in the dtype of ``x_t``.
+    cell : Variable
+        (N, D).
+
+    Raises
+    ------
+    TypeError
+        An input is not a variable of float32 or float64.
+    GraphError
+        An input is not a matrix, the counts of rows differ, or the widths of ``hidden_t_prev`` and
+        ``cell_t_prev`` do.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3])
@@ -288,8 +326,7 @@ def lstm(
 
     ``input`` is (T, N, D); ``init_h`` and ``init_c`` are (layers x directions, N, hidden_size). The results
     are the hidden states of the last layer, (T, N, hidden_size x directions), and the last states of all
-    layers. All weights are one vector. Dropout is between layers. Unlike in Fluid it runs on a CPU. Raises
-    TypeError unless the inputs are variables of supported dtypes.
+    layers. All weights are one vector. Dropout is between layers. Unlike in Fluid it runs on a CPU.
 
     ``max_len`` is not read. ``num_layers`` LSTMs lie one above the other, with dropout of
     ``dropout_prob`` between them, drawn from ``seed``; with ``is_bidirec`` each reads in both
@@ -301,6 +338,20 @@ def lstm(
         The seed of the dropout; -1 for the program's.
     input
         (T, N, D).
+
+    Returns
+    -------
+    out : Variable
+        (T, N, hidden_size * directions): the hidden states of the last layer.
+    last_h : Variable
+        (layers * directions, N, hidden_size): the last hidden state of each.
+    last_c : Variable
+        The last cells, in the shape of ``last_h``.
+
+    Raises
+    ------
+    TypeError
+        An input is not a variable of float32 or float64.
 
     >>> from paddlelike.input import data
     >>> first = [data(name, [2, 3, 8]) for name in ("h", "c")]

@@ -64,12 +64,20 @@ __all__ = [
 def sequence_concat(input: Sequence[Variable], name: str | None = None) -> Variable:
     """Return the concatenation of the sequences i of all inputs as sequence i (``sequence_concat``).
 
-    Raises TypeError unless ``input`` is a variable of a supported dtype.
-
     Parameters
     ----------
     input
         A list of variables with LoD, with equally many sequences.
+
+    Returns
+    -------
+    Variable
+        (sum of T, ...), in the dtype of the inputs, with their sequences joined.
+
+    Raises
+    ------
+    TypeError
+        An element of ``input`` is not a variable of float16, float32, float64, int32 or int64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)
@@ -85,7 +93,16 @@ def sequence_expand(x: Variable, y: Variable, ref_level: int = -1, name: str | N
     """Return sequence (or row) i of ``x`` repeated once per part of sequence i of ``y``.
 
     Operator ``sequence_expand``. Parts are those of level ``ref_level`` of ``y``, the last by default.
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    Returns
+    -------
+    Variable
+        The rows of ``x``, repeated, in its dtype; the sequences of ``x`` are repeated with their lengths.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float16, float32, float64, int32 or int64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4])
@@ -100,7 +117,15 @@ def sequence_expand(x: Variable, y: Variable, ref_level: int = -1, name: str | N
 def sequence_expand_as(x: Variable, y: Variable, name: str | None = None) -> Variable:
     """Return row i of ``x`` repeated once per row of sequence i of ``y`` (``sequence_expand_as``).
 
-    Raises TypeError unless ``x`` and ``y`` are variables of supported dtypes.
+    Returns
+    -------
+    Variable
+        (rows of ``y``, ...), in the dtype of ``x``, with the LoD of ``y``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float16, float32, float64, int32 or int64, or ``y`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4])
@@ -116,8 +141,7 @@ def sequence_expand_as(x: Variable, y: Variable, name: str | None = None) -> Var
 def lod_reset(x: Variable, y: Variable | None = None, target_lod: Sequence[int] | None = None) -> Variable:
     """Return ``x`` with the LoD of ``y``, or the offsets that ``y`` (without LoD) or ``target_lod`` holds.
 
-    Operator ``lod_reset``. Raises TypeError unless ``x`` and ``y`` are variables of supported dtypes,
-    GraphError when neither is given.
+    Operator ``lod_reset``.
 
     Parameters
     ----------
@@ -125,6 +149,18 @@ def lod_reset(x: Variable, y: Variable | None = None, target_lod: Sequence[int] 
         Rows, (T, ...), with or without LoD.
     y
         A variable with LoD, or an int32 variable of offsets; None to take ``target_lod``.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``, with the new LoD.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float16, float32, float64, int32 or int64, or ``y`` is not a variable.
+    GraphError
+        Neither ``y`` nor ``target_lod`` is given.
 
     >>> from paddlelike.input import data
     >>> lod_reset(data("x", [None, 6]), target_lod=[0, 2, 4]).lod_level
@@ -141,13 +177,22 @@ def lod_reset(x: Variable, y: Variable | None = None, target_lod: Sequence[int] 
 def lod_append(x: Variable, level: Variable | Sequence[int]) -> Variable:
     """Return ``x`` with a further LoD level of offsets ``level`` (operator ``lod_reset``).
 
-    Raises TypeError unless ``x`` is a variable of a supported dtype, GraphError unless they are ints or a
-    variable.
-
     Parameters
     ----------
     x
         Rows, (T, ...), with or without LoD.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``, with the new LoD.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float16, float32, float64, int32 or int64.
+    GraphError
+        ``level`` is neither a list of ints nor a variable.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [6, 2])
@@ -172,12 +217,23 @@ def sequence_pad(
     """Return sequences as a batch (sequences, maxlen, D), padded with ``pad_value``, and their lengths.
 
     Operator ``sequence_pad``. ``pad_value`` holds one number or a row; ``maxlen`` None is the longest.
-    Raises TypeError unless ``x`` and ``pad_value`` are variables of supported dtypes.
 
     Parameters
     ----------
     x
         Sequences of rows: (T, D) with LoD.
+
+    Returns
+    -------
+    out : Variable
+        (sequences, maxlen, ...), in the dtype of ``x``.
+    length : Variable
+        int64 (sequences,): the length of each.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``pad_value`` is not a variable of float16, float32, float64, int32 or int64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -202,14 +258,23 @@ def sequence_pad(
 def sequence_unpad(x: Variable, length: Variable, name: str | None = None) -> Variable:
     """Return a padded batch (N, width, ...) as sequences of these lengths, int64 (N,) (``sequence_unpad``).
 
-    Raises TypeError unless ``x`` and ``length`` are variables of supported dtypes.
-
     Parameters
     ----------
     x
         (N, width, ...).
     length
         The length of each row, int64 (N,).
+
+    Returns
+    -------
+    Variable
+        (sum of lengths, ...), in the dtype of ``x``, with a sequence for each of its rows.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float16, float32, float64, int32 or int64, or ``length`` is not a variable
+        of int64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 5, 4])
@@ -227,13 +292,22 @@ def sequence_mask(
 ) -> Variable:
     """Return ``j < x[...]`` for every j below ``maxlen``: (..., maxlen) from lengths (...), in ``dtype``.
 
-    Operator ``sequence_mask``. ``maxlen`` None is the greatest length. Raises TypeError unless ``x`` is a
-    variable.
+    Operator ``sequence_mask``. ``maxlen`` None is the greatest length.
 
     Parameters
     ----------
     x
         Lengths, int, of any shape.
+
+    Returns
+    -------
+    Variable
+        (..., maxlen), of ``dtype``: 1 for the steps of a sequence, 0 behind them.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -258,7 +332,7 @@ def sequence_mask(
 def sequence_slice(input: Variable, offset: Variable, length: Variable, name: str | None = None) -> Variable:
     """Return ``length`` rows of each sequence from ``offset`` on; both int64 (sequences, 1).
 
-    Operator ``sequence_slice``. Raises TypeError unless the inputs are variables of supported dtypes.
+    Operator ``sequence_slice``.
 
     ``input`` holds sequences of rows.
 
@@ -266,6 +340,17 @@ def sequence_slice(input: Variable, offset: Variable, length: Variable, name: st
     ----------
     length
         The length of each part, int64 (sequences, 1).
+
+    Returns
+    -------
+    Variable
+        (sum of ``length``, ...), in the dtype of ``input``, with a sequence for each of its sequences.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of numbers, or ``offset`` or ``length`` is not a variable of int32 or
+        int64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)
@@ -283,7 +368,15 @@ def sequence_slice(input: Variable, offset: Variable, length: Variable, name: st
 def sequence_reshape(input: Variable, new_dim: int) -> Variable:
     """Return the elements of each sequence in rows of ``new_dim`` (operator ``sequence_reshape``).
 
-    Raises TypeError unless ``input`` is a variable of a supported dtype.
+    Returns
+    -------
+    Variable
+        (T * D / new_dim, new_dim) for ``input`` (T, D), in its dtype, with the lengths scaled likewise.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float16, float32, float64, int32 or int64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 6], "float32", lod_level=1)
@@ -299,13 +392,23 @@ def sequence_scatter(
 ) -> Variable:
     """Return ``input`` (N, D) with sequence i of ``updates`` added to row i (``sequence_scatter``).
 
-    ``index`` holds their columns, in sequences like those of ``updates``. Raises TypeError unless
-    ``input``, ``index`` and ``updates`` are variables of supported dtypes.
+    ``index`` holds their columns, in sequences like those of ``updates``.
 
     Parameters
     ----------
     input
         (N, D).
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``updates`` is not a variable of float16, float32, float64, int32 or int64, or ``index``
+        is not a variable of int32 or int64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [3, 6])
@@ -325,12 +428,22 @@ def sequence_enumerate(
 ) -> Variable:
     """Return ids (T, 1) with those that follow, ``win_size`` in a row, ``pad_value`` after the end.
 
-    Operator ``sequence_enumerate``. Raises TypeError unless ``input`` is a variable of a supported dtype.
+    Operator ``sequence_enumerate``.
 
     Parameters
     ----------
     pad_value
         The id after the end of a sequence.
+
+    Returns
+    -------
+    Variable
+        (T, win_size), with the LoD and dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of int32 or int64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 1], "int64", lod_level=1)
@@ -345,12 +458,20 @@ def sequence_enumerate(
 def sequence_reverse(x: Variable, name: str | None = None) -> Variable:
     """Return each sequence with its rows reversed (operator ``sequence_reverse``).
 
-    Raises TypeError unless ``x`` is a variable.
-
     Parameters
     ----------
     x
         Sequences of rows: (T, D) with LoD.
+
+    Returns
+    -------
+    Variable
+        The shape, the dtype and the LoD of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)

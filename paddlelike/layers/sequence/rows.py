@@ -70,7 +70,7 @@ def sequence_conv(
 
     The window of a row is ``filter_size`` rows, from ``padding_start`` (by default minus half of them) on,
     zeros outside of the sequence. The weight is (filter_size D, num_filters). ``padding`` is ignored, as in
-    Fluid. Raises TypeError unless ``input`` is a variable of a supported dtype.
+    Fluid.
 
     ``filter_stride`` is 1.
 
@@ -80,6 +80,16 @@ def sequence_conv(
         How many rows a window holds.
     padding
         Not read, as in Fluid.
+
+    Returns
+    -------
+    Variable
+        (T, num_filters), with the LoD and dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
 
     >>> from paddlelike.input import data
     >>> sequence_conv(data("words", [None, 8], lod_level=1), num_filters=4, act="tanh").shape
@@ -114,8 +124,7 @@ def im2sequence(
     """Return each image (N, C, H, W) as the sequence of its windows: (windows, C kh kw) (``im2sequence``).
 
     ``padding`` is one number, (height, width), or (top, left, bottom, right). ``input_image_size`` (N, 2)
-    holds the real sizes of images that were scaled down ``out_stride`` times. Raises TypeError unless
-    ``input`` is a variable of a supported dtype.
+    holds the real sizes of images that were scaled down ``out_stride`` times.
 
     ``filter_size`` and ``stride`` are one int for both dims, or two.
 
@@ -127,6 +136,16 @@ def im2sequence(
         The height and width of a window: one int for both, or two.
     padding
         Zeros around the image: an int, two (vertical, horizontal) or four (top, left, bottom, right).
+
+    Returns
+    -------
+    Variable
+        (windows, C * kh * kw) with a sequence for each image, in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float16, float32 or float64.
 
     >>> from paddlelike.input import data
     >>> im2sequence(data("x", [None, 3, 8, 8]), filter_size=2, stride=2).shape
@@ -160,8 +179,20 @@ def sequence_pool(input: Variable, pool_type: str, is_test: bool = False, pad_va
     """Return one row per sequence: its average, sum, sqrt (sum / root of the length), max, last or first row.
 
     Operator ``sequence_pool``. With several levels of LoD the innermost sequences are pooled. A sequence
-    without rows gives ``pad_value``. ``is_test`` is recorded in the operator. Raises TypeError unless
-    ``input`` is a variable of a supported dtype and GraphError for another ``pool_type``.
+    without rows gives ``pad_value``. ``is_test`` is recorded in the operator.
+
+    Returns
+    -------
+    Variable
+        (sequences, ...), in the dtype of ``input``: a row for each sequence; of several levels of LoD the
+        last one goes.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
+    GraphError
+        ``pool_type`` is none of these six.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -186,6 +217,17 @@ def sequence_first_step(input: Variable) -> Variable:
 
     ``input`` holds sequences of rows; the result has a row for each.
 
+    Returns
+    -------
+    Variable
+        (sequences, ...), in the dtype of ``input``: a row for each sequence; of several levels of LoD the
+        last one goes.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)
     >>> fluid.layers.sequence_first_step(x).shape
@@ -196,6 +238,17 @@ def sequence_first_step(input: Variable) -> Variable:
 
 def sequence_last_step(input: Variable) -> Variable:
     """Return the last row of each sequence of ``input`` (operator ``sequence_pool``).
+
+    Returns
+    -------
+    Variable
+        (sequences, ...), in the dtype of ``input``: a row for each sequence; of several levels of LoD the
+        last one goes.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -212,13 +265,22 @@ def sequence_last_step(input: Variable) -> Variable:
 def add_position_encoding(input: Variable, alpha: float, beta: float, name: str | None = None) -> Variable:
     """Return ``alpha * input + beta * sines and cosines of the position`` for (N, T, D).
 
-    Operator ``add_position_encoding``. Raises TypeError unless ``input`` is a variable of a supported
-    dtype.
+    Operator ``add_position_encoding``.
 
     Parameters
     ----------
     input
         (N, T, D), D even; or (T, D) with LoD.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 6, 8])
@@ -235,13 +297,22 @@ def row_conv(
 ) -> Variable:
     """Return ``sum over j of weight[j] * input[t + j]`` for each row, column by column (``row_conv``).
 
-    The weight is (future_context_size + 1, D). Amodei et al. 2016. Raises TypeError unless ``input`` is a
-    variable of a supported dtype.
+    The weight is (future_context_size + 1, D). Amodei et al. 2016.
 
     Parameters
     ----------
     input
         Sequences of rows: (T, D) with LoD.
+
+    Returns
+    -------
+    Variable
+        The shape, the dtype and the LoD of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)
@@ -258,12 +329,20 @@ def row_conv(
 def sequence_softmax(input: Variable, use_cudnn: bool = False, name: str | None = None) -> Variable:
     """Return the softmax over each sequence, (T, 1) (operator ``sequence_softmax``).
 
-    Raises TypeError unless ``input`` is a variable of a supported dtype.
-
     Parameters
     ----------
     input
         One number per row: (T, 1) or (T,) with LoD.
+
+    Returns
+    -------
+    Variable
+        The shape, the dtype and the LoD of ``input``: in each sequence the sum is 1.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 1], "float32", lod_level=1)

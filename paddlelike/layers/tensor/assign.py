@@ -42,10 +42,19 @@ _VALUE_SLOTS: Final = {
 def create_tensor(dtype: DtypeLike, name: str | None = None, persistable: bool = False) -> Variable:
     """Return an empty variable of ``dtype``, for an operator to write to.
 
-    ``persistable``: its value is kept in the scope, and saved with the persistables. Raises GraphError for
-    an invalid ``dtype``.
+    ``persistable``: its value is kept in the scope, and saved with the persistables.
 
     It has no shape before something is assigned to it.
+
+    Returns
+    -------
+    Variable
+        Of ``dtype``; its shape is that of what is written to it.
+
+    Raises
+    ------
+    GraphError
+        ``dtype`` is not a type of elements.
 
     >>> import paddlelike as fluid
     >>> copy = fluid.layers.create_tensor("float32", name="copy")
@@ -70,7 +79,7 @@ def create_parameter(
 
     A bias (``is_bias``) starts at 0. ``default_initializer`` replaces both; an initializer in ``attr`` goes
     first. It is called ``name``, unless there is an ``attr``: then as that says, or ``<name>.w_0`` (a bias
-    ``.b_0``) where it does not say, as in Fluid. Raises TypeError unless ``shape`` is a list of ints.
+    ``.b_0``) where it does not say, as in Fluid.
 
     Parameters
     ----------
@@ -84,6 +93,16 @@ def create_parameter(
         Whether it starts at 0.
     default_initializer
         The initializer where ``attr`` has none; None for Xavier's.
+
+    Returns
+    -------
+    Parameter
+        Of ``shape`` and ``dtype``.
+
+    Raises
+    ------
+    TypeError
+        ``shape`` is not a list of ints.
 
     >>> import paddlelike as fluid
     >>> zero = fluid.initializer.Constant(0.0)
@@ -116,8 +135,7 @@ def create_global_var(
     """Return a variable of block 0 that the startup program fills with ``value``; it gets no gradient.
 
     Its elements are of ``dtype``. ``persistable``: its value outlives a run, and is saved with the
-    persistables. ``force_cpu`` is recorded in the operator. Raises TypeError unless ``shape`` is a list of
-    ints.
+    persistables. ``force_cpu`` is recorded in the operator.
 
     Parameters
     ----------
@@ -125,6 +143,16 @@ def create_global_var(
         A list of ints.
     value
         The number that the startup program writes to each element.
+
+    Returns
+    -------
+    Variable
+        Of ``shape`` and ``dtype``.
+
+    Raises
+    ------
+    TypeError
+        ``shape`` is not a list of ints.
 
     >>> import paddlelike as fluid
     >>> count = fluid.layers.create_global_var([1], 5, "int64", persistable=True, name="count")
@@ -150,12 +178,24 @@ def assign(input: Variable | Array, output: Variable | None = None) -> Variable:
     """Return a copy of a variable (operator ``assign``), or the values of a numpy array (``assign_value``).
 
     ``input`` may be an array of bool, float32, int32 or int64. The copy is written to ``output`` if that is
-    given. Raises TypeError for another kind of value, GraphError for an array too large for a program.
+    given.
 
     Parameters
     ----------
     input
         A variable, or an array of bool, float32, int32 or int64.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``. It is ``output`` where that is given.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is neither a variable nor an array of these types.
+    GraphError
+        The array is too large for a program.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -50,15 +50,24 @@ __all__ = [
 def multiplex(inputs: Sequence[Variable], index: Variable) -> Variable:
     """Return rows ``i`` of ``inputs[index[i]]``; ``index`` is int32 (N, 1) (operator ``multiplex``).
 
-    Raises TypeError unless ``inputs`` and ``index`` are variables of supported dtypes, GraphError for fewer
-    than two inputs.
-
     Parameters
     ----------
     inputs
         A list of variables (N, ...) of one shape.
     index
         int32 (N, 1): for each row, which input it is taken from.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of each of ``inputs``.
+
+    Raises
+    ------
+    TypeError
+        An element of ``inputs`` is not a variable, or ``index`` is not a variable of int32 or int64.
+    GraphError
+        There are fewer than two inputs.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -82,14 +91,24 @@ def concat(
 ) -> Variable:
     """Return variables concatenated along ``axis``; their other dims are equal (operator ``concat``).
 
-    Raises TypeError unless ``input`` is a variable, GraphError when their dtypes differ.
-
     Parameters
     ----------
     input
         A list of variables whose dims are equal but for ``axis``.
     axis
         The dim along which they are joined: an int, or a variable of shape [1].
+
+    Returns
+    -------
+    Variable
+        In the dtype of the inputs; dim ``axis`` is as long as theirs together.
+
+    Raises
+    ------
+    TypeError
+        ``input``, or an element of it, is not a variable.
+    GraphError
+        The dtypes of the inputs differ.
 
     >>> from paddlelike.input import data
     >>> concat([data("a", [None, 3]), data("b", [None, 5])], axis=1).shape
@@ -121,7 +140,6 @@ def split(
     """Return ``input`` split along ``dim`` into a count of equal parts, or parts of given lengths.
 
     Operator ``split``. One length may be -1, which means the rest. Lengths and ``dim`` may be variables.
-    Raises TypeError unless ``input`` is a variable, GraphError when equal parts are impossible.
 
     ``num_or_sections`` is the count, or the lengths.
 
@@ -133,6 +151,18 @@ def split(
         The count of equal parts, or the list of their lengths, of which one may be -1.
     dim
         The dim that is cut: an int, or a variable of shape [1].
+
+    Returns
+    -------
+    list
+        Variables in the dtype of ``input``; together their dims ``dim`` are as long as its own.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
+    GraphError
+        The dim cannot be cut into that many equal parts.
 
     >>> from paddlelike.input import data
     >>> [part.shape for part in split(data("x", [None, 6]), [2, -1], dim=1)]
@@ -172,14 +202,22 @@ def split(
 def stack(x: Variable | Sequence[Variable], axis: int = 0) -> Variable:
     """Return variables of one shape stacked along a new dim ``axis`` (operator ``stack``).
 
-    Raises TypeError unless ``x`` is a variable.
-
     Parameters
     ----------
     x
         A list of variables of one shape.
     axis
         Where the new dim stands in the result.
+
+    Returns
+    -------
+    Variable
+        The shape of each of ``x`` with their count as dim ``axis``, in their dtype.
+
+    Raises
+    ------
+    TypeError
+        ``x``, or an element of it, is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -197,8 +235,7 @@ def stack(x: Variable | Sequence[Variable], axis: int = 0) -> Variable:
 def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable]:
     """Return the slices of ``x`` along dim ``axis``, without that dim (operator ``unstack``).
 
-    ``num`` is their count; it may be None when the dim is known. Raises TypeError unless ``x`` is a
-    variable, GraphError otherwise.
+    ``num`` is their count; it may be None when the dim is known.
 
     Parameters
     ----------
@@ -208,6 +245,18 @@ def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable
         The dim that is taken apart.
     num
         The length of that dim; None where it is known.
+
+    Returns
+    -------
+    list
+        As many variables as dim ``axis`` is long, each in the shape of ``x`` without it, and in its dtype.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
+    GraphError
+        ``num`` is None, and the dim is unknown.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [2, 3])
@@ -231,13 +280,24 @@ def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable
 def expand(x: Variable, expand_times: ShapeLike, name: str | None = None) -> Variable:
     """Return ``x`` repeated ``expand_times[i]`` times along each dim ``i`` (operator ``expand``).
 
-    The counts may be variables. Raises TypeError unless ``x`` is a variable, GraphError for a negative
-    count.
+    The counts may be variables.
 
     Parameters
     ----------
     expand_times
         How often each dim is repeated: ints, or variables of shape [1], or one int variable.
+
+    Returns
+    -------
+    Variable
+        Dim i is ``expand_times[i]`` times as long as that of ``x``; in its dtype.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
+    GraphError
+        A count is negative.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -270,12 +330,22 @@ def expand(x: Variable, expand_times: ShapeLike, name: str | None = None) -> Var
 def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> Variable:
     """Return ``x`` repeated to the shape of ``target_tensor``, whose dims are multiples of its own.
 
-    Operator ``expand_as``. Raises TypeError unless ``x`` and ``target_tensor`` are variables.
+    Operator ``expand_as``.
 
     Parameters
     ----------
     target_tensor
         The variable whose shape the result gets.
+
+    Returns
+    -------
+    Variable
+        The shape of ``target_tensor``, in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``target_tensor`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -294,12 +364,20 @@ def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> 
 def meshgrid(input: Variable | Sequence[Variable], name: str | None = None) -> list[Variable]:
     """Return vectors of lengths A, B, ... as tensors (A, B, ...), each along its dim (``meshgrid``).
 
-    Raises TypeError unless ``input`` is a variable.
-
     Parameters
     ----------
     input
         A list of variables (N,).
+
+    Returns
+    -------
+    list
+        A variable of shape (A, B, ...) for each input, in its dtype.
+
+    Raises
+    ------
+    TypeError
+        ``input``, or an element of it, is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -320,14 +398,22 @@ def meshgrid(input: Variable | Sequence[Variable], name: str | None = None) -> l
 def reverse(x: Variable, axis: int | Sequence[int]) -> Variable:
     """Return ``x`` reversed along one or several dims (operator ``reverse``).
 
-    Raises TypeError unless ``x`` is a variable.
-
     ``axis`` names one axis or several.
 
     Parameters
     ----------
     axis
         The dim or dims that are reversed.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -345,12 +431,20 @@ def reverse(x: Variable, axis: int | Sequence[int]) -> Variable:
 def flip(input: Variable, dims: Sequence[int], name: str | None = None) -> Variable:
     """Return ``input`` reversed along ``dims`` (operator ``flip``).
 
-    Raises TypeError unless ``input`` is a variable.
-
     Parameters
     ----------
     dims
         The dims that are reversed.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -367,8 +461,7 @@ def flip(input: Variable, dims: Sequence[int], name: str | None = None) -> Varia
 def roll(input: Variable, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Variable:
     """Return ``input`` rotated by ``shifts`` along ``dims`` (operator ``roll``).
 
-    Without ``dims`` the elements are rotated as one row. Raises TypeError unless ``input`` is a variable,
-    GraphError unless there is a shift per dim.
+    Without ``dims`` the elements are rotated as one row.
 
     Parameters
     ----------
@@ -376,6 +469,18 @@ def roll(input: Variable, shifts: int | Sequence[int], dims: int | Sequence[int]
         By how many places: an int, or one per dim.
     dims
         The dims that are rotated; None to rotate all elements as one row.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
+    GraphError
+        ``shifts`` and ``dims`` have different lengths.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

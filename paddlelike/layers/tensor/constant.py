@@ -81,14 +81,25 @@ def fill_constant(
 ) -> Variable:
     """Return a constant tensor (operator ``fill_constant``).
 
-    ``shape`` may be a variable, or hold variables; ``value`` may be a variable of shape [1]. The elements
-    are of ``dtype``, and written to ``out`` if that is given. ``force_cpu`` is recorded in the operator.
-    Raises TypeError for an invalid ``shape``, GraphError for an invalid ``dtype``.
+    ``shape`` may be a variable, or hold variables; ``value`` may be a variable of shape [1]. The elements are
+    of ``dtype``, and written to ``out`` if that is given. ``force_cpu`` is recorded in the operator.
 
     Parameters
     ----------
     value
         The number in each element, or a variable of shape [1].
+
+    Returns
+    -------
+    Variable
+        Of ``shape`` and ``dtype``. It is ``out`` where that is given.
+
+    Raises
+    ------
+    TypeError
+        ``shape`` is not a shape.
+    GraphError
+        ``dtype`` is not a type of elements.
 
     >>> import paddlelike as fluid
     >>> three = fluid.layers.fill_constant([2, 2], "float32", 3.0)
@@ -152,6 +163,16 @@ def fill_constant_batch_size_like(
     Operator ``fill_constant_batch_size_like``. The other dims are those of ``shape``, the elements
     ``value`` in ``dtype``. ``force_cpu`` is recorded in the operator.
 
+    Returns
+    -------
+    Variable
+        Of ``shape``, but for dim ``output_dim_idx``; of ``dtype``.
+
+    Raises
+    ------
+    TypeError
+        ``dtype`` is not a type of elements.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 5])
@@ -180,6 +201,16 @@ def zeros(shape: Sequence[int], dtype: DtypeLike, force_cpu: bool = False) -> Va
 
     ``force_cpu`` is recorded in the operator.
 
+    Returns
+    -------
+    Variable
+        Of ``shape`` and ``dtype``.
+
+    Raises
+    ------
+    GraphError
+        ``dtype`` is not a type of elements.
+
     >>> import paddlelike as fluid
     >>> fluid.Executor().run(fetch_list=[fluid.layers.zeros([2, 2], "int64")])
     [array([[0, 0],
@@ -193,6 +224,16 @@ def ones(shape: Sequence[int], dtype: DtypeLike, force_cpu: bool = False) -> Var
 
     ``force_cpu`` is recorded in the operator.
 
+    Returns
+    -------
+    Variable
+        Of ``shape`` and ``dtype``.
+
+    Raises
+    ------
+    GraphError
+        ``dtype`` is not a type of elements.
+
     >>> import paddlelike as fluid
     >>> fluid.Executor().run(fetch_list=[fluid.layers.ones([2, 2], "float32")])
     [array([[1., 1.],
@@ -204,7 +245,15 @@ def ones(shape: Sequence[int], dtype: DtypeLike, force_cpu: bool = False) -> Var
 def zeros_like(x: Variable, out: Variable | None = None) -> Variable:
     """Return zeros in the shape and dtype of ``x`` (operator ``fill_zeros_like``).
 
-    Raises TypeError unless ``x`` is a variable.
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``. It is ``out`` where that is given.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -222,7 +271,15 @@ def zeros_like(x: Variable, out: Variable | None = None) -> Variable:
 def ones_like(x: Variable, out: Variable | None = None) -> Variable:
     """Return ones in the shape and dtype of ``x`` (operator ``fill_any_like``).
 
-    Raises TypeError unless ``x`` is a variable.
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``. It is ``out`` where that is given.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -251,6 +308,11 @@ def full(
     ``shape`` is the shape, ``fill_value`` every element; gradients end here unless ``stop_gradient``
     is False.
 
+    Returns
+    -------
+    Variable
+        Of ``shape`` and ``dtype``. It is ``out`` where that is given.
+
     >>> import paddlelike as fluid
     >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.full([2, 2], 7.0)])
     >>> print(out)
@@ -278,9 +340,18 @@ def full_like(
 ) -> Variable:
     """Return a constant tensor in the shape of ``input`` (operator ``fill_any_like``); ``device`` is ignored.
 
-    Raises TypeError unless ``input`` is a variable.
-
     Every element is ``fill_value``; gradients end here unless ``stop_gradient`` is False.
+
+    Returns
+    -------
+    Variable
+        The shape of ``input``, of ``dtype`` where that is given, else in the dtype of ``input``. It is
+        ``out`` where that is given.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -319,6 +390,16 @@ def range(
 
     ``step`` lies between neighbours.
 
+    Returns
+    -------
+    Variable
+        (ceil((end - start) / step),), of ``dtype``; declared as (-1,).
+
+    Raises
+    ------
+    TypeError
+        ``dtype`` is not a type of elements.
+
     >>> import paddlelike as fluid
     >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.range(0, 10, 3, "int32")])
     >>> print(out)
@@ -337,6 +418,11 @@ def arange(
     """Return the numbers from ``start`` to ``end``, exclusive, as :func:`range`, by default float32.
 
     ``step`` lies between neighbours; the shape is ``((end - start) / step,)``, rounded up.
+
+    Returns
+    -------
+    Variable
+        (ceil((end - start) / step),), of ``dtype``; declared as (-1,).
 
     >>> import paddlelike as fluid
     >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.arange(2, 11, 3)])
@@ -364,7 +450,15 @@ def linspace(
 ) -> Variable:
     """Return ``num`` evenly spaced numbers from ``start`` to ``stop``, both included (``linspace``).
 
-    The result has shape (num,).
+    Returns
+    -------
+    Variable
+        (num,), of ``dtype``; declared as (-1,).
+
+    Raises
+    ------
+    TypeError
+        ``dtype`` is not a type of elements.
 
     >>> import paddlelike as fluid
     >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.linspace(0, 1, 5, "float32")])
@@ -402,6 +496,16 @@ def diag_embed(input: Variable, offset: int = 0, dim1: int = -2, dim2: int = -1)
     dim1, dim2
         The dims of the result that hold rows and columns.
 
+    Returns
+    -------
+    Variable
+        (..., M, M) for ``input`` (..., N), M = N + abs(offset); in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is neither a variable nor an array.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
@@ -424,6 +528,16 @@ def diag(diagonal: Variable | Array) -> Variable:
     diagonal
         A variable or array (N,).
 
+    Returns
+    -------
+    Variable
+        (N, N), in the dtype of ``diagonal``.
+
+    Raises
+    ------
+    TypeError
+        ``diagonal`` is neither a variable nor an array.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
@@ -445,8 +559,6 @@ def eye(
 ) -> Variable:
     """Return the identity matrix (operator ``eye``), repeated over ``batch_shape``.
 
-    Raises TypeError for a size that is not an int of 0 or more.
-
     ``num_rows`` and ``num_columns`` are its dims; as many columns as rows by default.
 
     Parameters
@@ -457,6 +569,16 @@ def eye(
         The count of columns; None for that of rows.
     batch_shape
         Dims in front, over which the matrix is repeated; None for no such dims.
+
+    Returns
+    -------
+    Variable
+        (num_rows, num_columns), or (batch_shape..., num_rows, num_columns), of ``dtype``.
+
+    Raises
+    ------
+    TypeError
+        A size is not an int of 0 or more.
 
     >>> import paddlelike as fluid
     >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.eye(2, 3)])

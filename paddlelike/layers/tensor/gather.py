@@ -46,13 +46,22 @@ __all__ = [
 def gather(input: Variable, index: Variable, overwrite: bool = True) -> Variable:
     """Return the rows of ``input`` at the integers of ``index`` (N,) (operator ``gather``).
 
-    ``overwrite``: where a row is gathered twice, its gradient is the last one instead of the sum. Raises
-    TypeError unless ``input`` and ``index`` are variables of supported dtypes.
+    ``overwrite``: where a row is gathered twice, its gradient is the last one instead of the sum.
 
     Parameters
     ----------
     overwrite
         Whether the gradient of a row that is gathered twice is the last one instead of the sum.
+
+    Returns
+    -------
+    Variable
+        (N, ...) for ``input`` (R, ...), in its dtype.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable, or ``index`` is not a variable of int32 or int64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -71,8 +80,17 @@ def gather(input: Variable, index: Variable, overwrite: bool = True) -> Variable
 def gather_nd(input: Variable, index: Variable, name: str | None = None) -> Variable:
     """Return the slices of ``input`` that the rows of ``index`` (..., K) select in its first K dims.
 
-    Operator ``gather_nd``. Raises TypeError unless ``input`` and ``index`` are variables of supported
-    dtypes.
+    Operator ``gather_nd``.
+
+    Returns
+    -------
+    Variable
+        The dims of ``index`` but for the last, then those of ``input`` from K on; in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable, or ``index`` is not a variable of int32 or int64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -90,12 +108,20 @@ def gather_nd(input: Variable, index: Variable, name: str | None = None) -> Vari
 def index_select(input: Variable, index: Variable, dim: int = 0) -> Variable:
     """Return the slices of ``input`` along ``dim`` at the integers of ``index`` (N,) (``index_select``).
 
-    Raises TypeError unless ``input`` and ``index`` are variables of supported dtypes.
-
     Parameters
     ----------
     dim
         The dim along which slices are chosen.
+
+    Returns
+    -------
+    Variable
+        ``input`` with N in place of dim ``dim``, in its dtype.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable, or ``index`` is not a variable of int32 or int64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -114,7 +140,15 @@ def index_select(input: Variable, index: Variable, dim: int = 0) -> Variable:
 def index_sample(x: Variable, index: Variable) -> Variable:
     """Return ``out[i, j] = x[i, index[i, j]]`` (operator ``index_sample``).
 
-    Raises TypeError unless ``x`` and ``index`` are variables of supported dtypes.
+    Returns
+    -------
+    Variable
+        The shape of ``index``, in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable, or ``index`` is not a variable of int32 or int64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -135,13 +169,22 @@ def scatter(
 ) -> Variable:
     """Return ``input`` with its rows at ``index`` (N,) replaced by ``updates`` (operator ``scatter``).
 
-    Without ``overwrite`` these rows are set to zero first, then the updates are added. Raises TypeError
-    unless ``input``, ``index`` and ``updates`` are variables of supported dtypes.
+    Without ``overwrite`` these rows are set to zero first, then the updates are added.
 
     Parameters
     ----------
     overwrite
         Whether a row is replaced. Otherwise it is set to zero, then all its updates are added.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` or ``updates`` is not a variable, or ``index`` is not a variable of int32 or int64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -163,13 +206,22 @@ def scatter(
 def scatter_nd_add(ref: Variable, index: Variable, updates: Variable, name: str | None = None) -> Variable:
     """Return ``ref`` with ``updates`` added at the rows of ``index`` (..., K) (``scatter_nd_add``).
 
-    Raises TypeError unless ``index`` and ``ref`` are variables of supported dtypes, GraphError when their
-    dtypes differ.
-
     Parameters
     ----------
     ref
         A variable of any shape.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``ref``.
+
+    Raises
+    ------
+    TypeError
+        ``index`` is not a variable of int32 or int64, or ``ref`` is not a variable.
+    GraphError
+        The dtypes of ``ref`` and ``updates`` differ.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -197,6 +249,11 @@ def scatter_nd(index: Variable, updates: Variable, shape: Sequence[int], name: s
     shape
         The shape of the result.
 
+    Returns
+    -------
+    Variable
+        Of ``shape``, in the dtype of ``updates``.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[1], [3]], "int64"))
@@ -211,12 +268,20 @@ def scatter_nd(index: Variable, updates: Variable, shape: Sequence[int], name: s
 def where(condition: Variable) -> Variable:
     """Return the int64 indices, (count, rank), where ``condition`` is true (operator ``where_index``).
 
-    Raises TypeError unless ``condition`` is a variable.
-
     Parameters
     ----------
     condition
         A bool variable of any shape.
+
+    Returns
+    -------
+    Variable
+        int64 (count, rank): a row of indices for each true element.
+
+    Raises
+    ------
+    TypeError
+        ``condition`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -248,6 +313,17 @@ def nonzero(input: Variable, as_tuple: bool = False) -> Variable | tuple[Variabl
     as_tuple
         Whether the result is one variable per dim.
 
+    Returns
+    -------
+    Variable or tuple
+        int64 (count, rank): a row of indices for each element that is not 0. With ``as_tuple`` a variable
+        (count, 1) for each dim.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
+
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[1, 0], [0, 2]], "float32"))
@@ -268,8 +344,7 @@ def nonzero(input: Variable, as_tuple: bool = False) -> Variable | tuple[Variabl
 def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = False) -> Variable:
     """Return a 1 at each id, else zeros; ids of shape (..., 1) give (..., depth), float32.
 
-    Operator ``one_hot``. An id out of range is an error, or with ``allow_out_of_range`` gives zeros. Raises
-    TypeError unless ``input`` is a variable of a supported dtype.
+    Operator ``one_hot``. An id out of range is an error, or with ``allow_out_of_range`` gives zeros.
 
     Parameters
     ----------
@@ -279,6 +354,16 @@ def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = F
         The count of classes: an int, or a variable of shape [1].
     allow_out_of_range
         Whether an id out of range gives zeros instead of an error.
+
+    Returns
+    -------
+    Variable
+        float32 (..., depth) for ids (..., 1).
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of int32 or int64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -308,8 +393,7 @@ def shard_index(
 ) -> Variable:
     """Return ids of shard ``shard_id`` as ids within it, others as ``ignore_value`` (``shard_index``).
 
-    A shard holds ``ceil(index_num / nshards)`` ids. Raises TypeError unless ``input`` is a variable of a
-    supported dtype, GraphError when there is no such shard.
+    A shard holds ``ceil(index_num / nshards)`` ids.
 
     Parameters
     ----------
@@ -323,6 +407,18 @@ def shard_index(
         The index of this shard, from 0.
     ignore_value
         What ids of other shards become.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of int64.
+    GraphError
+        There is no such shard.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -344,12 +440,20 @@ def shard_index(
 def hash(input: Variable, hash_size: int, num_hash: int = 1, name: str | None = None) -> Variable:
     """Return ``num_hash`` hashes of each row of ids, below ``hash_size``: (T, num_hash, 1) (``hash``).
 
-    Raises TypeError unless ``input`` is a variable of a supported dtype.
-
     Parameters
     ----------
     input
         Ids (T, 1) or (T, K), int64.
+
+    Returns
+    -------
+    Variable
+        int64 (T, num_hash, 1), with the LoD of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of int32 or int64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 1], "int64", lod_level=1)

@@ -28,7 +28,15 @@ __all__ = ["flatten", "rank", "reshape", "shape", "squeeze", "t", "transpose", "
 def shape(input: Variable) -> Variable:
     """Return the dims of ``input`` at run time, int32 of shape (rank,) (operator ``shape``).
 
-    Raises TypeError unless ``input`` is a variable.
+    Returns
+    -------
+    Variable
+        int32 (rank,): the shape of the value in this run.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -43,7 +51,15 @@ def shape(input: Variable) -> Variable:
 def rank(input: Variable) -> Variable:
     """Return the count of dims of ``input``, an int32 constant (operator ``assign_value``).
 
-    Raises TypeError unless ``input`` is a variable.
+    Returns
+    -------
+    Variable
+        int32, of shape () in the program.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8])
@@ -67,8 +83,7 @@ def reshape(
 
     One dim may be -1, which is inferred; 0 means the dim of ``x`` at that index. ``shape`` may be an int
     variable, or a list with variables of shape [1]; ``actual_shape``, an int variable, replaces it at run
-    time. With ``inplace`` the result is ``x`` itself; ``act`` is applied to it. Raises TypeError unless
-    ``x`` is a variable, GraphError for an invalid shape.
+    time. With ``inplace`` the result is ``x`` itself; ``act`` is applied to it.
 
     Parameters
     ----------
@@ -79,6 +94,18 @@ def reshape(
         An int variable that replaces ``shape`` at run time; None for none.
     inplace
         Whether the result is ``x`` itself.
+
+    Returns
+    -------
+    Variable
+        Of ``shape``, in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
+    GraphError
+        ``shape`` does not fit the elements, or more than one dim is -1.
 
     >>> from paddlelike.input import data
     >>> reshape(data("x", [None, 6, 4]), [0, 3, 8]).shape
@@ -134,12 +161,20 @@ def _append_with_xshape(
 def squeeze(input: Variable, axes: Sequence[int], name: str | None = None) -> Variable:
     """Return ``input`` without its dims ``axes``, which are 1; [] means all dims of 1 (``squeeze2``).
 
-    Raises TypeError unless ``input`` is a variable.
-
     Parameters
     ----------
     axes
         The dims of length 1 that are left out; [] for all of them.
+
+    Returns
+    -------
+    Variable
+        ``input`` without these dims, in its dtype.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> fluid.layers.squeeze(fluid.data("x", [None, 1, 4, 1]), axes=[1]).shape
@@ -155,12 +190,20 @@ def squeeze(input: Variable, axes: Sequence[int], name: str | None = None) -> Va
 def unsqueeze(input: Variable, axes: int | ShapeLike, name: str | None = None) -> Variable:
     """Return ``input`` with new dims of 1 at ``axes``: an int, several, or variables (``unsqueeze2``).
 
-    Raises TypeError unless ``input`` is a variable.
-
     Parameters
     ----------
     axes
         Where new dims of length 1 stand in the result: an int, several, or variables.
+
+    Returns
+    -------
+    Variable
+        ``input`` with a dim of 1 at each of ``axes``, in its dtype.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> fluid.layers.unsqueeze(fluid.data("x", [None, 4]), axes=[1, 3]).shape
@@ -186,12 +229,22 @@ def unsqueeze(input: Variable, axes: int | ShapeLike, name: str | None = None) -
 def flatten(x: Variable, axis: int = 1, name: str | None = None) -> Variable:
     """Return ``x`` as a matrix: the dims before ``axis`` are its rows, the others its columns (``flatten2``).
 
-    Raises TypeError unless ``x`` is a variable, GraphError when there is no such axis.
-
     Parameters
     ----------
     axis
         How many of the first dims become rows, 0 to the count of dims.
+
+    Returns
+    -------
+    Variable
+        (product of the dims before ``axis``, product of the others), in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
+    GraphError
+        There is no such axis.
 
     >>> import paddlelike as fluid
     >>> fluid.layers.flatten(fluid.data("images", [None, 3, 28, 28])).shape
@@ -211,12 +264,22 @@ def flatten(x: Variable, axis: int = 1, name: str | None = None) -> Variable:
 def transpose(x: Variable, perm: Sequence[int], name: str | None = None) -> Variable:
     """Return ``x`` with its dims permuted: dim ``i`` is dim ``perm[i]`` of ``x`` (operator ``transpose2``).
 
-    Raises TypeError unless ``x`` is a variable, GraphError unless ``perm`` is a permutation of the dims.
-
     Parameters
     ----------
     perm
         For each dim of the result, which dim of ``x`` it is.
+
+    Returns
+    -------
+    Variable
+        The dims of ``x`` in the order of ``perm``, in its dtype.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
+    GraphError
+        ``perm`` is not a permutation of the dims.
 
     >>> from paddlelike.input import data
     >>> transpose(data("images", [None, 28, 28, 3]), [0, 3, 1, 2]).shape
@@ -237,7 +300,17 @@ def transpose(x: Variable, perm: Sequence[int], name: str | None = None) -> Vari
 def t(input: Variable, name: str | None = None) -> Variable:
     """Return a matrix transposed, a vector unchanged (operator ``transpose2``).
 
-    Raises TypeError unless ``input`` is a variable, GraphError for more than two dims.
+    Returns
+    -------
+    Variable
+        (N, M) for ``input`` (M, N), in its dtype.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
+    GraphError
+        ``input`` has more than two dims.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -52,6 +52,16 @@ def slice(input: Variable, axes: Sequence[int], starts: ShapeLike, ends: ShapeLi
     Negative limits count from the end; limits beyond the end mean the end. ``starts`` and ``ends`` may be
     int variables, or lists with variables of shape [1].
 
+    Returns
+    -------
+    Variable
+        ``input`` with ``axes`` as long as their ranges, in its dtype.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
+
     >>> from paddlelike.input import data
     >>> slice(data("x", [None, 6, 4]), axes=[1, 2], starts=[-3, 0], ends=[-1, 100]).shape
     (-1, 2, 4)
@@ -66,6 +76,16 @@ def strided_slice(
 
     ``starts``, ``ends`` and ``strides`` hold one number for each of ``axes``. Strides below -1 take other
     elements than Python does: see ``fluid.quirks()``.
+
+    Returns
+    -------
+    Variable
+        ``input`` with ``axes`` as long as their ranges, in its dtype.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -116,7 +136,17 @@ def crop(
 ) -> Variable:
     """Return the part of ``x`` of that shape, or of a variable's shape, from ``offsets`` on (``crop``).
 
-    Raises TypeError unless ``x`` is a variable, GraphError unless ``shape`` is a list or a variable.
+    Returns
+    -------
+    Variable
+        Of ``shape``, in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
+    GraphError
+        ``shape`` is neither a list nor a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -147,8 +177,17 @@ def crop_tensor(
 ) -> Variable:
     """Return the part of ``x`` of that shape from ``offsets`` on (operator ``crop_tensor``).
 
-    A dim of -1 extends to the end. Both may be int variables, or lists with variables of shape [1]. Raises
-    TypeError unless ``x`` is a variable.
+    A dim of -1 extends to the end. Both may be int variables, or lists with variables of shape [1].
+
+    Returns
+    -------
+    Variable
+        Of ``shape``, in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -181,8 +220,6 @@ def crop_tensor(
 def pad(x: Variable, paddings: Sequence[int], pad_value: float = 0.0, name: str | None = None) -> Variable:
     """Return ``x`` padded with ``pad_value`` by [before dim 0, after dim 0, before dim 1, ...] (``pad``).
 
-    Raises TypeError unless ``x`` is a variable.
-
     ``paddings`` holds two counts a dim: before and behind.
 
     Parameters
@@ -191,6 +228,16 @@ def pad(x: Variable, paddings: Sequence[int], pad_value: float = 0.0, name: str 
         A variable of any shape.
     paddings
         Two counts per dim: before and after.
+
+    Returns
+    -------
+    Variable
+        Each dim as long as that of ``x`` and its two counts together; in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -217,7 +264,7 @@ def pad2d(
     """Return images padded by [top, bottom, left, right], which may be an int variable (``pad2d``).
 
     ``mode``: ``"constant"`` fills with ``pad_value``, ``"reflect"`` mirrors without the edge, ``"edge"``
-    repeats the edge. Raises TypeError unless ``input`` is a variable and GraphError for another ``mode``.
+    repeats the edge.
 
     ``paddings`` holds the counts above, below, left and right. The input has shape (N, C, H, W).
 
@@ -230,6 +277,18 @@ def pad2d(
     mode
         ``"constant"`` fills with ``pad_value``, ``"reflect"`` mirrors without the edge, ``"edge"`` repeats
         the edge.
+
+    Returns
+    -------
+    Variable
+        (N, C, H + top + bottom, W + left + right), in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
+    GraphError
+        ``mode`` is neither ``"constant"``, ``"reflect"`` nor ``"edge"``.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])
@@ -249,14 +308,22 @@ def pad2d(
 def pad_constant_like(x: Variable, y: Variable, pad_value: float = 0.0, name: str | None = None) -> Variable:
     """Return ``y`` padded with ``pad_value`` after each dim to the shape of ``x`` (``pad_constant_like``).
 
-    Raises TypeError unless ``x`` and ``y`` are variables.
-
     Parameters
     ----------
     x
         The variable whose shape the result gets.
     y
         The variable that is padded, at most as large in each dim.
+
+    Returns
+    -------
+    Variable
+        The shape of ``x``, in the dtype of ``y``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``y`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

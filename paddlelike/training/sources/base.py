@@ -134,7 +134,10 @@ class Minibatch(dict[Any, Any]):
 class MinibatchSource(ABC):
     """Base of sources. A subclass gives :attr:`streams`, :meth:`read` and its state.
 
-    Raises TypeError for a subclass without one of them.
+    Raises
+    ------
+    TypeError
+        A subclass lacks one of them.
 
     >>> import numpy as np
     >>> from paddlelike import training

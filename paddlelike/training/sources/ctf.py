@@ -187,8 +187,6 @@ class MinibatchSource(IndexedSource):
     CNTK shuffles within windows of the file, here a sweep is shuffled as a whole. A sequence counts as one
     sample.
 
-    Raises SourceError for several deserializers.
-
     Parameters
     ----------
     deserializers
@@ -197,6 +195,11 @@ class MinibatchSource(IndexedSource):
         Where the data ends; by default, never.
     randomize, randomization_seed
         Shuffle each sweep.
+
+    Raises
+    ------
+    SourceError
+        There are several deserializers.
 
     >>> import pathlib, tempfile
     >>> from paddlelike import training

@@ -132,6 +132,11 @@ def export_onnx(
     external_data
         Put the parameters into a second file, ``<file>.data``; None: where they are too large for one.
 
+    Returns
+    -------
+    OnnxReport
+        The operators of the file with their counts, and the names of its inputs and outputs.
+
     Raises
     ------
     UnsupportedError
@@ -142,6 +147,8 @@ def export_onnx(
         The file cannot be written.
     ExtraMissingError
         onnx is not installed.
+    TypeError
+        ``file`` is not a path.
 
     >>> import tempfile
     >>> import paddlelike as fluid

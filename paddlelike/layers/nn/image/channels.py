@@ -52,13 +52,22 @@ def affine_channel(
 ) -> Variable:
     """Return ``act(scale * x + bias)``; ``scale`` and ``bias``, (C,), have one element per channel.
 
-    Operator ``affine_channel``. Raises TypeError unless ``x``, ``scale`` and ``bias`` are variables of
-    supported dtypes.
+    Operator ``affine_channel``.
 
     Parameters
     ----------
     x
         (N, C, H, W), or (N, H, W, C) for NHWC.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float32 or float64, or ``scale`` or ``bias`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])
@@ -76,9 +85,17 @@ def affine_channel(
 def pixel_shuffle(x: Variable, upscale_factor: int) -> Variable:
     """Return (N, C * r * r, H, W) as (N, C, H * r, W * r), channels as pixels (operator ``pixel_shuffle``).
 
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
-
     Height and width are multiplied by ``upscale_factor``.
+
+    Returns
+    -------
+    Variable
+        (N, C, H * r, W * r) for ``x`` (N, C * r * r, H, W) and a factor of r, in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 8, 4, 4])
@@ -96,8 +113,17 @@ def pixel_shuffle(x: Variable, upscale_factor: int) -> Variable:
 def space_to_depth(x: Variable, blocksize: int, name: str | None = None) -> Variable:
     """Return (N, C, H, W) as (N, C * b * b, H / b, W / b), pixels as channels (``space_to_depth``).
 
-    Raises TypeError unless ``x`` is a variable of a supported dtype, GraphError unless ``blocksize`` is an
-    int.
+    Returns
+    -------
+    Variable
+        (N, C * b * b, H / b, W / b) for a ``blocksize`` of b, in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float16, float32, float64, int32 or int64.
+    GraphError
+        ``blocksize`` is not an int.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4, 8, 8])
@@ -114,7 +140,16 @@ def shuffle_channel(x: Variable, group: int, name: str | None = None) -> Variabl
     """Return the channels in the order across ``group`` groups, not group by group (``shuffle_channel``).
 
     Its gradient is Fluid's, which is odd unless there are ``group * group`` channels: see ``fluid.quirks()``.
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4, 8, 8])
@@ -130,10 +165,20 @@ def shuffle_channel(x: Variable, group: int, name: str | None = None) -> Variabl
 def temporal_shift(x: Variable, seg_num: int, shift_ratio: float = 0.25, name: str | None = None) -> Variable:
     """Return (N * T, C, H, W) with part of the channels moved one step forward or back in time.
 
-    Operator ``temporal_shift``. Raises TypeError unless ``x`` is a variable of a supported dtype.
+    Operator ``temporal_shift``.
 
     The rows of ``x`` (N * T, C, H, W) are videos of T = ``seg_num`` frames; ``shift_ratio`` of the
     channels move each way.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4, 8, 8])
@@ -148,9 +193,20 @@ def temporal_shift(x: Variable, seg_num: int, shift_ratio: float = 0.25, name: s
 def similarity_focus(input: Variable, axis: int, indexes: list[int], name: str | None = None) -> Variable:
     """Return a mask of the greatest numbers of ``input``, one in each row and column.
 
-    Operator ``similarity_focus``. ``input`` (N, A, B, C); the matrices at ``indexes`` along ``axis`` (1, 2
-    or 3) choose, the mask is 1 there along all of ``axis``. Raises TypeError for other types, ValueError
-    for another axis or without indexes. He and Lin, 2016.
+    Operator ``similarity_focus``. ``input`` (N, A, B, C); the matrices at ``indexes`` along ``axis`` (1, 2 or
+    3) choose, the mask is 1 there along all of ``axis``. He and Lin, 2016.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``: 1 where a number was chosen, else 0.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable, ``axis`` not an int, or ``indexes`` not a list.
+    ValueError
+        ``axis`` is not 1, 2 or 3, or ``indexes`` is empty.
 
     >>> from paddlelike.input import data
     >>> similarity_focus(data("x", [None, 3, 2, 2]), axis=1, indexes=[0]).shape

@@ -91,12 +91,24 @@ def image_resize(
 ) -> Variable:
     """Return images (N, C, H, W) or volumes (N, C, D, H, W) interpolated to ``out_shape`` or by ``scale``.
 
-    ``resample``: BILINEAR, NEAREST, BICUBIC, TRILINEAR (operators ``bilinear_interp``, ...). The size may
-    be an int variable, or a list with variables of shape [1]; ``scale`` a variable of shape [1].
+    ``resample``: BILINEAR, NEAREST, BICUBIC, TRILINEAR (operators ``bilinear_interp``, ...). The size may be
+    an int variable, or a list with variables of shape [1]; ``scale`` a variable of shape [1].
     ``align_corners``: corner pixels keep their positions; ``align_mode`` 0: pixels are areas, 1: points.
-    Raises GraphError when neither size nor scale is given, or one does not fit the input.
 
     ``actual_shape`` is a variable that holds the size when the program runs.
+
+    Returns
+    -------
+    Variable
+        (N, C, H', W'), or (N, C, D', H', W') for volumes, in the dtype of ``input``; the sizes are those of
+        ``out_shape``, or those of ``input`` times ``scale``, rounded down.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
+    GraphError
+        Neither size nor scale is given, or one does not fit the input.
 
     >>> from paddlelike.input import data
     >>> image_resize(data("image", [None, 3, 4, 4]), out_shape=[8, 8], resample="NEAREST").shape
@@ -123,6 +135,17 @@ def interpolate(
 
     ``actual_shape`` is a variable that holds the size when the program runs.
 
+    Returns
+    -------
+    Variable
+        (N, C, H', W'), or (N, C, D', H', W') for volumes, in the dtype of ``input``; the sizes are those of
+        ``out_shape``, or those of ``input`` times ``scale``, rounded down.
+
+    Raises
+    ------
+    TypeError, GraphError
+        As :func:`image_resize`.
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])
     >>> fluid.layers.interpolate(x, out_shape=[16, 16]).shape
@@ -148,6 +171,16 @@ def resize_bilinear(
     ``actual_shape`` is a variable that holds the size when the program runs. The input has shape (N,
     C, H, W).
 
+    Returns
+    -------
+    Variable
+        (N, C, H', W'), in the dtype of ``input``; the sizes as of :func:`image_resize`.
+
+    Raises
+    ------
+    TypeError, GraphError
+        As :func:`image_resize`.
+
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])
     >>> fluid.layers.resize_bilinear(x, scale=2.0).shape
@@ -170,6 +203,16 @@ def resize_nearest(
 
     ``actual_shape`` is a variable that holds the size when the program runs. The input has shape (N,
     C, H, W).
+
+    Returns
+    -------
+    Variable
+        (N, C, H', W'), in the dtype of ``input``; the sizes as of :func:`image_resize`.
+
+    Raises
+    ------
+    TypeError, GraphError
+        As :func:`image_resize`.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])
@@ -194,6 +237,16 @@ def resize_trilinear(
 
     ``actual_shape`` is a variable that holds the size when the program runs. The input has shape (N,
     C, D, H, W).
+
+    Returns
+    -------
+    Variable
+        (N, C, D', H', W'), in the dtype of ``input``; the sizes as of :func:`image_resize`.
+
+    Raises
+    ------
+    TypeError, GraphError
+        As :func:`image_resize`.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 4, 8, 8])
@@ -254,9 +307,19 @@ def _resize(
 def image_resize_short(input: Variable, out_short_len: int, resample: str = "BILINEAR") -> Variable:
     """Return images resized so that the shorter side is ``out_short_len``, in the same proportions.
 
-    Raises TypeError unless ``input`` is a variable, GraphError unless height and width are known.
+    ``resample`` names the way, as in ``image_resize``.
 
-    ``resample`` names the way, as in ``image_resize``. The result has shape (N, C, H, W).
+    Returns
+    -------
+    Variable
+        (N, C, H', W'), in the dtype of ``input``; the shorter side is ``out_short_len``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
+    GraphError
+        Height or width is unknown.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 20, 40])
@@ -277,13 +340,22 @@ def image_resize_short(input: Variable, out_short_len: int, resample: str = "BIL
 def affine_grid(theta: Variable, out_shape: ShapeLike, name: str | None = None) -> Variable:
     """Return the coordinates of pixels of ``out_shape`` (N, C, H, W) under the maps ``theta`` (N, 2, 3).
 
-    They are (N, H, W, 2) in [-1, 1], for :func:`grid_sampler` (operator ``affine_grid``). Raises TypeError
-    unless ``theta`` is a variable of a supported dtype.
+    They are (N, H, W, 2) in [-1, 1], for :func:`grid_sampler` (operator ``affine_grid``).
 
     Parameters
     ----------
     out_shape
         (N, C, H, W): four ints, or an int32 variable (4,).
+
+    Returns
+    -------
+    Variable
+        (N, H, W, 2), in the dtype of ``theta``: x and y of each pixel, from -1 to 1.
+
+    Raises
+    ------
+    TypeError
+        ``theta`` is not a variable of float32 or float64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -308,7 +380,17 @@ def affine_grid(theta: Variable, out_shape: ShapeLike, name: str | None = None) 
 def grid_sampler(x: Variable, grid: Variable, name: str | None = None) -> Variable:
     """Return ``x`` (N, C, H, W) at the coordinates of ``grid`` (N, H, W, 2), interpolated bilinearly.
 
-    Operator ``grid_sampler``. Raises TypeError unless ``x`` and ``grid`` are variables of supported dtypes.
+    Operator ``grid_sampler``.
+
+    Returns
+    -------
+    Variable
+        (N, C, H, W) with H and W of ``grid``, in the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        ``x`` or ``grid`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])

@@ -57,7 +57,9 @@ def pool2d(
 
     Returns
     -------
-    (N, C, H', W') with H' = (H + top + bottom - height) // stride + 1.
+    Variable
+        (N, C, H', W') with H' = (H + top + bottom - height) // stride + 1, and W' likewise; with ``"NHWC"``
+        (N, H', W', C). The dtype of ``input``.
 
     Raises
     ------
@@ -91,6 +93,16 @@ def pool3d(
     data_format: str = "NCDHW",
 ) -> Variable:
     """Return the pooling over three dims, as :func:`pool2d` (operator ``pool3d``).
+
+    Returns
+    -------
+    Variable
+        (N, C, D', H', W') with sizes as of :func:`pool2d`, in the dtype of ``input``.
+
+    Raises
+    ------
+    GraphError, TypeError
+        As :func:`pool2d`.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8, 8])
@@ -170,9 +182,22 @@ def adaptive_pool2d(
 
     Operators ``max_pool2d_with_index`` and ``pool2d``. ``input`` (N, C, H, W) gives (N, C, H', W');
     ``pool_size`` is ``[H', W']``, or one int for both; ``pool_type`` is ``"max"`` or ``"avg"``.
-    ``require_index`` also returns the indices of the maxima. Raises TypeError unless ``input`` is a
-    variable of a supported dtype, GraphError for another ``pool_type``, or when ``require_index`` is given
-    with means.
+    ``require_index`` also returns the indices of the maxima.
+
+    Returns
+    -------
+    out : Variable
+        (N, C, H', W'), in the dtype of ``input``.
+    mask : Variable
+        Only with ``require_index``: int32 (N, C, H', W'), where in its image each maximum is, counted row by
+        row.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of a float or integer type.
+    GraphError
+        ``pool_type`` is neither ``"max"`` nor ``"avg"``, or ``require_index`` is given with means.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -208,6 +233,18 @@ def adaptive_pool3d(
     name: str | None = None,
 ) -> Variable | tuple[Variable, Variable]:
     """Return the pooling over three dims, see :func:`adaptive_pool2d`.
+
+    Returns
+    -------
+    out : Variable
+        (N, C, D', H', W') for a ``pool_size`` of [D', H', W'], in the dtype of ``input``.
+    mask : Variable
+        Only with ``require_index``: int32, in the same shape: where in its volume each maximum is.
+
+    Raises
+    ------
+    GraphError, TypeError
+        As :func:`adaptive_pool2d`.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8, 8])

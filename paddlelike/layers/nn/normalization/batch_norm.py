@@ -82,10 +82,17 @@ def batch_norm(
     use_global_stats
         Whether training normalizes by the moving mean and variance as well.
 
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``.
+
     Raises
     ------
     GraphError
         ``param_attr`` or ``bias_attr`` is False.
+    TypeError
+        ``input`` is not a variable.
 
     >>> from paddlelike.input import data
     >>> normal = batch_norm(data("x", [None, 3, 8, 8]), act="relu", name="bn")
@@ -125,8 +132,7 @@ def inplace_abn(
 ) -> Variable:
     """Return the activation of :func:`batch_norm`, written over ``input`` (operator ``inplace_abn``).
 
-    ``act`` is None, ``"identity"``, ``"leaky_relu"`` or ``"elu"``, whose slope is ``act_alpha``. Raises
-    GraphError for another ``act``.
+    ``act`` is None, ``"identity"``, ``"leaky_relu"`` or ``"elu"``, whose slope is ``act_alpha``.
 
     Parameters
     ----------
@@ -144,6 +150,18 @@ def inplace_abn(
         Whether training normalizes by the moving mean and variance as well.
     act_alpha
         The slope of the activation.
+
+    Returns
+    -------
+    Variable
+        ``input`` itself, which holds the result: the same shape and dtype.
+
+    Raises
+    ------
+    GraphError
+        ``act`` is another activation.
+    TypeError
+        ``input`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])
@@ -246,8 +264,7 @@ def data_norm(
     """Return (N, C) normalized by the statistics of all data seen so far (operator ``data_norm``).
 
     The statistics are parameters ``<name>.batch_size``, ``.batch_sum`` and ``.batch_square_sum``, whose
-    gradients carry the statistics of the batch; ``param_attr`` is a dict of their initial values. Raises
-    TypeError unless ``input`` is a variable of a supported dtype.
+    gradients carry the statistics of the batch; ``param_attr`` is a dict of their initial values.
 
     ``slot_dim`` is the width of a slot of which the first number is a count: slots without counts stay
     zero, and ``epsilon`` is added to the squares. ``enable_scale_and_shift`` adds a scale and a
@@ -260,6 +277,16 @@ def data_norm(
     param_attr
         A dict of the initial values ``batch_size``, ``batch_sum`` and ``batch_square``; None for the
         defaults.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4])

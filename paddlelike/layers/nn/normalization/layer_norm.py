@@ -62,8 +62,8 @@ def layer_norm(
 ) -> Variable:
     """Return each sample normalized over its dims from ``begin_norm_axis`` on (operator ``layer_norm``).
 
-    Then it is multiplied by a scale and a shift is added, both with one element per element of these dims.
-    Ba et al. 2016. Raises TypeError unless ``input`` is a variable of a supported dtype.
+    Then it is multiplied by a scale and a shift is added, both with one element per element of these dims. Ba
+    et al. 2016.
 
     ``epsilon`` is added to the variance.
 
@@ -71,6 +71,16 @@ def layer_norm(
     ----------
     input
         A variable of two dims or more.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 6])
@@ -107,10 +117,21 @@ def group_norm(
     """Return each sample normalized over each group of its channels (operator ``group_norm``).
 
     Scale and bias exist only if ``param_attr`` or ``bias_attr`` is given: see ``fluid.quirks()``. Wu & He
-    2018. Raises TypeError unless ``input`` is a variable of a supported dtype and GraphError for another
-    ``data_layout``.
+    2018.
 
     ``groups`` should divide the channels of (N, C, ...); ``epsilon`` is added to the variance.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
+    GraphError
+        ``data_layout`` is neither ``"NCHW"`` nor ``"NHWC"``.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4, 8, 8])
@@ -156,10 +177,21 @@ def instance_norm(
 ) -> Variable:
     """Return each sample normalized over each of its channels (operator ``instance_norm``).
 
-    ``input`` is (N, C, ...). Ulyanov et al. 2016. Raises TypeError unless ``input`` is a variable of a
-    supported dtype, GraphError when an attribute is False.
+    ``input`` is (N, C, ...). Ulyanov et al. 2016.
 
     ``epsilon`` is added to the variance.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
+    GraphError
+        ``param_attr`` or ``bias_attr`` is False.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])
@@ -191,13 +223,22 @@ def lrn(
 ) -> Variable:
     """Return ``x / (k + alpha * sum of x * x over n neighboring channels) ** beta`` (operator ``lrn``).
 
-    Raises TypeError unless ``input`` is a variable of a supported dtype, GraphError unless ``input`` has 4
-    dims.
-
     Parameters
     ----------
     input
         (N, C, H, W), or (N, H, W, C) for NHWC.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``input``, (N, C, H, W).
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32.
+    GraphError
+        ``input`` does not have 4 dims.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4, 8, 8])
@@ -223,10 +264,19 @@ def spectral_norm(
     """Return ``weight`` divided by its greatest singular value as a matrix whose rows are dim ``dim``.
 
     Operator ``spectral_norm``. The value comes from ``power_iters`` power iterations on two persistable
-    vectors; for its gradient see ``fluid.quirks()``. Miyato et al. 2018. Raises TypeError unless ``weight``
-    is a variable of a supported dtype.
+    vectors; for its gradient see ``fluid.quirks()``. Miyato et al. 2018.
 
     ``eps`` is added to the norms.
+
+    Returns
+    -------
+    Variable
+        The shape and the dtype of ``weight``.
+
+    Raises
+    ------
+    TypeError
+        ``weight`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [4, 3])
