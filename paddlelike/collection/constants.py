@@ -4,6 +4,13 @@ Parameters
 ----------
 dim
     The shape: an int, or a tuple of ints.
+value
+    What becomes an expression: the number, or the numbers of a vector.
+
+Returns
+-------
+Initializer
+    The initializer, for ``init`` of ``add_parameters`` and ``add_lookup_parameters``.
 """
 
 from __future__ import annotations
@@ -33,14 +40,65 @@ __all__ = [
     "UniformInitializer",
     "constant",
     "dropout",
+    "inputVector",
     "one_hot",
     "ones",
     "random_normal",
     "random_uniform",
+    "scalarInput",
+    "vecInput",
     "zeros",
 ]
 
 Array = np.ndarray[Any, Any]
+
+
+def inputVector(value: Sequence[float]) -> Expression:  # noqa: N802
+    """Return a constant vector.
+
+    Returns
+    -------
+    Expression
+        As long as the list: (n,).
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.inputVector([1.0, 2.0]).npvalue().tolist()
+    [1.0, 2.0]
+    """
+    return inputTensor(value)
+
+
+def vecInput(dim: int) -> Expression:  # noqa: N802
+    """Return a vector of ``dim`` zeros.
+
+    Returns
+    -------
+    Expression
+        (dim,), zeros.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.vecInput(2).npvalue().tolist()
+    [0.0, 0.0]
+    """
+    return inputTensor(np.zeros(dim))
+
+
+def scalarInput(value: float) -> Expression:  # noqa: N802
+    """Return one number, of shape ``(1,)``.
+
+    Returns
+    -------
+    Expression
+        Of shape (1,).
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.scalarInput(2.0).value()
+    2.0
+    """
+    return inputTensor([value])
 
 
 def dropout(x: Operand, p: float) -> Expression:
@@ -211,11 +269,6 @@ def NormalInitializer(mean: float = 0.0, var: float = 1.0) -> Initializer:  # no
     var
         The variance of the numbers.
 
-    Returns
-    -------
-    Initializer
-        The initializer, for ``init`` of ``add_parameters`` and ``add_lookup_parameters``.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.ParameterCollection().add_parameters(2, init=dy.NormalInitializer(0.0, 0.01)).shape()
@@ -231,11 +284,6 @@ def UniformInitializer(scale: float) -> Initializer:  # noqa: N802
     ----------
     scale
         The bound of the absolute values.
-
-    Returns
-    -------
-    Initializer
-        The initializer, for ``init`` of ``add_parameters`` and ``add_lookup_parameters``.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -253,11 +301,6 @@ def ConstInitializer(c: float) -> Initializer:  # noqa: N802
     c
         The number in each element.
 
-    Returns
-    -------
-    Initializer
-        The initializer, for ``init`` of ``add_parameters`` and ``add_lookup_parameters``.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.ParameterCollection().add_parameters(2, init=dy.ConstInitializer(0.1)).shape()
@@ -274,11 +317,6 @@ def NumpyInitializer(array: ArrayLike) -> Initializer:  # noqa: N802
     array
         An array in the shape of the parameter.
 
-    Returns
-    -------
-    Initializer
-        The initializer, for ``init`` of ``add_parameters`` and ``add_lookup_parameters``.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.ParameterCollection().add_parameters(2, init=dy.NumpyInitializer([1.0, 2.0])).shape()
@@ -289,11 +327,6 @@ def NumpyInitializer(array: ArrayLike) -> Initializer:  # noqa: N802
 
 def GlorotInitializer() -> Initializer:  # noqa: N802
     """Return ``init`` of a parameter: uniform by Glorot & Bengio (2010), which is the default.
-
-    Returns
-    -------
-    Initializer
-        The initializer, for ``init`` of ``add_parameters`` and ``add_lookup_parameters``.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

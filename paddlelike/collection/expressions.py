@@ -24,6 +24,16 @@ dim
     The length of the vector.
 variable
     The variable of the value.
+
+Returns
+-------
+Expression
+    The shape of ``x``.
+
+Raises
+------
+TypeError
+    An operand is neither an expression, a parameter nor a variable.
 """
 
 from __future__ import annotations
@@ -54,20 +64,15 @@ __all__ = [
     "dot_product",
     "esum",
     "inputTensor",
-    "inputVector",
     "layer_norm",
     "log_softmax",
     "logistic",
     "lookup",
     "parameter",
-    "pickneglogsoftmax",
     "rectify",
-    "scalarInput",
     "softmax",
-    "squared_norm",
     "tanh",
     "to_expression",
-    "vecInput",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -208,11 +213,6 @@ def parameter(value: Operand) -> Expression:
     Expression
         The shape of the parameter.
 
-    Raises
-    ------
-    TypeError
-        An operand is neither an expression, a parameter nor a variable.
-
     >>> import paddlelike.collection as dy
     >>> w = dy.ParameterCollection().add_parameters(2, init=1.0)
     >>> _ = dy.renew_cg()
@@ -257,7 +257,7 @@ def lookup(table: Parameters, index: int) -> Expression:
     return Expression(variable)[index]
 
 
-# Inputs
+# Functions
 
 
 def inputTensor(value: ArrayLike) -> Expression:  # noqa: N802  (DyNet's name)
@@ -267,6 +267,11 @@ def inputTensor(value: ArrayLike) -> Expression:  # noqa: N802  (DyNet's name)
     -------
     Expression
         The shape of the array, float32.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``value`` is not an array of numbers.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -278,69 +283,8 @@ def inputTensor(value: ArrayLike) -> Expression:  # noqa: N802  (DyNet's name)
         return Expression(layers.assign(array))
 
 
-def inputVector(value: Sequence[float]) -> Expression:  # noqa: N802
-    """Return a constant vector.
-
-    Returns
-    -------
-    Expression
-        As long as the list: (n,).
-
-    >>> import paddlelike.collection as dy
-    >>> _ = dy.renew_cg()
-    >>> dy.inputVector([1.0, 2.0]).npvalue().tolist()
-    [1.0, 2.0]
-    """
-    return inputTensor(value)
-
-
-def vecInput(dim: int) -> Expression:  # noqa: N802
-    """Return a vector of ``dim`` zeros.
-
-    Returns
-    -------
-    Expression
-        (dim,), zeros.
-
-    >>> import paddlelike.collection as dy
-    >>> _ = dy.renew_cg()
-    >>> dy.vecInput(2).npvalue().tolist()
-    [0.0, 0.0]
-    """
-    return inputTensor(np.zeros(dim))
-
-
-def scalarInput(value: float) -> Expression:  # noqa: N802
-    """Return one number, of shape ``(1,)``.
-
-    Returns
-    -------
-    Expression
-        Of shape (1,).
-
-    >>> import paddlelike.collection as dy
-    >>> _ = dy.renew_cg()
-    >>> dy.scalarInput(2.0).value()
-    2.0
-    """
-    return inputTensor([value])
-
-
-# Functions
-
-
 def tanh(x: Operand) -> Expression:
     """Return the hyperbolic tangent of each element.
-
-    Returns
-    -------
-    Expression
-        The shape of ``x``.
-
-    Raises
-    ------
-    TypeError
-        An operand is neither an expression, a parameter nor a variable.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -353,16 +297,6 @@ def tanh(x: Operand) -> Expression:
 def logistic(x: Operand) -> Expression:
     """Return ``1 / (1 + exp(-x))`` of each element.
 
-    Returns
-    -------
-    Expression
-        The shape of ``x``.
-
-    Raises
-    ------
-    TypeError
-        An operand is neither an expression, a parameter nor a variable.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.logistic(dy.inputVector([0.0])).npvalue().tolist()
@@ -373,16 +307,6 @@ def logistic(x: Operand) -> Expression:
 
 def rectify(x: Operand) -> Expression:
     """Return ``max(x, 0)`` of each element.
-
-    Returns
-    -------
-    Expression
-        The shape of ``x``.
-
-    Raises
-    ------
-    TypeError
-        An operand is neither an expression, a parameter nor a variable.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -395,16 +319,6 @@ def rectify(x: Operand) -> Expression:
 def softmax(x: Operand, d: int = 0) -> Expression:
     """Return the softmax of a vector, or of each column of a matrix; of each row with a ``d`` of 1.
 
-    Returns
-    -------
-    Expression
-        The shape of ``x``.
-
-    Raises
-    ------
-    TypeError
-        An operand is neither an expression, a parameter nor a variable.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.softmax(dy.inputVector([0.0, 0.0])).npvalue().tolist()
@@ -415,16 +329,6 @@ def softmax(x: Operand, d: int = 0) -> Expression:
 
 def log_softmax(x: Operand) -> Expression:
     """Return the logarithm of :func:`softmax`.
-
-    Returns
-    -------
-    Expression
-        The shape of ``x``.
-
-    Raises
-    ------
-    TypeError
-        An operand is neither an expression, a parameter nor a variable.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -442,11 +346,6 @@ def cmult(x: Operand, y: Operand) -> Expression:
     Expression
         The shape of the operands.
 
-    Raises
-    ------
-    TypeError
-        An operand is neither an expression, a parameter nor a variable.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.cmult(dy.inputVector([1.0, 2.0]), dy.inputVector([3.0, 4.0])).npvalue().tolist()
@@ -462,11 +361,6 @@ def layer_norm(x: Operand, gain: Operand, bias: Operand) -> Expression:
     -------
     Expression
         The shape of ``x``, (n,).
-
-    Raises
-    ------
-    TypeError
-        An operand is neither an expression, a parameter nor a variable.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -490,11 +384,6 @@ def concatenate(xs: Sequence[Operand], d: int = 0) -> Expression:
     Expression
         As long as all of them together along the dim that they are joined on; else in their shape.
 
-    Raises
-    ------
-    TypeError
-        An operand is neither an expression, a parameter nor a variable.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.concatenate([dy.inputVector([1.0, 2.0]), dy.inputVector([3.0])]).npvalue().tolist()
@@ -510,11 +399,6 @@ def esum(xs: Sequence[Operand]) -> Expression:
     -------
     Expression
         The shape of each of them.
-
-    Raises
-    ------
-    TypeError
-        An operand is neither an expression, a parameter nor a variable.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -532,11 +416,6 @@ def average(xs: Sequence[Operand]) -> Expression:
     Expression
         The shape of each of them.
 
-    Raises
-    ------
-    TypeError
-        An operand is neither an expression, a parameter nor a variable.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.average([dy.inputVector([1.0, 2.0]), dy.inputVector([3.0, 6.0])]).npvalue().tolist()
@@ -553,59 +432,12 @@ def dot_product(x: Operand, y: Operand) -> Expression:
     Expression
         Of shape (1,).
 
-    Raises
-    ------
-    TypeError
-        An operand is neither an expression, a parameter nor a variable.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.dot_product(dy.inputVector([1.0, 2.0]), dy.inputVector([3.0, 4.0])).value()
     11.0
     """
     return build(layers.reduce_sum, cmult(x, y))
-
-
-def squared_norm(x: Operand) -> Expression:
-    """Return the sum of the squares of the elements, of shape ``(1,)``.
-
-    Returns
-    -------
-    Expression
-        Of shape (1,).
-
-    Raises
-    ------
-    TypeError
-        An operand is neither an expression, a parameter nor a variable.
-
-    >>> import paddlelike.collection as dy
-    >>> _ = dy.renew_cg()
-    >>> dy.squared_norm(dy.inputVector([3.0, 4.0])).value()
-    25.0
-    """
-    return build(lambda variable: layers.reduce_sum(layers.square(variable)), to_expression(x))
-
-
-def pickneglogsoftmax(x: Operand, index: int) -> Expression:
-    """Return the negative logarithm of element ``index`` of the softmax of a vector, of shape ``(1,)``.
-
-    Returns
-    -------
-    Expression
-        Of shape (1,).
-
-    Raises
-    ------
-    TypeError
-        An operand is neither an expression, a parameter nor a variable.
-
-    >>> import paddlelike.collection as dy
-    >>> _ = dy.renew_cg()
-    >>> round(dy.pickneglogsoftmax(dy.inputVector([0.0, 0.0]), 1).value(), 3)
-    0.693
-    """
-    return -log_softmax(x)[index]
 
 
 def build(function: Callable[..., Variable], *arguments: Expression) -> Expression:

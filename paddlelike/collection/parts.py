@@ -11,6 +11,11 @@ xs
 d
     The dim that is looked along, from 0.
 
+Returns
+-------
+Expression
+    Of shape (1,).
+
 Raises
 ------
 TypeError
@@ -24,7 +29,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from paddlelike import layers
-from paddlelike.collection.expressions import Expression, Operand, build, concatenate, to_expression
+from paddlelike.collection.expressions import (
+    Expression,
+    Operand,
+    build,
+    concatenate,
+    log_softmax,
+    to_expression,
+)
 from paddlelike.collection.functions import logsumexp, sqrt, square
 from paddlelike.errors import ShapeError
 from paddlelike.framework.graph.variable import Variable
@@ -40,9 +52,11 @@ __all__ = [
     "min_dim",
     "pick",
     "pick_range",
+    "pickneglogsoftmax",
     "reshape",
     "select_cols",
     "select_rows",
+    "squared_norm",
     "sum_dim",
     "sum_elems",
     "transpose",
@@ -59,11 +73,6 @@ def _over(x: Operand, dims: Sequence[int], reduce: Callable[..., Variable]) -> E
 def sum_elems(x: Operand) -> Expression:
     """Return the sum of all elements, of shape ``(1,)``.
 
-    Returns
-    -------
-    Expression
-        Of shape (1,).
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.sum_elems(dy.inputTensor([[1.0, 2.0], [3.0, 5.0]])).value()
@@ -75,11 +84,6 @@ def sum_elems(x: Operand) -> Expression:
 def mean_elems(x: Operand) -> Expression:
     """Return the mean of all elements, of shape ``(1,)``.
 
-    Returns
-    -------
-    Expression
-        Of shape (1,).
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> dy.mean_elems(dy.inputTensor([[1.0, 2.0], [3.0, 5.0]])).value()
@@ -90,11 +94,6 @@ def mean_elems(x: Operand) -> Expression:
 
 def l2_norm(x: Operand) -> Expression:
     """Return the root of the sum of the squares of the elements, of shape ``(1,)``.
-
-    Returns
-    -------
-    Expression
-        Of shape (1,).
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -213,11 +212,6 @@ def hinge(x: Operand, index: int, m: float = 1.0) -> Expression:
         The index of the true class.
     m
         How much the true class should exceed the others.
-
-    Returns
-    -------
-    Expression
-        Of shape (1,).
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -415,3 +409,30 @@ def concatenate_cols(xs: Sequence[Operand]) -> Expression:
     columns = [to_expression(x) for x in xs]
     wide = [build(lambda v: layers.unsqueeze(v, axes=[1]), x) if len(x.shape) == 1 else x for x in columns]
     return concatenate(wide, d=1)
+
+
+def squared_norm(x: Operand) -> Expression:
+    """Return the sum of the squares of the elements, of shape ``(1,)``.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> dy.squared_norm(dy.inputVector([3.0, 4.0])).value()
+    25.0
+    """
+    return build(lambda variable: layers.reduce_sum(layers.square(variable)), to_expression(x))
+
+
+def pickneglogsoftmax(x: Operand, index: int) -> Expression:
+    """Return the negative logarithm of element ``index`` of the softmax of a vector, of shape ``(1,)``.
+
+    Parameters
+    ----------
+    index
+        The index of the element, from 0.
+
+    >>> import paddlelike.collection as dy
+    >>> _ = dy.renew_cg()
+    >>> round(dy.pickneglogsoftmax(dy.inputVector([0.0, 0.0]), 1).value(), 3)
+    0.693
+    """
+    return -log_softmax(x)[index]

@@ -79,6 +79,7 @@ from paddlelike.layers.learning_rate_scheduler import *
 from paddlelike.layers.linalg.matrix_parts import *
 from paddlelike.layers.linalg.products import *
 from paddlelike.layers.loss.classes import *
+from paddlelike.layers.loss.pairwise import *
 from paddlelike.layers.loss.pointwise import *
 from paddlelike.layers.loss.sampled import *
 from paddlelike.layers.loss.sequence import *
@@ -110,6 +111,7 @@ from paddlelike.layers.sequence.rows import *
 from paddlelike.layers.tensor.assign import *
 from paddlelike.layers.tensor.concat import *
 from paddlelike.layers.tensor.constant import *
+from paddlelike.layers.tensor.diag import *
 from paddlelike.layers.tensor.gather import *
 from paddlelike.layers.tensor.reshape import *
 from paddlelike.layers.tensor.slice import *

@@ -20,6 +20,11 @@ k
     How many elements: an int, or a variable of shape [1].
 dtype
     The type of the indices: ``"int32"`` or ``"int64"``.
+
+Raises
+------
+TypeError
+    The input is not a variable.
 """
 
 from __future__ import annotations
@@ -280,11 +285,6 @@ def cumsum(
     Variable
         The shape and the dtype of ``x``: each element with those before it added.
 
-    Raises
-    ------
-    TypeError
-        ``x`` is not a variable.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
@@ -306,11 +306,6 @@ def argmax(x: Variable, axis: int = 0) -> Variable:
     Variable
         int64, in the shape of ``x`` without dim ``axis``: an index along that dim for each place.
 
-    Raises
-    ------
-    TypeError
-        ``x`` is not a variable.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[3, 1], [2, 4]], "float32"))
@@ -330,11 +325,6 @@ def argmin(x: Variable, axis: int = 0) -> Variable:
     Variable
         int64, in the shape of ``x`` without dim ``axis``: an index along that dim for each place.
 
-    Raises
-    ------
-    TypeError
-        ``x`` is not a variable.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[3, 1], [2, 4]], "float32"))
@@ -353,11 +343,6 @@ def is_empty(x: Variable, cond: Variable | None = None) -> Variable:
     -------
     Variable
         Bool of shape (1,). It is ``cond`` where that is given.
-
-    Raises
-    ------
-    TypeError
-        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -379,11 +364,6 @@ def size(input: Variable) -> Variable:
     -------
     Variable
         int64 of shape (1,).
-
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -417,11 +397,6 @@ def argsort(
     indices : Variable
         int64, in the shape of ``input``: where each element was along ``axis``.
 
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable.
-
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 5])
     >>> [one.shape for one in fluid.layers.argsort(x)]
@@ -444,11 +419,6 @@ def topk(input: Variable, k: int | Variable, name: str | None = None) -> tuple[V
         (..., k), in the dtype of ``input`` (..., D): the greatest elements of each row, in descending order.
     indices : Variable
         int64 (..., k): their columns.
-
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable.
 
     >>> from paddlelike.input import data
     >>> values, indices = topk(data("scores", [None, 10]), k=3)
@@ -483,11 +453,6 @@ def unique(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variable, ...]:
     index : Variable
         (N,), of ``dtype``: where in ``out`` each element of ``x`` is.
 
-    Raises
-    ------
-    TypeError
-        ``x`` is not a variable.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([3, 1, 3], "int64"))
@@ -516,11 +481,6 @@ def unique_with_counts(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variabl
         (N,), of ``dtype``: where in ``out`` each element of ``x`` is.
     count : Variable
         (U,), of ``dtype``: how often each element of ``out`` is in ``x``.
-
-    Raises
-    ------
-    TypeError
-        ``x`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

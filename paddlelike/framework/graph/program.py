@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from paddlelike.errors import GraphError
@@ -13,7 +12,8 @@ from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.desc import ProgramDesc
-from paddlelike.framework.graph.operator import DEVICE, NAME_SCOPE, Operator, OpRole
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.roles import Roles
 from paddlelike.framework.graph.states import EncodedState
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.hooks import Hook
@@ -44,7 +44,7 @@ _OF_JOBS: Final = (
 )
 
 
-class Program(EncodedState, Displayed):
+class Program(EncodedState, Roles, Displayed):
     """What an :class:`Executor` runs.
 
     A network is built into two programs: the main program computes and trains, the startup program
@@ -70,14 +70,13 @@ class Program(EncodedState, Displayed):
     has_operator_versions = False  # True: its encoding has the table of 1.8.5's operator versions
 
     def __init__(self) -> None:
+        super().__init__()
         self.blocks: list[Block] = [Block(self, 0)]
         self.current_block_idx = 0
         self._seed = 0
         self._version = 0  # increased by every change, so that cached plans are dropped
         self.plans: dict[Any, Any] = {}  # cached by executors, by feeds and fetches
         self._backward_passes = 0  # appended so far
-        self._op_role = OpRole.Forward
-        self._op_role_var: list[str] = []
         self.encoded: Any = None  # the message it was read from, for fields that this class does not have
         self.is_versioned = True  # False: its encoding has no version, as Paddle's pruned programs
         # Set by the transpiler for distributed training.
@@ -243,17 +242,6 @@ class Program(EncodedState, Displayed):
         self.random_seed = seed
 
     @property
-    def _current_role(self) -> int:
-        """Fluid's name for the role of the operators that are appended now."""
-        return self._op_role
-
-    @_current_role.setter
-    def _current_role(self, role: int) -> None:
-        self._op_role = int(role)
-
-    # Encodings
-
-    @property
     def desc(self) -> ProgramDesc:
         """Fluid's C++ description of this program.
 
@@ -266,9 +254,6 @@ class Program(EncodedState, Displayed):
     @staticmethod
     def parse_from_string(binary_str: bytes, *, trusted: bool = False) -> Program:
         """Return the program in a serialized ProgramDesc; parameters become plain variables, as in Fluid.
-
-        ``binary_str`` are the bytes, as a file ``__model__`` holds them. ``trusted`` lets an Executor run
-        operators that reach files, other processes, Python functions or the terminal.
 
         Parameters
         ----------
@@ -508,38 +493,6 @@ class Program(EncodedState, Displayed):
 
     def _rollback(self) -> None:
         self.current_block_idx = self.current_block().parent_idx
-
-    @property
-    def _common_attrs(self) -> dict[str, Any]:
-        """The attributes that every operator appended now gets."""
-        return {
-            "op_role": self._op_role,
-            "op_role_var": self._op_role_var,
-            "op_namescope": NAME_SCOPE.get().path,
-            "op_device": DEVICE.get(),
-        }
-
-    @contextmanager
-    def _role_guard(self, role: int, variables: Sequence[Variable | str] = ()) -> Iterator[None]:
-        before = self._op_role, self._op_role_var
-        self._op_role = role
-        self._op_role_var = [v if isinstance(v, str) else v.name for v in variables]
-        try:
-            yield
-        finally:
-            self._op_role, self._op_role_var = before
-
-    def _optimized_guard(self, param_and_grads: Sequence[Any]) -> AbstractContextManager[None]:
-        """Mark operators appended inside as updates of these variables."""
-        return self._role_guard(OpRole.Optimize, [v for v in param_and_grads if v is not None])
-
-    def _lr_schedule_guard(self, is_with_opt: bool = False) -> AbstractContextManager[None]:
-        """Mark operators appended inside as computing a learning rate."""
-        return self._role_guard(OpRole.LRSched | (OpRole.Optimize if is_with_opt else 0))
-
-    def _backward_role_guard(self) -> object:
-        """Mark operators appended inside as part of the backward pass."""
-        return self._role_guard(OpRole.Backward)
 
 
 #: The programs that layers and initializers are built into.

@@ -1,4 +1,10 @@
-"""Conditional execution: cond, case, switch_case, Switch."""
+"""Conditional execution: cond, case, switch_case, Switch.
+
+Returns
+-------
+Variable, structure or None
+    What the function that runs returns: all return the same structure, with the same dtypes.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +51,6 @@ def cond(
     true_fn, false_fn
         Functions without parameters that return the same structure of variables; None for one that returns
         None.
-
-    Returns
-    -------
-    Variable, structure or None
-        What the function that runs returns: all return the same structure, with the same dtypes.
 
     Raises
     ------
@@ -130,11 +131,6 @@ def case(
     default
         The function to call when no condition is true; None for the last function.
 
-    Returns
-    -------
-    Variable, structure or None
-        What the function that runs returns: all return the same structure, with the same dtypes.
-
     Raises
     ------
     TypeError
@@ -186,11 +182,6 @@ def switch_case(
         Functions by index: a dict, a list of functions, or a list of pairs ``(index, function)``.
     default
         The function to call for another index; None for that of the greatest index.
-
-    Returns
-    -------
-    Variable, structure or None
-        What the function that runs returns: all return the same structure, with the same dtypes.
 
     Raises
     ------

@@ -53,6 +53,11 @@ im2col_step
     How many images Fluid computes at once; None for 64. It has no effect on the numbers.
 modulated
     Whether there is a mask.
+
+Returns
+-------
+Variable
+    (R, C, pooled_height, pooled_width), in the dtype of ``input`` (N, C, H, W).
 """
 
 from __future__ import annotations
@@ -99,11 +104,6 @@ def roi_pool(
 
     ``spatial_scale`` takes the boxes to the feature map.
 
-    Returns
-    -------
-    Variable
-        (R, C, pooled_height, pooled_width), in the dtype of ``input`` (N, C, H, W).
-
     Raises
     ------
     TypeError
@@ -137,11 +137,6 @@ def roi_align(
     between pixels; -1: about one point per pixel. He et al., Mask R-CNN, 2017.
 
     ``spatial_scale`` takes the boxes to the feature map.
-
-    Returns
-    -------
-    Variable
-        (R, C, pooled_height, pooled_width), in the dtype of ``input`` (N, C, H, W).
 
     Raises
     ------
@@ -219,11 +214,6 @@ def prroi_pool(
     ----------
     batch_roi_nums
         The count of regions of each image, int64 (N,); None where the LoD says so.
-
-    Returns
-    -------
-    Variable
-        (R, C, pooled_height, pooled_width), in the dtype of ``input`` (N, C, H, W).
 
     Raises
     ------

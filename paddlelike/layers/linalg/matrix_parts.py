@@ -6,15 +6,25 @@ input
     Matrices (..., rows, columns).
 diagonal
     Which diagonal: 0 for the main one, positive above it, negative below.
+
+Raises
+------
+TypeError
+    ``input`` is not a variable.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable
 from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.helper import LayerHelper
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["cos_sim", "dist", "l2_normalize", "trace", "tril", "triu"]
 
@@ -26,11 +36,6 @@ def tril(input: Variable, diagonal: int = 0, name: str | None = None) -> Variabl
     -------
     Variable
         The shape and the dtype of ``input``.
-
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -50,11 +55,6 @@ def triu(input: Variable, diagonal: int = 0, name: str | None = None) -> Variabl
     -------
     Variable
         The shape and the dtype of ``input``.
-
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -98,11 +98,6 @@ def trace(
     Variable
         ``input`` without ``dim1`` and ``dim2``, (1,) for a matrix; in the dtype of ``input``. It is ``out``
         where that is given.
-
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -20,7 +20,8 @@ from paddlelike.layers.linalg.products import matmul
 from paddlelike.layers.random.tensors import gaussian_random, uniform_random, uniform_random_batch_size_like
 from paddlelike.layers.reduction import reduce_max, reduce_prod, reduce_sum
 from paddlelike.layers.tensor.assign import assign, create_tensor
-from paddlelike.layers.tensor.constant import diag, fill_constant_batch_size_like, ones, zeros
+from paddlelike.layers.tensor.constant import fill_constant_batch_size_like, ones, zeros
+from paddlelike.layers.tensor.diag import diag
 from paddlelike.layers.tensor.reshape import reshape
 from paddlelike.layers.tensor.reshape import shape as shape_of
 

@@ -26,6 +26,17 @@ beta
     The factor of the encoding.
 future_context_size
     How many rows after its own a row sees.
+
+Returns
+-------
+Variable
+    (sequences, ...), in the dtype of ``input``: a row for each sequence; of several levels of LoD the
+    last one goes.
+
+Raises
+------
+TypeError
+    ``input`` is not a variable of float32 or float64.
 """
 
 from __future__ import annotations
@@ -85,11 +96,6 @@ def sequence_conv(
     -------
     Variable
         (T, num_filters), with the LoD and dtype of ``input``.
-
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable of float32 or float64.
 
     >>> from paddlelike.input import data
     >>> sequence_conv(data("words", [None, 8], lod_level=1), num_filters=4, act="tanh").shape
@@ -181,18 +187,12 @@ def sequence_pool(input: Variable, pool_type: str, is_test: bool = False, pad_va
     Operator ``sequence_pool``. With several levels of LoD the innermost sequences are pooled. A sequence
     without rows gives ``pad_value``. ``is_test`` is recorded in the operator.
 
-    Returns
-    -------
-    Variable
-        (sequences, ...), in the dtype of ``input``: a row for each sequence; of several levels of LoD the
-        last one goes.
-
     Raises
     ------
     TypeError
         ``input`` is not a variable of float32 or float64.
     GraphError
-        ``pool_type`` is none of these six.
+        ``pool_type`` is not one of these six.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -217,17 +217,6 @@ def sequence_first_step(input: Variable) -> Variable:
 
     ``input`` holds sequences of rows; the result has a row for each.
 
-    Returns
-    -------
-    Variable
-        (sequences, ...), in the dtype of ``input``: a row for each sequence; of several levels of LoD the
-        last one goes.
-
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable of float32 or float64.
-
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)
     >>> fluid.layers.sequence_first_step(x).shape
@@ -238,17 +227,6 @@ def sequence_first_step(input: Variable) -> Variable:
 
 def sequence_last_step(input: Variable) -> Variable:
     """Return the last row of each sequence of ``input`` (operator ``sequence_pool``).
-
-    Returns
-    -------
-    Variable
-        (sequences, ...), in the dtype of ``input``: a row for each sequence; of several levels of LoD the
-        last one goes.
-
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable of float32 or float64.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -277,11 +255,6 @@ def add_position_encoding(input: Variable, alpha: float, beta: float, name: str 
     Variable
         The shape and the dtype of ``input``.
 
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable of float32 or float64.
-
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 6, 8])
     >>> fluid.layers.add_position_encoding(x, alpha=1.0, beta=1.0).shape
@@ -309,11 +282,6 @@ def row_conv(
     Variable
         The shape, the dtype and the LoD of ``input``.
 
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable of float32 or float64.
-
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)
     >>> fluid.layers.row_conv(x, future_context_size=2).shape
@@ -338,11 +306,6 @@ def sequence_softmax(input: Variable, use_cudnn: bool = False, name: str | None 
     -------
     Variable
         The shape, the dtype and the LoD of ``input``: in each sequence the sum is 1.
-
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 1], "float32", lod_level=1)

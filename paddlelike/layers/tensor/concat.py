@@ -4,6 +4,11 @@ Parameters
 ----------
 x, input
     A variable of any shape.
+
+Raises
+------
+TypeError
+    An input is not a variable.
 """
 
 from __future__ import annotations
@@ -214,11 +219,6 @@ def stack(x: Variable | Sequence[Variable], axis: int = 0) -> Variable:
     Variable
         The shape of each of ``x`` with their count as dim ``axis``, in their dtype.
 
-    Raises
-    ------
-    TypeError
-        ``x``, or an element of it, is not a variable.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
@@ -374,11 +374,6 @@ def meshgrid(input: Variable | Sequence[Variable], name: str | None = None) -> l
     list
         A variable of shape (A, B, ...) for each input, in its dtype.
 
-    Raises
-    ------
-    TypeError
-        ``input``, or an element of it, is not a variable.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
@@ -410,11 +405,6 @@ def reverse(x: Variable, axis: int | Sequence[int]) -> Variable:
     Variable
         The shape and the dtype of ``x``.
 
-    Raises
-    ------
-    TypeError
-        ``x`` is not a variable.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> x = fluid.layers.assign(np.array([[1, 2], [3, 4]], "float32"))
@@ -440,11 +430,6 @@ def flip(input: Variable, dims: Sequence[int], name: str | None = None) -> Varia
     -------
     Variable
         The shape and the dtype of ``input``.
-
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

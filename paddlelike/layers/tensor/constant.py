@@ -1,4 +1,4 @@
-"""Tensors that are filled: constants, ranges, diagonals.
+"""Tensors that are filled: constants and ranges.
 
 Parameters
 ----------
@@ -38,24 +38,18 @@ from paddlelike.layers.checks import (
     as_list,
     check_variable,
     has_variables,
-    is_whole,
     replace_variables,
     tensor_dtype,
 )
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.tensor.assign import assign
 
 if TYPE_CHECKING:
-    from paddlelike.core.tensor import Array
     from paddlelike.core.typing import DtypeLike
     from paddlelike.framework.typing import ShapeLike
 
 __all__ = [
     "arange",
-    "diag",
-    "diag_embed",
-    "eye",
     "fill_constant",
     "fill_constant_batch_size_like",
     "full",
@@ -478,121 +472,3 @@ def _make_scalar(value: float | Variable, dtype: VarType) -> Variable:
     if not isinstance(value, Variable):
         return fill_constant([1], dtype, value)
     return value if value.dtype == dtype else value.astype(dtype)
-
-
-def diag_embed(input: Variable, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Variable:
-    """Return matrices, in dims ``dim1`` and ``dim2``, whose diagonals are the last dim of ``input``.
-
-    Operator ``diag_embed``.
-
-    ``offset`` moves the diagonal: above the main one if positive.
-
-    Parameters
-    ----------
-    input
-        (..., N), or an array.
-    offset
-        Which diagonal: 0 for the main one, positive above it, negative below.
-    dim1, dim2
-        The dims of the result that hold rows and columns.
-
-    Returns
-    -------
-    Variable
-        (..., M, M) for ``input`` (..., N), M = N + abs(offset); in the dtype of ``input``.
-
-    Raises
-    ------
-    TypeError
-        ``input`` is neither a variable nor an array.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
-    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.diag_embed(x)])
-    >>> print(out)
-    [[1. 0.]
-     [0. 2.]]
-    """
-    if not isinstance(input, Variable):
-        input = assign(input)
-    attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
-    return emit("diag_embed", {"Input": [input]}, attrs, constant=True)
-
-
-def diag(diagonal: Variable | Array) -> Variable:
-    """Return the square matrix with ``diagonal``, a variable or array of shape (N,) (operator ``diag``).
-
-    Parameters
-    ----------
-    diagonal
-        A variable or array (N,).
-
-    Returns
-    -------
-    Variable
-        (N, N), in the dtype of ``diagonal``.
-
-    Raises
-    ------
-    TypeError
-        ``diagonal`` is neither a variable nor an array.
-
-    >>> import numpy as np
-    >>> import paddlelike as fluid
-    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
-    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.diag(x)])
-    >>> print(out)
-    [[1. 0.]
-     [0. 2.]]
-    """
-    if not isinstance(diagonal, Variable):
-        diagonal = assign(diagonal)
-    return emit("diag", {"Diagonal": diagonal}, constant=True)
-
-
-def eye(
-    num_rows: int,
-    num_columns: int | None = None,
-    batch_shape: Sequence[int] | None = None,
-    dtype: DtypeLike = "float32",
-) -> Variable:
-    """Return the identity matrix (operator ``eye``), repeated over ``batch_shape``.
-
-    ``num_rows`` and ``num_columns`` are its dims; as many columns as rows by default.
-
-    Parameters
-    ----------
-    num_rows
-        The count of rows.
-    num_columns
-        The count of columns; None for that of rows.
-    batch_shape
-        Dims in front, over which the matrix is repeated; None for no such dims.
-
-    Returns
-    -------
-    Variable
-        (num_rows, num_columns), or (batch_shape..., num_rows, num_columns), of ``dtype``.
-
-    Raises
-    ------
-    TypeError
-        A size is not an int of 0 or more.
-
-    >>> import paddlelike as fluid
-    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.eye(2, 3)])
-    >>> print(out)
-    [[1. 0. 0.]
-     [0. 1. 0.]]
-    """
-    columns = num_rows if num_columns is None else num_columns
-    for argument, value in (("num_rows", num_rows), ("num_columns", columns)):
-        if not is_whole(value) or value < 0:
-            raise TypeError(f"layer 'eye': {argument} is {value!r}, expected an int of 0 or more")
-    kind = convert_dtype(dtype)
-    attrs = {"num_rows": num_rows, "num_columns": columns, "dtype": int(kind)}
-    out = emit("eye", {}, attrs, dtype=kind, constant=True)
-    for count in reversed(batch_shape or ()):
-        out = emit("stack", {"X": [out] * count}, {"axis": 0}, slot="Y")
-    return out

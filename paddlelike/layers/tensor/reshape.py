@@ -4,6 +4,11 @@ Parameters
 ----------
 x, input
     A variable of any shape.
+
+Raises
+------
+TypeError
+    ``input`` is not a variable.
 """
 
 from __future__ import annotations
@@ -33,11 +38,6 @@ def shape(input: Variable) -> Variable:
     Variable
         int32 (rank,): the shape of the value in this run.
 
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable.
-
     >>> import numpy as np
     >>> import paddlelike as fluid
     >>> dims = fluid.layers.shape(fluid.data("x", [None, 4]))
@@ -55,11 +55,6 @@ def rank(input: Variable) -> Variable:
     -------
     Variable
         int32, of shape () in the program.
-
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8])
@@ -171,11 +166,6 @@ def squeeze(input: Variable, axes: Sequence[int], name: str | None = None) -> Va
     Variable
         ``input`` without these dims, in its dtype.
 
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable.
-
     >>> import paddlelike as fluid
     >>> fluid.layers.squeeze(fluid.data("x", [None, 1, 4, 1]), axes=[1]).shape
     (-1, 4, 1)
@@ -199,11 +189,6 @@ def unsqueeze(input: Variable, axes: int | ShapeLike, name: str | None = None) -
     -------
     Variable
         ``input`` with a dim of 1 at each of ``axes``, in its dtype.
-
-    Raises
-    ------
-    TypeError
-        ``input`` is not a variable.
 
     >>> import paddlelike as fluid
     >>> fluid.layers.unsqueeze(fluid.data("x", [None, 4]), axes=[1, 3]).shape

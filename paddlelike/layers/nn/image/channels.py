@@ -22,6 +22,16 @@ axis
     The dim of the chosen matrices: 1, 2 or 3.
 indexes
     The indices of the matrices along ``axis``.
+
+Returns
+-------
+Variable
+    The shape and the dtype of ``x``.
+
+Raises
+------
+TypeError
+    ``x`` is not a variable of float32 or float64.
 """
 
 from __future__ import annotations
@@ -59,11 +69,6 @@ def affine_channel(
     x
         (N, C, H, W), or (N, H, W, C) for NHWC.
 
-    Returns
-    -------
-    Variable
-        The shape and the dtype of ``x``.
-
     Raises
     ------
     TypeError
@@ -91,11 +96,6 @@ def pixel_shuffle(x: Variable, upscale_factor: int) -> Variable:
     -------
     Variable
         (N, C, H * r, W * r) for ``x`` (N, C * r * r, H, W) and a factor of r, in the dtype of ``x``.
-
-    Raises
-    ------
-    TypeError
-        ``x`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 8, 4, 4])
@@ -141,16 +141,6 @@ def shuffle_channel(x: Variable, group: int, name: str | None = None) -> Variabl
 
     Its gradient is Fluid's, which is odd unless there are ``group * group`` channels: see ``fluid.quirks()``.
 
-    Returns
-    -------
-    Variable
-        The shape and the dtype of ``x``.
-
-    Raises
-    ------
-    TypeError
-        ``x`` is not a variable of float32 or float64.
-
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4, 8, 8])
     >>> fluid.layers.shuffle_channel(x, group=2).shape
@@ -169,16 +159,6 @@ def temporal_shift(x: Variable, seg_num: int, shift_ratio: float = 0.25, name: s
 
     The rows of ``x`` (N * T, C, H, W) are videos of T = ``seg_num`` frames; ``shift_ratio`` of the
     channels move each way.
-
-    Returns
-    -------
-    Variable
-        The shape and the dtype of ``x``.
-
-    Raises
-    ------
-    TypeError
-        ``x`` is not a variable of float32 or float64.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4, 8, 8])

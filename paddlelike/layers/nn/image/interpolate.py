@@ -24,6 +24,11 @@ x
     Images (N, C, H, W).
 grid
     Coordinates (N, H, W, 2): x and y in [-1, 1].
+
+Raises
+------
+TypeError, GraphError
+    As :func:`image_resize`.
 """
 
 from __future__ import annotations
@@ -141,11 +146,6 @@ def interpolate(
         (N, C, H', W'), or (N, C, D', H', W') for volumes, in the dtype of ``input``; the sizes are those of
         ``out_shape``, or those of ``input`` times ``scale``, rounded down.
 
-    Raises
-    ------
-    TypeError, GraphError
-        As :func:`image_resize`.
-
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])
     >>> fluid.layers.interpolate(x, out_shape=[16, 16]).shape
@@ -176,11 +176,6 @@ def resize_bilinear(
     Variable
         (N, C, H', W'), in the dtype of ``input``; the sizes as of :func:`image_resize`.
 
-    Raises
-    ------
-    TypeError, GraphError
-        As :func:`image_resize`.
-
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])
     >>> fluid.layers.resize_bilinear(x, scale=2.0).shape
@@ -208,11 +203,6 @@ def resize_nearest(
     -------
     Variable
         (N, C, H', W'), in the dtype of ``input``; the sizes as of :func:`image_resize`.
-
-    Raises
-    ------
-    TypeError, GraphError
-        As :func:`image_resize`.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])
@@ -242,11 +232,6 @@ def resize_trilinear(
     -------
     Variable
         (N, C, D', H', W'), in the dtype of ``input``; the sizes as of :func:`image_resize`.
-
-    Raises
-    ------
-    TypeError, GraphError
-        As :func:`image_resize`.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 4, 8, 8])

@@ -26,6 +26,11 @@ power_iters
     The count of power iterations.
 eps
     Added to the norms, against division by zero.
+
+Returns
+-------
+Variable
+    The shape and the dtype of ``input``.
 """
 
 from __future__ import annotations
@@ -72,11 +77,6 @@ def layer_norm(
     input
         A variable of two dims or more.
 
-    Returns
-    -------
-    Variable
-        The shape and the dtype of ``input``.
-
     Raises
     ------
     TypeError
@@ -120,11 +120,6 @@ def group_norm(
     2018.
 
     ``groups`` should divide the channels of (N, C, ...); ``epsilon`` is added to the variance.
-
-    Returns
-    -------
-    Variable
-        The shape and the dtype of ``input``.
 
     Raises
     ------
@@ -180,11 +175,6 @@ def instance_norm(
     ``input`` is (N, C, ...). Ulyanov et al. 2016.
 
     ``epsilon`` is added to the variance.
-
-    Returns
-    -------
-    Variable
-        The shape and the dtype of ``input``.
 
     Raises
     ------
