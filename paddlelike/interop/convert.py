@@ -177,8 +177,7 @@ def convert(
     Returns
     -------
     ConvertReport or ModelReport
-        The names that were written, what was left out and what was verified; true when nothing was left out.
-        A ModelReport for models.
+        What was written, left out and verified; true when nothing was left out. A ModelReport for models.
 
     Raises
     ------
@@ -186,8 +185,7 @@ def convert(
         The source is damaged or of no known format, or the target format cannot hold some variables: it lists
         them. Nothing is written.
     LoadError
-        ``names`` or ``rules`` do not fit, or two variables get one name; or files of the source are not what
-        was saved.
+        ``names`` or ``rules`` do not fit, two variables get one name, or a file is not what was saved.
     SaveError
         ``dst`` exists, or cannot be written. It is as it was.
 

@@ -80,6 +80,11 @@ def is_parameter(var: Variable) -> bool:
     var
         A variable of a program.
 
+    Returns
+    -------
+    bool
+        True for a :class:`~paddlelike.framework.graph.variable.Parameter`.
+
     >>> import paddlelike as fluid
     >>> with fluid.program_guard(fluid.Program()), fluid.unique_name.guard():
     ...     x = fluid.data("x", [None, 4])
@@ -98,6 +103,11 @@ def is_persistable(var: Variable) -> bool:
     var
         A variable of a program.
 
+    Returns
+    -------
+    bool
+        True for parameters and other persistables.
+
     >>> import paddlelike as fluid
     >>> with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
     ...     step = fluid.layers.create_global_var([1], 0.0, "float32", persistable=True)
@@ -115,6 +125,11 @@ def is_belong_to_optimizer(var: Variable) -> bool:
     ----------
     var
         A variable of a program.
+
+    Returns
+    -------
+    bool
+        True for such a persistable, False for parameters and for all that is not persistable.
 
     >>> import paddlelike as fluid
     >>> with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
@@ -136,6 +151,11 @@ def get_program_parameter(program: Program) -> list[Variable]:
     program
         The program to look through.
 
+    Returns
+    -------
+    list
+        The variables, block by block in order of creation.
+
     >>> import paddlelike as fluid
     >>> main = fluid.Program()
     >>> with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
@@ -153,6 +173,11 @@ def get_program_persistable_vars(program: Program) -> list[Variable]:
     ----------
     program
         The program to look through.
+
+    Returns
+    -------
+    list
+        The variables, block by block in order of creation.
 
     >>> import paddlelike as fluid
     >>> main = fluid.Program()

@@ -200,7 +200,13 @@ class RecomputeOptimizer(Optimizer):
 
 
 class DGCMomentumOptimizer:
-    """Deep gradient compression between GPUs; raises UnsupportedError."""
+    """Deep gradient compression between GPUs.
+
+    Raises
+    ------
+    UnsupportedError
+        Always: it compresses gradients between GPUs.
+    """
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         raise UnsupportedError(
@@ -210,7 +216,13 @@ class DGCMomentumOptimizer:
 
 
 class PipelineOptimizer:
-    """Sections of a network on several devices; raises UnsupportedError."""
+    """Sections of a network on several devices.
+
+    Raises
+    ------
+    UnsupportedError
+        Always: a network runs on one device.
+    """
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         raise UnsupportedError(
