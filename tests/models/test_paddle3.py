@@ -80,12 +80,30 @@ def test_a_function_that_paddle_3_exported_gives_its_outputs(name: str, tmp_path
 VERSIONS = {"3.0.0": 1, "3.1.1": 2, "3.2.2": 3, "3.3.1": 4}  # of Paddle, and of the format
 
 
-@pytest.mark.parametrize("name", sorted(read_archive("pir_versions")))
+DRAWN = "3.3.1-gumbel"
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in sorted(read_archive("pir_versions")) if not name.endswith("gumbel")]
+)
 def test_what_the_versions_of_paddle_3_write_differently_is_read(name: str, tmp_path: Path) -> None:
     files = read_archive("pir_versions")[name]
     version, _, _ = name.partition("-")
     assert json.loads(files[MODEL])["base_code"]["version"] == VERSIONS[version]
     check(tmp_path, files, files["io.npz"])
+
+
+def test_samples_of_gumbel_are_as_frequent_as_their_softmax(tmp_path: Path) -> None:
+    write_files(read_archive("pir_versions")[DRAWN], tmp_path)
+    exe, counts = fluid.Executor(), np.zeros(4)
+    with fluid.scope_guard(fluid.Scope()):
+        program, (feed,), targets = fluid.io.load_inference_model(str(tmp_path), exe)
+        program.random_seed = 7
+        x = np.float32([[0, 1, 2, -1]] * 3)
+        for _ in range(1000):
+            counts += exe.run(program, feed={feed: x}, fetch_list=targets)[0].sum(0)
+    expected = np.exp(x[0]) / np.exp(x[0]).sum()
+    np.testing.assert_allclose(counts / 3000, expected, atol=4 * 0.5 / 3000**0.5)  # four deviations
 
 
 def read_translated(name: str) -> tuple[Files, bytes]:

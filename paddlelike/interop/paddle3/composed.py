@@ -17,7 +17,7 @@ class _Call:
     def __init__(self, block: Block, op: dict[str, Any]) -> None:
         self.block, self.attrs = block, read_attributes(op)
         self._nodes = get(op, "I", list)
-        self.out, *self._rest = [name for node in get(op, "O", list) for name in block.make_results(node)]
+        self.out, *self.rest = [name for node in get(op, "O", list) for name in block.make_results(node)]
 
     def read(self, index: int) -> str:
         """Return the variable of an operand."""
@@ -193,14 +193,76 @@ def _weigh_entropy(call: _Call) -> None:
     call.make("elementwise_add", {"X": rest, "Y": positive}, call.out, axis=-1)
 
 
+def _draw(call: _Call, kind: Type, low: float) -> str:
+    """Return uniform numbers from ``low`` to 1, as many as the first operand has."""
+    sizes = Type(VarType.LOD_TENSOR, VarType.INT32, [len(kind.shape)])
+    shape = call.block.declare_new(sizes)
+    call.block.emit("shape", {"Input": [call.read(0)]}, {"Out": [shape]}, {})
+    attrs = {"min": low, "max": 1.0, "seed": 0, "dtype": int(kind.dtype), "shape": []}
+    return call.make("uniform_random", {"ShapeTensor": shape}, kind, **attrs)
+
+
+def _draw_truth(call: _Call) -> None:
+    """One with the probability of the operand, else 0."""
+    kind = call.type(call.read(0))
+    bools = kind._replace(dtype=VarType.BOOL)
+    drawn = _draw(call, kind, 0.0)
+    hit = call.make("less_than", {"X": drawn, "Y": call.read(0)}, bools, axis=-1)
+    call.make("cast", {"X": hit}, call.out, in_dtype=int(VarType.BOOL), out_dtype=int(kind.dtype))
+
+
+def _draw_softmax(call: _Call) -> None:
+    """The softmax of the operand and Gumbel's noise, ``-ln(-ln u)``; hard: one where that is greatest."""
+    kind, axis = call.type(call.read(0)), call.attrs["axis"]
+    noise = _draw(call, kind, 1e-20)
+    for _ in range(2):
+        noise = call.scale(call.make("log", {"X": noise}, kind), -1.0)
+    total = call.make("elementwise_add", {"X": call.read(0), "Y": noise}, kind, axis=-1)
+    total = call.scale(total, 1 / call.attrs["temperature"])
+    if not call.attrs["hard"]:
+        call.make("softmax", {"X": total}, call.out, axis=axis)
+        return
+    if axis % len(kind.shape) != len(kind.shape) - 1 or kind.shape[-1] < 1:
+        call.refuse(f"is hard along axis {axis}")
+    indices = Type(VarType.LOD_TENSOR, VarType.INT64, kind.shape[:-1])
+    attrs = {"axis": axis, "keepdims": False, "flatten": False, "dtype": int(VarType.INT64)}
+    place = call.make("arg_max", {"X": total}, indices, **attrs)
+    call.make("one_hot_v2", {"X": place}, call.out, depth=kind.shape[-1], dtype=int(kind.dtype))
+
+
+def _norm_residual(call: _Call) -> None:
+    """Layer normalization of ``x + bias + residual_alpha * residual``, and that sum."""
+    if call.attrs["quant_scale"] > 0:
+        call.refuse("quantizes what it normalizes")
+    total, kind = call.read(0), call.type(call.read(0))
+    terms = [call.read(1)] if call.has(1) else []
+    if call.has(2):
+        terms.append(call.scale(call.read(2), call.attrs["residual_alpha"]))
+    for term in terms:
+        total = call.make("elementwise_add", {"X": total, "Y": term}, kind, axis=-1)
+    given = {"Scale": 3, "Bias": 4}
+    inputs = {"X": [total]} | {slot: [call.read(at)] for slot, at in given.items() if call.has(at)}
+    residual, mean, deviation = call.rest
+    variance = call.block.declare_new(call.type(deviation))
+    attrs = {name: call.attrs[name] for name in ("epsilon", "begin_norm_axis")}
+    outputs = {"Y": [call.out], "Mean": [mean], "Variance": [variance]}
+    call.block.emit("layer_norm", inputs, outputs, attrs)
+    shifted = {"scale": 1.0, "bias": attrs["epsilon"], "bias_after_scale": True}
+    call.make("rsqrt", {"X": call.make("scale", {"X": variance}, call.type(deviation), **shifted)}, deviation)
+    call.make("assign", {"X": total}, residual)
+
+
 def _read(compose: Any) -> Read:
     return lambda block, op: compose(_Call(block, op))
 
 
 COMPOSED: Final[dict[str, Read]] = {
     "baddbmm": _read(_add_products),
+    "bernoulli": _read(_draw_truth),
     "empty_like": _read(_fill_alike),
+    "fused_bias_residual_layernorm": _read(_norm_residual),
     "fused_softmax_mask": _read(_masked_softmax),
+    "gumbel_softmax": _read(_draw_softmax),
     "lp_pool2d": _read(_pool_norms),
     "masked_fill": _read(_fill_masked),
     "reduce_as": _read(_reduce_as),

@@ -66,6 +66,7 @@ _STEPS: Final = 256  # of a period: enough for numbers up to 100
 
 
 _TERMS: Final = 32  # of a series, before its rest
+_MOST_TERMS: Final = 10_000
 
 
 def _map(function: Callable[[float], float], x: Array) -> Array:
@@ -165,6 +166,49 @@ def _polygamma(x: Array, *, n: int) -> Array:
     rest = end**-n / n + end ** -(n + 1) / 2 + (n + 1) * end ** -(n + 2) / 12
     total = (start ** -(n + 1)).sum(-1) + rest
     return np.asarray((-1) ** (n + 1) * math.factorial(n) * total, x.dtype)
+
+
+@register_kernel("gammaincc", "x y -> out")
+def _gammaincc(x: Array, y: Array) -> Array:
+    """The regularized upper incomplete gamma function of a = X and Y, in float64.
+
+    Below ``Y = a + 1`` one minus the series of the lower one, above it Legendre's continued fraction.
+    """
+    a, z = np.broadcast_arrays(x.astype(np.float64), y.astype(np.float64))
+    with np.errstate(all="ignore"):
+        front = np.exp(a * np.log(z) - z - _map(math.lgamma, np.where(np.isfinite(a) & (a > 0), a, 1.0)))
+        below = z < a + 1
+        out = np.where(below, 1 - front * _sum_series(a, np.where(below, z, 0.0)), 0.0)
+        out = np.where(below, out, front * _divide_on(a, np.where(below, a + 2, z)))
+    out = np.where((a == 0) | (z == 0), 1.0, out)
+    return np.asarray(np.where((a < 0) | (z < 0) | ~np.isfinite(a + z), np.nan, out), x.dtype)
+
+
+def _sum_series(a: Array, z: Array) -> Array:
+    """Return the sum of ``z^n / (a (a + 1) ... (a + n))``."""
+    term = total = 1 / a
+    n = 0
+    while n < _MOST_TERMS and np.any(term > total * 1e-16):
+        n += 1
+        term = term * z / (a + n)
+        total = total + term
+    return total
+
+
+def _divide_on(a: Array, z: Array) -> Array:
+    """Return ``1 / (z + 1 - a - 1 (1 - a) / (z + 3 - a - 2 (2 - a) / ...))``, by Lentz."""
+    b = z + 1 - a
+    c = np.full(b.shape, 1e300)
+    d = out = 1 / b
+    for n in range(1, _MOST_TERMS):
+        step = n * (a - n)
+        b = b + 2
+        d = 1 / (b + step * d)
+        c = b + step / c
+        out = out * c * d
+        if not np.any(np.abs(c * d - 1) > 1e-15):
+            break
+    return out
 
 
 register_kernel("atan2", "X1 X2 -> Out")(_wrap_pair(np.arctan2))

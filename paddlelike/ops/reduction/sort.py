@@ -106,8 +106,8 @@ class MedianAttrs(Attrs):
 
 
 def _make_median(is_skipping: bool) -> Callable[..., tuple[Array, None]]:
-    def median(x: Array, *, attrs: MedianAttrs) -> tuple[Array, None]:
-        """The element in the middle along dims; nanmedian leaves NaN out."""
+    def median(x: Array, *, attrs: MedianAttrs) -> tuple[Array, Array | None]:
+        """The element in the middle along dims; nanmedian leaves NaN out. In mode "min" also its place."""
         axes = [axis % x.ndim for axis in attrs.axis] or list(range(x.ndim))
         rest = [axis for axis in range(x.ndim) if axis not in axes]
         rows = np.sort(x.transpose(*rest, *axes).reshape(*[x.shape[axis] for axis in rest], -1), -1)
@@ -120,7 +120,14 @@ def _make_median(is_skipping: bool) -> Callable[..., tuple[Array, None]]:
         if not is_skipping:
             out = np.where(bad[..., 0] > 0, np.nan, out).astype(x.dtype)
         kept = [1 if axis in axes else n for axis, n in enumerate(x.shape)]
-        return (out.reshape(kept) if attrs.keepdim else out), None
+        place = None
+        if attrs.mode == "min":
+            flat = x.transpose(*rest, *axes).reshape(rows.shape)
+            place = np.take_along_axis(flat.argsort(-1, kind="stable"), low, -1)[..., 0]
+            if not is_skipping:
+                place = np.where(bad[..., 0] > 0, np.isnan(flat).argmax(-1), place)
+            place = place.reshape(kept) if attrs.keepdim else place
+        return (out.reshape(kept) if attrs.keepdim else out), place
 
     return median
 

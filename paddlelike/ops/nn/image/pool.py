@@ -7,7 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Attrs, Bool, Gradient, Ints, OpDef, Spec, String, register
+from paddlelike.framework.opdef import (
+    Array,
+    Attrs,
+    Bool,
+    Context,
+    Float,
+    Gradient,
+    Ints,
+    OpDef,
+    Spec,
+    String,
+    register,
+)
 from paddlelike.framework.opdef.registry import LATER
 from paddlelike.framework.quirks import follows_fluid, warn_quirk
 from paddlelike.ops.kernels.nn.image import pool as pool_kernels
@@ -197,6 +209,55 @@ class LaterPool3d(_LaterPool, Pool3d):
     """``pool3d`` of Paddle 2."""
 
     type = "pool3d" + LATER
+
+
+class FractionalAttrs(Attrs):
+    """Attributes of a pool whose windows begin at steps of a fraction."""
+
+    output_size: list[int] = Ints([1, 1])
+    kernel_size: list[int] = Ints([0, 0])
+    random_u: float = Float(0.0)
+    return_mask: bool = Bool(True)
+
+
+@register
+class FractionalMaxPool2d(OpDef):
+    """The maximum of each window and its place. ``random_u`` says where windows begin; 0: it is drawn."""
+
+    type = "fractional_max_pool2d"
+    since = "2"
+    inputs = ("x",)
+    outputs = ("out", "mask")
+    attrs = FractionalAttrs.table()
+    context = True
+
+    @staticmethod
+    def forward(ctx: Context, x: Array, *, attrs: FractionalAttrs) -> tuple[Array, Array]:
+        u = attrs.random_u or float(ctx.random(0).uniform([1], 0.0, 1.0, np.dtype(np.float32))[0])
+        sizes = zip(x.shape[2:], attrs.output_size, attrs.kernel_size, strict=True)
+        axes = [Axis(size, (0, 0), _list_fractions(size, count, kernel, u)) for size, count, kernel in sizes]
+        out = pool_kernels.maximum(x, axes)
+        return out, pool_kernels.first_maxima(x, out, axes)
+
+
+@register
+class FractionalMaxPool3d(FractionalMaxPool2d):
+    """``fractional_max_pool2d`` with a third spatial dim."""
+
+    type = "fractional_max_pool3d"
+
+
+def _list_fractions(size: int, count: int, kernel: int, u: float) -> list[tuple[int, int]]:
+    """Return the windows along a dim, in the float32 of Paddle; kernel 0: each ends where the next begins."""
+    one = np.float32
+    alpha = one(size - kernel) / one(count - (kernel > 0))
+    first = one(u)
+    if kernel <= 0:
+        base = size // count
+        first *= min(one(base + 2) / alpha - one(1), one(size + 1 - base) / alpha - one(count - 1))
+    starts = [int((one(i) + first) * alpha) - int(first * alpha) for i in range(count + 1)]
+    ends = [start + kernel for start in starts] if kernel > 0 else starts[1:]
+    return [(start, min(end, size)) for start, end in zip(starts[:count], ends, strict=False)]
 
 
 class _MaxPoolWithIndex(OpDef):
