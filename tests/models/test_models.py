@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import paddlelike as fluid
 from paddlelike.errors import OperatorError
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.opdef import registry
+from tests.helpers.fresh import fresh_programs
 from tests.models.archive import collect_types, find_names, read_archive, run_model, write_files
 from tests.ops.harness.collect import PADDLE2
 
@@ -38,11 +41,37 @@ def test_a_recorded_model_gives_its_outputs(archive: str, name: str, tmp_path: P
 
 
 def test_models_hold_every_operator_of_paddle2_but_these() -> None:
-    exports = (decode_program(files["inference.json"]) for files in read_archive("exports331").values())
+    saved = [*read_archive("exports331").values(), *read_archive("pir_versions").values()]
+    exports = (decode_program(files["inference.json"]) for files in saved)
     types = {op.type for program in exports for block in program.blocks for op in block.ops}
-    types |= collect_types(read_archive("layers262")) | collect_types(read_archive("spectra262"))
+    for archive in ("layers262", "spectra262", "quantized262"):
+        models = {name: files for name, files in read_archive(archive).items() if name != "operators"}
+        types |= collect_types(models)
     later = {name.removesuffix(registry.LATER) for name in PADDLE2}
     assert {type for type in later - types if not type.endswith("@3")} == {"memcpy", "share_data"}
+
+
+@pytest.mark.parametrize("name", ["ptq", "qat"])
+def test_a_network_that_paddle2_quantized_computes_the_same(name: str, tmp_path: Path) -> None:
+    files = read_archive("quantized262")[name]
+    write_files(files, tmp_path)
+    ((got, want),) = run_model(tmp_path, files)
+    np.testing.assert_allclose(np.array(got), np.array(want), **CLOSE)
+
+
+def test_steps_of_quantized_numbers_are_those_of_paddle2() -> None:
+    exe = fluid.Executor()
+    with np.load(io.BytesIO(read_archive("quantized262")["operators"]["ops.npz"])) as recorded:
+        for i, (op, axis, bits, rounding) in enumerate(json.loads(str(recorded["cases"]))):
+            x, scale = recorded[f"x{i}"], recorded[f"s{i}"]
+            with fresh_programs():
+                inputs = {"X": [fluid.data("x", x.shape)], "Scale": [fluid.data("s", scale.shape)]}
+                block = fluid.default_main_program().global_block()
+                outputs = {"Y": [block.create_var(name="y")]}
+                attrs = {"quant_axis": axis, "bit_length": bits, "round_type": rounding}
+                block.append_op(op, inputs, outputs, attrs)
+                (found,) = exe.run(feed={"x": x, "s": scale}, fetch_list=["y"])
+            np.testing.assert_array_equal(found, recorded[f"y{i}"], err_msg=f"{op} {axis} {bits} {rounding}")
 
 
 @pytest.mark.parametrize("name", ["vision_roi_align", "vision_roi_pool"])

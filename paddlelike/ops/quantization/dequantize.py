@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.opdef import Array, Float, Ints, Long, OpDef, Spec, register
+from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Int, Ints, Long, OpDef, Spec, register
+from paddlelike.ops.kernels.detection.regions import round_half_away
+from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import same_shape
 
 
@@ -134,3 +137,71 @@ class LookupTableDequant(OpDef):
         out = (greatest - least) / np.float32(256) * numbers + least
         out[rows == padding_idx] = 0
         return out.reshape(*ids.shape[:-1], -1)
+
+
+class LinearAttrs(Attrs):
+    """Attributes of ``quantize_linear`` and ``dequantize_linear`` of Paddle 2."""
+
+    quant_axis: int = Int(-1)
+    bit_length: int = Int(8)
+    qmin: int = Int(-128)
+    qmax: int = Int(127)
+    round_type: int = Int(0)
+    is_test: bool = Bool(True)
+    only_observer: bool = Bool(False)
+
+    def align(self, scale: Array, dims: int) -> Array:
+        """Return the scales as they multiply an array of so many dims: one, or one for each of an axis."""
+        if self.quant_axis < 0:
+            return scale.reshape(-1)[0]
+        return scale.reshape(-1, *(1,) * (dims - 1 - self.quant_axis))
+
+    @property
+    def steps(self) -> int:
+        """How many steps the scale has."""
+        return int(2 ** (self.bit_length - 1)) - 1
+
+
+_Given = Array | None
+_LINEAR: Final = "X Scale ZeroPoint? InAccum? InState? -> Y OutState? OutAccum? OutScale?"
+
+
+@register_kernel("quantize_linear", _LINEAR, LinearAttrs.table())
+def _quantize_linear(
+    x: Array,
+    scale: Array,
+    zero: Array | None,
+    accum: Array | None,
+    state: Array | None,
+    *,
+    attrs: LinearAttrs,
+) -> tuple[Array, None, None, None]:
+    """X in steps of the scale: halves to even within one step more below, or away from 0 within the scale."""
+    if attrs.only_observer:
+        return x, None, None, None
+    if not attrs.is_test:
+        raise EnforceNotMet("quantize_linear: is_test is False, and scales are not observed here")
+    steps, size = x.dtype.type(attrs.steps), attrs.align(scale, x.ndim).astype(x.dtype)
+    inverse = 1 / np.where(size <= 1e-30, size + x.dtype.type(1e-6), size)
+    if attrs.round_type == 0:
+        out = np.clip(np.rint(steps * inverse * x), -steps - 1, steps)
+    else:
+        out = round_half_away(steps * inverse * np.clip(x, -size, size))
+    return out.astype(x.dtype, copy=False), None, None, None
+
+
+@register_kernel("dequantize_linear", _LINEAR, LinearAttrs.table())
+def _dequantize_linear(
+    x: Array,
+    scale: Array,
+    zero: Array | None,
+    accum: Array | None,
+    state: Array | None,
+    *,
+    attrs: LinearAttrs,
+) -> tuple[Array, None, None, None]:
+    """Steps times the scale, ``Y = X Scale / steps``."""
+    if attrs.only_observer:
+        return x, None, None, None
+    numbers = x.astype(scale.dtype, copy=False)
+    return numbers * attrs.align(scale, x.ndim) / scale.dtype.type(attrs.steps), None, None, None

@@ -105,7 +105,7 @@ class MedianAttrs(Attrs):
     mode: str = String("avg")
 
 
-def _make_median(is_skipping: bool) -> Callable[..., tuple[Array, None]]:
+def _make_median(is_skipping: bool) -> Callable[..., tuple[Array, Array | None]]:
     def median(x: Array, *, attrs: MedianAttrs) -> tuple[Array, Array | None]:
         """The element in the middle along dims; nanmedian leaves NaN out. In mode "min" also its place."""
         axes = [axis % x.ndim for axis in attrs.axis] or list(range(x.ndim))
