@@ -89,7 +89,7 @@ def exponential_decay(
 ) -> Variable:
     """Return ``learning_rate * decay_rate ** (step / decay_steps)``.
 
-    ``staircase``: the quotient rounded down.
+    Operators ``increment`` and ``elementwise_pow``. ``staircase``: the quotient rounded down.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def natural_exp_decay(
 ) -> Variable:
     """Return ``learning_rate * exp(-decay_rate * step / decay_steps)``.
 
-    ``staircase``: the quotient rounded down.
+    Operators ``increment`` and ``exp``. ``staircase``: the quotient rounded down.
 
     >>> import paddlelike as fluid
     >>> fluid.layers.natural_exp_decay(0.1, decay_steps=100, decay_rate=0.5).shape
@@ -127,7 +127,7 @@ def inverse_time_decay(
 ) -> Variable:
     """Return ``learning_rate / (1 + decay_rate * step / decay_steps)``.
 
-    ``staircase``: the quotient rounded down.
+    Operators ``increment``, ``scale`` and ``elementwise_div``. ``staircase``: the quotient rounded down.
 
     Raises
     ------
@@ -151,7 +151,8 @@ def polynomial_decay(
 ) -> Variable:
     """Return a rate that falls to ``end_learning_rate`` as ``(1 - step / decay_steps) ** power``.
 
-    Afterwards it is constant; with ``cycle`` it starts again, each time ``decay_steps`` longer.
+    Operators ``increment``, ``elementwise_min`` and ``elementwise_pow``. Afterwards it is constant; with
+    ``cycle`` it starts again, each time ``decay_steps`` longer.
 
     ``learning_rate`` is the first rate.
 
@@ -183,6 +184,8 @@ def polynomial_decay(
 
 def piecewise_decay(boundaries: Sequence[float], values: Sequence[float]) -> Variable:
     """Return ``values[i]`` while the step is below ``boundaries[i]``, then the last of ``values``.
+
+    Operators ``increment``, ``less_than`` and ``conditional_block``.
 
     Parameters
     ----------
@@ -256,7 +259,8 @@ def linear_lr_warmup(
 ) -> Variable:
     """Return a rate that goes from ``start_lr`` to ``end_lr``, then is ``learning_rate``.
 
-    The first takes ``warmup_steps`` steps.
+    Operators ``increment``, ``less_than`` and ``conditional_block``. Goyal et al., Accurate, large
+    minibatch SGD, 2017. The first takes ``warmup_steps`` steps.
 
     ``learning_rate`` may be another schedule.
 

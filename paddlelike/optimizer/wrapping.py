@@ -124,7 +124,7 @@ class RecomputeOptimizer(Optimizer):
     """Minimizes by ``optimizer``; of the activations only the checkpoints stay in memory.
 
     Those between two checkpoints are computed again when the backward pass needs them, so that a step takes
-    about a third more time.
+    about a third more time. Chen et al., Training deep nets with sublinear memory cost, 2016.
 
     Parameters
     ----------
@@ -202,6 +202,8 @@ class RecomputeOptimizer(Optimizer):
 class DGCMomentumOptimizer:
     """Deep gradient compression between GPUs.
 
+    Lin et al., Deep gradient compression, 2017.
+
     Raises
     ------
     UnsupportedError
@@ -217,6 +219,8 @@ class DGCMomentumOptimizer:
 
 class PipelineOptimizer:
     """Sections of a network on several devices.
+
+    Huang et al., GPipe, 2018.
 
     Raises
     ------

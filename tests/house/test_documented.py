@@ -42,6 +42,9 @@ RETURNED_SHAPE = re.compile(
     r"shape|\([\w(\[.*]|\bdims?\b|LOD_TENSOR_ARRAY|SelectedRows|array|structure|``\w+``"
 )
 
+#: How a layer or an optimizer names its source: Paddle's operator, the paper, the layer that it stands on.
+SOURCE = re.compile(r"[Oo]perators?\b|\(``\w+``(?:, ``\w+``)*\)|(?:19|20)\d\d|Fluid|:func:")
+
 #: Texts of *Returns* that say no more than that something is returned.
 FILLER = re.compile(
     r"(?:Returns? )?(?:the|an?) (?:results?|outputs?|value|variable|tensor)s?\.?", re.IGNORECASE
@@ -122,6 +125,8 @@ def list_missing(name: str) -> list[str]:
         missing.append("Raises")
     if re.search(rf"\b[Rr]aises {ERROR}", text):
         missing.append("Raises as a section, not as a sentence")
+    if name.startswith(("layers.", "optimizer.")) and name.count(".") == 1 and not SOURCE.search(text):
+        missing.append("source")
     if returns_something(thing):
         missing += list_faults(name, read_section(thing, "Returns"))
     return missing
@@ -299,7 +304,7 @@ def test_an_entry_that_says_nothing_is_found() -> None:
 
 def test_a_docstring_that_says_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fluid.layers.relu6, "__doc__", "Return a variable.")
-    assert list_missing("layers.relu6") == ["example", "x", "threshold", "shapes", "Returns"]
+    assert list_missing("layers.relu6") == ["example", "x", "threshold", "shapes", "source", "Returns"]
 
 
 def test_there_are_a_hundred_layers() -> None:

@@ -121,8 +121,9 @@ def case(
 ) -> Result:
     """Return the result of the function of the first pair ``(condition, function)`` whose condition is true.
 
-    If none is, return the result of ``default()``, or, without a default, of the last function.
-    ``pred_fn_pairs`` holds the pairs; a condition is a bool variable of shape (1,).
+    Operators ``conditional_block`` and ``select_input``, as of :func:`cond`. If none is, return the
+    result of ``default()``, or, without a default, of the last function. ``pred_fn_pairs`` holds the
+    pairs; a condition is a bool variable of shape (1,).
 
     Parameters
     ----------
@@ -171,8 +172,9 @@ def switch_case(
 ) -> Result:
     """Return the result of the function at ``branch_index``, an integer of shape ``[1]``.
 
-    ``branch_fns`` maps indices to functions, or is a list of functions or of pairs ``(index, function)``. For
-    any other index, ``default()`` is called, or, without a default, the function of the greatest index.
+    Operators ``equal``, ``conditional_block`` and ``select_input``. ``branch_fns`` maps indices to
+    functions, or is a list of functions or of pairs ``(index, function)``. For any other index,
+    ``default()`` is called, or, without a default, the function of the greatest index.
 
     Parameters
     ----------
@@ -232,7 +234,7 @@ def _index_branches(branch_fns: object) -> list[tuple[int, Branch[Any]]]:
 class Switch:
     """Several blocks of which the first whose condition is true is run, else the default.
 
-    Conditions are variables of shape (1,).
+    Operators ``conditional_block`` and ``logical_not``. Conditions are variables of shape (1,).
 
     >>> from paddlelike.layers.tensor.assign import create_global_var
     >>> step = create_global_var([1], 7.0, "float32", persistable=True, name="switch_step")

@@ -33,7 +33,7 @@ _INDEX = (VarType.INT64,)
 def create_array(dtype: DtypeLike) -> Variable:
     """Return an empty array of tensors of ``dtype``; :func:`array_write` fills it.
 
-    An element may have any shape.
+    It appends no operator. An element may have any shape.
 
     Returns
     -------

@@ -120,7 +120,8 @@ def addcmul(
 ) -> Variable:
     """Return ``input + value * tensor1 * tensor2``, elementwise, written to ``out`` if that is given.
 
-    The three have one shape, or shapes that are broadcast.
+    Operators ``elementwise_mul``, ``scale`` and ``elementwise_add``. The three have one shape, or shapes
+    that are broadcast.
 
     Parameters
     ----------

@@ -29,9 +29,10 @@ def data(
 ) -> Variable:
     """Return a variable to be fed; the older form of :func:`~paddlelike.data`, whose feeds are not checked.
 
-    A batch dim of -1 is put in front of ``shape``, unless ``append_batch_size`` is False or ``shape`` has a
-    dim of -1 or None already. ``lod_level`` is the count of levels of sequences in its rows, ``dtype`` the
-    type of its elements and ``type`` that of its value; gradients end here unless ``stop_gradient`` is False.
+    It appends no operator. A batch dim of -1 is put in front of ``shape``, unless ``append_batch_size``
+    is False or ``shape`` has a dim of -1 or None already. ``lod_level`` is the count of levels of
+    sequences in its rows, ``dtype`` the type of its elements and ``type`` that of its value; gradients
+    end here unless ``stop_gradient`` is False.
 
     Parameters
     ----------

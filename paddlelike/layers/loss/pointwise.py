@@ -233,6 +233,7 @@ def teacher_student_sigmoid_loss(
 def dice_loss(input: Variable, label: Variable, epsilon: float = 1e-05, name: str | None = None) -> Variable:
     """Return the mean of ``1 - 2 * overlap / (sum(input) + sum(label) + epsilon)`` over the batch, [1].
 
+    Operators ``one_hot``, ``elementwise_mul``, ``reduce_sum`` and others. Milletari et al., V-Net, 2016.
     ``input`` holds probabilities (N, ..., D), ``label`` integers (N, ..., 1).
 
     Parameters
@@ -331,6 +332,8 @@ def square_error_cost(input: Variable, label: Variable) -> Variable:
 
 def mse_loss(input: Variable, label: Variable) -> Variable:
     """Return the mean of ``(input - label) ** 2``, of shape [1].
+
+    Operators ``elementwise_sub``, ``square`` and ``reduce_mean``.
 
     Returns
     -------

@@ -67,6 +67,8 @@ class Distribution:
 class Uniform(Distribution):
     """Uniform on [low, high).
 
+    As Fluid's class of that name: each method appends the operators of its formula.
+
     Parameters
     ----------
     low
@@ -114,6 +116,8 @@ class Uniform(Distribution):
 
 class Normal(Distribution):
     """Normal with mean ``loc`` and standard deviation ``scale``.
+
+    As Fluid's class of that name: each method appends the operators of its formula.
 
     Parameters
     ----------
@@ -172,6 +176,8 @@ class Normal(Distribution):
 class Categorical(Distribution):
     """Classes with probabilities ``softmax(logits)`` along the last dim.
 
+    As Fluid's class of that name: each method appends the operators of its formula.
+
     Parameters
     ----------
     logits
@@ -214,7 +220,7 @@ class Categorical(Distribution):
 class MultivariateNormalDiag(Distribution):
     """Normal in K dims with mean ``loc`` (K,) and the diagonal of ``scale`` (K, K) as covariance.
 
-    Both are variables.
+    As Fluid's class of that name: each method appends the operators of its formula. Both are variables.
 
     Parameters
     ----------

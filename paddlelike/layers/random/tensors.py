@@ -147,8 +147,8 @@ def uniform_random_batch_size_like(
 ) -> Variable:
     """Return uniform values; dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``.
 
-    The numbers lie between ``min`` and ``max``; ``shape`` is the shape but for one dim, ``seed`` 0
-    takes the program's.
+    Operator ``uniform_random_batch_size_like``. The numbers lie between ``min`` and ``max``; ``shape`` is
+    the shape but for one dim, ``seed`` 0 takes the program's.
 
     Returns
     -------
@@ -182,8 +182,8 @@ def gaussian_random_batch_size_like(
 ) -> Variable:
     """Return normal values; dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``.
 
-    The numbers have mean ``mean`` and standard deviation ``std``; ``shape`` is the shape but for one
-    dim, ``seed`` 0 takes the program's.
+    Operator ``gaussian_random_batch_size_like``. The numbers have mean ``mean`` and standard deviation
+    ``std``; ``shape`` is the shape but for one dim, ``seed`` 0 takes the program's.
 
     Returns
     -------

@@ -40,7 +40,7 @@ __all__ = ["BasicDecoder", "DecodeHelper", "GreedyEmbeddingHelper", "SampleEmbed
 class DecodeHelper:
     """The interface by which a :class:`BasicDecoder` samples and chooses its next inputs.
 
-    Ids have the shape (N,).
+    As Fluid's class of that name. Ids have the shape (N,).
 
     Raises
     ------
@@ -77,6 +77,7 @@ class TrainingHelper(DecodeHelper):
     """A helper whose next input is that of the true sequence ("teacher forcing").
 
     ``inputs`` are ``(N, T, ...)``, or ``(T, N, ...)`` with ``time_major``; ``sequence_length`` is ``(N,)``.
+    Williams & Zipser, A learning algorithm for continually running networks, 1989.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ class TrainingHelper(DecodeHelper):
 class GreedyEmbeddingHelper(DecodeHelper):
     """A helper whose next input is the embedding of the most likely id.
 
-    ``start_tokens`` is int64 ``(N,)``; a sequence is finished with ``end_token``.
+    Operator ``arg_max``. ``start_tokens`` is int64 ``(N,)``; a sequence is finished with ``end_token``.
 
     ``embedding_fn`` turns ids into the next inputs.
 
@@ -179,8 +180,9 @@ class GreedyEmbeddingHelper(DecodeHelper):
 class SampleEmbeddingHelper(GreedyEmbeddingHelper):
     """A helper whose next input is the embedding of an id drawn from ``softmax(outputs / temperature)``.
 
-    ``embedding_fn`` turns ids into the next inputs, ``start_tokens`` of shape (N,) the first; a row
-    ends with ``end_token``. Scores are divided by ``softmax_temperature``, ids drawn from ``seed``.
+    Operators ``softmax`` and ``sampling_id``. ``embedding_fn`` turns ids into the next inputs,
+    ``start_tokens`` of shape (N,) the first; a row ends with ``end_token``. Scores are divided by
+    ``softmax_temperature``, ids drawn from ``seed``.
 
     >>> import paddlelike as fluid
     >>> start = fluid.data("start", [None], "int64")
@@ -215,6 +217,8 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 
 class BasicDecoder(Decoder):
     """A cell, an optional layer on its output, and a helper that chooses the next inputs.
+
+    As Fluid's class of that name; it appends the operators of its parts.
 
     Parameters
     ----------

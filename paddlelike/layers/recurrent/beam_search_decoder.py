@@ -39,6 +39,8 @@ _LOG_ZERO: Final = -1e9  # the logarithm of a probability of 0
 class BeamSearchDecoder(Decoder):
     """A decoder that keeps the ``beam_size`` most likely sequences of every element of the batch.
 
+    Operators ``top_k``, ``gather_nd`` and ``gather_tree``; as Fluid's class of that name.
+
     Parameters
     ----------
     cell

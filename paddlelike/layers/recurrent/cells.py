@@ -47,6 +47,8 @@ Activation = Callable[[Variable], Variable]
 class RNNCell:
     """One step of a recurrent network. A subclass defines :meth:`call` and :attr:`state_shape`.
 
+    As Fluid's class of that name.
+
     Raises
     ------
     NotImplementedError

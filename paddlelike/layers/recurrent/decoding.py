@@ -48,7 +48,7 @@ __all__ = ["Decoder", "beam_search", "beam_search_decode", "dynamic_decode", "ga
 class Decoder:
     """A decoder for :func:`dynamic_decode`. A subclass defines :meth:`initialize` and :meth:`step`.
 
-    Inputs have the shape (N, ...).
+    As Fluid's class of that name. Inputs have the shape (N, ...).
 
     Raises
     ------

@@ -297,7 +297,7 @@ def full(
 ) -> Variable:
     """Return a constant tensor, by default float32.
 
-    ``device`` is recorded (:func:`~paddlelike.device_guard`).
+    Operator ``fill_constant``. ``device`` is recorded (:func:`~paddlelike.device_guard`).
 
     ``shape`` is the shape, ``fill_value`` every element; gradients end here unless ``stop_gradient``
     is False.

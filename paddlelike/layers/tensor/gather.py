@@ -306,6 +306,8 @@ def nonzero(input: Variable, as_tuple: Literal[True]) -> tuple[Variable, ...]: .
 def nonzero(input: Variable, as_tuple: bool = False) -> Variable | tuple[Variable, ...]:
     """Return the int64 indices, (count, rank), where ``input`` is not 0, or a tuple with a column per dim.
 
+    Operator ``where_index``.
+
     With ``as_tuple`` there is one variable for each dim.
 
     Parameters

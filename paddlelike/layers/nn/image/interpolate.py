@@ -292,7 +292,7 @@ def _resize(
 def image_resize_short(input: Variable, out_short_len: int, resample: str = "BILINEAR") -> Variable:
     """Return images resized so that the shorter side is ``out_short_len``, in the same proportions.
 
-    ``resample`` names the way, as in ``image_resize``.
+    Operators as of :func:`image_resize`. ``resample`` names the way, as in ``image_resize``.
 
     Returns
     -------
