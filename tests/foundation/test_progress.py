@@ -145,6 +145,10 @@ def test_saves_loads_comparisons_and_conversions_show_how_far_they_are(
         assert re.match(rf"\rwriting {re.escape(home)}s(/m)?: [\d.]+ [kM]?B, ", terminal.getvalue())
         terminal.seek(0)
         terminal.truncate()
+        fluid.load(main, f"{home}s/m")
+        assert re.match(rf"\rloading {re.escape(home)}s/m: [\d.]+ [kM]?B, ", terminal.getvalue())
+        terminal.seek(0)
+        terminal.truncate()
         fluid.convert(home, os.fspath(tmp_path / "y.npz"), progress=False, verify=False)
         assert terminal.getvalue() == ""
 

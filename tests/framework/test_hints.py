@@ -326,3 +326,61 @@ def test_minimize_outside_of_the_guard_works_with_the_startup_program_as_the_war
     exe.run(startup)
     losses = [exe.run(main, feed={"x": ONES}, fetch_list=[loss])[0][0] for _ in range(2)]
     assert losses[1] < losses[0] == 8.0
+
+
+def test_scores_are_made_probabilities_as_the_warning_says(exe: fluid.Executor) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        label = fluid.data("label", [None, 1], "int64")
+        scores = fluid.layers.fc(fluid.data("x", [None, 4]), 3, param_attr=fluid.initializer.Constant(-1.0))
+        with pytest.warns(UserWarning, match=r"act='softmax'\), or call softmax_with_cross_entropy"):
+            wrong = fluid.layers.cross_entropy(scores, label)
+        losses = [
+            fluid.layers.cross_entropy(fluid.layers.softmax(scores), label),
+            fluid.layers.softmax_with_cross_entropy(scores, label),
+        ]
+    exe.run(startup)
+    feed = {"x": ONES, "label": np.array([[1]])}
+    first, *found = exe.run(main, feed=feed, fetch_list=[wrong, *losses])
+    assert np.isnan(first).all()
+    np.testing.assert_allclose(found, np.full([2, 1, 1], np.log(3.0)), rtol=1e-6)
+
+
+def test_gradients_are_taken_by_the_variable_of_a_name_as_the_hint_says(exe: fluid.Executor) -> None:
+    main, startup, out = build(value=3.0)
+    with fluid.program_guard(main, startup):
+        main.global_block().var("x").stop_gradient = False
+        with pytest.raises(TypeError, match=r"program\.global_block\(\)\.var\(name\)"):
+            fluid.gradients(fluid.layers.mean(out), "x")  # type: ignore[arg-type]
+        (gradient,) = fluid.gradients(fluid.layers.mean(out), main.global_block().var("x"))
+    exe.run(startup)
+    np.testing.assert_array_equal(exe.run(main, {"x": ONES}, [gradient])[0], 3 * ONES)
+
+
+def test_samples_are_tuples_as_the_hint_says() -> None:
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        feeder = fluid.DataFeeder([fluid.data("x", [None, 1])], fluid.CPUPlace())
+        with pytest.raises(PaddlelikeError, match=r"a reader yields \(item,\) for one variable"):
+            feeder.feed([1.0, 2.0])
+        np.testing.assert_array_equal(feeder.feed([(1.0,), (2.0,)])["x"], [[1.0], [2.0]])
+
+
+def test_a_load_without_a_directory_gets_one_as_the_hint_says(exe: fluid.Executor, tmp_path: Path) -> None:
+    main, startup, out = build(value=3.0)
+    exe.run(startup)
+    fluid.io.save_persistables(exe, str(tmp_path / "saved"), main)
+    with pytest.raises(TypeError, match=r"load_persistables\(exe, 'saved'\)"):
+        fluid.io.load_persistables(exe, None, main)  # type: ignore[arg-type]
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.io.load_persistables(exe, str(tmp_path / "saved"), main)
+        np.testing.assert_array_equal(exe.run(main, {"x": ONES}, [out])[0], 12 * ONES)
+
+
+def test_a_batch_is_normalized_with_its_axis_as_the_hint_says(exe: fluid.Executor) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        with pytest.raises(GraphError, match=r"declare the batch, too: \[None, channels, ...\]"):
+            fluid.layers.batch_norm(fluid.data("flat", [4]))
+        out = fluid.layers.batch_norm(fluid.data("x", [None, 4]))
+    exe.run(startup)
+    assert exe.run(main, {"x": ONES}, [out])[0].shape == ONES.shape

@@ -17,6 +17,7 @@ from paddlelike.formats.explain import explain_names
 from paddlelike.formats.paddle.directory import NO_VARIABLES
 from paddlelike.formats.state.fluid_save import PARAMETER_FILE, FluidSave, PrefixedFolder
 from paddlelike.formats.state.sharded import PaddleDistributed
+from paddlelike.foundation.progress import advance_progress, show_progress
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.graph.variable import Variable
@@ -142,7 +143,8 @@ def read_pickles(prefix: str, *, verify: bool) -> PickledState | None:
     where, base = locate_prefix(prefix)
     if not base:  # a directory: its path ends in a separator
         return None
-    return read_stable(where, partial(_read_prefixed, where, base, prefix, verify=verify))
+    with show_progress(f"loading {prefix}"):
+        return read_stable(where, partial(_read_prefixed, where, base, prefix, verify=verify))
 
 
 def _read_prefixed(where: Location, base: str, prefix: str, *, verify: bool) -> PickledState | None:
@@ -156,7 +158,10 @@ def _read_prefixed(where: Location, base: str, prefix: str, *, verify: bool) -> 
     try:
         pickled = PrefixedFolder(compared, base)
         entries = FluidSave().entries(pickled)
-        values = {entry.name: FluidSave().read(pickled, entry) for entry in entries}
+        values = {}
+        for entry in entries:
+            values[entry.name] = FluidSave().read(pickled, entry)
+            advance_progress(entry.nbytes)
     except FormatError as error:  # what is not what was saved is told as that
         check_problems(where, comparison, compared.bad, shown=prefix, count=len(names))
         raise FormatError(f"{prefix}: {error.message}", hint=error.hint) from error.__cause__
