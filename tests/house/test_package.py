@@ -1,9 +1,11 @@
-"""What is said about the package is true: its version, its dependencies, its extras."""
+"""What is said about the package is true: its version, its dependencies, its extras, its systems."""
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -103,3 +105,61 @@ def test_a_finding_stands_alone_and_says_what_was_seen(script: Path) -> None:
     assert re.findall(r"install -q (.*)", text), "installs nothing"
     assert [line for line in re.findall(r"install -q (.*)", text) if "==" not in line] == [], "not pinned"
     assert "paddlelike" not in text.lower()
+
+
+SYSTEMS = PROJECT / "tutorials" / "reference" / "platforms.md"
+
+#: Names of modules of Python, of the C library and of the kernel that macOS lacks, by the documentation of Python.
+LINUX = {
+    "CLOCK_BOOTTIME", "EPOLLIN", "F_ADD_SEALS", "F_OFD_GETLK", "F_OFD_SETLK", "F_OFD_SETLKW", "F_SETPIPE_SZ",
+    "MSG_ERRQUEUE", "O_DIRECT", "O_NOATIME", "O_PATH", "O_TMPFILE", "RUSAGE_THREAD", "RWF_NOWAIT",
+    "SO_BINDTODEVICE", "SO_PEERCRED", "TCP_KEEPCNT", "TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_QUICKACK",
+    "TCP_USER_TIMEOUT",
+    "copy_file_range", "epoll", "eventfd", "getrandom", "getxattr", "listxattr", "mallopt", "malloc_trim",
+    "memfd_create", "pidfd_open", "posix_fadvise", "posix_fallocate", "prctl", "prlimit", "process_vm_readv",
+    "removexattr", "renameat2", "sched_getaffinity", "sched_setaffinity", "setns", "setpriority", "setxattr",
+    "sigtimedwait", "sigwaitinfo", "splice", "statx", "sync_file_range", "syncfs", "unshare",
+}  # fmt: skip
+X86 = re.compile(r"\bavx|\bsse[234]|x86|amd64|\bcpuid", re.IGNORECASE)
+FILES = re.compile(r"/(proc|sys)/[\w/]*")
+
+
+def list_uses() -> dict[str, set[str]]:
+    """Return the modules that use each name or file, below the package."""
+    found = defaultdict[str, set[str]](set)
+    for path, source in SOURCES.items():
+        module = path.relative_to(PROJECT / "paddlelike").as_posix()
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Attribute) and (node.attr in LINUX or node.attr.startswith("MADV_")):
+                found[node.attr].add(module)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                if node.value in LINUX or node.value.startswith("MADV_"):
+                    found[node.value].add(module)
+                elif begin := FILES.match(node.value):
+                    found[begin[0]].add(module)
+    return dict(found)
+
+
+def test_the_page_has_every_use_of_linux_and_no_other() -> None:
+    listed = {}
+    for line in SYSTEMS.read_text().splitlines():
+        if line.startswith("| `"):
+            _, names, modules, purpose, elsewhere, _ = line.split("|")
+            assert purpose.strip()
+            assert elsewhere.strip()
+            for name in re.findall(r"`(.*?)`", names):
+                listed[name] = set(re.findall(r"`(.*?)`", modules))
+    assert listed == list_uses()
+
+
+def test_no_module_but_two_that_describe_paddle_names_a_processor() -> None:
+    naming = set()
+    for path, source in SOURCES.items():
+        tree = ast.parse(source)
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        texts = (
+            node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings
+        )
+        if any(isinstance(one.value, str) and X86.search(one.value) for one in texts):
+            naming.add(path.relative_to(PROJECT / "paddlelike").as_posix())
+    assert naming == {"core/__init__.py", "framework/quirks.py"}

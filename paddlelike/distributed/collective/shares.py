@@ -161,8 +161,9 @@ def _make_array(dtype: np.dtype[Any], shape: list[int]) -> Array:
     if not all(shape):
         return np.empty(shape, dtype)
     with tempfile.TemporaryFile() as file:
-        os.posix_fallocate(file.fileno(), 0, math.prod(shape) * dtype.itemsize)  # a full disk is an error now
-        return np.asarray(np.memmap(file, dtype, "r+", shape=tuple(shape)))
+        if hasattr(os, "posix_fallocate"):  # a full disk is an error now
+            os.posix_fallocate(file.fileno(), 0, math.prod(shape) * dtype.itemsize)
+        return np.asarray(np.memmap(file, dtype, "r+" if file.seek(0, 2) else "w+", shape=tuple(shape)))
 
 
 def _transfer(move: Callable[[memoryview], int], array: Array, watch: _Watch) -> None:
