@@ -109,7 +109,7 @@ def test_a_finding_stands_alone_and_says_what_was_seen(script: Path) -> None:
 
 SYSTEMS = PROJECT / "tutorials" / "reference" / "platforms.md"
 
-#: Names of modules of Python, of the C library and of the kernel that macOS lacks, by the documentation of Python.
+#: Names of Python, the C library and the kernel that macOS lacks, by the documentation of Python.
 LINUX = {
     "CLOCK_BOOTTIME", "EPOLLIN", "F_ADD_SEALS", "F_OFD_GETLK", "F_OFD_SETLK", "F_OFD_SETLKW", "F_SETPIPE_SZ",
     "MSG_ERRQUEUE", "O_DIRECT", "O_NOATIME", "O_PATH", "O_TMPFILE", "RUSAGE_THREAD", "RWF_NOWAIT",
