@@ -144,6 +144,25 @@ def begin_examples(
         lines[example:example] = ["Examples", "--------"]
 
 
+def link_related(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Make the names of *See Also* links: ``conv3d`` to the page of ``paddlelike.layers.conv3d``."""
+    words = name.split(".")
+    top = next((i for i, word in enumerate(words) if word[0].isupper()), len(words) - 1)
+    module = ".".join(words[:top])
+
+    def link(found: re.Match[str]) -> str:
+        shown = found[1]
+        face, _, rest = shown.partition(".")
+        target = f"paddlelike.{rest}" if face == "fluid" else f"{module}.{shown}"
+        return f":py:obj:`{shown} <{target}>`"
+
+    begin = next((i for i, line in enumerate(lines) if line.startswith(".. seealso::")), len(lines))
+    for index in range(begin + 1, len(lines)):
+        if lines[index] and not lines[index][0].isspace():
+            break
+        lines[index] = re.sub(r":(?:py:)?obj:`([\w.]+)`", link, lines[index])
+
+
 def write_index(app: Sphinx, error: Exception | None) -> None:
     """Let the site begin at ``index.html``; list its pages, and the versions that stand beside this one."""
     if error is not None:
@@ -171,4 +190,5 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", write_pages)
     app.connect("source-read", fill_in)
     app.connect("autodoc-process-docstring", begin_examples, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", link_related, priority=600)  # after napoleon
     app.connect("build-finished", write_index)

@@ -168,7 +168,9 @@ def _read_groups() -> dict[tuple[str, str], dict[str, list[tuple[str, str]]]]:
     for one, others in near.items():
         del others[one]
         thing, _, member = one[1].partition(".")
-        found.setdefault((one[0], thing), {})[member] = list(others)
+        found.setdefault((one[0], thing), {})[member] = sorted(
+            others, key=lambda other, home=one[0]: other[0] != home
+        )
     return found
 
 
