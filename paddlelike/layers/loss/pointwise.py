@@ -271,7 +271,7 @@ def dice_loss(input: Variable, label: Variable, epsilon: float = 1e-05, name: st
 
 
 def log_loss(input: Variable, label: Variable, epsilon: float = 0.0001, name: str | None = None) -> Variable:
-    """Return ``-label * log(input + epsilon) - (1 - label) * log(1 - input + epsilon)``, all (N, 1).
+    """Return ``-label * log(input + epsilon) - (1 - label) * log(1 - input + epsilon)``.
 
     Operator ``log_loss``.
 
