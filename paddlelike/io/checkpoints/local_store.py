@@ -13,6 +13,7 @@ from paddlelike.errors import SaveError, StorageError
 from paddlelike.io.checkpoints.store import STEPS, Names
 from paddlelike.storage.local import crash_recovery as staged
 from paddlelike.storage.local.filesystem.lock import Lock
+from paddlelike.storage.local.filesystem.owners import ForeignError, list_believed
 from paddlelike.storage.local.filesystem.system import sync_tree
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.manifest_file import read_manifest
@@ -42,12 +43,15 @@ class LocalCheckpointStore:
 
     def paths(self) -> list[str]:
         try:
-            names = os.listdir(self.root)
+            names = [name for name in os.listdir(self.root) if self._name.fullmatch(name)]
+            # S18
+            return [os.path.join(self.root, name) for name in list_believed(self.root, names)]
         except FileNotFoundError:
             return []
+        except ForeignError:
+            raise
         except OSError as error:
             raise explain(StorageError, f"the checkpoints in {self.root} cannot be listed", error) from error
-        return [os.path.join(self.root, name) for name in names if self._name.fullmatch(name)]
 
     def manifest(self, path: str) -> Manifest | None:
         found = read_manifest(path)

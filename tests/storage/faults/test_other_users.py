@@ -24,6 +24,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import PaddlelikeError
+from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
 from paddlelike.storage import hashing
 from paddlelike.storage.local.filesystem import owners
 from paddlelike.storage.local.filesystem.file import File
@@ -33,7 +34,7 @@ from paddlelike.storage.manifest import decode, encode
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux") or os.geteuid() != 0, reason="only root can become two other users"
 )
-VICTIM, STRANGER, GROUP = 1234, 6666, 7777
+VICTIM, STRANGER, READER, GROUP = 1234, 6666, 5555, 7777
 EXE = fluid.Executor(fluid.CPUPlace())
 
 
@@ -87,11 +88,47 @@ def save_chain(home: Path) -> None:
     fluid.io.save_persistables(EXE, str(home / "p"), build(), delta=True)
 
 
+def save_later(home: Path) -> None:
+    pending = fluid.io.save_persistables(EXE, str(home / "p"), build(), blocking=False)
+    assert isinstance(pending, fluid.io.PendingSave)
+    pending.wait()
+
+
+def save_checkpoint(home: Path) -> None:
+    NumberedCheckpoints(home / "p").save_numbered(EXE, build(), step=1)
+
+
+def load_checkpoint(home: Path) -> None:
+    NumberedCheckpoints(home / "p").restore_named(EXE, build())
+
+
+def build_model() -> tuple[fluid.Program, fluid.Variable]:
+    """Build a model that has the two parameters."""
+    program = build()
+    with fluid.program_guard(program, fluid.Program()), fluid.unique_name.guard():
+        block, x = program.global_block(), fluid.data("x", [None, 4])
+        return program, fluid.layers.elementwise_add(
+            fluid.layers.matmul(x, block.var("v")), fluid.layers.matmul(x, block.var("w"))
+        )
+
+
+def save_export(home: Path) -> None:
+    program, out = build_model()
+    fluid.io.save_inference_model(str(home / "p"), ["x"], [out], EXE, program)
+
+
+def load_export(home: Path) -> None:
+    fluid.io.load_inference_model(str(home / "p"), EXE)
+
+
 FORMS = {
     "directory": (save_directory, load_directory),
     "combined": (save_combined, load_combined),
     "prefix": (save_prefix, load_prefix),
     "chain": (save_chain, load_directory),
+    "asynchronous": (save_later, load_directory),
+    "checkpoint": (save_checkpoint, load_checkpoint),
+    "export": (save_export, load_export),
 }
 
 
@@ -315,6 +352,37 @@ def test_a_manifest_of_another_user_does_not_decide_what_is_loaded_or_removed(ho
         assert get() == 1
 
     act_as(VICTIM, victim_goes_on)
+
+
+def test_a_checkpoint_that_another_user_puts_beside_is_named_and_not_restored(home: Path) -> None:
+    home.chmod(0o1777)
+
+    def save(number: float, step: int) -> None:
+        put(number)
+        NumberedCheckpoints(home / "p").save_numbered(EXE, build(), step, index=step)
+
+    def victim_restores() -> None:
+        put(0)
+        with pytest.warns(UserWarning, match=r"p\.9 belongs to user 6666"):
+            NumberedCheckpoints(home / "p").restore_newest(EXE, build())
+        assert get() == 1
+        save(2, 3)
+
+    def reader_meets_both() -> None:
+        with pytest.raises(PaddlelikeError, match=r"belongs to user"):
+            NumberedCheckpoints(home / "p").restore_newest(EXE, build())
+
+    def reader_restores() -> None:
+        put(0)
+        NumberedCheckpoints(home / "p").restore_newest(EXE, build())
+        assert get() == 2
+
+    act_as(VICTIM, lambda: save(1, 1))
+    act_as(STRANGER, lambda: save(666, 9))
+    act_as(VICTIM, victim_restores)
+    act_as(READER, reader_meets_both)
+    shutil.rmtree(home / "p.9")
+    act_as(READER, reader_restores)
 
 
 def test_whoever_may_read_a_save_of_another_user_loads_it(home: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Final
 
 from paddlelike.errors import StorageError
 from paddlelike.foundation.locks import open_file
+from paddlelike.foundation.warn import warn_user
 
 _FOLDER: Final = (
     os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -143,6 +144,38 @@ def check_believed(path: str, facts: os.stat_result, described: Collection[str])
         return
     if not there or not {*owners, *there} <= {facts.st_uid}:
         raise ForeignError(path, facts.st_uid)
+
+
+def list_believed(folder: str, names: list[str]) -> list[str]:
+    """Return the entries of a folder that are believed, and name the others in a warning.
+
+    In a folder where others may create entries but, for its sticky bit, not replace them, these are the ones
+    of this user, of root and of the folder's owner; where there are none, all, if one user owns them.
+
+    Raises
+    ------
+    ForeignError
+        They are of several other users.
+    OSError
+        The system does not say it.
+    """
+    around = os.stat(folder)
+    if not (around.st_mode & _OTHERS_WRITE and around.st_mode & stat.S_ISVTX):
+        return names
+    there = {}
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            there[name] = os.lstat(os.path.join(folder, name))
+    ours = [n for n, facts in there.items() if facts.st_uid in (0, around.st_uid) or is_ours(facts, folder)]
+    others = [ForeignError(os.path.join(folder, n), there[n].st_uid) for n in there if n not in ours]
+    if not ours and len({facts.st_uid for facts in there.values()}) < 2:
+        return names
+    if not ours:
+        raise others[0]
+    if others:
+        more = f" (and {len(others) - 1} more)" * (len(others) > 1)
+        warn_user(f"{others[0].message}{more}")
+    return ours
 
 
 def check_replaceable(directory: str, paths: Collection[str]) -> None:
