@@ -131,6 +131,8 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
 
         As long as that one exists, the memory of a CPU device is not given to another value.
         """
+        if self._device is None:
+            return self
         try:  # without a call of __getattr__
             object.__getattribute__(self, "_array")
         except AttributeError:

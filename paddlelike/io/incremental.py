@@ -89,6 +89,10 @@ class Known:
         self._location = location
         self._files: Mapping[str, Record] | None = None  # of a load, looked up when they are needed
 
+    def __bool__(self) -> bool:
+        """Return whether anything is known."""
+        return bool(self._saves or self._loaded)
+
     def find_saved(self, holder: ScopeVariable) -> Record | None:
         """Return the record of the file into which this value of the variable was saved, or None."""
         saved = self._saves.get(holder)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paddlelike.foundation.amounts import format_count, format_size
 from paddlelike.foundation.display import Displayed
@@ -16,6 +18,12 @@ class Moved(NamedTuple):
     dtype: str
     nbytes: int
     had_value: bool = False  # whether a value was replaced
+
+
+@functools.lru_cache(4096)  # of thousands of variables, most have the type and shape of another one
+def make_moved(dtype: np.dtype[Any], shape: tuple[int, ...], had_value: bool = False) -> Moved:
+    """Return the entry of a variable whose array has this type and shape."""
+    return Moved(shape, dtype.name, math.prod(shape) * dtype.itemsize, had_value)
 
 
 @dataclass(frozen=True, repr=False)

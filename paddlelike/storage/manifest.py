@@ -42,12 +42,14 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.storage.hashing import ALGORITHMS
-from paddlelike.storage.names import make_part_name, relative_path
+from paddlelike.storage.names import is_plain, make_part_name, relative_path
 
 _FORMAT: Final = 2
 _CONTINUED: Final = 3
-_MOST: Final = 10_000  # records whose JSON is remembered
 _to_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_quote: Final = json.encoder.encode_basestring
+_DENSE: Final = ("variable", "kind", "dtype", "shape", "lod")  # the facts of nearly all files
+_DENSE_KEYS: Final = frozenset(_DENSE)
 _USUAL, *_OTHERS = ALGORITHMS  # their names
 _DAMAGE: Final = (
     LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError, StorageError,
@@ -121,9 +123,6 @@ class Manifest:
         return self.author.program
 
 
-_texts: Final[dict[int, tuple[Record, str]]] = {}  # records by their id, and their JSON
-
-
 def make_stamp(facts: os.stat_result) -> tuple[int, int]:
     """Return the inode and the time of writing of a file."""
     return facts.st_ino, facts.st_mtime_ns
@@ -157,21 +156,20 @@ def encode_json(
     if before is not None:
         gone = [path for path in before.files if path not in files]
         more = {"format": _CONTINUED, "before": [len(before.parts), before.digest], "gone": gone}
-        files = {path: one for path, one in files.items() if not _is_same(one, before.files.get(path))}
-    ends = {author: "}"}
+        files = {path: one for path, one in files.items() if one != before.files.get(path)}
+    authors = {author: 0}
     for record in files.values():
-        ends.setdefault(record.author, f',"author":{len(ends)}}}')
+        authors.setdefault(record.author, len(authors))
     front: dict[str, Any] = {
         **more,
         "library": library_version(),
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "token": token,
         "prefix": is_prefix,
-        "authors": [each._asdict() for each in ends],
+        "authors": [each._asdict() for each in authors],
     }
     entries = ",".join(
-        f"{_to_json(path)}:{_encode_record(record)}{ends[record.author]}"
-        for path, record in sorted(files.items())
+        f"{_quote(path)}:{_encode_entry(one, authors[one.author])}" for path, one in sorted(files.items())
     )
     end = "" if state is None else f',"state":{_to_json(state)}'
     text = f'{_to_json(front)[:-1]},"files":{{{entries}}}{end}'  # the last brace comes after the digest
@@ -288,37 +286,33 @@ def library_version() -> str | None:
     return getattr(sys.modules.get("paddlelike"), "__version__", None)
 
 
-def _encode_record(record: Record) -> str:
-    """Return the JSON of a record up to its author; it is remembered, since most are of the save before."""
-    found = _texts.get(id(record))
-    if found is None:
-        if len(_texts) >= _MOST:
-            _texts.clear()
-        found = _texts[id(record)] = record, _to_json(_entry(record))[:-1]
-    return found[1]
-
-
 def measure(records: Iterable[Record]) -> int:
     """Return about how many bytes records take in a manifest."""
-    return sum(len(_encode_record(record)) for record in records)
+    return sum(len(_encode_entry(record)) for record in records)
 
 
-def _is_same(record: Record, other: Record | None) -> bool:
-    if other is None or other is record or record.author != other.author:
-        return other is record
-    return _encode_record(record) == _encode_record(other)
+def _encode_entry(record: Record, author: int = 0) -> str:
+    """Return the JSON of a record, of which there may be many thousands."""
+    size, checksum, (inode, written), facts, pieces, _, parts = record
+    if tuple(facts) == _DENSE and not facts["lod"]:
+        name, kind, dtype, shape, _ = facts.values()
+        front = f'{{"variable":{_quote(name)},{_encode_dense(kind, dtype, tuple(shape))}'
+    else:
+        front = _to_json(facts)[:-1] + "," * bool(facts)
+    text = f'{front}"size":{size},"stamp":[{inode},{written}]'
+    if checksum is not None:
+        algorithm, _, digest = checksum.partition(":")
+        text = f'{text},"{algorithm}":"{digest}"'
+    if pieces:
+        text = f'{text},"pieces":{_to_json(pieces)}'
+    if parts:
+        text = f'{text},"parts":{_to_json(parts)}'
+    return f'{text},"author":{author}}}' if author else text + "}"
 
 
-def _entry(record: Record) -> dict[str, Any]:
-    entry = {**record.facts, "size": record.size, "stamp": record.stamp}
-    if record.checksum is not None:
-        algorithm, _, digest = record.checksum.partition(":")
-        entry[algorithm] = digest
-    if record.pieces:
-        entry["pieces"] = record.pieces
-    if record.parts:
-        entry["parts"] = record.parts
-    return entry
+@functools.lru_cache(4096)
+def _encode_dense(kind: str, dtype: str, shape: tuple[int, ...]) -> str:
+    return _to_json({"kind": kind, "dtype": dtype, "shape": shape, "lod": ()})[1:-1] + ","
 
 
 def _parse(front: Mapping[str, Any]) -> Manifest:
@@ -354,17 +348,19 @@ def _parse_earlier(front: Mapping[str, Any]) -> Manifest:
 
 def _record(path: str, facts: dict[str, Any], authors: list[Author]) -> Record:
     """Return the record of an entry, whose other keys become its facts. There may be many thousands."""
-    if relative_path(path) != path:
+    if not is_plain(path) and relative_path(path) != path:
         raise ValueError(f"{path!r} is not the path of a file")
     take = facts.pop
     size, (inode, written) = int(take("size")), take("stamp")
+    digest = take(_USUAL, None)
+    checksum = None if digest is None else f"{_USUAL}:{digest}"
+    if facts.keys() == _DENSE_KEYS:
+        return Record(size, checksum, (int(inode), int(written)), facts, (), authors[0])
     index = int(take("author")) if "author" in facts else 0
     if index < 0:
         raise ValueError(f"author {index}")
     pieces = tuple(map(str, take("pieces"))) if "pieces" in facts else ()
     parts = str(take("parts", ""))
-    digest = take(_USUAL, None)
-    checksum = None if digest is None else f"{_USUAL}:{digest}"
     if not facts.keys().isdisjoint(_OTHERS):
         for algorithm in _OTHERS:  # the last one counts, in this order
             digest = take(algorithm, None)

@@ -16,7 +16,9 @@ MANIFEST: Final = "__manifest__"  # the file that describes the others, see ``st
 
 #: Earlier manifests, which that one continues.
 _PARTS: Final = f"__deltas__/{MANIFEST}."
-_PLAIN = re.compile(r"[A-Za-z0-9@][A-Za-z0-9_@.\-]*").fullmatch
+
+#: Whether a name is one plain word, as most are, which breaks no rule.
+is_plain: Final = re.compile(r"[A-Za-z0-9@][A-Za-z0-9_@.\-]*").fullmatch
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
 _DEEPEST: Final = 100  # directories inside each other; systems differ in what they accept beyond
 
@@ -56,8 +58,7 @@ def relative_path(name: str) -> str:
     >>> relative_path("encoder/fc_0.w_0")
     'encoder/fc_0.w_0'
     """
-    # most names are one plain word, which breaks no rule
-    if not _PLAIN(name):
+    if not is_plain(name):
         if os.path.basename(name) == MANIFEST or is_manifest(os.path.normpath(name)):
             raise StorageError(
                 f"variable {name!r} cannot be a file: {MANIFEST} is the name of the manifest",

@@ -26,6 +26,7 @@ from paddlelike.formats.sources import Buffer, Folder, Readable
 
 NO_VARIABLES: Final = frozenset({"__model__", "__model__.main_program", "__manifest__"})  # names of files
 _SNIFFED: Final = 8  # files that are looked into
+_TINY: Final = 512  # bytes of elements that are copied: a view of them takes as much memory, and longer
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class VariableDirectory(FolderFormat):
 
 
 def encode_value(value: Value | Array) -> list[Buffer]:
-    """Return the file of one variable as buffers: the header, and the array's own memory.
+    """Return the file of one variable as buffers: the header, and the array's own memory if it is not tiny.
 
     Raises
     ------
@@ -108,7 +109,11 @@ def encode_value(value: Value | Array) -> list[Buffer]:
     array = value if isinstance(value, np.ndarray) else value.held_array
     if array is None or (isinstance(value, LoDTensor) and value._lod):
         return lod_tensor.encode(value)
-    return [_encode_plain_header(array.dtype, array.shape), elements.view_elements(array)]
+    dtype = array.dtype
+    header = _encode_plain_header(dtype, array.shape)
+    if array.nbytes <= _TINY and np.little_endian and dtype.isnative:
+        return [header + array.tobytes()]
+    return [header, elements.view_elements(array)]
 
 
 @lru_cache(4096)  # of thousands of variables, most have the type and shape of another one

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -17,7 +15,7 @@ from paddlelike.io.contents.lazy import MappedTensor
 from paddlelike.io.incremental import State, get_array, ledger
 from paddlelike.io.load.values import make_constant
 from paddlelike.io.planning.load_plan import LoadPlan, Row
-from paddlelike.io.report import LoadReport, Moved
+from paddlelike.io.report import LoadReport, Moved, make_moved
 from paddlelike.ops.kernels.growing_rows import GrowingRows
 from paddlelike.storage.location import Location
 
@@ -40,22 +38,24 @@ def commit_values(plan: LoadPlan, values: Sequence[Value]) -> tuple[dict[str, Mo
     for holder, value in named:
         array = value._array if isinstance(value, LoDTensor) else value.held_array
         assert array is not None
-        moved[holder.name] = Moved(array.shape, _get_name(array.dtype), array.nbytes, holder.is_initialized())
+        moved[holder.name] = make_moved(array.dtype, array.shape, holder.is_initialized())
 
     def assign() -> None:
         for holder, value in (*named, *filled):
             old = holder.value
+            holder.origin = plan.source
             # What another thread writes from here on is not what was loaded.
-            writes = old is not value or type(old) is LoDTensor
-            states[holder] = State(holder.version + writes, ref(get_array(value)))
-            if type(old) is type(value) is LoDTensor:
-                assert value.held_array is not None
-                old.adopt(value.held_array, value._lod)  # references to the tensor see its new value
-            elif isinstance(old, GrowingRows) and type(value) is SelectedRows:
+            if type(old) is type(value) is LoDTensor:  # references to the tensor see its new value
+                array = value._array
+                assert array is not None
+                states[holder] = State(holder.version + 1, ref(array))
+                old.adopt(array, value._lod)
+                continue
+            states[holder] = State(holder.version + (old is not value), ref(get_array(value)))
+            if isinstance(old, GrowingRows) and type(value) is SelectedRows:
                 old.adopt(value.row_array, value.held_array)  # which goes on growing by its rule
             elif old is not value:
                 holder.set_value(value)
-            holder.origin = plan.source
 
     try:
         assign()
@@ -63,11 +63,6 @@ def commit_values(plan: LoadPlan, values: Sequence[Value]) -> tuple[dict[str, Mo
         assign()
         raise
     return moved, states
-
-
-@functools.lru_cache(64)
-def _get_name(dtype: np.dtype[Any]) -> str:
-    return dtype.name  # numpy builds the text every time
 
 
 def record_loaded(where: Location, stamp: object, plan: LoadPlan, states: States) -> None:

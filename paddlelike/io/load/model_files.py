@@ -36,8 +36,9 @@ def find_model(path: str | os.PathLike[str]) -> Model | None:
         return None
     where = locate(text)
     if where.exists():
-        names = [name for name in where.list_names() if "/" not in name]
-        stems = {stem for name in names for stem, end in [os.path.splitext(name)] if end in PROGRAMS}
+        names = where.list_names()
+        programs = [name for name in names if name.endswith(PROGRAMS) and "/" not in name]
+        stems = {os.path.splitext(name)[0] for name in programs}
         stems = {stem for stem in stems if _find_program(where, stem) is not None}
         return None if len(stems) != 1 or "__model__" in names else _find_files(where, *stems)
     folder, name = locate_prefix(text)

@@ -30,9 +30,20 @@ def read_values(
     """
     if not any(step.recipe for step in plan.steps):
         into = targets or {}
-        wants = [Want(step.held[0], None, into.get(step.variable.name)) for step in plan.steps]
+        has_value = [
+            not into and step.held[0].value is not None for step in plan.steps
+        ]  # of many small files
+        wants = [
+            Want(step.held[0], None, into.get(step.variable.name))
+            for step, has in zip(plan.steps, has_value, strict=True)
+            if not has
+        ]
         reading = contents.read(wants, lazily=lazily)
-        return reading, [_fit(step, value) for step, value in zip(plan.steps, reading.values, strict=True)]
+        read = iter(reading.values)
+        return reading, [
+            _fit(step, step.held[0].value if has else next(read))
+            for step, has in zip(plan.steps, has_value, strict=True)
+        ]
     wants = []
     where: dict[tuple[str, object], int] = {}
     for step in plan.steps:
@@ -98,6 +109,8 @@ def _fit(step: Step, value: Value) -> Value:
     A number without axes, which Paddle 3 writes, stays as it is: as in Fluid, it is saved in the same bytes.
     """
     shape = step.variable.shape
+    if step.recipe is None and len(shape) == len(step.held[0].header.shape):
+        return value
     if isinstance(value, LoDTensor) and shape and len(value.shape()) not in (0, len(shape)):
         value.adopt(_array(value).reshape(shape), value.lod())
     return value

@@ -20,7 +20,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.hints import explain_no_value, find_empty
 from paddlelike.io.incremental import State, get_array
-from paddlelike.io.report import Moved
+from paddlelike.io.report import Moved, make_moved
 
 Array = np.ndarray[Any, Any]
 Value = LoDTensor | SelectedRows
@@ -44,7 +44,7 @@ class Item(NamedTuple):
     def moved(self) -> Moved:
         """The entry of a report."""
         array = self.array
-        return Moved(array.shape, _get_numpy_name(array.dtype), array.nbytes)
+        return make_moved(array.dtype, array.shape)
 
 
 def get_item(name: str, scope: Scope) -> Item:
@@ -113,6 +113,8 @@ def no_value_explained(program: Program, variables: Iterable[Variable]) -> Itera
 def describe_item(item: Item) -> dict[str, Any]:
     """Return the facts of a variable's file for the manifest."""
     array, value = item.array, item.value
+    if type(value) is LoDTensor and not value._lod:
+        return {"variable": item.name, **_describe_array(array.dtype, array.shape)}
     dtype = _get_type_name(array.dtype)
     if isinstance(value, SelectedRows):
         return make_facts(item.name, dtype, array.shape, height=value.height())
@@ -142,9 +144,12 @@ def describe_combined(items: Sequence[Item]) -> dict[str, Any]:
     return {"kind": "combined", "variables": variables}
 
 
-@functools.lru_cache(64)
-def _get_numpy_name(dtype: np.dtype[Any]) -> str:
-    return dtype.name
+@functools.lru_cache(4096)  # of thousands of variables, most have the type and shape of another one
+def _describe_array(dtype: np.dtype[Any], shape: tuple[int, ...]) -> dict[str, Any]:
+    """Return the facts of a variable but its name, which must not be changed."""
+    facts = make_facts("", _get_type_name(dtype), shape)
+    del facts["variable"]
+    return facts
 
 
 @functools.lru_cache(64)

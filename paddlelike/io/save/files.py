@@ -70,10 +70,11 @@ class RunFiles:
         SaveError
             A variable is not a tensor, or a file exists that must not be overwritten.
         """
+        scope = context.scope
         for op in ops:
             attrs = op.attrs
             if self._unchanging and not attrs.get("save_as_fp16"):
-                items = [get_item(name, context.scope) for name in op.input("X")]
+                items = [get_item(name, scope) for name in op.input("X")]
             else:
                 items = [self._copy_item(context, op, name) for name in op.input("X")]
             path = attrs["file_path"]

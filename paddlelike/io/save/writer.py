@@ -84,6 +84,8 @@ class Writer:
             Another variable has this file.
         """
         other = self._singles.setdefault(file, item)
+        if other is item:
+            return
         if other.name != item.name:
             raise SaveError(
                 f"variables {other.name!r} and {item.name!r} cannot be saved: both would be {file!r}",
@@ -120,7 +122,9 @@ class Writer:
         items = [*self._singles.values(), *(item for items in self._combined.values() for item in items)]
         self._moved = {item.name: item.moved for item in items}
         self._moved |= {one.name: one.moved for one in self._gathered}
-        changed = {file: item for file, item in self._singles.items() if not self._is_kept(file, item)}
+        changed = self._singles
+        if any(origin.known for origin in self._list_origins(None)):
+            changed = {file: item for file, item in changed.items() if not self._is_kept(file, item)}
         if self._options.delta and self._is_whole:
             self._chains = ChainWriter(
                 self._writing, self._list_origins(None), anew=self._options.delta == "base"
@@ -201,9 +205,11 @@ class Writer:
         """Return the variables to be written whole by file, and the facts of those that begin a chain."""
         whole: dict[str, Item] = {}
         links: dict[str, dict[str, Any]] = {}
+        if self._chains is None:
+            return dict(items), links
         for file, item in items.items():
             place = None
-            if self._chains is not None and file == item.name:
+            if file == item.name:
                 place = self._chains.place(item, {}, shares=not self._is_due(file))
             if place is None:
                 whole[file] = item

@@ -148,14 +148,15 @@ def list_names(directory: Path, *, linked_folders: bool = False) -> list[str]:
         try:
             with os.scandir(os.path.join(root, folder)) as entries:
                 for entry in entries:
-                    if entry.name == INSIDE and not folder:
+                    name = entry.name
+                    if name == INSIDE and not folder:
                         continue
                     if entry.is_dir(follow_symlinks=False):
-                        folders.append(f"{folder}{entry.name}/")
-                    elif entry.name == MANIFEST or is_manifest(folder + entry.name):
+                        folders.append(f"{folder}{name}/")
+                    elif name.startswith(MANIFEST) and (name == MANIFEST or is_manifest(folder + name)):
                         continue
                     elif linked_folders or not (entry.is_symlink() and is_directory(entry.path)):
-                        found.append(folder + entry.name)
+                        found.append(folder + name)
         except OSError as error:
             raise unreadable(root, error) from error
     return sorted(found)

@@ -50,6 +50,7 @@ from paddlelike.storage.verification import find_stale, find_superseded, is_stil
 
 _MOST_PARTS: Final = 64  # manifests that one continues
 _LEAST_KEPT: Final = 2048  # bytes of records; less is written again
+_FEW: Final = 80  # more records than that are longer
 
 
 def write_all(
@@ -310,7 +311,7 @@ class Transaction:
         path = relative_path(name)
         if path in self._names:
             raise StorageError(f"variables {self._names[path]!r} and {name!r} would be the same file")
-        if not self._layout.owns(path):
+        if self._layout.is_prefix and not self._layout.owns(path):
             raise StorageError(
                 f"the name of {name!r} does not begin with {os.path.basename(self._layout.base)!r}"
             )
@@ -433,7 +434,7 @@ class Transaction:
         found = before if is_present else read_part(self._layout, before.parts[0])
         others = (path for path in found.files if path not in self._pieces)
         kept = [found.files[path] for path in others if found.files[path] == before.files.get(path)]
-        if measure(kept) <= _LEAST_KEPT:
+        if len(kept) < _FEW and measure(kept) <= _LEAST_KEPT:
             return None, None
         return found, make_part_name(len(found.parts)) if is_present else None
 

@@ -205,7 +205,10 @@ def _known_size(buffers: Iterable[Buffer]) -> int:
     """Return the size of a file; LARGE where it is unknown before its buffers are made."""
     if not isinstance(buffers, Sequence):
         return LARGE
-    return sum(len(b) if isinstance(b, bytes) else memoryview(b).nbytes for b in buffers)
+    size = 0
+    for buffer in buffers:
+        size += len(buffer) if type(buffer) is bytes else memoryview(buffer).nbytes
+    return size
 
 
 def _open(files: list[int], where: str, folder: int | None, *, over: bool) -> bool:
