@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from paddlelike.cli.output import exits
+from paddlelike.foundation.locks import opened
 
 #: The module of each command, and its line in the help, in the order of the help.
 COMMANDS: Final = {
@@ -71,7 +72,8 @@ def _readers_may_leave() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with opened(os.devnull, os.O_WRONLY) as (fd, _):
+            os.dup2(fd, sys.stdout.fileno())
         raise typer.Exit from None
 
 

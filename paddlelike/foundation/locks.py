@@ -213,12 +213,47 @@ def open_file(
     files: list[int], path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None
 ) -> None:
     """Open a file as ``os.open`` does and append its descriptor, at once: no interrupt loses it."""
-    files.extend(map(functools.partial(os.open, dir_fd=dir_fd), (path,), (flags,), (mode,)))
+    files.extend(map(_find_open(dir_fd), (path,), (flags,), (mode,)))
 
 
-def close_at_end(files: list[int]) -> object:
-    """Return what closes the file of the first descriptor that is in the list then, at its own end."""
-    return _Key(itertools.chain(map(os.close, iter(files)), (None,)).__next__)
+def _find_open(dir_fd: int | None) -> Callable[[str | os.PathLike[str], int, int], int]:
+    return os.open if dir_fd is None else functools.partial(os.open, dir_fd=dir_fd)
+
+
+class OpenFile(functools.partial):  # type: ignore[type-arg]
+    """An open descriptor, closed at the end of this object, and so of ``with opened(...) as (fd, _):``.
+
+    It is the first of its ``args``; the second one is the number after it, which ``os.closerange`` takes.
+    """
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+
+        def __enter__(self) -> tuple[int, int]: ...
+        def __exit__(self, *error: object) -> None: ...
+
+    else:
+        __enter__ = property(operator.attrgetter("args.__iter__"))
+        __exit__ = object.__init__
+        __del__ = property(operator.attrgetter("__call__"))
+
+
+def opened(
+    path: str | os.PathLike[str], flags: int, mode: int = 0o777, *, dir_fd: int | None = None
+) -> OpenFile:
+    """Open a file as ``os.open`` does, to read: what the system says when it is closed is lost.
+
+    >>> with opened(os.curdir, os.O_RDONLY) as (fd, _):
+    ...     os.stat(fd) == os.stat(os.curdir)
+    True
+    """
+    first, other = itertools.tee(map(_find_open(dir_fd), (path,), (flags,), (mode,)))
+    return next(map(OpenFile, (os.closerange,), first, map((1).__add__, other)))
+
+
+def close_at_end(files: list[int]) -> AbstractContextManager[None, None]:
+    """Return what closes the files of the descriptors that are in the list then, at its own end."""
+    return _Key(functools.partial(list, map(os.close, files)).__call__)
 
 
 def close_files(files: list[int]) -> None:

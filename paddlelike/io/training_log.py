@@ -19,6 +19,7 @@ import numpy as np
 
 from paddlelike.errors import StorageError
 from paddlelike.foundation.display import Displayed
+from paddlelike.foundation.locks import close_at_end, close_files, open_file
 from paddlelike.foundation.warn import warn_user
 from paddlelike.hooks import Hook
 from paddlelike.storage.local.filesystem.opening import open_regular
@@ -139,19 +140,20 @@ class TrainingLog(Displayed):
             is_new = not is_there(self.path)
         line = json.dumps({"run": self._run, "step": int(step), "values": record})[:-1]
         line += f', "crc32": "{_compute(line)}"}}'
-        file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        files: list[int] = []
         try:
-            data = f"{begin}{line}\n".encode()
-            count = os.write(file, data)  # one call, so that readers see whole lines
-            if count < len(data):
-                os.ftruncate(file, os.fstat(file).st_size - count)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
-            if self._power:
-                os.fsync(file)
+            with close_at_end(files):
+                open_file(files, self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+                data = f"{begin}{line}\n".encode()
+                count = os.write(files[0], data)  # one call, so that readers see whole lines
+                if count < len(data):
+                    os.ftruncate(files[0], os.fstat(files[0]).st_size - count)
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
+                if self._power:
+                    os.fsync(files[0])
+                close_files(files)
         except OSError as error:
             raise explain(StorageError, f"{self.path} cannot be written", error) from error
-        finally:
-            os.close(file)
         if is_new and self._power:
             sync_directory(os.path.dirname(self.path) or ".")
 
@@ -196,9 +198,9 @@ class TrainingLog(Displayed):
         damaged: list[str] = []
         if not is_there(self.path):
             return
-        fd, _ = open_regular(self.path)  # not a pipe, which nobody may ever write to
+        opened, _ = open_regular(self.path)  # not a pipe, which nobody may ever write to
         try:
-            with open(fd, encoding="utf-8", errors="replace") as file:
+            with opened as (fd, _), open(fd, encoding="utf-8", errors="replace", closefd=False) as file:
                 for index, line in enumerate(file, 1):
                     record = decode_record(line)
                     if record is not None:

@@ -305,7 +305,8 @@ class ReadAhead(Iterator[Any]):
         self._samples.stop.set()
 
     def __del__(self) -> None:
-        self._samples.stop.set()
+        if hasattr(self, "_samples"):  # else an interrupt ended the constructor
+            self._samples.stop.set()
 
 
 class _Samples:

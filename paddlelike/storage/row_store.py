@@ -23,6 +23,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.errors import ExtraMissingError, StorageError
+from paddlelike.foundation.locks import OpenFile, opened
 
 try:
     import fcntl
@@ -209,7 +210,7 @@ def _load_rocksdb() -> Any:
     return rocksdict
 
 
-def _make_folder(where: Path) -> tuple[Path, int]:
+def _make_folder(where: Path) -> tuple[Path, OpenFile]:
     """Return a new folder, and the open file in it whose lock says that its process lives."""
     where.mkdir(parents=True, exist_ok=True)
     with open(where / f".{_FOLDER}lock", "wb") as door:
@@ -218,9 +219,9 @@ def _make_folder(where: Path) -> tuple[Path, int]:
             for other in where.glob(f"{_FOLDER}*"):
                 _remove_if_left(other)
         folder = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=where))
-        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = opened(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(lock.args[0], fcntl.LOCK_EX)
     return folder, lock
 
 
@@ -231,11 +232,11 @@ def _remove_if_left(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def _close(db: Any, folder: Path, lock: int, owner: int) -> None:
+def _close(db: Any, folder: Path, lock: OpenFile, owner: int) -> None:
     """Remove the files; a forked process, which saves, leaves them to its parent."""
     if os.getpid() == owner:
         with contextlib.suppress(Exception):  # it writes what is in memory, for which the disk may be full
             if db is not None:
                 db.close()
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
+    del lock  # whose end closes it

@@ -1,4 +1,4 @@
-"""Locks are held in one way in the whole package, see :mod:`paddlelike.foundation.locks`."""
+"""Locks and descriptors are held in one way in the whole package, see :mod:`paddlelike.foundation.locks`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PYTHONS = {
 
 
 def find_faults(tree: ast.Module) -> Iterator[str]:
-    """Yield the lines of a module that hold a lock in another way."""
+    """Yield the lines of a module that hold a lock or a descriptor in another way."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in PYTHONS.get(ast.unparse(node.value), ()):
             yield f"{node.lineno}: {ast.unparse(node)}"
@@ -36,7 +36,7 @@ def find_faults(tree: ast.Module) -> Iterator[str]:
             found = [one.name for one in node.names if one.name in PYTHONS.get(node.module or "", ())]
             yield from (f"{node.lineno}: {node.module}.{name}" for name in found)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr == "acquire" or ast.unparse(node.func) == "threading.Thread":
+            if node.func.attr == "acquire" or ast.unparse(node.func) in ("threading.Thread", "os.open"):
                 yield f"{node.lineno}: {ast.unparse(node.func)}"
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr):
             if node.value is not None and is_key(node.value):
@@ -89,6 +89,7 @@ def test_no_module_holds_a_lock_by_hand() -> None:
         "lock.acquire()",
         "threading.Thread(target=print).start()",
         "key = lock.hold()",
+        "fd = os.open(path, os.O_RDONLY)",
         "with lock.hold() as key:\n    pass",
         "def f():\n    with lock.hold():\n        for x in y:\n            yield x",
     ],

@@ -1,6 +1,6 @@
 """KeyboardInterrupt at any operation of a public call that takes a lock: afterwards the same call works.
 
-At some of the operations at which locks, threads and files change hands, with a seed.
+At some of its operations, with a seed; the slow ones take all at which locks, threads and files change hands.
 """
 
 from __future__ import annotations
@@ -179,14 +179,26 @@ def find_left(session: Session, name: str) -> tuple[dict[Any, int], Left]:
         pass
     time.sleep(0.1)
     found = count_left()
-    return operations, found._replace(threads=found.threads + 1, files=found.files + 1000)  # threads alone
+    return operations, found._replace(threads=found.threads + 1)
+
+
+def interrupt_some(session: Session, name: str, seed: int, hands: int, others: int) -> None:
+    """Interrupt a call at some of its operations: where things change hands, and elsewhere."""
+    operations, left = find_left(session, name)
+    dice = random.Random(seed)
+    within = [at for at in operations if at[0].co_filename.endswith(HANDS)]
+    beyond = [at for at in operations if not at[0].co_filename.endswith(HANDS)]
+    for at in dice.sample(within, min(len(within), hands)) + dice.sample(beyond, min(len(beyond), others)):
+        is_kept, turn = dice.random() < 0.5, dice.choice([1, operations[at]])
+        interrupt_and_repeat(session, name, at, turn, is_kept=is_kept, left=left)
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_that_was_interrupted_works_again(session: Session, name: str) -> None:
-    operations, left = find_left(session, name)
-    chosen = random.Random(7)
-    hands = [at for at in operations if at[0].co_filename.endswith(HANDS)]
-    for at in chosen.sample(hands, min(len(hands), 6)):
-        is_kept, turn = chosen.random() < 0.5, chosen.choice([1, operations[at]])
-        interrupt_and_repeat(session, name, at, turn, is_kept=is_kept, left=left)
+    interrupt_some(session, name, seed=7, hands=6, others=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_that_was_interrupted_at_any_change_of_hands_works_again(session: Session, name: str) -> None:
+    interrupt_some(session, name, seed=8, hands=10_000, others=300)

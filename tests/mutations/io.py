@@ -93,8 +93,8 @@ MUTATIONS = [
     Mutation(
         "the report calls every old value uninitialized",
         "io/load/commit.py",
-        "array.nbytes, holder.is_initialized())",
-        "array.nbytes, False)",
+        "array.shape, holder.is_initialized())",
+        "array.shape, False)",
     ),
     Mutation(
         "constants are not filled in",

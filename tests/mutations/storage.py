@@ -221,8 +221,8 @@ MUTATIONS = [
     Mutation(
         "an author's index is off by one",
         "storage/manifest.py",
-        """f',"author":{len(ends)}}}'""",
-        """f',"author":{len(ends) - 1}}}'""",
+        "authors.setdefault(record.author, len(authors))",
+        "authors.setdefault(record.author, len(authors) - 1)",
     ),
     Mutation(
         "a commit comes before its bytes",

@@ -17,6 +17,7 @@ from paddlelike.errors import SaveError, StorageError
 from paddlelike.formats import elements
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.directory import make_facts
+from paddlelike.foundation.locks import close_at_end, close_files, open_file
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved
 from paddlelike.storage import hashing
@@ -178,18 +179,20 @@ class OffsetFile:
     """An existing file that is written at offsets."""
 
     def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
+        self._files: list[int] = []
+        self._end = close_at_end(self._files)
+        open_file(self._files, path, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
 
     def __enter__(self) -> OffsetFile:
         return self
 
     def __exit__(self, *error: object) -> None:
-        os.close(self._fd)
+        close_files(self._files)
 
     def write(self, offset: int, data: memoryview) -> None:
         """Write all of ``data`` from ``offset`` on."""
         while data:
-            count = os.pwrite(self._fd, data, offset)
+            count = os.pwrite(self._files[0], data, offset)
             data, offset = data[count:], offset + count
 
 

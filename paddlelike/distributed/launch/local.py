@@ -14,6 +14,7 @@ from typing import Final
 
 from paddlelike.distributed.launch.processes_plan import ProcessPlan
 from paddlelike.distributed.settings import Settings
+from paddlelike.foundation.locks import close_at_end, open_file
 
 _PR_SET_PDEATHSIG: Final = 1  # <linux/prctl.h>
 _TAIL: Final = 10
@@ -82,8 +83,11 @@ class LocalSlot:
 
     async def run(self, *, attempt: int) -> int:
         """Start the process, wait for its end and return its exit code, or minus the signal that ended it."""
-        log = None if self.log is None else self._open_log(self.log, attempt)
-        try:
+        files: list[int] = []
+        with close_at_end(files):
+            if self.log is not None:
+                self._open_log(files, self.log, attempt)
+            log = files[0] if files else None
             process = await asyncio.create_subprocess_exec(
                 *self.command,
                 env=self.plan.environment(self.environment) | {"PADDLELIKE_JOB_ATTEMPT": str(attempt)},
@@ -94,9 +98,6 @@ class LocalSlot:
                 start_new_session=True,
                 preexec_fn=die_with_parent(),
             )
-        finally:
-            if log is not None:
-                os.close(log)
         self.pid = process.pid
         watch = asyncio.ensure_future(self._kill_if_stopped(process.pid))
         try:
@@ -133,11 +134,10 @@ class LocalSlot:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-_TAIL:])
 
     @staticmethod
-    def _open_log(path: Path, attempt: int) -> int:
+    def _open_log(files: list[int], path: Path, attempt: int) -> None:
         """Open the log: empty for the first attempt, at its end for later ones."""
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = os.O_TRUNC if attempt == 0 else os.O_APPEND
-        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | mode, 0o644)
+        open_file(files, str(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | mode, 0o644)
         if attempt:
-            os.write(log, f"---- restart {attempt} ----\n".encode())
-        return log
+            os.write(files[0], f"---- restart {attempt} ----\n".encode())

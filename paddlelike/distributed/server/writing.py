@@ -13,6 +13,7 @@ from paddlelike.distributed.placement import Slice
 from paddlelike.errors import FormatError, NotInitializedError, SaveError
 from paddlelike.formats import elements
 from paddlelike.formats.paddle import lod_tensor, selected_rows
+from paddlelike.foundation.locks import close_at_end, close_files, open_file
 from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.local.files import File
 from paddlelike.storage.names import relative_path
@@ -98,18 +99,18 @@ def _put(one: Slice, path: str, offset: int, buffers: Sequence[Buffer]) -> Range
     """Write buffers from an offset on; return the checksums of what was written."""
     hasher = RangeHasher(offset, sum(memoryview(buffer).nbytes for buffer in buffers))
     try:
-        fd = os.open(path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
-        try:
+        files: list[int] = []
+        with close_at_end(files):
+            open_file(files, path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
             for buffer in buffers:
                 data = memoryview(buffer).cast("B")
                 for at in range(0, len(data), _CHUNK):
                     piece = data[at : at + _CHUNK]
                     hasher.update(piece)
                     while piece:
-                        count = os.pwrite(fd, piece, offset)
+                        count = os.pwrite(files[0], piece, offset)
                         piece, offset = piece[count:], offset + count
-        finally:
-            os.close(fd)
+            close_files(files)
     except OSError as error:
         raise SaveError(f"the server at {one.endpoint} cannot write {path}: {error.strerror}") from error
     return hasher.sums()

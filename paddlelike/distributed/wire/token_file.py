@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from paddlelike.errors import EndpointError
+from paddlelike.foundation.locks import close_at_end, close_files, open_file, opened
 
 VARIABLE: Final = "PADDLELIKE_JOB_TOKEN_FILE"
 _LARGEST: Final = 4096  # bytes of a token file
@@ -76,12 +77,13 @@ def read_or_create_token(paths: list[Path] | None = None) -> str:
 def _read(path: Path) -> str | None:
     """Return the token in a file; None where there is none. Raises EndpointError for an unsafe file."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        file = opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise EndpointError(f"the token file {path} cannot be read: {error.strerror}", hint=_HINT) from error
-    try:
+    with file as (fd, _):
+        del file
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             raise EndpointError(f"the token file {path} is not a regular file", hint=_HINT)
@@ -93,8 +95,6 @@ def _read(path: Path) -> str | None:
                 hint=f"remove it; a new one is written. Or {_HINT}",
             )
         token = os.read(fd, _LARGEST).decode(errors="replace").strip()
-    finally:
-        os.close(fd)
     if not token:
         raise EndpointError(f"the token file {path} is empty", hint=f"remove it; or {_HINT}")
     return token
@@ -104,13 +104,13 @@ def _create(path: Path, token: str) -> None:
     """Write a token file with mode 600, whole or not at all; leave one alone that another process wrote."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     staged = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    files: list[int] = []
     try:
-        try:
-            os.write(fd, f"{token}\n".encode())
-        finally:
-            os.close(fd)
+        with close_at_end(files):
+            open_file(files, str(staged), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            os.write(files[0], f"{token}\n".encode())
+            close_files(files)
         with suppress(FileExistsError):
             os.link(staged, path)
     finally:
-        staged.unlink()
+        staged.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 from paddlelike.errors import SaveError, StorageError
+from paddlelike.foundation.locks import opened
 from paddlelike.io.checkpoints.store import STEPS, Names
 from paddlelike.storage.local import crash_recovery as staged
 from paddlelike.storage.local.filesystem.lock import Lock
@@ -106,19 +107,17 @@ def _hold(path: str | None) -> Iterator[bool]:
         The system refuses to open it.
     """
     try:
-        fd = -1 if path is None else os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+        file = None if path is None else opened(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     except (FileNotFoundError, NotADirectoryError):
-        fd = -1
+        file = None
     except OSError as error:
         raise explain(StorageError, f"checkpoint {path} cannot be read", error) from error
-    if path is None or fd < 0:
+    if path is None or file is None:
         yield False
         return
-    try:
+    with file as (fd, _):
+        del file
         yield _try_lock(fd, exclusive=False) and _is_at(fd, path)
-    finally:
-        with contextlib.suppress(OSError):  # nothing was written through it
-            os.close(fd)
 
 
 def _try_lock(fd: int, *, exclusive: bool) -> bool:
@@ -146,18 +145,18 @@ def _is_at(fd: int, path: str) -> bool:
 def _remove(path: str) -> None:
     """Remove a checkpoint, unless a process reads or writes it; then a later save removes it."""
     layout = Layout.of(path, is_prefix=False)
-    with contextlib.suppress(SaveError, OSError), Lock(layout.lock, path):
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            if _try_lock(fd, exclusive=True) and _is_at(fd, path):
-                gone = os.path.join(layout.staging, "removed")
-                shutil.rmtree(gone, ignore_errors=True)
-                os.rename(path, gone)
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(layout.earlier_manifest)
-                shutil.rmtree(gone, ignore_errors=True)
-        finally:
-            os.close(fd)
+    with (
+        contextlib.suppress(SaveError, OSError),
+        Lock(layout.lock, path),
+        opened(path, os.O_RDONLY) as (fd, _),
+    ):
+        if _try_lock(fd, exclusive=True) and _is_at(fd, path):
+            gone = os.path.join(layout.staging, "removed")
+            shutil.rmtree(gone, ignore_errors=True)
+            os.rename(path, gone)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(layout.earlier_manifest)
+            shutil.rmtree(gone, ignore_errors=True)
 
 
 def _sweep(path: str) -> None:

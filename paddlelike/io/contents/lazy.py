@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 import mmap
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any, Final, SupportsIndex
@@ -123,8 +122,9 @@ def _count_mappable_files() -> int:
 
 def _map_file(path: str, size: int) -> mmap.mmap | None:
     """Map a file; None: a save is overwriting it, as a file of a generation that is no longer used."""
-    fd, facts = open_regular(path)
+    file, facts = open_regular(path)
     try:
+        fd = file.args[0]
         if facts.st_size != size:
             raise FormatError(f"{path}: it had {size} bytes a moment ago, now it has {facts.st_size}")
         if not hold(fd):
@@ -133,4 +133,4 @@ def _map_file(path: str, size: int) -> mmap.mmap | None:
     except OSError as error:
         raise unreadable(path, error) from error
     finally:
-        os.close(fd)
+        del file

@@ -22,6 +22,7 @@ from paddlelike.core import memory
 from paddlelike.core.row_changes import OldRows, Table, find_tables, keep_old_rows
 from paddlelike.core.views import view_bytes_at
 from paddlelike.formats.sources import Buffer
+from paddlelike.foundation.locks import close_at_end, close_files, open_file
 from paddlelike.foundation.snapshot import Rests, Snapshot
 from paddlelike.storage.hashing import Checksum, finish, new_hasher
 from paddlelike.storage.local.writing import Shared
@@ -181,8 +182,9 @@ def _write_spans(request: dict[str, Any], rest: Callable[[], None]) -> Checksum 
     """Write memory of this process into a file that exists, and return its checksum."""
     checksum, at = request["checksum"], 0
     hasher = None if checksum is None else new_hasher(checksum)
-    fd = os.open(request["path"], os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
-    try:
+    files: list[int] = []
+    with close_at_end(files):
+        open_file(files, request["path"], os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
         for span in request["spans"]:
             view = memoryview(base64.b64decode(span)) if isinstance(span, str) else view_bytes_at(*span)
             for start in range(0, len(view), _PIECE):
@@ -192,12 +194,11 @@ def _write_spans(request: dict[str, Any], rest: Callable[[], None]) -> Checksum 
                 if hasher is not None:
                     hasher.update(piece)
                 while piece:
-                    count = os.pwrite(fd, piece, at)
+                    count = os.pwrite(files[0], piece, at)
                     at += count
                     piece = piece[count:]
                 rest()
-    finally:
-        os.close(fd)
+        close_files(files)
     return None if hasher is None else finish(hasher, checksum)
 
 

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import FormatError, SaveError, StorageError
+from paddlelike.foundation.locks import opened
 from paddlelike.foundation.warn import warn_user
 from paddlelike.storage import hashing, verification
 from paddlelike.storage.local import journal
@@ -215,7 +216,8 @@ def _settle(layout: Layout, staged: _Staged, new: str) -> bool:
         return _is_swapped(layout, staged)
     comparing = os.path.join(layout.staging, "comparing")  # readers wait
     try:
-        with open(comparing, "w", opener=_open_no_link), _raise_system_errors(layout):
+        new_file = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+        with opened(comparing, new_file, 0o644), _raise_system_errors(layout):
             if _is_before(layout.directory, staged):
                 return False
             if _is_swapped(layout, staged):
@@ -246,10 +248,6 @@ def _settle(layout: Layout, staged: _Staged, new: str) -> bool:
         "The files of the save before were taken instead, and are in place again"
     )
     return False
-
-
-def _open_no_link(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
 
 
 def _is_whole(layout: Layout, staged: _Staged) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from paddlelike.errors import StorageError
+from paddlelike.foundation.locks import opened
 from paddlelike.storage.interfaces import Path
 from paddlelike.storage.local import crash_recovery
 from paddlelike.storage.local.filesystem.file import File
@@ -56,14 +57,11 @@ def read_front(path: str, size: int) -> bytes:
         It cannot be read, or is not a regular file.
     """
     try:
-        fd = os.open(path, READING)
-        try:
+        with opened(path, READING) as (fd, _):
             data = os.pread(fd, size, 0)
             # devices give as much as is asked for, or nothing; pipes and sockets have no positions
             if 0 < len(data) < size or stat.S_ISREG(os.fstat(fd).st_mode):
                 return data
-        finally:
-            os.close(fd)
     except (OSError, ValueError, AttributeError):  # the last: no pread here
         pass
     with File(path) as file:  # which knows the reason

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Final
 
 from paddlelike.errors import SaveError
+from paddlelike.foundation.locks import OpenFile, opened
 from paddlelike.storage.local import journal
 from paddlelike.storage.local.crash_recovery import write_staged
 from paddlelike.storage.local.filesystem.retired import remove_folders, rescue, walk
@@ -46,7 +47,7 @@ class Generation:
         self.new = os.path.join(layout.staging, "new")
         self._modes: dict[str, int] = {}  # of the folders that are twins of others
         self._files: dict[str, int] = {}  # path -> inode, of the present version
-        self._present: int | None = None  # the present version, open
+        self._present: OpenFile | None = None  # the present version, open
         self._spares: dict[str, int] = {}  # path -> inode, of the version before, which is built upon
         self.step = self._choose()
         self._make()
@@ -174,10 +175,7 @@ class Generation:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close what was opened to write the files, and to commit them."""
-        fd, self._present = self._present, None
-        if fd is not None:
-            with contextlib.suppress(OSError):
-                os.close(fd)
+        self._present = None
 
     # Its files
 
@@ -187,8 +185,8 @@ class Generation:
             return None
         try:
             if self._present is None:
-                self._present = os.open(self._directory, os.O_RDONLY)
-            facts = os.stat(path, dir_fd=self._present, follow_symlinks=False)
+                self._present = opened(self._directory, os.O_RDONLY)
+            facts = os.stat(path, dir_fd=self._present.args[0], follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
             return None
         return facts if stat.S_ISREG(facts.st_mode) else None
@@ -212,15 +210,12 @@ class Generation:
         if self.step != "exchange":
             return
         changed = self._changed.keys() | self._dropped.keys()
-        old = new = -1
         try:
-            old, new = os.open(self._directory, os.O_RDONLY), os.open(self.new, os.O_RDONLY)
-            for path in sorted(self._files.keys() - changed - self._spares.keys()):
-                try:
+            with opened(self._directory, os.O_RDONLY) as (old, _), opened(self.new, os.O_RDONLY) as (new, _):
+                for path in sorted(self._files.keys() - changed - self._spares.keys()):
                     # S3
-                    os.link(path, path, src_dir_fd=old, dst_dir_fd=new, follow_symlinks=False)
-                except FileNotFoundError:  # its owner removed it
-                    continue
+                    with contextlib.suppress(FileNotFoundError):  # its owner removed it
+                        os.link(path, path, src_dir_fd=old, dst_dir_fd=new, follow_symlinks=False)
             for path in remove_folders(self.new, self._dropped):
                 self._modes.pop(path, None)
             for path in sorted(self._modes, reverse=True):
@@ -228,10 +223,6 @@ class Generation:
                     os.chmod(os.path.join(self.new, path), self._modes[path])
         except OSError:  # no hard links here, or not of other people's files
             self._use_journal()
-        finally:
-            for fd in (old, new):
-                if fd >= 0:
-                    os.close(fd)
 
     def note_staged(self, token: str | None, records: Mapping[str, Record], *, keep: bool) -> None:
         """Write ``staged``: how the new version is known, and the files of the present one.

@@ -68,13 +68,13 @@ def read_journal(layout: Layout) -> Journal | None:
     if not is_there(layout.journal):
         return None
     try:
-        fd, facts = open_regular(layout.journal, own=True)
+        opened, facts = open_regular(layout.journal, own=True)
     except StorageError as error:
         if isinstance(error.__cause__, FileNotFoundError) and not os.path.islink(layout.journal):
             return None  # another process has finished the save
         raise
     try:
-        with open(fd, "rb") as file:
+        with opened as (fd, _), open(fd, "rb", closefd=False) as file:
             if facts.st_size > _MOST:
                 raise StorageError(
                     f"{layout.journal} is not the journal of a save ({facts.st_size} bytes)", hint=_FOREIGN

@@ -31,9 +31,11 @@ _hooks: Final[list[object]] = []
 def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: int) -> None:
     """Bring a commit to the disk, call ``finish``, which removes the version before, and release the lock.
 
-    ``nbytes`` were written: those of a small save are waited for.
+    It is handed over here, so that an interrupt leaves it with its holder or with the thread. ``nbytes`` were
+    written: those of a small save are waited for.
     """
     problems: list[str] = []
+    handed: list[Lock] = []
 
     def sync() -> None:
         try:
@@ -41,7 +43,7 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
             sync_file_system(layout.directory)
             sync_directory(layout.staging)
             sync_directory(layout.parent)
-            lock.check()
+            handed[0].check()
             finish()
         except FileNotFoundError:  # somebody removed the directory
             with contextlib.suppress(OSError, PaddlelikeError):
@@ -52,7 +54,7 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
                 f"in {layout.staging} until the next load or save: {error}"
             )
         finally:
-            lock.release()
+            handed[0].release()
             if _running.get(layout.base) is thread:
                 del _running[layout.base]
         if thread.is_current() and has_returned.is_set():
@@ -65,17 +67,19 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
     _watch_removals()
     has_returned = Event()
     thread = Thread(sync, f"sync {layout.base}", daemon=False)
-    _running[layout.base] = thread
     try:
+        handed.append(lock.hand_over())
+        _running[layout.base] = thread
         thread.start()
+        thread.wait(_PATIENCE if nbytes < _SMALL else 0)
     except RuntimeError:  # the interpreter is about to end
         sync()
     except BaseException:  # Ctrl-C: what is left beside the directory goes with the next load or save
         if thread.cancel():
-            lock.release()
+            _running.pop(layout.base, None)
+            for one in handed:
+                one.release()
         raise
-    else:
-        thread.wait(_PATIENCE if nbytes < _SMALL else 0)
     has_returned.set()
     if not thread.is_running():
         say()

@@ -273,7 +273,7 @@ class Transaction:
                     staged.clear(self._layout, spare=self._spare)
         written = [records[path].size for path in self._pieces]
         if finish is not None:
-            sync_beside(self._layout, lock.hand_over(), finish, sum(written))
+            sync_beside(self._layout, lock, finish, sum(written))
         if lock.waited:
             self._notes.append(lock.waited)
         return Committed(

@@ -29,41 +29,35 @@ def move_across_devices(moves: Sequence[tuple[str, str]]) -> None:
     """
     for at in range(0, len(moves), _MANY):
         some = moves[at : at + _MANY]
-        with contextlib.ExitStack() as closing:
-            unnamed = _copies(some, closing)
-            for (source, target), fd in zip(some, unnamed, strict=True):
-                if not _remove(target) or not _name(fd, target):
-                    _copy(source, target)
+        for (source, target), copy in zip(some, _copies(some), strict=True):
+            if not _remove(target) or not _name(copy, target):
+                _copy(source, target)
     for source, _ in moves:
         os.unlink(source)
 
 
-def _copies(moves: Sequence[tuple[str, str]], closing: contextlib.ExitStack) -> list[int]:
-    """Return descriptors of copies that have no name yet; -1 where none can be created."""
+def _copies(moves: Sequence[tuple[str, str]]) -> list[OpenFile | None]:
+    """Return open copies that have no name yet; None where none can be created."""
     copies = []
     for source, target in moves:
-        fd = -1
+        copy = None
         try:
             if _UNNAMED:
-                fd = os.open(os.path.dirname(target), os.O_WRONLY | _UNNAMED | os.O_CLOEXEC, 0o600)
-                closing.callback(os.close, fd)
-                _fill(fd, source)
+                copy = opened(os.path.dirname(target), os.O_WRONLY | _UNNAMED | os.O_CLOEXEC, 0o600)
+                _fill(copy.args[0], source)
         except OSError:  # such as no room for both; or no such files there
-            fd = -1
-        copies.append(fd)
+            copy = None
+        copies.append(copy)
     return copies
 
 
-def _name(fd: int, target: str) -> bool:
-    """Give a file its name; return False where there is no descriptor, or the system cannot."""
-    if fd < 0:
+def _name(copy: OpenFile | None, target: str) -> bool:
+    """Give a file its name; return False where there is none, or the system cannot."""
+    if copy is None:
         return False
     try:
-        mine = os.open("/proc/self/fd", os.O_RDONLY)
-        try:
-            os.link(str(fd), target, src_dir_fd=mine, follow_symlinks=True)
-        finally:
-            os.close(mine)
+        with opened("/proc/self/fd", os.O_RDONLY) as (mine, _):
+            os.link(str(copy.args[0]), target, src_dir_fd=mine, follow_symlinks=True)
     except OSError:
         return False
     return True
@@ -83,11 +77,11 @@ def _remove(path: str) -> bool:
 
 
 def _copy(source: str, target: str) -> None:
-    fd = os.open(target, _OVER, 0o600)
-    try:
-        _fill(fd, source)
-    finally:
-        os.close(fd)
+    files: list[int] = []
+    with close_at_end(files):
+        open_file(files, target, _OVER, 0o600)
+        _fill(files[0], source)
+        close_files(files)
 
 
 def _fill(fd: int, source: str) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from types import TracebackType
 
 from paddlelike.errors import FormatError, OutOfMemoryError
+from paddlelike.foundation.locks import OpenFile
 from paddlelike.storage.interfaces import Path
 from paddlelike.storage.local.filesystem.opening import open_regular, unreadable
 
@@ -18,12 +18,13 @@ class File:
     :func:`.opening.open_regular`.
     """
 
-    __slots__ = ("_fd", "path", "size")
+    __slots__ = ("_fd", "_file", "path", "size")
 
     def __init__(self, path: Path, *, own: bool = False) -> None:
         self.path = os.fspath(path)
-        self._fd = -1  # until it is open
-        self._fd, facts = open_regular(self.path, own=own)
+        self._file: OpenFile | None
+        self._file, facts = open_regular(self.path, own=own)
+        self._fd: int = self._file.args[0]
         self.size = facts.st_size
 
     def get_facts(self) -> os.stat_result:
@@ -66,10 +67,8 @@ class File:
 
     def close(self) -> None:
         """Close the file; twice is not an error."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            with contextlib.suppress(OSError):  # nothing was written through it
-                os.close(fd)
+        self._fd = -1
+        self._file = None
 
     def __enter__(self) -> File:
         return self
@@ -80,9 +79,6 @@ class File:
         self.close()
         if isinstance(error, FormatError):
             raise FormatError(f"{self.path}: {error.message}", hint=error.hint) from error
-
-    def __del__(self) -> None:
-        self.close()
 
     def _pread(self, size: int, offset: int) -> bytes:
         try:

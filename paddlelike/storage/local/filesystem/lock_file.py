@@ -25,7 +25,7 @@ import weakref
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
-from paddlelike.foundation.locks import Event
+from paddlelike.foundation.locks import Event, opened
 from paddlelike.foundation.threads import Thread
 
 _UNFINISHED: Final = 10.0  # seconds after which whoever created an empty lock file is dead
@@ -87,8 +87,11 @@ def make_content() -> bytes:
 def read_content(path: str) -> Content | None:
     """Return the holder that a lock file names; None where it names none."""
     try:
-        with open(os.open(path, _READING), encoding="utf-8", errors="replace") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        with (
+            opened(path, _READING) as (fd, _),
+            open(fd, encoding="utf-8", errors="replace", closefd=False) as file,
+        ):
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
                 return None
             first, end, rest = file.read(100_000).partition("\n")
         pid, host, start, *more = first.split()
@@ -138,11 +141,8 @@ def renew(path: str, token: str) -> bool:
 
 def append(path: str, data: bytes) -> None:
     """Append to a lock file. Raises OSError, also where there is none."""
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | (_READING & ~os.O_RDONLY))
-    try:
+    with opened(path, os.O_WRONLY | os.O_APPEND | (_READING & ~os.O_RDONLY)) as (fd, _):
         os.write(fd, data)
-    finally:
-        os.close(fd)
 
 
 class Heartbeat:
@@ -180,13 +180,10 @@ def _create(path: str, content: bytes) -> str | None:
         raise
     except OSError:  # no hard links
         try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            with opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666) as (fd, _):
+                os.write(fd, content)
         except FileExistsError:
             return None
-        try:
-            os.write(fd, content)
-        finally:
-            os.close(fd)
     finally:
         _remove(aside)  # if the last holder has not cleared the folder
     return token if _is_held(path, token) else None

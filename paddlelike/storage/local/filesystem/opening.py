@@ -13,6 +13,7 @@ import stat
 from typing import Final
 
 from paddlelike.errors import StorageError
+from paddlelike.foundation.locks import OpenFile, opened
 from paddlelike.storage.local.filesystem.owners import check_own_file
 from paddlelike.storage.problems import explain
 
@@ -33,8 +34,8 @@ _KINDS: Final = {
 }
 
 
-def open_regular(path: str, *, own: bool = False) -> tuple[int, os.stat_result]:
-    """Return a descriptor of a file, which the caller closes, and its ``stat``.
+def open_regular(path: str, *, own: bool = False) -> tuple[OpenFile, os.stat_result]:
+    """Return an open file and its ``stat``.
 
     ``own``: not through a link, and only where this user owns the file.
 
@@ -44,23 +45,23 @@ def open_regular(path: str, *, own: bool = False) -> tuple[int, os.stat_result]:
         It cannot be opened, or is not a regular file.
     """
     try:
-        fd = os.open(path, READING | _NO_LINK if own else READING)
+        file = opened(path, READING | _NO_LINK if own else READING)
     except ValueError as error:  # a NUL character
         raise StorageError(f"{path!r} cannot be read: {error}") from error
     except OSError as error:
         raise unreadable(path, error) from error
     try:
-        facts = os.fstat(fd)
+        facts = os.fstat(file.args[0])
         if not stat.S_ISREG(facts.st_mode):
             raise _no_file(path, facts)
         if own:
             check_own_file(path, facts)
     except BaseException as error:
-        os.close(fd)
+        del file  # which a traceback would keep
         if isinstance(error, OSError) and not isinstance(error, StorageError):
             raise unreadable(path, error) from error
         raise
-    return fd, facts
+    return file, facts
 
 
 def unreadable(path: str, error: OSError) -> StorageError:

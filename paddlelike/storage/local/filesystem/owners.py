@@ -15,7 +15,7 @@ from collections.abc import Collection
 from typing import Final
 
 from paddlelike.errors import StorageError
-from paddlelike.foundation.locks import open_file
+from paddlelike.foundation.locks import open_file, opened
 from paddlelike.foundation.warn import warn_user
 
 _FOLDER: Final = (
@@ -218,17 +218,12 @@ def _find_shown(folder: str, device: int) -> int | None:
     key = device, _get_user()
     if key not in _shown:
         try:
-            fd = os.open(folder, os.O_RDONLY)
-        except OSError:
-            return None
-        try:
-            if os.fstat(fd).st_dev != device:
-                return None
-            _shown[key] = _create_one(fd)
+            with opened(folder, os.O_RDONLY) as (fd, _):
+                if os.fstat(fd).st_dev != device:
+                    return None
+                _shown[key] = _create_one(fd)
         except OSError:  # nothing may be created there
             return None
-        finally:
-            os.close(fd)
     return _shown[key]
 
 
@@ -239,19 +234,14 @@ def _create_one(folder: int) -> int:
     unnamed = getattr(os, "O_TMPFILE", None)
     if unnamed is not None:
         try:
-            fd = os.open(".", os.O_WRONLY | unnamed, 0o600, dir_fd=folder)
+            with opened(".", os.O_WRONLY | unnamed, 0o600, dir_fd=folder) as (fd, _):
+                return os.fstat(fd).st_uid
         except OSError as error:
             if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise
-        else:
-            try:
-                return os.fstat(fd).st_uid
-            finally:
-                os.close(fd)
     name = f".{secrets.token_hex(16)}"
-    fd = os.open(name, _NEW, 0o600, dir_fd=folder)
-    try:
-        return os.fstat(fd).st_uid
-    finally:
-        os.close(fd)
-        os.unlink(name, dir_fd=folder)
+    with opened(name, _NEW, 0o600, dir_fd=folder) as (fd, _):
+        try:
+            return os.fstat(fd).st_uid
+        finally:
+            os.unlink(name, dir_fd=folder)

@@ -48,11 +48,7 @@ def rescue(old: str, directory: str, known: Mapping[str, int], *, remove: bool) 
 
     ``known`` are the files that it held when it was listed, by inode; ``remove``: delete those.
     """
-    try:
-        here = os.open(old, os.O_RDONLY)
-    except OSError:
-        return  # the next save clears it up
-    try:
+    with contextlib.suppress(OSError), opened(old, os.O_RDONLY) as (here, _):  # the next save clears it up
         folders = []
         for path, inode, is_folder in list(walk(old)):
             if is_folder:
@@ -65,11 +61,6 @@ def rescue(old: str, directory: str, known: Mapping[str, int], *, remove: bool) 
         for path in reversed(folders) if remove else ():
             with contextlib.suppress(OSError):
                 os.rmdir(path, dir_fd=here)
-    except OSError:
-        pass  # the next save clears it up
-    finally:
-        with contextlib.suppress(OSError):
-            os.close(here)
 
 
 def _move_late(old: str, directory: str, path: str, known: int | None) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-from paddlelike.foundation.locks import close_files, open_file
+from paddlelike.foundation.locks import opened
 
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
@@ -58,16 +58,13 @@ def sync_file_system(path: str) -> None:
     OSError
         The disk refuses it.
     """
-    fd = os.open(path, os.O_RDONLY)
-    try:
+    with opened(path, os.O_RDONLY) as (fd, _):
         call = _function("syncfs")
         if call is None:
             os.sync()
         elif call(fd):
             code = ctypes.get_errno()
             raise OSError(code, os.strerror(code), path)
-    finally:
-        os.close(fd)
 
 
 def sync_directory(path: str) -> None:
@@ -78,24 +75,17 @@ def sync_directory(path: str) -> None:
     OSError
         The disk refuses it.
     """
-    files: list[int] = []
-    try:
-        open_file(files, path, os.O_RDONLY)
-        os.fsync(files[0])
-    finally:
-        close_files(files)
+    with opened(path, os.O_RDONLY) as (fd, _):
+        os.fsync(fd)
 
 
 def drop_cache(path: str) -> None:
     """Let the next read of a file come from the disk; nothing where that is not possible."""
     if not hasattr(os, "posix_fadvise"):
         return
-    with contextlib.suppress(OSError):  # it may be a link that leads nowhere: whoever reads it says so
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(fd)
+    # it may be a link that leads nowhere: whoever reads it says so
+    with contextlib.suppress(OSError), opened(path, os.O_RDONLY | os.O_NONBLOCK) as (fd, _):
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def identify_mount(path: str) -> str | None:
