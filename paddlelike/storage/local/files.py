@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from paddlelike.errors import StorageError
-from paddlelike.foundation.locks import opened
 from paddlelike.storage.interfaces import Path
 from paddlelike.storage.local import crash_recovery
 from paddlelike.storage.local.filesystem.file import File
@@ -56,14 +56,15 @@ def read_front(path: str, size: int) -> bytes:
     StorageError
         It cannot be read, or is not a regular file.
     """
+    file, same_file = itertools.tee(map(os.open, (path,), (READING,)))
     try:
-        with opened(path, READING) as (fd, _):
-            data = os.pread(fd, size, 0)
-            # devices give as much as is asked for, or nothing; pipes and sockets have no positions
-            if 0 < len(data) < size or stat.S_ISREG(os.fstat(fd).st_mode):
-                return data
-    except (OSError, ValueError, AttributeError):  # the last: no pread here
-        pass
+        # in one call, so that no interrupt leaves it open
+        data, _ = next(zip(map(os.pread, file, (size,), (0,)), map(os.close, same_file)))  # noqa: B905
+        # devices give as much as is asked for, or nothing; pipes and sockets have no positions
+        if 0 < len(data) < size or stat.S_ISREG(os.stat(path).st_mode):
+            return bytes(data)
+    except (OSError, ValueError, AttributeError, MemoryError):  # the third: no pread here
+        list(map(os.close, same_file))
     with File(path) as file:  # which knows the reason
         return file.read_at(0, size)
 

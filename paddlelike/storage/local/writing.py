@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -126,31 +127,30 @@ class _Writer:
         records = {}
         has_folder = os.open in os.supports_dir_fd
         opening = opened(self._root, os.O_RDONLY) if has_folder else contextlib.nullcontext((None, None))
-        under_way: list[int] = []
-        with opening as (folder, _), close_at_end(under_way):
-            open_new = functools.partial(os.open, flags=_NEW, mode=0o666, dir_fd=folder)
+        with opening as (folder, _):
+            open_new = functools.partial(os.open, dir_fd=folder)
             for path, piece in files.items():
                 if sizes[path] < _SMALL and folder is not None and piece.like is None and not piece.over:
-                    records[path] = self._write_small(open_new, under_way, path, piece)
+                    records[path] = self._write_small(open_new, path, piece)
                 elif sizes[path] < LARGE:
                     records[path] = self._write_file(folder, path, piece)
         return records
 
-    def _write_small(
-        self, open_new: Callable[[str], int], files: list[int], path: str, piece: Piece
-    ) -> Record:
+    def _write_small(self, open_new: Callable[[str, int, int], int], path: str, piece: Piece) -> Record:
         """Write a small new file: the same as :meth:`_write_file`, in the fewest steps."""
         data = b"".join(piece.buffers)
+        file, same, last = itertools.tee(map(open_new, (path,), (_NEW,), (0o666,)), 3)
         try:
-            files.extend(map(open_new, (path,)))
-            written = os.write(files[0], data)
-            advance_progress(written)
-            if written < len(data):
-                _write(files[0], [data[written:]])
-            facts = os.fstat(files[0])
-            next(map(os.close, iter(files.pop, None)))  # at once, see close_files
+            # in one call, so that no interrupt leaves it open
+            calls = map(os.write, file, (data,)), map(os.fstat, same), map(os.close, last)
+            written, facts, _ = next(zip(*calls))  # noqa: B905
         except OSError as error:
+            list(map(os.close, last))
             raise _WriteError(path, error) from error
+        if written < len(data):  # the disk is nearly full: the rest will say it
+            os.unlink(os.path.join(self._root, path))
+            return self._write_file(None, path, piece)
+        advance_progress(written)
         checksum = None if self._algorithm is None else hashing.hash_bytes(data, self._algorithm)
         return Record(len(data), checksum, (facts.st_ino, facts.st_mtime_ns), piece.facts, (), self._author)
 
