@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from paddlelike.foundation.amounts import format_count, format_size
 from paddlelike.foundation.display import Displayed
 
+if TYPE_CHECKING:
+    import numpy as np
+
 
 class Moved(NamedTuple):
     """One variable that was saved or loaded."""

@@ -14,6 +14,8 @@ import shutil
 from collections.abc import Sequence
 from typing import Final
 
+from paddlelike.foundation.locks import OpenFile, close_at_end, close_files, open_file, opened
+
 _MANY: Final = 100  # files that are open at a time
 _UNNAMED: Final = getattr(os, "O_TMPFILE", 0)
 _OVER: Final = os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)

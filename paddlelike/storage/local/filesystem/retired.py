@@ -7,6 +7,8 @@ import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Set
 
+from paddlelike.foundation.locks import opened
+
 
 def has_others(directory: str, paths: Set[str]) -> bool:
     """Return whether there is a file in a directory that is not among ``paths``."""
