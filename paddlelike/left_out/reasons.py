@@ -54,10 +54,6 @@ _DRAWING: Final = Reason(
     "drawing programs is left out",
     "print(program) shows it; onnx and netron show saved models",
 )
-_DECODER: Final = Reason(
-    "the first decoders of Fluid are left out",
-    "use layers.BeamSearchDecoder and layers.dynamic_decode",
-)
 _TABLES: Final = Reason(
     "tables on servers are loaded and saved with everything else",
     "use fluid.io.save_persistables and fluid.io.load_persistables",
@@ -108,7 +104,6 @@ MODULES: Final[Mapping[str, Reason]] = _list_names(
         """,
     ),
     (_COMPLEX, "complex"),
-    (_DECODER, "contrib.decoder"),
     (_FLOAT16, "contrib.mixed_precision.fp16_utils"),
     (_SLIM, "contrib.quantize contrib.slim"),
     (_TABLES, "contrib.utils.lookup_table_utils"),
@@ -199,7 +194,6 @@ NAMES: Final[Mapping[str, Reason]] = _list_names(
         """,
         "dygraph.",
     ),
-    (_DECODER, "contrib.BeamSearchDecoder contrib.InitState contrib.StateCell contrib.TrainingDecoder"),
     (_SLIM, "contrib.Compressor contrib.QuantizeTranspiler"),
     (_IR_GRAPH, "framework.IrGraph framework.IrNode framework.IrOpNode framework.IrVarNode"),
     (_MATCHING, "rank_attention search_pyramid_hash", "contrib. contrib.layers. contrib.layers.nn."),

@@ -1,7 +1,8 @@
 """The names of ``fluid.contrib`` and where each is defined."""
 
 from paddlelike.distributed.fleet.hdfs import HDFSClient
-from paddlelike.fluid.contrib import extend_optimizer, layers, mixed_precision, model_stat, reader
+from paddlelike.fluid.contrib import decoder, extend_optimizer, layers, mixed_precision, model_stat, reader
+from paddlelike.fluid.contrib.decoder import BeamSearchDecoder, InitState, StateCell, TrainingDecoder
 from paddlelike.fluid.contrib.extend_optimizer import extend_with_decoupled_weight_decay
 from paddlelike.fluid.contrib.layers import multiclass_nms2
 from paddlelike.fluid.contrib.layers.matching import (
@@ -31,10 +32,15 @@ __all__ = [
     "AutoMixedPrecisionLists",
     "BasicGRUUnit",
     "BasicLSTMUnit",
+    "BeamSearchDecoder",
     "HDFSClient",
+    "InitState",
+    "StateCell",
+    "TrainingDecoder",
     "basic_gru",
     "basic_lstm",
     "ctr_metric_bundle",
+    "decoder",
     "decorate",
     "distributed_batch_reader",
     "extend_optimizer",

@@ -11,6 +11,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError, UnsupportedError
 from paddlelike.framework.opdef import (
+    OWN,
     Array,
     Attrs,
     Bool,
@@ -57,7 +58,7 @@ class Mul(OpDef):
         **MKLDNN,
     }
     lod = "X"
-    gradient = Gradient("X", "Y", "Out@GRAD")
+    gradient = Gradient("X", "Y", "Out@GRAD", lod_in_run=OWN)
 
     @staticmethod
     def infer(x: Spec, y: Spec, *, x_num_col_dims: int, y_num_col_dims: int) -> Spec:

@@ -70,7 +70,8 @@ class SmoothL1Loss(OpDef):
         if inside is not None:
             diff *= inside
         size, square = np.abs(diff), sigma * sigma
-        loss = np.where(size < 1 / square, size * size * (square / 2), size - 0.5 / square)
+        bound = 1 / square if square else np.inf
+        loss = np.where(size < bound, size * size * (square / 2), size - bound / 2)
         if outside is not None:
             loss *= outside
         return diff, loss.reshape(len(x), -1).sum(1, keepdims=True)

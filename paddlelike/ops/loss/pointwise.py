@@ -53,7 +53,7 @@ def _drop_ignored(values: Array, label: Array, normalize: bool, ignore_index: in
     ignored = label.astype(np.int64) == ignore_index
     values[ignored] = 0
     if normalize:
-        values /= max(ignored.size - int(ignored.sum()), 1)
+        values /= max(int((label != ignore_index).sum()), 1)  # not cut to integers here, as in Fluid
     return values
 
 

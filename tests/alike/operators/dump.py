@@ -15,13 +15,14 @@ import subprocess
 import tempfile
 import time
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import paddlelike as fluid
 from tests.alike.operators.asking import ask, decode
-from tests.alike.operators.comparing import differ, find_reason
-from tests.alike.operators.generating import generate_cases, list_types
+from tests.alike.operators.comparing import MEMORY, ODD, differ, find_reason
+from tests.alike.operators.generating import generate_cases, list_types, tame
 
 GOLDEN = Path(__file__).parent / "golden.json.xz"
 PATIENCE = 60.0  # seconds without an answer
@@ -30,8 +31,9 @@ _LARGEST = 64  # elements of the inputs of a recorded case
 Plain = dict[str, Any]
 
 
-def ask_real(cases: list[Plain], folder: Path) -> dict[int, Plain]:
+def ask_real(cases: list[Plain], folder: Path, flags: dict[str, str] | None = None) -> dict[int, Plain]:
     """Return the outcome of each case in the real system; ``{"died": status}`` where it ended."""
+    environment = {**os.environ, **(flags or {})}
     given, answers = folder / "cases.json", folder / "answers.json"
     given.write_text(json.dumps(cases))
     found: dict[int, Plain] = {}
@@ -40,7 +42,9 @@ def ask_real(cases: list[Plain], folder: Path) -> dict[int, Plain]:
         answers.unlink(missing_ok=True)
         command = [os.environ["PADDLELIKE_FLUID185_PYTHON"], "-m", "tests.alike.operators.driver"]
         with (folder / "log").open("ab") as log:
-            child = subprocess.Popen([*command, given, answers, str(first)], stdout=log, stderr=log)
+            child = subprocess.Popen(
+                [*command, given, answers, str(first)], stdout=log, stderr=log, env=environment
+            )
             size, since = -1, time.monotonic()
             while child.poll() is None and time.monotonic() - since < PATIENCE:
                 time.sleep(0.1)
@@ -54,6 +58,24 @@ def ask_real(cases: list[Plain], folder: Path) -> dict[int, Plain]:
         if first < len(cases):
             found[first] = {"died": child.returncode}
             first += 1
+    return found
+
+
+def explain(unlike: list[tuple[Plain, Plain, str]]) -> list[str]:
+    """Return why each case differs: by asking again, with memory that was filled, and without odd numbers."""
+    cases = [case for case, _, _ in unlike]
+    tamed = [tame(case) for case in cases]
+    with tempfile.TemporaryDirectory() as folder:
+        again = ask_real([*cases, *tamed], Path(folder), {"FLAGS_init_allocated_mem": "1"})
+    found = []
+    for index, (case, want, text) in enumerate(unlike):
+        reason = find_reason(case["type"], text)
+        without = tamed[index]
+        if not text.startswith("accepted") and differ(again[index], want):
+            reason = MEMORY
+        elif reason == "NOT KNOWN" and without != case:
+            reason = reason if differ(ask(fluid, without), again[len(cases) + index]) else ODD
+        found.append(reason)
     return found
 
 
@@ -73,17 +95,21 @@ def main() -> None:
     ]
     with tempfile.TemporaryDirectory() as folder:
         real = ask_real(cases, Path(folder))
-    alike = []
-    for index, case in enumerate(cases):
-        want = real[index]
+    alike, unlike = [], []
+    for case, want in ((case, real[index]) for index, case in enumerate(cases)):
         text = differ(ask(fluid, case), want)
-        if not text and "died" not in want:
+        if text:
+            unlike.append((case, want, text))
+        elif "died" not in want:
             want.pop("why", None)
             alike.append([case, want])
-        elif text:
-            print(case["name"], "|", text, "|", find_reason(case["type"], text))
+    reasons = explain(unlike)
+    for (case, _, text), reason in zip(unlike, reasons, strict=True):
+        print(case["name"], "|", text, "|", reason)
     died = sum("died" in want for want in real.values())
     print(f"{len(cases)} cases, {len(alike)} alike; the real system ended at {died}")
+    for reason, count in Counter(reasons).most_common():
+        print(f"{count:6} {reason}")
     if given.record:
         GOLDEN.write_bytes(lzma.compress(json.dumps(alike, separators=(",", ":")).encode()))
 

@@ -22,7 +22,7 @@ from tests.alike.operators.asking import decode, encode
 from tests.ops.harness import contract
 from tests.ops.harness.collect import CASES, LATER
 
-__all__ = ["generate_cases", "list_types", "to_contract"]
+__all__ = ["generate_cases", "list_types", "tame", "to_contract"]
 
 Plain = dict[str, Any]
 Random = np.random.Generator
@@ -260,6 +260,19 @@ def _cut(rng: Random, sequences: int, rows: int) -> list[int]:
     """Return the offsets of sequences that share the rows, some of them empty."""
     inner = sorted(int(one) for one in rng.integers(0, rows + 1, max(sequences - 1, 0)))
     return [0, *inner, rows] if sequences else [0]
+
+
+def tame(plain: Plain) -> Plain:
+    """Return a case with ordinary numbers in the place of those that are not finite, huge or tiny."""
+    found = {**plain, "inputs": {slot: [list(one) for one in each] for slot, each in plain["inputs"].items()}}
+    for record in _each(found):
+        array = decode(record)
+        if array.dtype.kind == "f":
+            size = np.abs(array)
+            is_odd = ~np.isfinite(array) | (size > 1e30) | ((size < 1e-30) & (size > 0))
+            array[is_odd] = np.resize([1.5, -0.25, 0.75], int(is_odd.sum()))
+            _replace(record, array)
+    return found
 
 
 def _recut(rng: Random, plain: Plain) -> None:

@@ -1,0 +1,508 @@
+"""``fluid.contrib.decoder``: one recurrent cell that trains in a loop over words and decodes by beam search.
+
+A :class:`StateCell` holds named inputs and states, and the function that computes a step. A
+:class:`TrainingDecoder` runs it in a ``DynamicRNN``, a :class:`BeamSearchDecoder` in a ``While`` whose states
+are arrays with an entry for each step. The programs are those that Fluid 1.8.5 builds.
+
+Parameters
+----------
+state_cell
+    The cell of the decoder.
+name
+    A name for messages; no variable bears it.
+x
+    A variable whose sequences are read, or which every step sees.
+state_name
+    The name of a state of the cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from paddlelike import layers, unique_name
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework import Variable, default_main_program
+from paddlelike.framework.graph.block import Block
+
+if TYPE_CHECKING:
+    from paddlelike.core.typing import DtypeLike
+
+__all__ = ["BeamSearchDecoder", "InitState", "StateCell", "TrainingDecoder"]
+
+
+class InitState:
+    """What a state is before the first step.
+
+    Parameters
+    ----------
+    init
+        The variable; None makes a constant with the batch size of ``init_boot``.
+    shape
+        The shape of that constant.
+    value
+        Its value.
+    init_boot
+        A variable with the same batch size.
+    need_reorder
+        Whether rows follow the order in which a ``DynamicRNN`` sorts its sequences.
+    dtype
+        The element type of the constant.
+    """
+
+    def __init__(
+        self,
+        init: Variable | None = None,
+        shape: Sequence[int] | None = None,
+        value: float = 0.0,
+        init_boot: Variable | None = None,
+        need_reorder: bool = False,
+        dtype: DtypeLike = "float32",
+    ) -> None:
+        if init is None and init_boot is None:
+            raise ValueError("InitState needs init, or init_boot whose batch size it takes")
+        if init is None:
+            init = layers.fill_constant_batch_size_like(init_boot, shape, dtype, value)
+        self.value = init
+        self.need_reorder = need_reorder
+
+
+class _State(Protocol):
+    """A state inside of a decoder's loop."""
+
+    def read(self) -> Variable: ...
+    def write(self, value: Variable) -> None: ...
+
+
+class _Memory:
+    """A state that a ``DynamicRNN`` keeps."""
+
+    def __init__(self, rnn: layers.DynamicRNN, start: InitState) -> None:
+        self._rnn = rnn
+        self._memory = rnn.memory(init=start.value, need_reorder=start.need_reorder)
+
+    def read(self) -> Variable:
+        return self._memory
+
+    def write(self, value: Variable) -> None:
+        self._rnn.update_memory(self._memory, value)
+
+
+class _Array:
+    """A state that is an array with an entry for each step of a ``While``."""
+
+    def __init__(self, block: Block, start: InitState) -> None:
+        dtype = start.value.dtype
+        name = unique_name.generate("array_state_array")
+        self._array = block.create_var(name=name, type=VarType.LOD_TENSOR_ARRAY, dtype=dtype)
+        self._step = block.create_var(name=unique_name.generate("array_state_counter"), dtype="int64")
+        attrs = {"shape": [1], "dtype": self._step.dtype, "value": 0.0, "force_cpu": True}
+        block.append_op("fill_constant", inputs={}, outputs={"Out": [self._step]}, attrs=attrs)
+        self._step.stop_gradient = True
+        inputs = {"X": start.value, "I": self._step}
+        block.append_op("write_to_array", inputs=inputs, outputs={"Out": self._array})
+
+    def read(self) -> Variable:
+        return layers.array_read(self._array, self._step)
+
+    def write(self, value: Variable) -> None:
+        layers.increment(self._step, 1, in_place=True)
+        layers.array_write(value, self._step, self._array)
+
+
+class StateCell:
+    """The inputs, the states and the step of a recurrent cell.
+
+    Parameters
+    ----------
+    inputs
+        Variables by name; None where :meth:`compute_state` gives one.
+    states
+        An :class:`InitState` for each name.
+    out_state
+        The name of the state that a decoder scores words by.
+    name
+        A name for messages; no variable bears it.
+    """
+
+    def __init__(
+        self,
+        inputs: dict[str, Variable | None],
+        states: Mapping[str, InitState],
+        out_state: str,
+        name: str | None = None,
+    ) -> None:
+        for key, state in states.items():
+            if not isinstance(state, InitState):
+                raise ValueError(f"states[{key!r}] is a {type(state).__name__}, expected an InitState")
+        if out_state not in states:
+            raise ValueError(f"out_state is {out_state!r}, expected one of {', '.join(states)}")
+        self._inputs = inputs
+        self._starts = dict(states)
+        self._values: dict[str, Any] = dict(states)
+        self._out_state = out_state
+        self._updater: Callable[[StateCell], object] | None = None
+        self._decoder: TrainingDecoder | BeamSearchDecoder | None = None
+        self._held: dict[str, _State] = {}
+
+    def _enter(self, decoder: TrainingDecoder | BeamSearchDecoder) -> None:
+        if self._decoder is not None:
+            raise ValueError("this StateCell is in another decoder already; its block must end first")
+        self._decoder, self._held = decoder, {}
+        self._values = dict(self._starts)
+
+    def _leave(self) -> None:
+        self._decoder = None
+
+    def _bind(self) -> None:
+        """Let the decoder hold the states, at their first use inside of it."""
+        if self._decoder is not None and not self._held:
+            for name, start in self._starts.items():
+                self._held[name] = self._decoder._hold(start)
+                self._values[name] = self._held[name].read()
+
+    def get_state(self, state_name: str) -> Variable:
+        """Return the variable of a state."""
+        self._bind()
+        if state_name not in self._values:
+            raise ValueError(f"there is no state {state_name!r}, only {', '.join(self._values)}")
+        found: Variable = self._values[state_name]
+        return found
+
+    def get_input(self, input_name: str) -> Variable:
+        """Return the variable of an input.
+
+        Parameters
+        ----------
+        input_name
+            The name of an input of the cell.
+        """
+        found = self._inputs.get(input_name)
+        if found is None:
+            raise ValueError(f"input {input_name!r} has no variable; compute_state gives one")
+        return found
+
+    def set_state(self, state_name: str, state_value: Variable) -> None:
+        """Give a state another value.
+
+        Parameters
+        ----------
+        state_value
+            The variable.
+        """
+        self._values[state_name] = state_value
+
+    def state_updater(self, updater: Callable[[StateCell], object]) -> Callable[[StateCell], None]:
+        """Set the function that computes a step; a decorator.
+
+        Parameters
+        ----------
+        updater
+            Takes the cell, and sets its states.
+        """
+        self._updater = updater
+
+        def update(state_cell: StateCell) -> None:
+            if state_cell is self:
+                raise TypeError("the updater runs by compute_state of its own cell")
+            updater(state_cell)
+
+        return update
+
+    def compute_state(self, inputs: Mapping[str, Variable]) -> None:
+        """Compute a step.
+
+        Parameters
+        ----------
+        inputs
+            Variables by the names of the cell's inputs.
+        """
+        self._bind()
+        for name, value in inputs.items():
+            if name not in self._inputs:
+                raise ValueError(f"there is no input {name!r}, only {', '.join(self._inputs)}")
+            self._inputs[name] = value
+        if self._updater is None:
+            raise ValueError("this StateCell has no updater; decorate a function with state_updater")
+        self._updater(self)
+
+    def update_states(self) -> None:
+        """Keep the states for the next step."""
+        self._bind()
+        for name, state in self._held.items():
+            state.write(self._values[name])
+
+    def out_state(self) -> Variable:
+        """Return the state that a decoder scores words by."""
+        found: Variable = self._values[self._out_state]
+        return found
+
+
+class _Decoder:
+    """A block that is entered once, in which a cell computes steps."""
+
+    def __init__(self, state_cell: StateCell) -> None:
+        self._state_cell = state_cell
+        self._status = "before"
+        state_cell._enter(self)  # type: ignore[arg-type] # the two decoders are all that there are
+
+    @contextmanager
+    def _enter(self) -> Iterator[None]:
+        if self._status != "before":
+            raise ValueError(f"{type(self).__name__}.block() can be entered once")
+        self._status = "inside"
+        yield
+        self._status = "after"
+        self._state_cell._leave()
+
+    def _require(self, status: str, method: str) -> None:
+        if self._status != status:
+            where = {"inside": "inside", "after": "behind"}[status]
+            raise ValueError(f"{type(self).__name__}.{method} is for use {where} the decoder's block()")
+
+    @property
+    def state_cell(self) -> StateCell:
+        self._require("inside", "state_cell")
+        return self._state_cell
+
+
+class TrainingDecoder(_Decoder):
+    """A decoder that sees the right words: a step for each word of its sequences.
+
+    >>> from paddlelike import layers, data
+    >>> words = data("words", [None, 4], lod_level=1)
+    >>> start = InitState(data("start", [None, 3]), need_reorder=True)
+    >>> cell = StateCell({"x": None}, {"h": start}, "h")
+    >>> @cell.state_updater
+    ... def step(cell):
+    ...     both = [cell.get_input("x"), cell.get_state("h")]
+    ...     cell.set_state("h", layers.fc(both, 3, act="tanh"))
+    >>> decoder = TrainingDecoder(cell)
+    >>> with decoder.block():
+    ...     cell.compute_state({"x": decoder.step_input(words)})
+    ...     cell.update_states()
+    ...     decoder.output(cell.out_state())
+    >>> decoder().shape
+    (-1, 3)
+    """
+
+    BEFORE_DECODER, IN_DECODER, AFTER_DECODER = 0, 1, 2
+
+    def __init__(self, state_cell: StateCell, name: str | None = None) -> None:
+        self.dynamic_rnn = layers.DynamicRNN()
+        super().__init__(state_cell)
+
+    def _hold(self, start: InitState) -> _State:
+        return _Memory(self.dynamic_rnn, start)
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """Enter the step; once."""
+        with self._enter(), self.dynamic_rnn.block():
+            yield
+
+    @property
+    def type(self) -> int:
+        """1, for training."""
+        return 1
+
+    def step_input(self, x: Variable) -> Variable:
+        """Return the word of a step."""
+        self._require("inside", "step_input")
+        return self.dynamic_rnn.step_input(x)
+
+    def static_input(self, x: Variable) -> Variable:
+        """Return what every step sees as a whole."""
+        self._require("inside", "static_input")
+        return self.dynamic_rnn.static_input(x)
+
+    def output(self, *outputs: Variable) -> None:
+        """Say what a step gives.
+
+        Parameters
+        ----------
+        outputs
+            Variables of the step.
+        """
+        self._require("inside", "output")
+        self.dynamic_rnn.output(*outputs)
+
+    def __call__(self) -> Variable | list[Variable]:
+        """Return the outputs of all steps."""
+        self._require("after", "__call__()")
+        found: Variable | list[Variable] = self.dynamic_rnn()
+        return found
+
+
+class BeamSearchDecoder(_Decoder):
+    """A decoder that goes on from its best words, until they end.
+
+    Parameters
+    ----------
+    init_ids
+        The first word of each sentence, with two levels of sequences.
+    init_scores
+        The score of each.
+    target_dict_dim
+        The number of words.
+    word_dim
+        The width of their embedding.
+    input_var_dict
+        More inputs of the cell, by name.
+    topk_size
+        How many words of a step are looked at.
+    sparse_emb
+        Whether the embedding's gradient is sparse.
+    max_len
+        The largest number of steps.
+    beam_size
+        How many sentences are kept.
+    end_id
+        The word that ends a sentence, where they are put together; steps end at 1, as in Fluid.
+    """
+
+    BEFORE_BEAM_SEARCH_DECODER, IN_BEAM_SEARCH_DECODER, AFTER_BEAM_SEARCH_DECODER = 0, 1, 2
+
+    def __init__(
+        self,
+        state_cell: StateCell,
+        init_ids: Variable,
+        init_scores: Variable,
+        target_dict_dim: int,
+        word_dim: int,
+        input_var_dict: Mapping[str, Variable] = {},
+        topk_size: int = 50,
+        sparse_emb: bool = True,
+        max_len: int = 100,
+        beam_size: int = 1,
+        end_id: int = 1,
+        name: str | None = None,
+    ) -> None:
+        self._step = layers.zeros([1], "int64")
+        self._step.stop_gradient = True
+        self._max_len = layers.fill_constant([1], "int64", max_len)
+        self._goes_on = layers.less_than(self._step, layers.fill_constant([1], "int64", max_len))
+        self._loop = layers.While(self._goes_on)
+        super().__init__(state_cell)
+        self._zero = layers.fill_constant([1], "int64", 0, force_cpu=True)
+        self._init_ids, self._init_scores = init_ids, init_scores
+        self._target_dict_dim, self._word_dim = target_dict_dim, word_dim
+        self._input_var_dict = dict(input_var_dict)
+        self._topk_size, self._sparse_emb = topk_size, sparse_emb
+        self._beam_size, self._end_id = beam_size, end_id
+        self._arrays: dict[str, Variable] = {}
+        self._updates: list[tuple[Variable, Variable]] = []
+        self._ids: Any = None
+        self._scores: Any = None
+
+    @property
+    def type(self) -> int:
+        """2, for beam search."""
+        return 2
+
+    def _hold(self, start: InitState) -> _State:
+        return _Array(self._parent_block(), start)
+
+    def _parent_block(self) -> Block:
+        program = default_main_program()
+        return program.block(program.current_block().parent_idx)
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """Enter the step; once."""
+        with self._enter(), self._loop.block():
+            yield
+            with layers.Switch() as switch, switch.case(self._goes_on):
+                layers.increment(self._step, 1.0, in_place=True)
+                for value, array in self._updates:
+                    layers.array_write(value, self._step, array)
+                layers.less_than(self._step, self._max_len, cond=self._goes_on)
+
+    def early_stop(self) -> None:
+        """End the search with this step."""
+        layers.fill_constant([1], "bool", 0, force_cpu=True, out=self._goes_on)
+
+    def read_array(self, init: Variable, is_ids: bool = False, is_scores: bool = False) -> Variable:
+        """Return a value of the step before, or ``init`` at the first.
+
+        Parameters
+        ----------
+        init
+            The value before the first step.
+        is_ids
+            Whether these are the words.
+        is_scores
+            Whether these are the scores.
+        """
+        self._require("inside", "read_array")
+        if is_ids and is_scores:
+            raise ValueError("is_ids and is_scores are both true; an array holds words or scores")
+        if not isinstance(init, Variable):
+            raise TypeError(f"init must be a variable, got {type(init).__name__}")
+        block = self._parent_block()
+        name = unique_name.generate("beam_search_decoder_array")
+        array = block.create_var(name=name, type=VarType.LOD_TENSOR_ARRAY, dtype=init.dtype)
+        block.append_op("write_to_array", inputs={"X": init, "I": self._zero}, outputs={"Out": array})
+        if is_ids:
+            self._ids = array
+        elif is_scores:
+            self._scores = array
+        found = layers.array_read(array, self._step)
+        self._arrays[found.name] = array
+        return found
+
+    def update_array(self, array: Variable, value: Variable) -> None:
+        """Keep a value for the next step.
+
+        Parameters
+        ----------
+        array
+            What :meth:`read_array` returned.
+        value
+            The variable of this step.
+        """
+        self._require("inside", "update_array")
+        for given in (array, value):
+            if not isinstance(given, Variable):
+                raise TypeError(f"update_array takes variables, got {type(given).__name__}")
+        if array.name not in self._arrays:
+            raise ValueError(f"{array.name!r} is not a value of read_array")
+        self._updates.append((value, self._arrays[array.name]))
+
+    def decode(self) -> None:
+        """Build the step: embedding, cell, softmax, and the best words of all."""
+        with self.block():
+            ids = self.read_array(self._init_ids, is_ids=True)
+            scores = self.read_array(self._init_scores, is_scores=True)
+            size = [self._target_dict_dim, self._word_dim]
+            embedding = layers.embedding(ids, size, is_sparse=self._sparse_emb)
+            cell, given, before = self._state_cell, {}, {}
+            for name, start in self._input_var_dict.items():
+                if name not in cell._inputs:
+                    raise ValueError(f"input_var_dict names {name!r}; the cell has {', '.join(cell._inputs)}")
+                before[name] = self.read_array(start)
+                given[name] = layers.sequence_expand(before[name], scores)
+            for name in cell._starts:
+                cell.set_state(name, layers.sequence_expand(cell.get_state(name), scores))
+            cell.compute_state({**{name: embedding for name in cell._inputs if name not in given}, **given})
+            state = layers.lod_reset(cell.out_state(), scores)
+            shares = layers.fc(state, self._target_dict_dim, act="softmax")
+            best, words = layers.topk(shares, self._topk_size)
+            total = layers.elementwise_add(layers.log(best), layers.reshape(scores, [-1]), axis=0)
+            chosen = layers.beam_search(ids, scores, words, total, self._beam_size, end_id=1, level=0)
+            with layers.Switch() as switch:
+                with switch.case(layers.is_empty(chosen[0])):
+                    self.early_stop()
+                with switch.default():
+                    cell.update_states()
+                    self.update_array(ids, chosen[0])
+                    self.update_array(scores, chosen[1])
+                    for name, value in before.items():
+                        self.update_array(value, given[name])
+
+    def __call__(self) -> tuple[Variable, Variable]:
+        """Return the words and the scores of the sentences."""
+        self._require("after", "__call__()")
+        return layers.beam_search_decode(self._ids, self._scores, self._beam_size, self._end_id)
