@@ -108,7 +108,7 @@ _FURTHER = {
     "fluid.incubate.fleet.utils": "",
     "fluid.incubate.fleet.utils.fleet_util": "distributed.fleet.fleet_util",
     "fluid.incubate.fleet.utils.hdfs": "distributed.fleet.hdfs",
-    "fluid.incubate.fleet.utils.utils": "distributed.fleet.programs",
+    "fluid.incubate.fleet.utils.utils": "distributed.fleet.optimizer",
     "incubate": "fluid.incubate",
     "install_check": "fluid.install_check",
     "layer_helper": "layers.helper",

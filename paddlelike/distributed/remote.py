@@ -14,8 +14,8 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.distributed.checkpoint import operators
 from paddlelike.distributed.checkpoint.partitions import find_placement
 from paddlelike.distributed.client.client import Client
-from paddlelike.distributed.client.exits import exit_by_code
 from paddlelike.distributed.client.geo import exchanges
+from paddlelike.distributed.client.heartbeat import exit_by_code
 from paddlelike.distributed.client.outbox import SAME_NETWORK
 from paddlelike.distributed.client.trainers import close_client, find_client, find_trainer_id, root_scope
 from paddlelike.distributed.placement import Entry, Kind, base_name

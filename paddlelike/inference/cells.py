@@ -15,7 +15,7 @@ import numpy as np
 from paddlelike.core.tensor import Array
 from paddlelike.errors import ShapeError
 from paddlelike.framework.graph.operator import Operator
-from paddlelike.ops.kernels.linalg.products import multiply
+from paddlelike.ops.kernels.linalg import multiply
 from paddlelike.ops.kernels.special import sigmoid
 
 Expression = tuple[object, ...]

@@ -25,7 +25,7 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 from paddlelike.inference.cells import Loop, find_loop
-from paddlelike.ops.kernels.linalg.products import multiply
+from paddlelike.ops.kernels.linalg import multiply
 from paddlelike.ops.kernels.nn.conv.packed import Activation, PackedConv
 
 #: Products of matrices, with the attributes that transpose X and Y.

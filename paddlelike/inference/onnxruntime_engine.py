@@ -21,7 +21,7 @@ from paddlelike.executor.run import Executor
 from paddlelike.framework.flags import flag
 from paddlelike.framework.graph.program import Program
 from paddlelike.inference.parts import Part, cut_into_parts, find_kept
-from paddlelike.inference.values import Runner, Value, split_value
+from paddlelike.inference.tensors import Runner, Value, split_value
 
 _logger: Final = logging.getLogger(__name__)
 _SMALL: Final = 64 << 10  # bytes of inputs and outputs together that get memory of their own

@@ -23,7 +23,7 @@ from paddlelike.framework.opdef import registry
 from paddlelike.inference.cells import Loop
 from paddlelike.inference.chains import Chain, Finder
 from paddlelike.inference.parts import writes_scope
-from paddlelike.inference.values import Runner, Value, split_value
+from paddlelike.inference.tensors import Runner, Value, split_value
 from paddlelike.ops.kernels.fast.late import on_request
 
 if TYPE_CHECKING:

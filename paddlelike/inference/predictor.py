@@ -17,10 +17,9 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.inference.config import AnalysisConfig, NativeConfig
 from paddlelike.inference.follow import Follower
 from paddlelike.inference.plan import PlanEngine
-from paddlelike.inference.tensors import PaddleTensor, ZeroCopyTensor, make_output
-from paddlelike.inference.values import Runner, Value, split_value
+from paddlelike.inference.tensors import PaddleTensor, Runner, Value, ZeroCopyTensor, make_output, split_value
 from paddlelike.io.export.load import load_inference_model
-from paddlelike.ops.control.loop_limit import LoopLimit
+from paddlelike.ops.control.blocks import LoopLimit
 
 if TYPE_CHECKING:
     from paddlelike.inference.onnxruntime_engine import OnnxEngine

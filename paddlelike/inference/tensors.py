@@ -1,17 +1,28 @@
-"""What goes into a predictor and comes out of it."""
+"""The values that engines take and give."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from paddlelike.core.tensor import LoD, LoDTensor
+from paddlelike.core.tensor import Array, LoD, LoDTensor
 from paddlelike.errors import FeedError
+
+Value = tuple[Array, LoD]
+Runner = Callable[[Mapping[str, Any]], list[Value]]  # the outputs of some feeds, in their order
+
+
+def split_value(value: object) -> Value:
+    """Return the array and the LoD of an array or a LoDTensor."""
+    if not isinstance(value, LoDTensor):
+        return np.asarray(value), []
+    array = value.held_array
+    return (np.empty(0, np.float32) if array is None else array), value.lod()
 
 
 class PaddleDType(IntEnum):

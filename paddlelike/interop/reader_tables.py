@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+import pkgutil
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -15,14 +16,13 @@ class Table(Generic[F]):
     Parameters
     ----------
     package
-        The package of the families' modules.
-    families
-        The names of the modules, which add their functions when they are imported.
+        The package of the modules, which add their functions when they are imported.
     """
 
-    def __init__(self, package: str, families: Sequence[str]) -> None:
-        self._modules = [f"{package}.{family}" for family in families]
+    def __init__(self, package: str) -> None:
+        self._package = package
         self._functions: dict[str, F] = {}
+        self._is_loaded = False
 
     def add(self, *types: str) -> Callable[[F], F]:
         """Return a decorator that puts a function into the table, for operators of these types."""
@@ -36,8 +36,10 @@ class Table(Generic[F]):
         return decorate
 
     def load(self) -> Mapping[str, F]:
-        """Import the families, and return the function of each operator type."""
-        for module in self._modules:
-            importlib.import_module(module)
-        self._modules = []
+        """Import the modules of the package, and return the function of each operator type."""
+        if not self._is_loaded:
+            folder = importlib.import_module(self._package).__path__
+            for module in pkgutil.walk_packages(folder, f"{self._package}."):
+                importlib.import_module(module.name)
+            self._is_loaded = True
         return self._functions

@@ -81,7 +81,7 @@ def _run(
     from paddlelike.core.scope import Scope, scope_guard
     from paddlelike.executor.run import Executor
     from paddlelike.io.export.load import load_inference_model
-    from paddlelike.ops.control.loop_limit import LoopLimit
+    from paddlelike.ops.control.blocks import LoopLimit
 
     exe = Executor(CPUPlace())
     with scope_guard(Scope()):

@@ -1,16 +1,36 @@
-"""The signs of life that a trainer gives its servers beside its calls."""
+"""The exit code of a script that a fault has ended, by which a launcher decides whether to start it again."""
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Sequence
 from functools import partial
+from types import TracebackType
 
 from paddlelike.distributed.protocol.messages import reply_from_header
 from paddlelike.distributed.protocol.trainer import TrainerState
 from paddlelike.distributed.wire import Channel
-from paddlelike.errors import FormatError, RemoteError
+from paddlelike.errors import FaultError, FormatError, RemoteError
 from paddlelike.foundation.locks import Condition, Event
 from paddlelike.foundation.threads import Thread
+
+
+@functools.cache
+def exit_by_code() -> None:
+    """Let a FaultError that nobody catches end this process with its ``exit_code`` instead of 1.
+
+    The traceback is printed as before.
+    """
+    before = sys.excepthook
+
+    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        before(kind, error, trace)
+        if isinstance(error, FaultError):
+            raise SystemExit(error.exit_code)
+
+    sys.excepthook = show
+
 
 _TIMEOUT = 5.0  # seconds for one call
 

@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from paddlelike.distributed.client.exits import exit_by_code
+from paddlelike.distributed.client.heartbeat import exit_by_code
 from paddlelike.distributed.collective.jax_runtime import (
     HINT,
     PULSE,

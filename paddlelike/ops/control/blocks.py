@@ -1,19 +1,17 @@
-"""Operators that run a block under a condition: conditional_block, while, and their gradients.
-
-The variables of a block live in the frame of the run. For the gradient, each run of a block leaves a
-snapshot of its own variables in ``Scope`` or ``StepScopes``, when anybody reads it; the gradient puts the
-snapshots back, the last one first, and runs the gradient of the block on each.
-"""
+"""Limits for the loops of a run, since a model from a file may have one that never ends."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray
-from paddlelike.errors import GraphError, ShapeError
+from paddlelike.errors import EnforceNotMet, GraphError, ShapeError
 from paddlelike.framework.opdef import (
     EMPTY,
     GRAD,
@@ -30,8 +28,68 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.framework.quirks import follows_fluid
-from paddlelike.ops.control.loop_limit import find_limit
 from paddlelike.ops.kernels.addition import Totals
+
+Result = TypeVar("Result")
+
+_HINT: Final = "is its condition computed anew in the block? A loop that ends needs a higher limit"
+
+
+class _OfThread(threading.local):
+    limit: LoopLimit | None = None
+
+
+_current: Final = _OfThread()
+
+
+class LoopLimit:
+    """The limit of the loops of one run in this thread.
+
+    Parameters
+    ----------
+    steps
+        Of each loop. None: any count.
+    seconds
+        For all loops of the run, looked at after each step. None: without limit.
+
+    >>> LoopLimit(steps=2).run(lambda: [find_limit().check(step) for step in range(3)])
+    Traceback (most recent call last):
+      ...
+    paddlelike.errors.EnforceNotMet: the loop has not ended after 2 steps, the limit of this run
+      hint: is its condition computed anew in the block? A loop that ends needs a higher limit
+    """
+
+    def __init__(self, *, steps: int | None = None, seconds: float | None = None) -> None:
+        self._steps, self._seconds = steps, seconds
+        self._end = float("inf")
+
+    def run(self, function: Callable[[], Result]) -> Result:
+        """Return ``function()``, whose loops have this limit."""
+        self._end = float("inf") if self._seconds is None else time.monotonic() + self._seconds
+        before = _current.limit
+        try:
+            _current.limit = self
+            return function()
+        finally:
+            _current.limit = before
+
+    def check(self, done: int) -> None:
+        """Raise EnforceNotMet if a loop has reached the limit after ``done`` steps."""
+        if self._steps is not None and done >= self._steps:
+            raise EnforceNotMet(
+                f"the loop has not ended after {done} steps, the limit of this run", hint=_HINT
+            )
+        if time.monotonic() > self._end:
+            raise EnforceNotMet(
+                f"the loop has not ended after {self._seconds:g} s and {done} steps; the limit of the loops "
+                f"of this run is {self._seconds:g} s",
+                hint=_HINT,
+            )
+
+
+def find_limit() -> LoopLimit | None:
+    """Return the limit of the run that this thread carries out, or None."""
+    return _current.limit
 
 
 class _Snapshots(NamedTuple):

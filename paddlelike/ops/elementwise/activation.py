@@ -25,10 +25,9 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.framework.quirks import follows_fluid
-from paddlelike.ops.backends import BACKENDS, MKLDNN
 from paddlelike.ops.elementwise.unary import Function, register_function_row
 from paddlelike.ops.kernels.special import bound_below, complement, erf, sigmoid, softplus
-from paddlelike.ops.operands import can_be_equal, count_elements, keep_spec
+from paddlelike.ops.operands import BACKENDS, MKLDNN, can_be_equal, count_elements, keep_spec
 
 _ROOT_2_BY_PI: Final = math.sqrt(2 / math.pi)
 

@@ -10,11 +10,10 @@ import numpy as np
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import GRAD, OWN, Array, Gradient, Int, Kernel, OpDef, Spec, String, register
 from paddlelike.framework.quirks import follows_fluid
-from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.elementwise.overwriting import make_binary
 from paddlelike.ops.extremes import take_greater, take_less
 from paddlelike.ops.kernels.broadcasting import align, apply, broadcast_shape, sum_rows, sum_to
-from paddlelike.ops.operands import check_same_dtype
+from paddlelike.ops.operands import MKLDNN, check_same_dtype
 
 
 def map_row_values(x: SelectedRows, function: Callable[[Array], Array]) -> SelectedRows:

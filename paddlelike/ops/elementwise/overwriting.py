@@ -14,8 +14,7 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array, Kernel
 from paddlelike.ops.kernels.broadcasting import align, pad_dims
-from paddlelike.ops.kernels.nn.image.channels import apply_by_channel
-from paddlelike.ops.kernels.nn.image.layouts import is_last_in_memory
+from paddlelike.ops.kernels.nn.image.layouts import apply_by_channel, is_last_in_memory
 from paddlelike.ops.kernels.special import bound_below, sigmoid
 
 #: By operator: takes out, X and the attributes.

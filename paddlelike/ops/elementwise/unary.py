@@ -26,12 +26,12 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.framework.opdef.registry import LATER
-from paddlelike.ops.backends import BACKENDS
 from paddlelike.ops.elementwise.overwriting import make_slope, make_value
 from paddlelike.ops.extremes import sign
 from paddlelike.ops.kernels.pieces import LARGE, in_pieces
 from paddlelike.ops.kernels.rounding import round_packets
 from paddlelike.ops.kernels.special import erf
+from paddlelike.ops.operands import BACKENDS
 
 Function = Callable[..., Array]
 

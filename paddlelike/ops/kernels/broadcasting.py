@@ -19,8 +19,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.nn.image.channels import apply_by_channel, sum_by_channel
-from paddlelike.ops.kernels.nn.image.layouts import is_last_in_memory
+from paddlelike.ops.kernels.nn.image.layouts import apply_by_channel, is_last_in_memory, sum_by_channel
 
 Shape = tuple[int, ...]
 _SMALL: Final = 4096  # elements; ones up to this size are kept

@@ -8,7 +8,7 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Bool, Float, Floats, Int, OpDef, Spec, String, register
-from paddlelike.ops.kernels.linalg.products import multiply
+from paddlelike.ops.kernels.linalg import multiply
 from paddlelike.ops.operands import can_be_equal
 
 

@@ -26,9 +26,8 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
-from paddlelike.ops.backends import MKLDNN
-from paddlelike.ops.kernels.linalg.products import SHORT, multiply
-from paddlelike.ops.operands import can_be_equal, check_same_dtype, count_elements
+from paddlelike.ops.kernels.linalg import SHORT, multiply
+from paddlelike.ops.operands import MKLDNN, can_be_equal, check_same_dtype, count_elements
 
 Shape = tuple[int, ...]
 Wanted = tuple[bool, bool]

@@ -11,10 +11,9 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import OWN, Array, Float, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.kernels.broadcasting import sum_to
-from paddlelike.ops.kernels.linalg.products import multiply
-from paddlelike.ops.operands import can_be_equal, normalize_axis
+from paddlelike.ops.kernels.linalg import multiply
+from paddlelike.ops.operands import MKLDNN, can_be_equal, normalize_axis
 
 Wanted = tuple[bool, bool]
 Pair = tuple[Array | None, Array | None]

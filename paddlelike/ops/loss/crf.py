@@ -15,10 +15,11 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.opdef import OWN, Array, Context, Gradient, Kernel, OpDef, Spec, register
+from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, Kernel, OpDef, Spec, register
 from paddlelike.ops.kernels.fast import sequence as fast
 from paddlelike.ops.kernels.lod import read_last_level
 from paddlelike.ops.kernels.recurrent.steps import Steps
+from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import can_be_equal
 
 _FEW: Final = 34  # rows of Transition: with more labels, products for all sequences at once are faster
@@ -296,3 +297,32 @@ def _mark_right(chains: _Chains, path: Array, label: Array) -> Array:
     rows, right = chains.steps.rows, np.zeros_like(path)
     right.reshape(-1)[rows] = path.reshape(-1)[rows] == label.reshape(-1)[rows]
     return right
+
+
+@register_kernel(
+    "viterbi_decode", "Input Transition Length -> Scores Path", {"include_bos_eos_tag": Bool(True)}
+)
+def _viterbi(
+    x: Array, transition: Array, lengths: Array, *, include_bos_eos_tag: bool
+) -> tuple[Array, Array]:
+    """The best sequences of tags (N, T) for scores (N, T, tags), and their scores.
+
+    With ``include_bos_eos_tag`` the last tag but one is the start and the last tag the end of a sequence.
+    """
+    longest = int(lengths.max())
+    path = np.zeros((len(x), longest), np.int64)
+    best = np.zeros(len(x), x.dtype)
+    for row, (steps, length) in enumerate(zip(x, lengths.reshape(-1), strict=True)):
+        score = steps[0] + (transition[-1] if include_bos_eos_tag else 0)
+        before = []
+        for step in steps[1:length]:
+            total = score[:, None] + transition
+            before.append(total.argmax(0))
+            score = total.max(0) + step
+        score = score + (transition[-2] if include_bos_eos_tag else 0)
+        tag = int(score.argmax())
+        best[row] = score[tag]
+        for t in range(length - 1, -1, -1):
+            path[row, t] = tag
+            tag = int(before[t - 1][tag]) if t else tag
+    return best, path

@@ -11,7 +11,7 @@ from paddlelike.core.rows import sum_rows
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Bool, Gradient, Int, Longs, OpDef, Spec, Strings, register
-from paddlelike.ops.kernels.linalg.outer_sums import place_rows, sum_multiples
+from paddlelike.ops.kernels.linalg import place_rows, sum_multiples
 
 
 class _Paths(NamedTuple):

@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.class_sampling import UNIFORM, ClassDistribution
-from paddlelike.ops.kernels.linalg.outer_sums import place_rows, sum_multiples
+from paddlelike.ops.kernels.linalg import place_rows, sum_multiples
 from paddlelike.ops.kernels.special import sigmoid
 
 

@@ -8,13 +8,12 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import REQUIRED, Array, Bool, Gradient, Int, OpDef, Spec, String, register
-from paddlelike.ops.backends import BACKENDS
 from paddlelike.ops.extremes import take_greater
 from paddlelike.ops.kernels.fast import rows as fast
 from paddlelike.ops.kernels.nn.softmax import LOWEST, softmax_rows, softmax_rows_dx
 from paddlelike.ops.kernels.special import bound_below
 from paddlelike.ops.later import register_kernel
-from paddlelike.ops.operands import normalize_axis
+from paddlelike.ops.operands import BACKENDS, normalize_axis
 
 
 @register

@@ -14,9 +14,8 @@ from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.random import Generator, shuffle_range
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, Ints, Longs, OpDef, Spec, register
-from paddlelike.ops.operands import one_element, read_numbers
+from paddlelike.ops.operands import check_shape_attr, infer_sizes, one_element, read_numbers
 from paddlelike.ops.random.tensors import SHAPE_INPUTS, check_dtype, check_order
-from paddlelike.ops.sizes import check_shape_attr, infer_sizes
 
 _WHOLES = (VarType.INT32, VarType.INT64)
 

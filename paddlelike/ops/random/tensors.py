@@ -23,8 +23,7 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
-from paddlelike.ops.operands import read_numbers
-from paddlelike.ops.sizes import check_shape_attr, infer_batch_size_like, infer_sizes
+from paddlelike.ops.operands import check_shape_attr, infer_batch_size_like, infer_sizes, read_numbers
 
 SHAPE_INPUTS = ("ShapeTensor?", "ShapeTensorList*?")
 _REALS = (VarType.FP32, VarType.FP64)

@@ -1,8 +1,4 @@
-"""Beam search: one step of it, and the sentences that many steps found.
-
-LoD has two levels: the sentences translated ("sources"), each with the prefixes found so far; and the
-prefixes, each with the words chosen to follow it.
-"""
+"""gather_tree: the sequences that a beam search chose, traced back through its steps."""
 
 from __future__ import annotations
 
@@ -13,9 +9,37 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.errors import EnforceNotMet
+from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.lod import read_levels
+
+
+@register
+class GatherTree(OpDef):
+    """``Out[t, n, b]``: step t of the sequence that ends in beam b, found backwards through Parents.
+
+    Ids and Parents are (T, N, beams); Parents[t] says from which beam of step t - 1 each one comes.
+    """
+
+    type = "gather_tree"
+    inputs = ("Ids", "Parents")
+
+    @staticmethod
+    def infer(ids: Spec, parents: Spec) -> Spec:
+        if len(ids.shape) != 3 or len(parents.shape) != 3:
+            raise ShapeError(
+                f"gather_tree: Ids has shape {ids.shape}, Parents {parents.shape}; expected (T, N, beams)"
+            )
+        return Spec(ids.shape, ids.dtype)
+
+    @staticmethod
+    def forward(ids: Array, parents: Array) -> Array:
+        out = np.empty_like(ids)
+        beams = np.broadcast_to(np.arange(ids.shape[2]), ids.shape[1:])
+        for step in range(len(ids) - 1, -1, -1):
+            out[step] = np.take_along_axis(ids[step], beams, axis=1)
+            beams = np.take_along_axis(parents[step], beams, axis=1)
+        return out
 
 
 class _Item(NamedTuple):

@@ -14,9 +14,8 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import GradOp, Kernel, OpDef, OpView, Spec, derive_grad_op, register
-from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.kernels.addition import Value, add_over, add_values
-from paddlelike.ops.operands import can_be_equal
+from paddlelike.ops.operands import MKLDNN, can_be_equal
 
 
 @register

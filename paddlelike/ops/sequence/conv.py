@@ -22,7 +22,7 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
-from paddlelike.ops.kernels.linalg.products import multiply
+from paddlelike.ops.kernels.linalg import multiply
 from paddlelike.ops.kernels.lod import read_last_level
 
 

@@ -28,8 +28,13 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.operands import read_numbers, same_shape
-from paddlelike.ops.sizes import check_shape_attr, infer_batch_size_like, infer_sizes
+from paddlelike.ops.operands import (
+    check_shape_attr,
+    infer_batch_size_like,
+    infer_sizes,
+    read_numbers,
+    same_shape,
+)
 
 _SMALL: Final = 1024  # elements; a plan keeps constants up to this size
 

@@ -21,7 +21,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.inference.follow import Follower
 from paddlelike.interop.content import find_model_files
 from paddlelike.io.export.load import load_inference_model
-from paddlelike.ops.control.loop_limit import LoopLimit
+from paddlelike.ops.control.blocks import LoopLimit
 from paddlelike.view.page.document import format_document
 from paddlelike.view.server.loopback import Refusal, Reply, Request
 from paddlelike.view.server.openapi import describe_api

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from paddlelike.distributed.launch.cluster import expand_hosts
 from paddlelike.distributed.launch.options import make_parser, plan_job
 from paddlelike.distributed.launch.processes_plan import (
     JobPlan,
@@ -16,7 +17,6 @@ from paddlelike.distributed.launch.processes_plan import (
     is_this_machine,
     port_endpoints,
 )
-from paddlelike.distributed.launch.slurm import expand_hosts
 from paddlelike.distributed.roles import describe, read_role
 from paddlelike.errors import RoleError
 

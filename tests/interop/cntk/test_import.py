@@ -13,7 +13,7 @@ from paddlelike.errors import FormatError, MissingFileError, UnsupportedError
 from paddlelike.formats.cntk.dictionary import SizeT, decode, encode
 from paddlelike.interop.cntk.operations import NAMES, NUMBERS
 from paddlelike.interop.cntk.reading.readers import load_readers
-from paddlelike.interop.cntk.reading.recurrent.loops import SHIFTS
+from paddlelike.interop.cntk.reading.recurrent import SHIFTS
 from tests.helpers.golden_data import GOLDEN
 from tests.interop.cntk.operators import (
     compare,

@@ -13,7 +13,7 @@ import paddlelike as fluid
 from paddlelike import inference
 from paddlelike.cli.app import app
 from paddlelike.errors import OperatorError
-from paddlelike.ops.control.loop_limit import LoopLimit, find_limit
+from paddlelike.ops.control.blocks import LoopLimit, find_limit
 from paddlelike.view.server.predict import Predictor
 
 X = np.ones((1, 1), "float32")

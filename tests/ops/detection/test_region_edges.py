@@ -10,7 +10,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike.core.random import Generator
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.ops.kernels.detection.box_targets import sample_reservoir
+from paddlelike.ops.kernels.detection.boxes import sample_reservoir
 from tests.helpers.fresh import fresh_programs
 from tests.ops.detection.proposal_cases import ANCHORS, INFO, LOD, boxes
 from tests.ops.harness.contract import call

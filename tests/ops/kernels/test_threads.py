@@ -11,7 +11,7 @@ import pytest
 import threadpoolctl
 
 from paddlelike.framework import flags
-from paddlelike.ops.kernels.linalg.products import LARGE, multiply
+from paddlelike.ops.kernels.linalg import LARGE, multiply
 from paddlelike.ops.kernels.nn.conv.convolve import convolve, convolve_dw, convolve_dx
 from paddlelike.ops.kernels.nn.image.windows import Windows
 from paddlelike.ops.kernels.threads import map_parts

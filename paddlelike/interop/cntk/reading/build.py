@@ -17,7 +17,7 @@ from paddlelike.input import data
 from paddlelike.interop.cntk.function import INPUT, PARAMETER, Function, Leaf, Node, split_output
 from paddlelike.interop.cntk.operations import NUMBERS, name_operation
 from paddlelike.interop.cntk.reading.readers import load_readers
-from paddlelike.interop.cntk.reading.recurrent.loops import SHIFTS, add_recurrence
+from paddlelike.interop.cntk.reading.recurrent import SHIFTS, add_recurrence
 from paddlelike.interop.cntk.reading.step import DATA_TYPES, InexpressibleError, Step, Value
 
 Array = np.ndarray[Any, Any]

@@ -12,21 +12,7 @@ from paddlelike.interop.reader_tables import Table
 
 Reader = Callable[[Step], "Value | tuple[Value, ...]"]
 
-_TABLE: Final = Table[Reader](
-    "paddlelike.interop.cntk.reading",
-    (
-        "elementwise",
-        "nn.image",
-        "tensor.gather",
-        "loss",
-        "linalg",
-        "nn.normalization",
-        "random",
-        "recurrent.stack",
-        "sequence",
-        "tensor.reshape",
-    ),
-)
+_TABLE: Final = Table[Reader]("paddlelike.interop.cntk.reading")
 reads = _TABLE.add
 
 

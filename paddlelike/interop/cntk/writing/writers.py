@@ -10,23 +10,6 @@ from paddlelike.interop.reader_tables import Table
 
 Writer = Callable[[Step], None]
 
-_TABLE: Final = Table[Writer](
-    "paddlelike.interop.cntk.writing",
-    (
-        "elementwise",
-        "linalg",
-        "loss",
-        "nn.embedding",
-        "nn.image",
-        "nn.normalization",
-        "recurrent",
-        "reduction",
-        "sequence",
-        "tensor.assign",
-        "tensor.constant",
-        "tensor.gather",
-        "tensor.reshape",
-    ),
-)
+_TABLE: Final = Table[Writer]("paddlelike.interop.cntk.writing")
 writes = _TABLE.add
 load_writers = _TABLE.load

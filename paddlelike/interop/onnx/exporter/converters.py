@@ -12,39 +12,7 @@ from paddlelike.interop.reader_tables import Table
 
 Converter = Callable[[Step], None]
 
-_TABLE: Final = Table[Converter](
-    "paddlelike.interop.onnx.exporter.families",
-    (
-        "control.blocks",
-        "control.rank_table",
-        "control.tensor_array",
-        "detection.anchors",
-        "detection.boxes",
-        "detection.proposals",
-        "detection.regions",
-        "detection.suppression",
-        "detection.yolo",
-        "elementwise.activation",
-        "elementwise.binary",
-        "elementwise.special",
-        "fused",
-        "linalg",
-        "loss",
-        "nn.dropout",
-        "nn.embedding",
-        "nn.image",
-        "nn.normalization",
-        "random",
-        "recurrent",
-        "reduction",
-        "sequence",
-        "tensor.assign",
-        "tensor.gather",
-        "tensor.pad",
-        "tensor.set_value",
-        "tensor.reshape",
-    ),
-)
+_TABLE: Final = Table[Converter]("paddlelike.interop.onnx.exporter.families")
 converts = _TABLE.add
 load_table = _TABLE.load
 

@@ -13,33 +13,6 @@ Converter = Callable[[Node], None]
 #: The domain of classic machine learning; its operators are in the table with this before their names.
 ML: Final = "ai.onnx.ml."
 
-_TABLE: Final = Table[Converter](
-    "paddlelike.interop.onnx.importer.families",
-    (
-        "elementwise.activation",
-        "elementwise.binary",
-        "control",
-        "detection",
-        "nn.grid_sample",
-        "nn.image",
-        "tensor.gather",
-        "machine_learning.encoders",
-        "machine_learning.linear_models",
-        "machine_learning.support_vectors",
-        "linalg.products",
-        "linalg.signal",
-        "loss",
-        "nn.normalization",
-        "nn.pool",
-        "nn.quantization",
-        "random",
-        "recurrent.layers",
-        "reduction",
-        "tensor.lists",
-        "tensor.reshape",
-        "tensor.unique",
-        "machine_learning.trees",
-    ),
-)
+_TABLE: Final = Table[Converter]("paddlelike.interop.onnx.importer.families")
 reads = _TABLE.add
 load_table = _TABLE.load

@@ -13,8 +13,14 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.kernels.detection.bilinear import Points, from_rows, surround, to_rows
-from paddlelike.ops.kernels.detection.regions import check_regions, index_images
+from paddlelike.ops.kernels.detection.regions import (
+    Points,
+    check_regions,
+    from_rows,
+    index_images,
+    surround,
+    to_rows,
+)
 
 _CLOSE = 1e-4  # coordinates nearer than that are equal, as in Paddle
 

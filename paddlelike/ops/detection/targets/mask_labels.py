@@ -14,7 +14,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Context, Int, OpDef, Spec, register
-from paddlelike.ops.kernels.detection.box_targets import overlap_pixels
+from paddlelike.ops.kernels.detection.boxes import overlap_pixels
 from paddlelike.ops.kernels.lod import make_lod, read_last_level, read_levels
 
 _FINER: Final = 5.0  # outlines are drawn on a grid that is finer by this factor

@@ -12,7 +12,7 @@ import numpy as np
 from paddlelike.core.random import Generator
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Floats, Int, OpDef, Spec, register
-from paddlelike.ops.kernels.detection.box_targets import encode_boxes, overlap_pixels, sample_reservoir
+from paddlelike.ops.kernels.detection.boxes import encode_boxes, overlap_pixels, sample_reservoir
 from paddlelike.ops.kernels.lod import check_equal_counts, make_lod, read_last_level
 
 _EQUAL: Final = 1e-5  # overlaps nearer than that are equal

@@ -15,7 +15,7 @@ from paddlelike.framework.opdef import Array, Attrs, Bool, Kernel, String
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.fast import recurrent as fast
 from paddlelike.ops.kernels.fast.late import FastKernel
-from paddlelike.ops.kernels.linalg.products import multiply
+from paddlelike.ops.kernels.linalg import multiply
 from paddlelike.ops.kernels.recurrent.steps import (
     ACTIVATIONS,
     FEW,

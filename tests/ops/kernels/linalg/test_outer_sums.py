@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paddlelike.ops.kernels.linalg.outer_sums import place_rows, sum_multiples
+from paddlelike.ops.kernels.linalg import place_rows, sum_multiples
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ class Equation:
 
 
 Function = Callable[[Equation], Any]
-_TABLE: Final = Table[Function](__package__, ("elements", "indexing", "products", "shapes"))
+_TABLE: Final = Table[Function](__package__)
 translates = _TABLE.add
 
 

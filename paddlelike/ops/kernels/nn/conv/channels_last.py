@@ -17,7 +17,7 @@ import numpy as np
 
 from paddlelike.core.views import count_steps, view_strided
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.linalg.products import multiply
+from paddlelike.ops.kernels.linalg import multiply
 from paddlelike.ops.kernels.nn.conv import tiles, winograd
 from paddlelike.ops.kernels.nn.conv.phases import convolve_phases
 from paddlelike.ops.kernels.nn.image.windows import Windows

@@ -1,7 +1,7 @@
 """Normalisation by the statistics of a batch, one mean and variance for each channel, and its gradient.
 
 Arrays are rows of channels ``(M, C)``, which is how images lie in memory with their channels last. Several
-rows are taken as one (:mod:`paddlelike.ops.kernels.nn.image.channels`), and after the mean is known
+rows are taken as one (:mod:`paddlelike.ops.kernels.nn.image.layouts`), and after the mean is known
 everything is done for as many rows as stay in the cache.
 """
 
@@ -14,8 +14,13 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array, Kernel
 from paddlelike.ops.kernels.fast import channels as fast
-from paddlelike.ops.kernels.nn.image.channels import fold_rows, sum_folded, tile
-from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, view_channels_first
+from paddlelike.ops.kernels.nn.image.layouts import (
+    as_channels_last,
+    fold_rows,
+    sum_folded,
+    tile,
+    view_channels_first,
+)
 
 _CHUNK: Final = 256 << 10  # bytes of rows that are worked on at once
 

@@ -1,7 +1,10 @@
-"""Boxes: coded by anchors, and their overlaps."""
+"""Boxes: anchors, coding, and those of YOLO."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from paddlelike.framework.opdef import registry
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
 
@@ -77,3 +80,50 @@ def find_overlaps(step: Step, first: str, second: str, axis: int, edge: str, *, 
     shared, one, other = (step.add("Mul", *pair) for pair in sides)
     union = step.add("Sub", step.add("Add", one, other), shared)
     return step.squeeze(step.add("Div", shared, union), axis + 1)
+
+
+@converts("anchor_generator", "density_prior_box", "prior_box")
+def _convert_anchors(step: Step) -> None:
+    op = registry.find(step.op.type)
+    images = []
+    for slot in op.input_slots:
+        shape = step.shape(slot.name)
+        if -1 in shape[2:]:
+            step.refuse(f"{slot.name} has shape {shape}: its height and width are not known")
+        images.append(np.empty((1, 1, *shape[2:]), step.dtype(slot.name)))
+    found = op.forward(*images, **op.make_forward_keywords(step.op.attrs, None))
+    for slot, value in zip(op.output_slots, found, strict=True):
+        step.give(slot.name, step.constant(value, value.dtype))
+
+
+@converts("yolo_box")
+def _convert_yolo_box(step: Step) -> None:
+    """Both axes are divided by the height of the grid, as Paddle does."""
+    sides = np.array(step.attr("anchors"), np.float64).reshape(-1, 2)
+    anchors, classes, (height, width) = len(sides), step.attr("class_num"), step.shape()[2:]
+    if min(height, width) < 0:
+        step.refuse(f"X has shape {step.shape()}: its height and width are not known")
+    x = step.reshape(step.input(), 0, anchors, 5 + classes, height, width)
+    parts = step.add_several("Split", x, step.ints(2, 2, 1, classes), count=4, axis=2)
+    scale = step.attr("scale_x_y", 1.0)
+    centers = step.add("Mul", step.add("Sigmoid", parts[0]), step.like(scale))
+    grid = np.stack(np.meshgrid(np.arange(width), np.arange(height))) - 0.5 * (scale - 1)
+    centers = step.add("Add", centers, step.like(grid[None, None]))
+    image = step.cast(step.input("ImgSize"), step.dtype())  # height, width
+    image = step.add("Gather", image, step.ints(1, 0), axis=1)
+    image = step.reshape(image, 0, 1, 2, 1, 1)
+    centers = step.add("Div", step.add("Mul", centers, image), step.like(height))
+    lengths = step.add("Mul", step.add("Exp", parts[1]), step.like(sides[None, :, :, None, None]))
+    pixels = step.like(step.attr("downsample_ratio", 32) * height)
+    half = step.add("Div", step.add("Div", step.add("Mul", lengths, image), pixels), step.like(2))
+    low, high = step.add("Sub", centers, half), step.add("Add", centers, half)
+    if step.attr("clip_bbox", True):
+        low = step.add("Max", low, step.like(0))
+        high = step.add("Min", high, step.add("Sub", image, step.like(1)))
+    objectness = step.add("Sigmoid", parts[2])
+    hidden = step.add("Less", objectness, step.like(step.attr("conf_thresh")))
+    boxes = step.add("Where", hidden, step.like(0), step.add("Concat", low, high, axis=2))
+    scores = step.add("Mul", step.add("Sigmoid", parts[3]), objectness)
+    scores = step.add("Where", hidden, step.like(0), scores)
+    for slot, value, count in (("Boxes", boxes, 4), ("Scores", scores, classes)):
+        step.give(slot, step.reshape(step.transpose(value, [0, 1, 3, 4, 2]), 0, -1, count))

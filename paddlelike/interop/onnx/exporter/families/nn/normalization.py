@@ -1,8 +1,10 @@
-"""Normalisation, and softmax."""
+"""Normalization, dropout and embeddings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+import numpy as np
 
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.families.nn.image import to_channels_first, to_format
@@ -106,3 +108,32 @@ def _convert_data_norm(step: Step) -> None:
     size, total, square = (step.input(slot) for slot in ("BatchSize", "BatchSum", "BatchSquareSum"))
     moved = step.add("Sub", step.input(), step.add("Div", total, size))
     step.give("Y", step.add("Mul", moved, step.add("Sqrt", step.add("Div", size, square))))
+
+
+@converts("dropout")
+def _convert_dropout(step: Step) -> None:
+    if not step.attr("is_test"):
+        step.refuse("it is in training mode; export program.clone(for_test=True)")
+    out = step.input()
+    if step.attr("dropout_implementation") != "upscale_in_train":
+        kept = np.float32(1) - np.float32(step.attr("dropout_prob"))
+        out = step.add("Mul", out, step.like(kept))
+    step.give("Out", out)
+
+
+_NO_PADDING = -1
+
+
+@converts("lookup_table", "lookup_table_v2")
+def _convert_lookup(step: Step) -> None:
+    ids, rank, padding = step.input("Ids"), step.rank("Ids"), step.attr("padding_idx")
+    if step.op.type == "lookup_table":
+        ids = step.squeeze(ids, rank - 1)
+    if padding == _NO_PADDING:
+        step.give("Out", step.add("Gather", step.input("W"), ids, axis=0))
+        return
+    padded = step.add("Equal", ids, step.like(padding, "Ids"))
+    rows = step.add("Where", padded, step.like(0, "Ids"), ids)  # the padding may be none of the rows
+    out = step.add("Gather", step.input("W"), rows, axis=0)
+    mask = step.add("Unsqueeze", padded, step.ints(-1))
+    step.give("Out", step.add("Where", mask, step.like(0, "W"), out))

@@ -1,1 +1,0 @@
-"""Operators from CNTK: layers of networks."""

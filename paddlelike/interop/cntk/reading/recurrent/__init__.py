@@ -1,1 +1,0 @@
-"""Recurrent networks: loops through steps, and the stacks of cuDNN."""

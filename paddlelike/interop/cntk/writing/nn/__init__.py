@@ -1,1 +1,0 @@
-"""Operators to CNTK: layers of networks."""

@@ -1,1 +1,0 @@
-"""Operators to CNTK: shapes and places."""
