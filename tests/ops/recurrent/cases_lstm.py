@@ -270,3 +270,24 @@ CASES = [
     ),
     Case("lstm_unit", {"X": _real(4, 4 * H), "C_prev": _real(4, H)}, _lstm_unit, {"forget_bias": 0.5}),
 ]
+
+
+IDS = np.array([[[2, 2], [6, 1]], [[3, 9], [6, 1]], [[0, 1], [9, 0]]])
+PARENTS = np.array([[[0, 0], [1, 1]], [[1, 0], [1, 0]], [[0, 0], [0, 1]]])
+
+
+def _walk(Ids: Any, Parents: Any) -> Any:
+    out = np.zeros_like(Ids)
+    for n in range(2):
+        for end in range(2):
+            beam = end
+            for t in (2, 1, 0):
+                out[t, n, end] = Ids[t, n, beam]
+                beam = Parents[t, n, beam]
+    return out
+
+
+CASES += [Case("gather_tree", {"Ids": IDS, "Parents": PARENTS}, _walk)]
+
+
+CASES += [Case("rnn_memory_helper", {"X": np.random.default_rng(0).random((2, 3))}, lambda X: X, wrt=["X"])]

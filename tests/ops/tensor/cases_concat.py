@@ -1,4 +1,6 @@
-"""Cases of the operators that put arrays together or take them apart."""
+"""Tensors put together and repeated."""
+
+from __future__ import annotations
 
 import numpy as np
 
@@ -54,5 +56,70 @@ CASES = [
         "multiplex",
         {"Ids": np.array([[1], [0], [1]], np.int32), "X": [A, C]},
         lambda X: np.array([X[1][0], X[0][1], X[1][2]]),
+    ),
+]
+
+
+_rng = np.random.default_rng(2)
+A, C = _rng.standard_normal((2, 3, 4, 2))
+
+CASES += [
+    Case(
+        "stack",
+        {"X": [A, C]},
+        lambda X: np.array(X).transpose(1, 2, 0, 3),
+        {"axis": 2},
+        note="axis-2",
+    ),
+    Case("stack", {"X": [A, C]}, lambda X: np.array(X), {"axis": -4}),
+    Case("unstack", {"X": A}, lambda X: {"Y": [X[:, i] for i in range(4)]}, {"axis": 1, "num": 4}),
+    Case("unbind", {"X": A}, lambda X: {"Out": [X[..., 0], X[..., 1]]}, {"axis": -1}),
+]
+
+
+_rng = np.random.default_rng(9)
+A, B = _rng.standard_normal(3), _rng.standard_normal(4)
+
+CASES += [
+    Case(
+        "meshgrid",
+        {"X": [A, B]},
+        lambda X: {"Out": [np.outer(X[0], np.ones(4)), np.outer(np.ones(3), X[1])]},
+    ),
+]
+
+
+X = np.random.default_rng(12).standard_normal((2, 1, 3))
+
+CASES += [
+    Case("expand", {"X": X}, lambda X: np.tile(X, (2, 3, 1)), {"expand_times": [2, 3, 1]}),
+    Case(
+        "expand",
+        {"X": X, "ExpandTimes": _int(1, 2, 2)},
+        lambda X: np.tile(X, (1, 2, 2)),
+        note="tensor",
+    ),
+    Case(
+        "expand",
+        {"X": X, "expand_times_tensor": [_int(1), _int(2), _int(2)]},
+        lambda X: np.tile(X, (1, 2, 2)),
+        {"expand_times": [1, -1, -1]},
+        note="tensors",
+    ),
+    Case(
+        "expand_as",
+        {"X": X, "target_tensor": np.zeros((2, 4, 6))},
+        lambda X: np.tile(X, (1, 4, 2)),
+        wrt=["X"],
+    ),
+    Case("reverse", {"X": X}, lambda X: X[::-1, :, ::-1], {"axis": [0, 2]}),
+    Case("flip", {"X": X}, lambda X: X[:, :, ::-1], {"dims": [-1]}),
+    Case("roll", {"X": X}, lambda X: X[..., [1, 2, 0]], {"shifts": [2], "dims": [2]}),
+    Case(
+        "roll",
+        {"X": X},
+        lambda X: X.ravel()[[5, 0, 1, 2, 3, 4]].reshape(X.shape),
+        {"shifts": [1]},
+        note="as-one-row",
     ),
 ]

@@ -1,7 +1,10 @@
-"""Cases of the operators that give the same elements another shape."""
+"""Shapes and copies."""
+
+from __future__ import annotations
 
 import numpy as np
 
+from paddlelike.core.tensor import SelectedRows
 from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(1)
@@ -56,4 +59,18 @@ CASES = [
     *_twins("flatten", {"X": X}, lambda X: X.reshape(1, -1), {"axis": 0}, "axis-0"),
     *_twins("flatten", {"X": X}, lambda X: X.reshape(-1, 1), {"axis": 3}, "last-axis"),
     *_twins("transpose", {"X": X}, lambda X: np.einsum("abc->cab", X), {"axis": [2, 0, 1]}),
+]
+
+
+X = np.random.default_rng(3).standard_normal((3, 2))
+
+CASES += [
+    Case("assign", {"X": X}, lambda X: X + 0),
+    Case(
+        "assign",
+        {"X": SelectedRows([2, 0, 2], 5, X)},
+        lambda X: SelectedRows([2, 0, 2], 5, X.array + 0),
+        wrt=(),
+        note="selected-rows",
+    ),
 ]

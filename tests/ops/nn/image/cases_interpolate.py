@@ -1,4 +1,6 @@
-"""Cases of image sizes, one output element at a time."""
+"""Images at other positions, and their channels."""
+
+from __future__ import annotations
 
 import itertools
 
@@ -93,3 +95,106 @@ CASES = [
     _case("trilinear_interp", X3, (5, 3, 4), "corners"),
     _case("trilinear_interp", X3, (2, 6, 4), "mode-0", align_mode=0, **_FREE),
 ]  # fmt: skip
+
+
+_rng = np.random.default_rng(16)
+THETA = _rng.standard_normal((2, 2, 3))
+X = _rng.standard_normal((2, 3, 4, 5))
+GRID = _rng.uniform(-1.4, 1.4, (2, 4, 5, 2))
+
+
+def _grid(theta, height, width):
+    out = np.empty((len(theta), height, width, 2))
+    for n, h, w in np.ndindex(*out.shape[:3]):
+        out[n, h, w] = theta[n] @ [2 * w / (width - 1) - 1, 2 * h / (height - 1) - 1, 1]
+    return out
+
+
+def _sample(X, Grid):
+    height, width = X.shape[2:]
+    out = np.zeros(X.shape)
+    for n, h, w in np.ndindex(len(X), height, width):
+        x, y = (Grid[n, h, w] + 1) / 2 * (width - 1, height - 1)
+        for i, j in np.ndindex(height, width):
+            out[n, :, h, w] += max(0, 1 - abs(y - i)) * max(0, 1 - abs(x - j)) * X[n, :, i, j]
+    return out
+
+
+CASES += [
+    Case("affine_grid", {"Theta": THETA}, lambda Theta: _grid(Theta, 3, 4), {"output_shape": [2, 1, 3, 4]}),
+    Case(
+        "affine_grid",
+        {"Theta": THETA, "OutputShape": np.array([2, 1, 2, 5], np.int32)},
+        lambda Theta: _grid(Theta, 2, 5),
+        note="shape-tensor",
+    ),
+    Case("grid_sampler", {"X": X, "Grid": GRID}, _sample),
+]
+
+
+_rng = np.random.default_rng(14)
+_normal = lambda *shape: _rng.standard_normal(shape)
+X = _normal(2, 8, 4, 6)
+LAST = np.ascontiguousarray(np.moveaxis(X, 1, -1))
+
+
+def _affine(X, Scale, Bias, data_layout):
+    return np.einsum("nchw,c->nchw" if data_layout == "NCHW" else "nhwc,c->nhwc", X, Scale) + (
+        Bias[:, None, None] if data_layout == "NCHW" else Bias
+    )
+
+
+CASES += [
+    Case("affine_channel", {"X": LAST, "Scale": _normal(8), "Bias": _normal(8)}, _affine),
+    Case(
+        "affine_channel",
+        {"X": X, "Scale": _normal(8), "Bias": _normal(8)},
+        _affine,
+        {"data_layout": "NCHW"},
+        note="channels-first",
+    ),
+]
+
+
+_rng = np.random.default_rng(14)
+X = _normal(2, 8, 4, 6)
+
+
+def _pixel_shuffle(X, upscale_factor):
+    n, c, h, w = X.shape
+    r = upscale_factor
+    out = np.empty((n, c // r**2, h * r, w * r))
+    for i, j, k in np.ndindex(*out.shape[1:]):
+        out[:, i, j, k] = X[:, i * r * r + j % r * r + k % r, j // r, k // r]
+    return out
+
+
+def _space_to_depth(X, blocksize):
+    n, c, h, w = X.shape
+    b, few = blocksize, c // blocksize**2
+    spread = np.empty((n, few, h * b, w * b))
+    for k, j, i in np.ndindex(c, h, w):
+        spread[:, k % few, j * b + k // few // b, i * b + k // few % b] = X[:, k, j, i]
+    return spread.reshape(n, c * b * b, h // b, w // b)
+
+
+def _shuffle(X, group):
+    return X[:, [g * (8 // group) + k for k in range(8 // group) for g in range(group)]]
+
+
+def _temporal(X, seg_num, shift_ratio):
+    out, one = X.copy(), int(X.shape[1] * shift_ratio)
+    for n in range(len(X)):
+        first, last = n % seg_num == 0, n % seg_num == seg_num - 1
+        out[n, :one] = 0 if first else X[n - 1, :one]
+        out[n, one : 2 * one] = 0 if last else X[n + 1, one : 2 * one]
+    return out
+
+
+CASES += [
+    Case("pixel_shuffle", {"X": X}, _pixel_shuffle, {"upscale_factor": 2}),
+    Case("space_to_depth", {"X": X}, _space_to_depth),
+    Case("shuffle_channel", {"X": X}, _shuffle, {"group": 2}),
+    Case("temporal_shift", {"X": _normal(6, 5, 2, 2)}, _temporal, {"seg_num": 3}),
+    Case("temporal_shift", {"X": _normal(4, 8, 1, 2)}, _temporal, {"seg_num": 2}, note="pairs"),
+]
