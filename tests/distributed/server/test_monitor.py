@@ -10,7 +10,7 @@ from paddlelike.distributed.protocol.trainer.steps import Limits
 from paddlelike.distributed.server.monitor import Monitor, write_log
 from paddlelike.distributed.settings import Settings
 from paddlelike.errors import FaultError
-from tests.distributed.server.test_presence import Clock
+from tests.distributed.server.test_position import Clock
 
 SETTINGS = Settings(limits=Limits(barrier=100.0), lease=30.0, log_every=60.0)
 

@@ -10,8 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
+from paddlelike.framework.opdef import find
 from paddlelike.framework.opdef.registry import find_for_version
+from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, view_channels_first
+from tests.helpers.small_networks import run
 from tests.ops.harness.contract import full_attrs
 
 NAN = np.nan
@@ -103,3 +107,60 @@ def test_the_tail_of_a_long_sort_is_that_of_the_real_one() -> None:
         *(29, 26, 23, 20, 30, 27, 24, 21, 31, 28, 25, 22, 16, 19, 18, 17, 0, 15, 14, 13, 12, 11, 10, 9),
         *(8, 7, 6, 5, 4, 3, 2, 1),
     ]
+
+
+layers = fluid.layers
+
+
+@pytest.mark.parametrize("axis", [-1, 0])
+def test_a_vector_meets_one_number(axis: int) -> None:
+    x, y = fluid.data("x", [4]), fluid.data("y", [1])
+    x.stop_gradient = y.stop_gradient = False
+    total = layers.reduce_sum(layers.elementwise_div(x, y, axis=axis))
+    found = run(fluid.gradients(total, [x, y]), x=np.arange(4, dtype="f"), y=np.array([2], "f"))
+    np.testing.assert_array_equal(found[0], np.full(4, 0.5))
+    np.testing.assert_array_equal(found[1], [-6 / 4])
+
+
+def test_the_lengths_of_joined_sequences_are_added_up() -> None:
+    """Before the run as well, where one of -1 counts as -1: as in Fluid 1.8.5."""
+    rows = iter(range(99))
+
+    def sequence(length: int) -> fluid.framework.Variable:
+        return fluid.data(f"x{next(rows)}", [length, 2], lod_level=1)
+
+    for lengths, first in {(3, 4): 7, (-1, 4): 3, (-1, -1): -1, (4, -1, 9): 12}.items():
+        assert layers.sequence_concat(list(map(sequence, lengths))).shape == (first, 2)
+
+
+Array = np.ndarray[Any, Any]
+
+
+def last(x: Array) -> Array:
+    return view_channels_first(as_channels_last(x).copy())
+
+
+def assert_close(one: Array, other: Array) -> None:
+    np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)  # sums in another order
+
+
+@pytest.mark.parametrize("type", ["elementwise_add", "elementwise_mul", "elementwise_sub"])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((5,), 1), ((5, 1, 1), -1), ((2, 5), 0), ((9,), -1), ((2, 5, 8, 9), -1)]
+)
+def test_arithmetic_of_images_and_channel_vectors_follows_numpy(
+    type: str, shape: tuple[int, ...], axis: int
+) -> None:
+    rng = np.random.default_rng(4)
+    x, y, d_out = (
+        rng.standard_normal((2, 5, 8, 9)),
+        rng.standard_normal(shape),
+        rng.standard_normal((2, 5, 8, 9)),
+    )
+    operator, grad = find(type), find(type + "_grad")
+    np.testing.assert_array_equal(operator.forward(last(x), y, axis=axis), operator.forward(x, y, axis=axis))
+    expected = grad.forward(d_out, x, y, axis=axis, wanted=(True, True))
+    for one, other in zip(
+        grad.forward(last(d_out), last(x), y, axis=axis, wanted=(True, True)), expected, strict=True
+    ):
+        assert_close(one, other)

@@ -1,20 +1,88 @@
-"""Drawn classes: how often they come, and what real Fluid 1.8.5 computes from its own draws."""
+"""Losses where a case alone proves too little."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.core.dtypes import VarType
 from paddlelike.core.random import Generator
-from paddlelike.framework.opdef import registry
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import Spec, registry
 from paddlelike.layers.loss.sampled import alias_table
 from paddlelike.ops.kernels.class_sampling import ClassDistribution, Twister
+from paddlelike.ops.loss import crf
+from paddlelike.ops.loss.cross_entropy import CrossEntropy, SoftmaxWithCrossEntropy
 from paddlelike.ops.loss.nce import NceAttrs
 from paddlelike.ops.loss.sample_logits import draw_shared_classes
 from tests.ops.harness.contract import FakeContext, View
+
+
+@pytest.mark.parametrize("together", [1, 20, 1 << 16], ids=["one-by-one", "a-few", "all"])
+def test_the_best_labels_are_those_of_all_ways(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many sequences are worked on at once; among integers sums are exact, and ways differ."""
+    monkeypatch.setattr(crf, "_TOGETHER", together)
+    rng, lengths, labels = np.random.RandomState(7), [4, 1, 5, 3, 2], 3
+    rows = rng.randint(-99, 99, (sum(lengths), labels)).astype("float32")
+    weights = rng.randint(-99, 99, (labels + 2, labels)).astype("float32")
+
+    def score(way: tuple[int, ...], emission: np.ndarray) -> float:
+        inner = sum(weights[2 + a, b] for a, b in itertools.pairwise(way))
+        return float(weights[0, way[0]] + inner + weights[1, way[-1]] + emission[range(len(way)), way].sum())
+
+    best = []
+    for emission in np.split(rows, np.cumsum(lengths)[:-1]):
+        ways = itertools.product(range(labels), repeat=len(emission))
+        best += max(ways, key=lambda way, emission=emission: score(way, emission))
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard(), fluid.scope_guard(fluid.Scope()):
+        x = fluid.data("x", [None, labels], "float32", lod_level=1)
+        w = fluid.initializer.NumpyArrayInitializer(weights)
+        attr = fluid.ParamAttr("w", initializer=w)
+        fluid.layers.create_parameter([labels + 2, labels], "float32", attr=attr)
+        path = fluid.layers.crf_decoding(x, attr)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+        feed = {"x": fluid.create_lod_tensor(rows, [lengths], fluid.CPUPlace())}
+        found = exe.run(main, feed=feed, fetch_list=[path], return_numpy=False)[0]
+    assert np.array(found).ravel().tolist() == best
+
+
+P = np.array([[0.5, 0.0, 0.5]], np.float32)
+
+
+def test_the_logarithm_of_zero_is_large_and_finite() -> None:
+    # Paddle 1.8.5 gives 1.0000000200408773e+20
+    loss = CrossEntropy.forward(P, np.array([[1]]), soft_label=False, ignore_index=-100)
+    assert loss.dtype == np.float32
+    assert loss.tolist() == [[np.float32(1e20)]]
+
+
+def test_logits_far_below_the_largest_count_as_64_below() -> None:
+    # Paddle 1.8.5: losses 64 and 45.781..., softmax 1.6038109e-28
+    logits = np.array([[0, 100, -100]], np.float32)
+    softmax, loss = SoftmaxWithCrossEntropy.forward(
+        logits, np.array([[0]]), soft_label=False, ignore_index=-100, axis=-1
+    )
+    np.testing.assert_allclose(softmax, [[1.6038109e-28, 1, 1.6038109e-28]], rtol=1e-6)
+    assert loss.tolist() == [[64]]
+
+
+@pytest.mark.parametrize("wrong", [3, -1])
+def test_a_label_that_is_no_class_is_refused_with_its_index(wrong: int) -> None:
+    with pytest.raises(EnforceNotMet, match=rf"Label holds {wrong} \(element 0 of 1\).* 3 classes"):
+        CrossEntropy.forward(P, np.array([[wrong]]), soft_label=False, ignore_index=-100)
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (5, 1), (4, 1, 1)])
+def test_a_label_of_another_shape_is_refused_with_both_shapes(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ShapeError, match=r"Label has shape .* and X \(4, 3\)"):
+        CrossEntropy.infer(Spec((4, 3), VarType.FP32), Spec(shape, VarType.INT64), soft_label=False)
+
 
 layers = fluid.layers
 W = np.array([[1, 0], [0, 1], [1, 1], [2, -1], [0.5, 0.5], [-1, 1]], "float32") / 2
