@@ -22,7 +22,7 @@ PACKAGE = PROJECT / "paddlelike"
 WITHOUT_FAMILY = {
     "ops/kernels": (
         "addition areas broadcasting class_sampling cold_rows engines fast growing_rows lod pieces recording "
-        "segments sorting special threads"
+        "rounding sorting special threads"
     ),
     "layers": (
         "checks collective emit fluid_modules helper layer_function_generator learning_rate_scheduler utils"

@@ -23,9 +23,9 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.kernels.detection.rounding import exp, log
 from paddlelike.ops.kernels.fast import boxes as fast
 from paddlelike.ops.kernels.lod import read_last_level
+from paddlelike.ops.kernels.rounding import exp, log
 from paddlelike.ops.operands import can_be_equal
 
 

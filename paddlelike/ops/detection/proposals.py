@@ -14,9 +14,9 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, LoD, OpDef, Spec, register
 from paddlelike.ops.kernels.detection.boxes import measure_areas
-from paddlelike.ops.kernels.detection.rounding import exp
 from paddlelike.ops.kernels.detection.suppression import suppress
 from paddlelike.ops.kernels.lod import make_lod, read_last_level
+from paddlelike.ops.kernels.rounding import exp
 from paddlelike.ops.kernels.sorting import argselect_unstable, argsort_descending, argsort_unstable
 
 LARGEST: Final = math.log(1000.0 / 16.0)  # of the logarithm by which a size grows

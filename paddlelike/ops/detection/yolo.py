@@ -25,9 +25,9 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
-from paddlelike.ops.kernels.detection.rounding import exp, log, sigmoid
 from paddlelike.ops.kernels.detection.yolo import Head, Matches, find_iou, split_head
 from paddlelike.ops.kernels.nn.image.windows import check_image
+from paddlelike.ops.kernels.rounding import exp, log, sigmoid
 from paddlelike.ops.operands import can_be_equal
 
 

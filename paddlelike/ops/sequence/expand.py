@@ -17,8 +17,8 @@ from paddlelike.ops.kernels.lod import (
     make_lod,
     read_last_level,
     read_levels,
+    sum_segments,
 )
-from paddlelike.ops.kernels.segments import sum_segments
 
 
 @register

@@ -23,8 +23,14 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.kernels.lod import check_level, read_last_level, read_levels
-from paddlelike.ops.kernels.segments import find_maxima, maximize_segments, sum_segments
+from paddlelike.ops.kernels.lod import (
+    check_level,
+    find_maxima,
+    maximize_segments,
+    read_last_level,
+    read_levels,
+    sum_segments,
+)
 
 #: What each row of a sequence of length n counts for in a pool that adds rows up.
 _WEIGHT: Final[dict[str, Callable[[Array], Array]]] = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.segments import find_maxima, maximize_segments, sum_segments
+from paddlelike.ops.kernels.lod import find_maxima, maximize_segments, sum_segments
 
 SHAPES = {
     "many short, wide": (900, 300, 40),

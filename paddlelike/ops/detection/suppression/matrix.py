@@ -17,8 +17,8 @@ from paddlelike.ops.detection.suppression.kept import (
     write_rows,
 )
 from paddlelike.ops.kernels.detection.boxes import find_overlaps
-from paddlelike.ops.kernels.detection.rounding import exp
 from paddlelike.ops.kernels.lod import make_lod
+from paddlelike.ops.kernels.rounding import exp
 from paddlelike.ops.kernels.sorting import argsort_unstable
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.detection.regions import round_half_away
-from paddlelike.ops.kernels.detection.rounding import exp
 from paddlelike.ops.kernels.detection.suppression import rank_scores, suppress
 from paddlelike.ops.kernels.lod import make_lod
+from paddlelike.ops.kernels.rounding import exp
 from paddlelike.ops.kernels.sorting import argsort_descending
 
 

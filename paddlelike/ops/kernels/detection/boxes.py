@@ -13,8 +13,8 @@ import numpy as np
 
 from paddlelike.core.random import Generator
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.detection.rounding import log
 from paddlelike.ops.kernels.fast import boxes as fast
+from paddlelike.ops.kernels.rounding import log
 
 
 def measure_areas(boxes: Array, *, normalized: bool) -> Array:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.detection.rounding import exp, sigmoid
+from paddlelike.ops.kernels.rounding import exp, sigmoid
 
 
 class Head(NamedTuple):
