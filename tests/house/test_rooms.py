@@ -47,7 +47,7 @@ def list_rooms(folder: Path) -> set[str]:
     }
 
 
-FAMILIES = list_rooms(PACKAGE / "ops") - {"kernels", "backends", "later", "operands", "sizes"}
+FAMILIES = list_rooms(PACKAGE / "ops") - {"kernels", "later", "operands"}
 
 
 @pytest.mark.parametrize("folder", WITHOUT_FAMILY)
