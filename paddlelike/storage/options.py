@@ -46,7 +46,8 @@ class SaveOptions(KeywordOptions):
         They are kept and listed in the report otherwise.
     delta
         Write of a large table only the rows that changed since the save before, as a link of a chain; see the
-        README of ``paddlelike/io``. ``"base"``: begin new chains, with the whole values.
+        README of ``paddlelike/io``. ``"base"``: fold the links since the last base into one, so that a chain
+        of many saves has a link for each base; a chain that cannot be read begins anew.
 
     >>> SaveOptions(wait=5.0).checksum
     'xxh3_128'

@@ -14,11 +14,12 @@ of row ids and the rows of the tensor may differ: a distributed table has room f
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import FormatError
 from paddlelike.formats import elements
@@ -89,6 +90,21 @@ def encode_header(rows: Array, height: int, dtype: VarType, shape: tuple[int, ..
     ids = np.asarray(rows, "<i8").tobytes()
     front = bytes(4) + (len(ids) // 8).to_bytes(8, "little") + ids
     return front + height.to_bytes(8, "little", signed=True) + tensor_desc.encode_part(dtype, shape)
+
+
+def view(data: bytes) -> SelectedRows:
+    """Return the rows of a whole stream, whose values are a view of its bytes that cannot be written to.
+
+    Raises
+    ------
+    FormatError
+        The stream is damaged.
+    """
+    header = read_header(data)
+    rows = np.frombuffer(data, "<i8", header.row_count, IDS_OFFSET).astype(np.int64)
+    dtype = numpy_dtype(header.dtype).newbyteorder("<")
+    values = np.frombuffer(data, dtype, math.prod(header.shape), header.data_offset)
+    return SelectedRows(rows, header.height, values.reshape(header.shape))
 
 
 def read(source: Readable, *, into: Array | None = None) -> SelectedRows:

@@ -196,7 +196,7 @@ def read_link(location: Location, chain: Chain, at: int) -> SelectedRows:
             why = f"is not the one that was saved, of {record.size} bytes: damaged, stale or of another run"
         raise _make_refusal(location, chain, at, why)
     try:
-        rows = selected_rows.read(data)
+        rows = selected_rows.view(data)
     except FormatError as error:
         raise _make_refusal(location, chain, at, f"is not SelectedRows: {error.message}") from error
     ids, values = rows.row_array, rows.held_array

@@ -71,13 +71,15 @@ class ChainWriter:
     ----------
     origins
         In the order in which they are tried.
-    anew
-        Begin new chains.
+    is_base
+        Fold the links since the last base, which are of level 0, into one of level 1. A chain that cannot be
+        read gives way to a new one.
     """
 
-    def __init__(self, writing: Writing, origins: Sequence[Origin], *, anew: bool) -> None:
+    def __init__(self, writing: Writing, origins: Sequence[Origin], *, is_base: bool) -> None:
         self._writing = writing
-        self._origins = () if anew else tuple(origins)
+        self._origins = tuple(origins)
+        self._is_base = is_base
         self._chains: dict[int, dict[str, Chain]] = {}
         self._contents: dict[int, Contents] = {}
 
@@ -145,7 +147,7 @@ class ChainWriter:
             raise SaveError(
                 f"nothing was saved: link {at} of {chain.variable!r} ({origin.location.path}/{path}) is not "
                 "the one that was saved",
-                hint='delta="base" writes whole values and begins new chains',
+                hint="a save without delta= writes whole values; the next one with it begins new chains",
             )
         return True
 
@@ -170,15 +172,17 @@ class ChainWriter:
         self, item: Item, chain: Chain, link: SelectedRows, index: int
     ) -> tuple[Chain, SelectedRows, int] | None:
         """Return the part of a chain that stays, the link behind it and its level; None: write all anew."""
-        if not len(link.row_array):
+        levels = [record.facts["link"].get("level", 0) for record in chain.records[1:]]
+        keep, level = _choose_fold(levels, least=int(self._is_base))
+        if not len(link.row_array) and not (self._is_base and keep < len(chain.records)):
             return chain, link, 0
         most = _SHARE * item.array.nbytes
-        keep, level = _choose_fold([record.facts["link"].get("level", 0) for record in chain.records[1:]])
         if keep <= _MOST_LINKS and _sum_bytes(chain, link) <= most:  # C5
             folded = None
             if keep < len(chain.records):
                 folded = self._make_folded(item, chain, keep, link, index)
-            if folded is None and len(chain.records) <= _MOST_LINKS:
+            is_short = len(chain.records) <= _MOST_LINKS
+            if folded is None and is_short and not (self._is_base and keep < len(chain.records)):
                 return chain, link, 0
             if folded is not None:
                 return (*folded, level)
@@ -251,20 +255,25 @@ def _fits(chain: Chain, facts: Mapping[str, Any]) -> bool:
     return same and list(facts["shape"])[count:] == list(base["shape"])[count:]
 
 
-def _choose_fold(levels: Sequence[int]) -> tuple[int, int]:
+def _choose_fold(levels: Sequence[int], *, least: int = 0) -> tuple[int, int]:
     """Return how many links, the whole value included, stay before the next one, and the next one's level.
 
     >>> _choose_fold([]), _choose_fold([0] * 126), _choose_fold([0] * 127)
     ((1, 0), (127, 0), (1, 1))
     >>> _choose_fold([1] * 126 + [0] * 127), _choose_fold([1] * 127 + [0] * 127)
     ((127, 1), (1, 2))
+
+    All links of levels below ``least`` are folded:
+
+    >>> _choose_fold([1, 1, 0, 0, 0], least=1)
+    (3, 1)
     """
     end, level = len(levels), 0
     while True:
         begin = end
         while begin and levels[begin - 1] == level:
             begin -= 1
-        if end - begin + 1 < _FAN:
+        if level >= least and end - begin + 1 < _FAN:
             return end + 1, level
         end, level = begin, level + 1
 

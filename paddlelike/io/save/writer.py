@@ -127,7 +127,7 @@ class Writer:
             changed = {file: item for file, item in changed.items() if not self._is_kept(file, item)}
         if self._options.delta and self._is_whole:
             self._chains = ChainWriter(
-                self._writing, self._list_origins(None), anew=self._options.delta == "base"
+                self._writing, self._list_origins(None), is_base=self._options.delta == "base"
             )
         singles, links = self._place(changed)
         combined = {f: items for f, items in self._combined.items() if not self._are_kept(f, items)}

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 import paddlelike as fluid
 from paddlelike.core import row_changes
 from paddlelike.errors import LoadError, SaveError
+from paddlelike.io.deltas.chain import list_chains
 from paddlelike.io.incremental import ledger
 from paddlelike.io.save import chains, compact
+from paddlelike.storage.location import locate
 from tests.io.deltas.tables import HEIGHT, Training, read_files
 
 OPTIMIZERS = {
@@ -216,14 +218,29 @@ def test_a_whole_save_ends_the_chain(tmp_path: Path) -> None:
     assert training.loaded(tmp_path, verify=True) == training.values()
 
 
-def test_base_begins_new_chains(tmp_path: Path) -> None:
+def test_a_base_costs_the_rows_that_changed_since_the_last_base(tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path, delta=True)
-    training.step(1)
+    for day in range(3):
+        for row in (day, 100 + day, 200 + day):
+            training.step(row)
+            training.save(tmp_path, delta=True)
+        training.step(day, 300 + day)
+        report = training.save(tmp_path, delta="base")
+        assert report.written_bytes < 6_000  # 4 rows of each variable; a whole value has 64 KiB or more
+        assert list_links(tmp_path) == sorted(
+            f"{name}.{at}" for name in ("emb", "emb_moment_0") for at in range(day + 2)
+        )
+        assert training.loaded(tmp_path, verify=True) == training.values()
+    levels = [
+        record.facts["link"].get("level", 0) for record in list_chains(locate(str(tmp_path)))["emb"].records
+    ]
+    assert levels == [0, 1, 1, 1]
+    training.step(5)
     training.save(tmp_path, delta=True)
-    training.step(1)
+    link(tmp_path, 4).write_bytes(b"other")  # since the last base: what cannot be folded begins anew
     training.save(tmp_path, delta="base")
-    assert list_links(tmp_path) == ["emb.0", "emb_moment_0.0"]
+    assert len(list_chains(locate(str(tmp_path)))["emb"].records) == 1  # type: ignore[union-attr]
     assert training.loaded(tmp_path) == training.values()
 
 
