@@ -350,3 +350,27 @@ def test_an_initial_state_that_does_not_fit_is_an_error(kind: str, shape, error)
     else:
         with pytest.raises(error):
             run(model.SerializeToString(), feed)
+
+
+@pytest.mark.parametrize("kind", ["ReduceSum", "ReduceLogSumExp", "CumSum", "Squeeze", "Unsqueeze"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_axes_may_be_fed(kind: str, axis: int) -> None:
+    import onnxruntime
+
+    shape = [1, 1, 1] if kind == "Squeeze" else [2, 3, 2]
+    axes = helper.make_tensor_value_info("axes", TensorProto.INT64, [] if kind == "CumSum" else [1])
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    rank = len(shape) + {"Squeeze": -1, "Unsqueeze": 1}.get(kind, 0)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * rank)
+    graph = helper.make_graph([helper.make_node(kind, ["x", "axes"], ["y"])], "g", [x, axes], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    data = np.random.default_rng(0).random(shape, "float32")
+    number = np.array(axis if kind == "CumSum" else [axis], "int64")
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (want,) = session.run(None, {"x": data, "axes": number})
+    with fluid.scope_guard(fluid.Scope()):
+        program, feeds, targets = fluid.import_onnx(model.SerializeToString())
+        feed = dict(zip(feeds, (data, number.reshape(-1)), strict=True))
+        (got,) = fluid.Executor().run(program, feed=feed, fetch_list=targets)
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got, want, rtol=1e-5)

@@ -19,6 +19,7 @@ from paddlelike.errors import EnforceNotMet, FormatError, GraphError, Paddlelike
 from paddlelike.framework.graph.guards import program_guard
 from paddlelike.framework.graph.program import Program
 from paddlelike.interop.onnx.extra import import_onnx_package
+from paddlelike.interop.onnx.importer.axes import branch_by_axes
 from paddlelike.interop.onnx.importer.definitions import inline_definitions, walk
 from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES, parse_model, read_array, read_model
 from paddlelike.interop.onnx.importer.folding import fold
@@ -248,7 +249,11 @@ def convert_nodes(graph: Graph, nodes: Iterable[NodeProto]) -> list[str]:
         node = Node(graph, proto)
         graph.producers.update(dict.fromkeys(proto.output, proto))
         try:
-            if not fold(node):
+            if fold(node):
+                continue
+            if (branches := branch_by_axes(node)) is not None:
+                refused += convert_nodes(graph, branches)
+            else:
                 table[_find_key(proto)](node)
         except (EnforceNotMet, GraphError, InexpressibleError) as error:
             if isinstance(error, FormatError):

@@ -123,6 +123,8 @@ class Node:
         found = self.find_known(index)
         if found is None and self.has(index):
             found = _compute.function(self, self.proto.input[index])
+        if found is None and self.has(index) and 0 in self.dims(index):
+            found = np.zeros([max(dim, 0) for dim in self.dims(index)], self.dtype(index))
         if found is None:
             self.refuse(f"input {index} is computed at run time")
         return found

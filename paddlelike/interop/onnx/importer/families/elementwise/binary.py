@@ -70,6 +70,13 @@ def _read_mod(node: Node) -> None:
     rest = node.emit("elementwise_mod", x, y)  # of whole numbers as in C
     if whole and not as_c:
         rest = node.emit("elementwise_mod", node.emit("elementwise_add", rest, y), y)
+    if not whole:  # by infinite numbers, where Fluid's gives NaN
+        x, y, rest = node.broadcast(x, y, rest)
+        signs = node.emit("elementwise_mul", x, node.emit("sign", y))
+        apart = compare(node, "less_than", signs, node.like(0.0))
+        far = node.emit("where", {"Condition": apart, "X": y, "Y": x})
+        is_far = node.emit("logical_and", node.emit("isinf_v2", y), node.emit("isfinite_v2", x))
+        rest = node.emit("where", {"Condition": is_far, "X": far, "Y": rest})
     node.give(rest)
 
 

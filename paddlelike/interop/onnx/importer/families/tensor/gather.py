@@ -188,14 +188,20 @@ def _read_compress(node: Node) -> None:
 @reads("OneHot")
 def _read_one_hot(node: Node) -> None:
     """Ids below zero count from the end; those outside of the classes give rows of the first value."""
-    depth, dtype = int(node.known(1).reshape(-1)[0]), node.dtype(2)
+    dtype, known = node.dtype(2), node.find_known(1)
+    if known is None:
+        depth = node.reshape(node.cast(node.input(1), VarType.INT64), 1)
+        ends = {"Start": node.constant([0], np.int64), "End": depth, "Step": node.constant([1], np.int64)}
+        classes = node.emit("range", ends)
+    else:
+        depth = node.constant([int(known.reshape(-1)[0])], np.int64)
+        classes = node.constant(np.arange(int(known.reshape(-1)[0])), np.int64)
     rank = node.rank() + 1
     axis = node.normalize(node.attr("axis", -1), rank)
     ids = node.cast(node.input(), VarType.INT64)
-    classes = node.constant(np.arange(depth), np.int64)
     wide = node.unsqueeze(ids, rank - 1) if node.rank() else ids
     found = compare(node, "equal", wide, classes)
-    behind = node.emit("elementwise_add", wide, node.constant([depth], np.int64))
+    behind = node.emit("elementwise_add", wide, depth)
     behind = compare(node, "equal", behind, classes)
     hot = node.cast(node.emit("logical_or", found, behind), dtype)
     values = node.input(2)

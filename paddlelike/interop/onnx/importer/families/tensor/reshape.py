@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES, read_array
 from paddlelike.interop.onnx.importer.node import MOST, Node
 from paddlelike.interop.onnx.importer.readers import reads
@@ -19,6 +20,14 @@ def _read_concat(node: Node) -> None:
 def _read_split(node: Node) -> None:
     """The last part may be smaller, where only their number is given."""
     axis, count = node.axis(0), len(node.proto.output)
+    if node.has(1) and node.find_known(1) is None:
+        given = node.cast(node.input(1), VarType.INT32)
+        each = [node.slice(given, 0, index, index + 1) for index in range(count)]
+        inputs = {"X": node.input(), "SectionsTensorList": each}
+        parts = node.emit_several("split", inputs, count, axis=axis, num=0, sections=[-1] * count)
+        for index, part in enumerate(parts):
+            node.give(part, index)
+        return
     sizes, size = node.numbers(1, "split"), node.dims()[axis]
     if sizes is None and size < 0:
         parts = node.emit_several("split", node.input(), count, axis=axis, num=count, sections=[])
@@ -252,8 +261,20 @@ def _read_range(node: Node) -> None:
 
 @reads("Trilu")
 def _read_trilu(node: Node) -> None:
-    diagonal = int(node.known(1).reshape(-1)[0]) if node.has(1) else 0
-    dtype = node.dtype()
+    dtype, known = node.dtype(), node.find_known(1)
+    if node.has(1) and known is None:
+        rows, columns = node.dims()[-2:]
+        if min(rows, columns) < 0:
+            node.known(1)  # which refuses it
+        places = node.constant(np.subtract.outer(-np.arange(rows), -np.arange(columns)), np.int64)
+        kind = "greater_equal" if node.attr("upper", 1) else "less_equal"
+        x = node.cast(node.input(), VarType.INT32) if dtype.kind == "b" else node.input()
+        zero = node.emit("fill_zeros_like", x)
+        kept = node.cast(compare(node, kind, places, node.input(1)), node.graph.variable(x).dtype)
+        mask = node.cast(node.emit("elementwise_add", zero, kept), VarType.BOOL)
+        node.give(node.cast(node.emit("where", {"Condition": mask, "X": x, "Y": zero}), dtype))
+        return
+    diagonal = 0 if known is None else int(known.reshape(-1)[0])
     x = node.cast(node.input(), VarType.INT32) if dtype.kind == "b" else node.input()
     out = node.emit("tril_triu", x, diagonal=diagonal, lower=not node.attr("upper", 1))
     node.give(node.cast(out, dtype))
