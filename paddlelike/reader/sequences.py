@@ -109,7 +109,7 @@ def create_random_int_lodtensor(
     Returns
     -------
     LoDTensor
-        int64 (rows, *base_shape), rows being the sum of the lengths of the last level.
+        int64 ``(rows, *base_shape)``, rows being the sum of the lengths of the last level.
 
     >>> import paddlelike as fluid
     >>> fluid.create_random_int_lodtensor([[2, 3]], [1], fluid.CPUPlace(), 0, 9).shape()

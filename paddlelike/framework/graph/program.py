@@ -346,7 +346,7 @@ class Program(EncodedState, Roles, Displayed):
 
         Returns
         -------
-        Picture
+        Drawing
             It has the graph as the text ``dot``, and a notebook shows it.
 
         Raises

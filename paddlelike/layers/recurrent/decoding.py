@@ -316,9 +316,9 @@ def beam_search_decode(
     Returns
     -------
     sentences : Variable
-        int64 (words, 1): the ids, with a LoD of sources and sentences.
+        int64 (words,): the ids, with a LoD of sources and sentences.
     scores : Variable
-        (words, 1) with the same LoD, in the dtype of ``scores``.
+        (words,) with the same LoD, in the dtype of ``scores``.
 
     >>> import paddlelike as fluid
     >>> zero = fluid.layers.fill_constant([1], "int64", 0)
