@@ -29,7 +29,7 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import check_shape, copy_into
-from paddlelike.formats.entry import Entry
+from paddlelike.formats.entry import Entry, LeftOut, Listing
 from paddlelike.formats.sources import Buffer, Readable, as_source
 
 Array = np.ndarray[Any, Any]
@@ -90,6 +90,7 @@ class DynetFile(FileFormat):
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)
         found: dict[str, Entry] = {}
+        left_out = []
         for block in read_blocks(file.read_at(0, file.size)):
             if block.name in found:
                 raise FormatError(f"two blocks have the name {block.name!r:.80}")
@@ -97,7 +98,9 @@ class DynetFile(FileFormat):
             found[block.name] = Entry(
                 block.name, VarType.FP32, array.shape, nbytes=array.nbytes, payload=array
             )
-        return list(found.values())
+            if block.gradients is not None:
+                left_out.append(LeftOut(block.name, "its gradient", is_value=False))
+        return Listing(found.values(), left_out)
 
     def read(self, source: Readable, entry: Entry, *, into: Array | None = None) -> Value:
         array = cast("Array", entry.payload)

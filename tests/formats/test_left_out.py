@@ -7,6 +7,7 @@ import json
 import pickle
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import paddlelike as fluid
 from paddlelike import inspection
 from paddlelike.errors import LoadError, PaddlelikeError
 from paddlelike.formats import registry
+from paddlelike.formats.dynet import LOOKUP_PARAMETER, PARAMETER, Block, encode
 from paddlelike.formats.entry import list_left_out
 
 GOLDEN = Path(__file__).parents[1] / "golden/nested"
@@ -109,6 +111,73 @@ def test_of_arrays_in_npz_and_hdf5_every_one_is_read_or_named(kinds: list[str]) 
         read, named = list_all(data)
         assert sorted(read) == sorted(["w", *(f"in/{kind}" for kind in kinds if kind in HELD)])
         assert sorted(named) == sorted(f"in/{kind}" for kind in kinds if kind not in HELD)
+
+
+TYPES = {"F32": 4, "F64": 8, "BF16": 2, "I8": 1, "BOOL": 1, "U16": 2, "U64": 8, "F8_E4M3": 1, "F8_E5M2": 1}
+
+
+@given(st.lists(st.sampled_from(sorted(TYPES)), unique=True))
+@settings(max_examples=40, deadline=None)
+def test_of_safetensors_every_one_is_read_or_named(kinds: list[str]) -> None:
+    header, at = {}, 0
+    for kind in kinds:
+        header[kind] = {"dtype": kind, "shape": [3], "data_offsets": [at, at + 3 * TYPES[kind]]}
+        at += 3 * TYPES[kind]
+    text = json.dumps(header).encode()
+    read, named = list_all(len(text).to_bytes(8, "little") + text + bytes(at))
+    assert sorted([*read, *named]) == sorted(kinds)
+    assert {kind for kind in kinds if kind[:2] in ("F8", "U1", "U6")} == set(named)
+
+
+@given(st.lists(st.sampled_from(KINDS), unique=True))
+@settings(max_examples=40, deadline=None)
+def test_of_a_bundle_of_theano_every_array_is_read_or_named(kinds: list[str]) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as bundle:
+        bundle.writestr("pkl", pickle.dumps({}))
+        for kind in ["w", *kinds]:
+            array = io.BytesIO()
+            np.save(array, np.zeros(2, "f4" if kind == "w" else kind))
+            bundle.writestr(kind, array.getvalue())
+    read, named = list_all(file.getvalue())
+    assert sorted(read) == sorted(["w", *(kind for kind in kinds if kind in HELD)])
+    assert sorted(named) == sorted(kind for kind in kinds if kind not in HELD)
+
+
+@given(st.lists(st.sampled_from(range(1, 24)), unique=True))
+@settings(max_examples=40, deadline=None)
+def test_of_an_onnx_file_every_initializer_is_read_or_named(kinds: list[int]) -> None:
+    onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
+    tensors = []
+    for kind in kinds:
+        tensor = onnx.TensorProto(name=str(kind), data_type=kind, dims=[2])
+        if kind == onnx.TensorProto.STRING:
+            tensor.string_data.extend([b"a", b"b"])
+        else:
+            half = kind in (21, 22, 23)  # two elements a byte
+            size = 1 if half else onnx.helper.tensor_dtype_to_np_dtype(kind).itemsize * 2
+            tensor.raw_data = bytes(size)
+        tensors.append(tensor)
+    graph = onnx.helper.make_graph([], "g", [], [], tensors)
+    model = onnx.helper.make_model(graph, ir_version=10)
+    model.graph.doc_string = "a model"
+    read, named = list_all(model.SerializeToString())
+    assert sorted([*read, *named], key=int) == sorted(map(str, kinds), key=int)
+    assert {"1", "10", "11", "16"} & set(map(str, kinds)) <= read.keys()
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=5))
+@settings(max_examples=40, deadline=None)
+def test_of_a_file_of_dynet_every_block_is_read_and_every_gradient_named(kinds: list[Any]) -> None:
+    values = np.ones((2, 3), "float32")
+    blocks = [
+        Block(LOOKUP_PARAMETER if is_lookup else PARAMETER, f"/w{i}", values, values if full else None)
+        for i, (is_lookup, full) in enumerate(kinds)
+    ]
+    entries = registry.find("dynet").entries(b"".join(encode(blocks)))
+    assert [entry.name for entry in entries] == [block.name for block in blocks]
+    named = [one.name for one in list_left_out(entries)]
+    assert named == [block.name for block in blocks if block.gradients is not None]
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
