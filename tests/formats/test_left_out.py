@@ -53,6 +53,22 @@ def test_every_value_that_the_real_system_loads_is_read_or_named(name: str) -> N
     assert set(named) >= {path for path, shape in listed.items() if shape is None} | foreign
 
 
+CNTK = sorted(
+    path.stem for path in (GOLDEN.parent / "cntk").glob("*.npz") if path.with_suffix(".model").exists()
+)
+
+
+@pytest.mark.parametrize("name", CNTK)
+def test_every_parameter_and_constant_that_cntk_lists_is_read(name: str) -> None:
+    data = (GOLDEN.parent / "cntk" / f"{name}.model").read_bytes()
+    form = registry.sniff(data)
+    assert form is not None
+    read = {entry.name: np.array(form.read(data, entry)) for entry in form.entries(data)}  # type: ignore[arg-type]
+    with np.load(GOLDEN.parent / "cntk" / f"{name}.npz") as listed:
+        for key in (key for key in listed.files if key[:2] in ("p:", "c:")):
+            np.testing.assert_array_equal(read[key[2:]], listed[key], err_msg=key)
+
+
 LEAVES = st.one_of(
     st.integers(-(2**70), 2**70),
     st.text(max_size=5),
