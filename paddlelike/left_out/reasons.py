@@ -105,7 +105,7 @@ MODULES: Final[Mapping[str, Reason]] = _list_names(
     ),
     (_COMPLEX, "complex"),
     (_FLOAT16, "contrib.mixed_precision.fp16_utils"),
-    (_SLIM, "contrib.quantize contrib.slim"),
+    (_SLIM, "contrib.slim"),
     (_TABLES, "contrib.utils.lookup_table_utils"),
     (_ENGINE, "core_noavx"),
     (_TRAINER, "device_worker multiprocess_utils trainer_desc trainer_factory"),
@@ -194,7 +194,7 @@ NAMES: Final[Mapping[str, Reason]] = _list_names(
         """,
         "dygraph.",
     ),
-    (_SLIM, "contrib.Compressor contrib.QuantizeTranspiler"),
+    (_SLIM, "contrib.Compressor"),
     (_IR_GRAPH, "framework.IrGraph framework.IrNode framework.IrOpNode framework.IrVarNode"),
     (_MATCHING, "rank_attention search_pyramid_hash", "contrib. contrib.layers. contrib.layers.nn."),
     (

@@ -1,7 +1,15 @@
 """The names of ``fluid.contrib`` and where each is defined."""
 
 from paddlelike.distributed.fleet.hdfs import HDFSClient
-from paddlelike.fluid.contrib import decoder, extend_optimizer, layers, mixed_precision, model_stat, reader
+from paddlelike.fluid.contrib import (
+    decoder,
+    extend_optimizer,
+    layers,
+    mixed_precision,
+    model_stat,
+    quantize,
+    reader,
+)
 from paddlelike.fluid.contrib.decoder import BeamSearchDecoder, InitState, StateCell, TrainingDecoder
 from paddlelike.fluid.contrib.extend_optimizer import extend_with_decoupled_weight_decay
 from paddlelike.fluid.contrib.layers import multiclass_nms2
@@ -26,6 +34,7 @@ from paddlelike.fluid.contrib.memory_usage_calc import memory_usage
 from paddlelike.fluid.contrib.mixed_precision import AutoMixedPrecisionLists, decorate
 from paddlelike.fluid.contrib.model_stat import summary
 from paddlelike.fluid.contrib.op_frequence import op_freq_statistic
+from paddlelike.fluid.contrib.quantize import QuantizeTranspiler
 from paddlelike.fluid.contrib.reader import distributed_batch_reader
 
 __all__ = [
@@ -35,6 +44,7 @@ __all__ = [
     "BeamSearchDecoder",
     "HDFSClient",
     "InitState",
+    "QuantizeTranspiler",
     "StateCell",
     "TrainingDecoder",
     "basic_gru",
@@ -56,6 +66,7 @@ __all__ = [
     "op_freq_statistic",
     "partial_concat",
     "partial_sum",
+    "quantize",
     "reader",
     "sequence_topk_avg_pooling",
     "shuffle_batch",

@@ -184,8 +184,10 @@ class Operator(EncodedState):
         return COMMON_ATTRS[name] if name in COMMON_ATTRS else infer_attr_type(value)
 
     def _rename_input(self, old: str, new: str) -> None:
-        """Read variable ``new`` instead of ``old``."""
+        """Read variable ``new`` instead of ``old``, also where ``op_role_var`` names it, as Fluid does."""
         _rename(self.inputs, old, new)
+        if old in (named := self.attrs.get("op_role_var") or ()):
+            self.attrs["op_role_var"] = [new if name == old else name for name in named]
         self.block.program._note_change()
 
     def _rename_output(self, old: str, new: str) -> None:
