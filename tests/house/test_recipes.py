@@ -55,7 +55,7 @@ def test_the_recipes_add_an_operator_a_layer_an_optimizer_a_format_and_a_store(t
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     passed = [line for line in done.stdout.splitlines() if " PASSED" in line]
-    parts = ["tests/ops/test_ops.py.*cube", "test_unary.py::test_cube", "test_signs.py::"]
+    parts = ["tests/ops/test_ops.py.*cube", "test_elementwise.py::test_cube", "test_signs.py::"]
     for part in [*parts, "::TestToy::", "::TestToyStore::", "::TestToyDirectory::"]:
         assert any(re.search(part, line) for line in passed), f"no test of {part}:\n{done.stdout}"
     fuzz = [sys.executable, "-m", "tests.fuzz", "--target", "format_toy", "--count", "20"]
