@@ -1,7 +1,8 @@
 """Compare random convolutions and pools with sums: ``python -m tests.fuzz.windows --first 0 --count 10000``.
 
 ``--kernels compiled`` runs the loops of numba whatever the size; with ``NUMBA_BOUNDSCHECK=1`` they check each index. ``--jax``
-runs the compiled program.
+runs the compiled program. ``--guard`` puts inputs and results beside pages that may not be touched: a step beyond one ends
+the process.
 """
 
 from __future__ import annotations
@@ -9,10 +10,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from collections.abc import Iterator
 
 import paddlelike as fluid
-from tests.fuzz.windows.cases import draw, find_compiled_differences, find_differences
+from tests.fuzz.windows.cases import Drawn, draw, find_compiled_differences, find_differences
 from tests.helpers.fast_kernels import force_kernels
+from tests.helpers.guard_pages import guarded_results, place
+
+
+def find_guarded(drawn: Drawn, *, first: bool) -> Iterator[str]:
+    """Do so with inputs before guard pages, or ``first`` behind them, and results before them."""
+    yield from find_differences(drawn)  # numba compiles what it needs, with numpy's own functions
+    inputs = {slot: place(array, first=first) for slot, array in drawn.inputs.items()}
+    with guarded_results():
+        yield from find_differences(drawn._replace(inputs=inputs, d_out=place(drawn.d_out, first=first)))
 
 
 def main() -> int:
@@ -22,6 +33,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000, help="how many seeds")
     parser.add_argument("--kernels", choices=("chosen", "numpy", "compiled"), default="chosen")
     parser.add_argument("--jax", action="store_true", help="run compiled programs")
+    parser.add_argument("--guard", action="store_true", help="put arrays beside guard pages")
     given = parser.parse_args()
     forced = contextlib.nullcontext()
     if given.kernels == "compiled":
@@ -34,7 +46,7 @@ def main() -> int:
         for seed in range(given.first, given.first + given.count):
             drawn = draw(seed)
             try:
-                lines = list(find(drawn))
+                lines = list(find_guarded(drawn, first=seed % 2 == 1) if given.guard else find(drawn))
             except Exception as error:
                 lines = [f"{type(error).__name__}: {error}"]
             faulty += bool(lines)

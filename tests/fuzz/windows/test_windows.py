@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -25,6 +28,27 @@ def test_loops_that_numba_compiles_stay_inside_their_arrays() -> None:
     with force_kernels(compiled=False) as called:
         assert [line for drawn in small for line in find_differences(drawn)] == []
     assert called
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="guard pages need mprotect")
+def test_compiled_loops_stay_between_guard_pages() -> None:
+    command = [sys.executable, "-m", "tests.fuzz.windows", "--first", "3000", "--count", "60", "--guard"]
+    done = subprocess.run([*command, "--kernels", "compiled"], capture_output=True, text=True, timeout=600)
+    assert (done.returncode, done.stdout) == (0, "60 cases, 0 with a fault\n"), done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="guard pages need mprotect")
+@pytest.mark.parametrize("first", [False, True])
+def test_one_step_beyond_a_guarded_array_ends_the_process(first: bool) -> None:
+    beyond = "array.ctypes.data - 1" if first else "array.ctypes.data + array.nbytes"
+    script = (
+        "import ctypes, numpy as np; from tests.helpers.guard_pages import place; "
+        f"array = place(np.arange(5.0), first={first}); assert array.sum() == 10; "
+        f"ctypes.string_at({beyond}, 1)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True)
+    assert done.returncode == -signal.SIGSEGV
 
 
 @pytest.mark.slow
