@@ -113,7 +113,14 @@ def plugins(session: nox.Session) -> None:
 def quick(session: nox.Session) -> None:
     """Run the tests of files, operators and layers against golden data, within a minute."""
     install(session, "test")
-    folders = ["tests/core", "tests/formats", "tests/framework", "tests/ops/test_ops.py", "tests/zoo"]
+    folders = [
+        "tests/core",
+        "tests/formats",
+        "tests/framework",
+        "tests/ops/test_ops.py",
+        "tests/zoo",
+        "tests/ops/kernels/test_traceable.py",
+    ]
     session.run(*TEST, *folders, env=ONE_THREAD)
 
 

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from paddlelike.compiled.backend import count_devices, find_device, wide_types
-from paddlelike.compiled.lowerings import find_lowering, is_row_by_row
+from paddlelike.compiled.lowerings import find_lowering
 from paddlelike.compiled.packing import RefusedError
 from paddlelike.compiled.pieces.compilations import PassedOverError
 from paddlelike.compiled.pieces.gradients import find_forward_for_numpy, is_sparse_variable
@@ -24,8 +24,6 @@ from paddlelike.executor.steps import run_steps
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import EMPTY, GRAD, registry
 
-#: Operators with blocks whose lowering runs the block.
-_BLOCKS: Final = ("while", "conditional_block", "conditional_block_infer", "recurrent")
 #: Map each output slot without a LoD to the input slot whose rows it follows.
 _ROWS_LIKE: Final = {"distribute_fpn_proposals": ("RestoreIndex", "FpnRois")}
 
@@ -188,7 +186,8 @@ class Engine:
             if origin is None or target is None or target in lods or GRAD not in name:
                 continue
             lod = lods.get(origin) or unshown.get(origin)
-            if lod is None and found and is_row_by_row(op.type, op.attrs):
+            cls = registry.find_or_none(op.type)
+            if lod is None and found and cls is not None and cls.is_row_by_row(op.attrs):
                 lod = found[0]
             value = frame.values[target]
             if lod and isinstance(value, np.ndarray) and value.shape[:1] == (lod[-1][-1],):
@@ -250,8 +249,6 @@ class Engine:
             return "it reaches outside of the program"
         if cls is None or find_lowering(cls) is None:
             return "it has no lowering"
-        if op.sub_blocks() and op.type.removesuffix("_grad") not in _BLOCKS:
-            return "it runs a block"
         if op.sub_blocks() and self.plan.writes_behind(index):
             return "its block writes variables that it does not name"
         if is_sparse_variable(self.plan, self.plan.reads[index] | self.plan.writes[index]):

@@ -10,8 +10,8 @@ output slot.
         return jnp.maximum(x, 0)
 
 The gradient operator of a lowering is its ``jax.vjp``, unless ``<type>_grad`` has a row of its own. An
-operator whose kernel is one expression of numpy functions needs no row: its type is in ``FORMULAS`` of
-:mod:`paddlelike.compiled.lowering.formula_types`.
+operator whose kernel is one expression of numpy functions needs no row: JAX evaluates that, and that of its
+gradient. Operators whose kernels JAX cannot evaluate say ``traceable = False``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ import numpy as np
 
 from paddlelike.compiled import lowering
 from paddlelike.compiled.formulas import translate
-from paddlelike.compiled.lowering.formula_types import FORMULAS, ROW_BY_ROW, WITHOUT_LOD
 from paddlelike.framework.opdef import OpDef, registry
 
 #: What a lowering of several outputs returns.
@@ -56,6 +55,8 @@ class Lowering(NamedTuple):
         a slot of the same shape.
     takes_constants
         Whether numbers that are known while the program is traced reach it as arrays of numpy.
+    traces_gradient
+        Whether the gradient operator is computed by the formula of its kernel instead.
     """
 
     function: Callable[..., Any]
@@ -64,6 +65,7 @@ class Lowering(NamedTuple):
     by_vjp: bool = False
     without: Mapping[str, str] = _NOTHING
     takes_constants: bool = False
+    traces_gradient: bool = False
 
 
 _ROWS: Final[dict[str, Lowering]] = {}
@@ -77,6 +79,7 @@ def lowers(
     constants: bool = False,
     across_rows: bool = False,
     without: Mapping[str, str] = _NOTHING,
+    traces_gradient: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that puts a function into the table, for operators of these types.
 
@@ -95,7 +98,14 @@ def lowers(
                 keywords["ctx"] = ctx
             return function(*args, **keywords)
 
-        row = Lowering(call, sequences or across_rows, draws, without=without, takes_constants=constants)
+        row = Lowering(
+            call,
+            sequences or across_rows,
+            draws,
+            without=without,
+            takes_constants=constants,
+            traces_gradient=traces_gradient,
+        )
         add_rows(types, row, across_rows=across_rows)
         return function
 
@@ -121,14 +131,15 @@ def load_lowerings() -> Mapping[str, Lowering]:
 def find_lowering(cls: type[OpDef]) -> Lowering | None:
     """Return how an operator is computed, or None."""
     found = load_lowerings().get(cls.type)
-    if found is None and cls.type in FORMULAS:
-        return Lowering(_evaluate_kernel, takes_constants=True)
+    if found is not None:
+        return found
+    sees_the_run = cls.external or (cls.context and not cls.lods_only)
+    has_formula = cls.traceable and hasattr(cls, "forward") and not sees_the_run
     base = find_forward(cls)
-    if found is None and base is not None:
-        forward = find_lowering(base)
-        if forward is not None:
-            return forward._replace(by_vjp=True)
-    return found
+    forward = None if base is None else find_lowering(base)
+    if base is not None and (forward is None or not (has_formula and forward.traces_gradient)):
+        return forward and forward._replace(by_vjp=True)
+    return Lowering(evaluate_kernel, takes_constants=True, traces_gradient=True) if has_formula else None
 
 
 def find_across_rows(cls: type[OpDef]) -> Lowering | None:
@@ -142,7 +153,8 @@ def find_forward(cls: type[OpDef]) -> type[OpDef] | None:
     return cls.forward_of
 
 
-def _evaluate_kernel(ctx: Any, args: list[Any], cls: type[OpDef], given: Mapping[str, Any]) -> object:
+def evaluate_kernel(ctx: Any, args: list[Any], cls: type[OpDef], given: Mapping[str, Any]) -> Any:
+    """Return what the formula of an operator's kernel gives for arrays of JAX."""
     keywords = cls.make_forward_keywords(given, ctx.op.outputs)
     kernel = translate(cls.forward)
     args = [_leave_integers(arg) for arg in args]
@@ -156,16 +168,9 @@ def _leave_integers(arg: Any) -> object:
     return jnp.asarray(arg) if isinstance(arg, np.ndarray) and arg.dtype.kind != "i" else arg
 
 
-def is_row_by_row(type: str, attrs: Mapping[str, Any]) -> bool:
-    """Return whether every row of an operator's results depends on the same row of its inputs only."""
-    condition = ROW_BY_ROW.get(type.removesuffix("_grad"))
-    return condition is not None and condition(attrs)
-
-
 def knows_no_lod(cls: type[OpDef]) -> bool:
-    """Return whether an operator gives the same result for sequences as for an array of their rows."""
-    base = cls.type.removesuffix("_grad")
-    return base in WITHOUT_LOD or (base in ROW_BY_ROW and find_across_rows(cls) is None)
+    """Return whether an operator computes the same of sequences as of an array with their rows."""
+    return not cls.context or (bool((cls.forward_of or cls).by_row) and find_across_rows(cls) is None)
 
 
 def list_lowered() -> list[str]:

@@ -98,10 +98,11 @@ class Packed:
         """Return for each row the index of its sequence; the count of sequences for unused rows."""
         return jnp.searchsorted(self.offsets[-1][1:], jnp.arange(self.rows.shape[0]), side="right")
 
-    def mask(self, rows: jax.Array | None = None) -> jax.Array:
-        """Return rows, by default its own, with zeros in place of the unused ones."""
+    def mask(self, rows: jax.Array | None = None, unused: jax.typing.ArrayLike = 0) -> jax.Array:
+        """Return rows, by default its own, with ``unused`` in place of the unused ones."""
         rows = self.rows if rows is None else rows
-        return jnp.where(self.used.reshape(-1, *[1] * (rows.ndim - 1)), rows, jnp.zeros((), rows.dtype))
+        used = self.used.reshape(-1, *[1] * (rows.ndim - 1))
+        return jnp.where(used, rows, jnp.asarray(unused, rows.dtype))
 
     def replace(self, rows: jax.Array, *, shown: bool | None = None) -> Packed:
         """Return other rows of the same sequences."""
@@ -110,6 +111,11 @@ class Packed:
             rows, self.offsets, self.longest,
             shown=shown, live=self.live, source=self.source, exact=self.exact, full=self.full,
         )  # fmt: skip
+
+
+def get_rows(value: jax.Array | Packed) -> jax.Array:
+    """Return the rows of sequences; an array as it is."""
+    return value.rows if isinstance(value, Packed) else value
 
 
 @jax.tree_util.register_pytree_node_class

@@ -27,7 +27,7 @@ def register_kernel(
     *,
     changed: bool = False,
     mark: str = LATER,
-    views: bool = False,
+    **facts: object,
 ) -> Callable[[Function], Function]:
     """Return a decorator that registers a function as the kernel of the operator ``type``.
 
@@ -38,8 +38,8 @@ def register_kernel(
     changed
         Fluid 1.8 has an operator of this type too, which computes something else: this is its form in
         programs of Paddle 2.x; with the mark ``LATEST``, in those of Paddle 3.x.
-    views
-        Outputs may share memory with inputs.
+    facts
+        Attributes of the class: see :class:`~paddlelike.framework.opdef.OpDef`.
     """
     inputs, _, outputs = slots.partition("->")
 
@@ -52,8 +52,8 @@ def register_kernel(
             "inputs": tuple(inputs.split()),
             "outputs": tuple(outputs.split()),
             "attrs": {} if attrs is None else attrs,
-            "views": views,
             "forward": staticmethod(function),
+            **facts,
         }
         register(_make_class(type, body))
         return function

@@ -27,7 +27,7 @@ WITHOUT_FAMILY = {
     "layers": (
         "checks collective emit fluid_modules helper layer_function_generator learning_rate_scheduler utils"
     ),
-    "compiled/lowering": "formula_types",
+    "compiled/lowering": "",
     "interop/onnx/exporter/families": "",
     "interop/onnx/importer/families": "machine_learning",
     "interop/cntk/reading": "build readers step",

@@ -79,19 +79,19 @@ MUTATIONS = [
     ),
     Mutation(
         "trace puts its gradient above the diagonal",
-        "ops/linalg/matrix_parts.py",
+        "ops/linalg/matrices.py",
         "down, right = max(-offset, 0), max(offset, 0)",
         "down, right = max(offset, 0), max(-offset, 0)",
     ),
     Mutation(
         "arg_min is arg_max",
-        "ops/reduction/arg.py",
+        "ops/reduction/places.py",
         "(_make_arg(is_greatest=False))",
         "(_make_arg(is_greatest=True))",
     ),
     Mutation(
         "an exclusive sum begins with the total",
-        "ops/reduction/cumulative.py",
+        "ops/reduction/sums.py",
         "        np.moveaxis(out, axis, 0)[0] = nothing\n",
         "",
     ),

@@ -9,7 +9,7 @@ import numpy as np
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed, Value
+from paddlelike.compiled.values import Packed, Value, get_rows
 from paddlelike.core.random import Generator
 from paddlelike.core.tensor import Array
 from paddlelike.framework.opdef import registry
@@ -25,7 +25,7 @@ def draw_seed(*, seed: int, ctx: OpContext) -> jax.Array:
 def sampling_id(x: jax.Array | Packed, *, min: float, max: float, seed: int, ctx: OpContext) -> Value:  # noqa: A002
     if isinstance(x, Packed):
         ctx = ctx.with_rows_of(x)
-    rows = x.rows if isinstance(x, Packed) else x
+    rows = get_rows(x)
 
     def draw(random: Generator, count: int) -> Array:
         return random.uniform((count, 1), min, max, rows.dtype)

@@ -22,12 +22,12 @@ _LARGEST: Final = 64  # elements; larger constants belong to the device
 #: Operators without inputs whose result is a constant of the program.
 _SOURCES: Final = ("fill_constant", "assign_value")
 
-#: Kernels that ask the run for nothing but LoDs, which constants do not have.
-_ASK_FOR_LODS: Final = "concat reduce_all reduce_any reduce_max reduce_mean reduce_min reduce_prod reduce_sum"
-
 
 class _WithoutLods:
-    """The part of the run that these kernels can see."""
+    """What kernels that say ``lods_only`` see of the run: constants have no LoD."""
+
+    def __init__(self, op: Operator) -> None:
+        self.op = op
 
     def lod(self, slot: str, index: int = 0) -> LoD:
         return []
@@ -59,7 +59,7 @@ def runs_block(cls: type[OpDef]) -> bool:
 
 def has_plain_kernel(cls: type[OpDef]) -> bool:
     """Return whether a kernel computes results of the inputs and attributes of an operator alone."""
-    return not (cls.external or runs_block(cls)) and (not cls.context or cls.type in _ASK_FOR_LODS.split())
+    return not (cls.external or runs_block(cls)) and (not cls.context or cls.lods_only)
 
 
 def run_kernel(op: Operator, cls: type[OpDef], args: list[Any]) -> Any:
@@ -69,4 +69,4 @@ def run_kernel(op: Operator, cls: type[OpDef], args: list[Any]) -> Any:
     args = jax.tree_util.tree_map(np.copy, args)
     keywords: Mapping[str, Any] = cls.make_forward_keywords(op.attrs, op.outputs)
     with np.errstate(all="ignore"):
-        return cls.forward(*[_WithoutLods()] * cls.context, *args, **keywords)
+        return cls.forward(*[_WithoutLods(op)] * cls.context, *args, **keywords)

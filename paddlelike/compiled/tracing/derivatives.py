@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from paddlelike.compiled.arrays import Ranks, SavedSteps, TensorArray, fit
 from paddlelike.compiled.packing import LoweringError
-from paddlelike.compiled.values import Packed, SparseRows
+from paddlelike.compiled.values import Packed, SparseRows, get_rows
 
 
 def differentiate(function: Callable[[list[Any]], Any], args: list[Any]) -> tuple[Any, Callable[[Any], Any]]:
@@ -94,7 +94,7 @@ def fit_gradient(value: Any, gradient: Any) -> object:
     if isinstance(value, TensorArray):
         return value.empty() if gradient is None else fit(gradient, value)
     if isinstance(value, Packed):
-        rows = gradient.rows if isinstance(gradient, Packed) else gradient
+        rows = get_rows(gradient)
         if rows is not None and rows.shape[0] < value.rows.shape[0]:  # without the unused rows
             missing = value.rows.shape[0] - rows.shape[0]
             rows = jnp.concatenate([rows, jnp.zeros((missing, *rows.shape[1:]), rows.dtype)])

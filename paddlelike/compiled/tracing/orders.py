@@ -27,9 +27,6 @@ _ELEMENTWISE_NAMES: Final = """
     stop_gradient sub tan tanh xor
 """
 _ELEMENTWISE: Final = frozenset(_ELEMENTWISE_NAMES.split())
-_REDUCTIONS: Final = frozenset(
-    ("reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum")
-)
 _WINDOWS: Final = ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")
 #: Operations with parameters that have a number for each dim.
 _BY_DIM: Final[dict[str, tuple[str, ...]]] = {
@@ -139,7 +136,7 @@ def _apply_moved(eqn: JaxprEqn, args: list[Any], order: tuple[int, ...]) -> Sequ
         moved = {key: params[key] and tuple(_put(params[key], order)) for key in _BY_DIM[name]}
         found = bind_equation(eqn, [_arrange(arg, order) for arg in args], {**params, **moved})
         return [_Moved(one, order) for one in found]
-    if name in _REDUCTIONS:
+    if name.startswith("reduce_") and "axes" in params:
         params = {**params, "axes": tuple(sorted(order[axis] for axis in params["axes"]))}
         rest = [order[i] for i in range(len(order)) if i not in eqn.params["axes"]]
         left = tuple(sorted(rest).index(dim) for dim in rest)

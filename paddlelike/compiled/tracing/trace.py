@@ -14,7 +14,6 @@ from paddlelike.compiled.lowerings import (
     find_across_rows,
     find_forward,
     find_lowering,
-    is_row_by_row,
     knows_no_lod,
 )
 from paddlelike.compiled.packing import LoweringError, RefusedError
@@ -167,7 +166,7 @@ class Trace:
         packed = find_packed(args)
         if not packed or row.handles_sequences:
             return row.function(ctx, args, cls, op.attrs)
-        if not is_row_by_row(cls.type, op.attrs):
+        if not cls.is_row_by_row(op.attrs):
             if all(one.full for one in packed) and knows_no_lod(cls):
                 return call_with_rows(ctx, cls, row, args)
             across = find_across_rows(cls)
@@ -212,6 +211,8 @@ class Trace:
 
     def _shows(self, op: Operator, cls: type[OpDef], slot: str, args: list[Any]) -> bool:
         source = cls.find_lod_source(slot)
+        if source is None and cls.lods_only and cls.forward_of is None:
+            source = "X"  # the kernel passes its LoD on
         names = [one.name for one in cls.input_slots]
         if source not in names:
             return False

@@ -52,7 +52,15 @@ from paddlelike.framework.opdef.attributes import (
     String,
     Strings,
 )
-from paddlelike.framework.opdef.definition import FlatKernel, GroupKernel, Kernel, OpDef, RowUpdate, Shapes
+from paddlelike.framework.opdef.definition import (
+    FlatKernel,
+    GroupKernel,
+    Kernel,
+    OpDef,
+    RowUpdate,
+    Shapes,
+    spares_first,
+)
 from paddlelike.framework.opdef.gradient import (
     OWN,
     BlockGradient,
@@ -125,4 +133,5 @@ __all__ = [
     "make_plain_op",
     "name_results",
     "register",
+    "spares_first",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.opdef.attributes import Attr, AttrTable
@@ -15,6 +15,8 @@ from paddlelike.hooks import Hook
 
 Kernel = Callable[..., Any]
 Shapes = Mapping[str, tuple[int, ...]]  # by slot
+#: Takes the attributes; returns whether each row of the results depends on the same row of the inputs alone.
+RowRule: TypeAlias = "staticmethod[[Mapping[str, Any]], bool]"
 #: Takes the inputs of several operators, one sequence by slot for each.
 GroupKernel = Callable[[Sequence[Sequence[Any]]], bool]
 
@@ -96,6 +98,14 @@ class OpDef:
     any_order: ClassVar[bool] = False
     #: Every element of the result depends on the elements at its place alone.
     by_element: ClassVar[bool] = False
+    #: Each row of the results depends on the same row of the inputs alone; or a function of the attributes
+    #: that says whether it does. What is by element is by row, too.
+    by_row: ClassVar[bool | RowRule] = False
+    #: Of the context the kernel uses the operator and LoDs alone.
+    lods_only: ClassVar[bool] = False
+    #: The kernel is an expression of functions that numpy and jax.numpy have in common. A compiled program
+    #: evaluates it with JAX where the operator has no lowering of its own.
+    traceable: ClassVar[bool] = True
     #: Results may have their channels last in memory, whatever the inputs have.
     reorders: ClassVar[bool] = False
     #: Input slots of which the kernel reads shape and dtype alone: their memory can be free by then.
@@ -150,6 +160,14 @@ class OpDef:
         """Return the slots that the kernel overwrites, but an operator with these variables does not."""
         pairs = cls.inplace.items()
         return [slot for out, slot in pairs if inputs.get(slot) and outputs.get(out) != inputs[slot]]
+
+    @classmethod
+    def is_row_by_row(cls, given: Mapping[str, Any]) -> bool:
+        """Return whether each row of the results depends on the same row of the inputs alone."""
+        base = cls.forward_of or cls
+        if not callable(base.by_row):
+            return base.by_row or base.by_element
+        return base.by_row({name: given.get(name, attr.fallback) for name, attr in base.attrs.items()})
 
     @classmethod
     def specialize(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
@@ -297,6 +315,19 @@ class OpDef:
         """Return whether any operator computes gradients of ``op``, one of this type."""
         overrides = cls.make_grad.__func__ is not OpDef.make_grad.__func__  # type: ignore[attr-defined]
         return cls.gradient is not None or overrides or "make_block_grad" in vars(cls)
+
+
+def spares_first(name: str) -> RowRule:
+    """Return whether an axis, or none of several, is the first one: ``by_row`` of operators along an axis.
+
+    -1 is the last of two or more.
+    """
+
+    def check(attrs: Mapping[str, Any]) -> bool:
+        axes = attrs[name]
+        return all(axis > 0 or axis == -1 for axis in ([axes] if isinstance(axes, int) else axes))
+
+    return staticmethod(check)
 
 
 #: Every operator by type; in this module because ``make_grad`` looks gradient operators up.

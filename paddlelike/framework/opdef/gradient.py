@@ -20,6 +20,7 @@ class Gradient:
     the slot whose LoD level they take over, OWN when each takes that of what it is the gradient of;
     ``lod_in_run`` the same of the LoD in a run, where Fluid's kernels do otherwise ("" for none).
     ``shapes_of``: the slots of which ``backward`` reads shape and dtype alone.
+    ``traceable``: see :class:`OpDef`; without it, compiled programs differentiate the operator's formula.
     ``views``: gradients may share memory with what ``backward`` takes (None: as the operator's outputs do).
     """
 
@@ -32,6 +33,7 @@ class Gradient:
         lod_in_run: str | None = None,
         views: bool | None = None,
         shapes_of: Sequence[str] = (),
+        traceable: bool = True,
     ) -> None:
         self.inputs = inputs
         self.outputs = None if outputs is None else tuple(outputs)
@@ -40,6 +42,7 @@ class Gradient:
         self.lod_in_run = lod if lod_in_run is None else lod_in_run
         self.views = views
         self.shapes_of = tuple(shapes_of)
+        self.traceable = traceable
 
 
 class GradOp(NamedTuple):

@@ -137,6 +137,8 @@ def _derive_grad(cls: type[OpDef], gradient: Gradient) -> type[OpDef]:
             "external": cls.external,
             "any_order": cls.any_order,
             "by_element": cls.by_element,
+            "lods_only": cls.lods_only,
+            "traceable": cls.traceable and gradient.traceable,
             "shapes_of": gradient.shapes_of,
             "reorders": cls.reorders,
             "lod": _find_lod_sources(gradient, outputs),

@@ -35,7 +35,7 @@ class PartialConcat(OpDef):
     inputs = ("X*",)
     attrs = {"start_index": Int(0), "length": Int(-1)}
     lod = "X"
-    gradient = Gradient("X", "Out@GRAD", lod_in_run=OWN)
+    gradient = Gradient("X", "Out@GRAD", lod_in_run=OWN, traceable=False)
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
@@ -68,7 +68,7 @@ class PartialSum(OpDef):
     inputs = ("X*",)
     attrs = {"use_mkldnn": Bool(False), "start_index": Int(0), "length": Int(-1)}
     lod = "X"
-    gradient = Gradient("X", "Out@GRAD", lod_in_run=OWN)
+    gradient = Gradient("X", "Out@GRAD", lod_in_run=OWN, traceable=False)
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:

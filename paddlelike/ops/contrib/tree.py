@@ -65,6 +65,7 @@ class TdmSampler(OpDef):
     """
 
     type = "tdm_sampler"
+    traceable = False
     inputs = ("X", "Travel", "Layer")
     outputs = ("Out", "Labels?", "Mask")
     attrs = TdmSamplerAttrs.table()

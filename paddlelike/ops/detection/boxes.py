@@ -175,6 +175,7 @@ class BoxDecoderAndAssign(OpDef):
     """
 
     type = "box_decoder_and_assign"
+    by_row = True
     inputs = ("PriorBox", "PriorBoxVar?", "TargetBox", "BoxScore")
     outputs = ("DecodeBox", "OutputAssignBox")
     attrs = {"box_clip": Float(4.135)}

@@ -265,8 +265,10 @@ class Softshrink(OpDef):
     """``Out = X`` moved towards 0 by lambda, and 0 within +-lambda."""
 
     type = "softshrink"
+    by_row = True
     attrs = {"lambda": Float(0.5)}  # no name in Python, so the kernels ask the operator for it
     context = True
+    lods_only = True
     lod = "X"
     gradient = Gradient("X", "Out@GRAD", lod="Out@GRAD")
 
@@ -291,6 +293,7 @@ class Prelu(OpDef):
     """
 
     type = "prelu"
+    by_row = True
     inputs = ("X", "Alpha")
     any_order = True
     attrs = {"mode": String("all")}

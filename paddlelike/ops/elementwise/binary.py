@@ -105,6 +105,7 @@ class _Elementwise(OpDef):
     inputs = ("X", "Y")
     attrs = {"axis": Int(-1), "x_data_format": String(""), "y_data_format": String(""), **MKLDNN}
     any_order = True
+    by_row = True
     lod = "X"
 
 

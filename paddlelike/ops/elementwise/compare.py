@@ -80,7 +80,7 @@ def _make_connective(name: str, formula: str, relation: Relation) -> type[OpDef]
 
 def _infer_relation(name: str, formula: str, body: dict[str, Any]) -> type[OpDef]:
     functions = {k: staticmethod(v) if callable(v) else v for k, v in body.items()}
-    more = {"type": name, "inputs": ("X", "Y"), "lod": "X", "__module__": __name__}
+    more = {"type": name, "inputs": ("X", "Y"), "lod": "X", "by_row": True, "__module__": __name__}
     more["__doc__"] = f"``Out``: whether ``{formula}``, element by element."
     return type(name.title().replace("_", ""), (OpDef,), more | functions)
 
@@ -90,7 +90,7 @@ def _make_test(name: str, meaning: str, ask: Callable[[Any], Any]) -> type[OpDef
         return Spec((1,), VarType.BOOL, kind=VarType.LOD_TENSOR)
 
     def forward(x: Array | SelectedRows) -> Array:
-        return np.array([ask(x.held_array if isinstance(x, SelectedRows) else x)])
+        return ask(x.held_array if isinstance(x, SelectedRows) else x).reshape(1)
 
     body = {"infer": staticmethod(infer), "forward": staticmethod(forward)}
     more = {"type": name, "__module__": __name__, "__doc__": f"``Out``, (1,): {meaning}."}
@@ -110,6 +110,7 @@ class LogicalNot(OpDef):
     """``Out``: whether X is false, element by element."""
 
     type = "logical_not"
+    by_row = True
     lod = "X"
 
     @staticmethod
@@ -137,7 +138,7 @@ class EqualReduce(OpDef):
 
     @staticmethod
     def forward(x: Array, y: Array, *, axis: int) -> Array:
-        return np.array([_equal(*align(x, y, axis)).all()])
+        return _equal(*align(x, y, axis)).all().reshape(1)
 
 
 @register

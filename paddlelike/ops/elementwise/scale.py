@@ -1,6 +1,6 @@
-"""Arithmetic of whole tensors: scale, minus, clip, clip_by_norm, increment.
+"""Arithmetic of whole tensors: scale, minus, clip, clip_by_norm, increment, cast.
 
-The gradients of scale and minus are operators of the same kind.
+The gradients of scale, minus and cast are operators of the same kind.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from paddlelike.framework.opdef import (
     Float,
     Gradient,
     GradOp,
+    Int,
     Kernel,
     OpDef,
     OpView,
@@ -30,6 +31,7 @@ from paddlelike.framework.opdef import (
     derive_grad_op,
     register,
 )
+from paddlelike.framework.opdef.registry import LATER, LATEST
 from paddlelike.ops.elementwise.binary import map_row_values
 from paddlelike.ops.operands import can_be_equal, keep_spec
 
@@ -44,6 +46,7 @@ class Scale(OpDef):
     """
 
     type = "scale"
+    by_row = True
     inputs = ("X", "ScaleTensor?")
     attrs = {"scale": Float(1.0), "bias": Float(0.0), "bias_after_scale": Bool(True)}
     any_order = True
@@ -101,6 +104,7 @@ class Minus(OpDef):
     """``Out = X - Y`` of two tensors of one shape."""
 
     type = "minus"
+    by_row = True
     inputs = ("X", "Y")
     lod = "X"
 
@@ -128,6 +132,7 @@ class Clip(OpDef):
     """
 
     type = "clip"
+    by_row = True
     inputs = ("X", "Min?", "Max?")
     attrs = {"min": Float(REQUIRED), "max": Float(REQUIRED)}
     any_order = True
@@ -221,3 +226,60 @@ class Increment(OpDef):
     def make_grad(cls, op: OpView) -> list[GradOp]:
         back = {"step": -op.attrs["step"]}
         return [GradOp("increment", {"X": op.output("Out")}, {"Out": op.input("X")}, back, True)]
+
+
+@register
+class Cast(OpDef):
+    """``Out = X`` as elements of another type."""
+
+    type = "cast"
+    by_row = True
+    attrs = {"in_dtype": Int(REQUIRED), "out_dtype": Int(REQUIRED)}
+    any_order = True
+    lod = "X"
+
+    @staticmethod
+    def infer(x: Spec, *, out_dtype: int) -> Spec:
+        return Spec(x.shape, VarType(out_dtype))
+
+    @staticmethod
+    def forward(x: Array, *, in_dtype: int, out_dtype: int) -> Array:
+        if in_dtype == VarType.BF16 and x.dtype == np.uint16:
+            x = (x.astype(np.uint32) << 16).view(np.float32)
+        if out_dtype == VarType.BF16:
+            return _round_to_bfloat16(x)
+        return x.astype(numpy_dtype(VarType(out_dtype)))
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        back = {"in_dtype": op.attrs["out_dtype"], "out_dtype": op.attrs["in_dtype"]}
+        return [derive_grad_op(op, "cast", "X", 0, **back)]
+
+
+@register
+class LaterCast(Cast):
+    """As ``cast``; the lower halves of float32 are cut off for bfloat16."""
+
+    type = "cast" + LATER
+    since = "2"
+
+    @staticmethod
+    def forward(x: Array, *, in_dtype: int, out_dtype: int) -> Array:
+        if out_dtype != VarType.BF16:
+            return Cast.forward(x, in_dtype=in_dtype, out_dtype=out_dtype)
+        return np.asarray(x.astype(np.float32).view(np.uint32) >> 16, np.uint16)
+
+
+@register
+class LatestCast(Cast):
+    """As ``cast``."""
+
+    type = "cast" + LATEST
+    since = "2"
+
+
+def _round_to_bfloat16(x: Array) -> Array:
+    """Return the upper halves of float32, ties to even; of a NaN one that is still a NaN."""
+    bits = x.astype(np.float32).view(np.uint32)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(x), bits >> 16 | 0x40, rounded).astype(np.uint16)

@@ -152,6 +152,7 @@ class Sign(OpDef):
     """``Out`` is -1, 0 or 1; 0 for NaN. Its gradient is a ``scale`` by 0."""
 
     type = "sign"
+    by_row = True
     lod = "X"
     infer = staticmethod(_infer_like)
 
@@ -184,6 +185,7 @@ class Pow(OpDef):
     """
 
     type = "pow"
+    by_row = True
     inputs = ("X", "FactorTensor?")
     attrs = {"factor": Float(1.0)}
     lod = "X"

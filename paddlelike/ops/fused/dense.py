@@ -15,6 +15,7 @@ class FusionRepeatedFcRelu(OpDef):
     """``Out``: X ``(N, M)`` through layers ``relu(x W + Bias)``; ReluOut: what all but the last give."""
 
     type = "fusion_repeated_fc_relu"
+    by_row = True
     inputs = ("X", "W*", "Bias*")
     outputs = ("ReluOut*", "Out")
     lod = {"Out": "X"}
@@ -51,6 +52,7 @@ class FusionSquaredMatSub(OpDef):
     """
 
     type = "fusion_squared_mat_sub"
+    by_row = True
     inputs = ("X", "Y")
     outputs = ("SquaredX", "SquaredY", "SquaredXY", "Out")
     attrs = {"scalar": Float(1.0)}

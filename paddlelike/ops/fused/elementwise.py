@@ -82,6 +82,7 @@ class FusedElemwiseActivation(OpDef):
     """
 
     type = "fused_elemwise_activation"
+    by_row = True
     inputs = ("X", "Y")
     outputs = ("Out", "IntermediateOut")
     attrs = _Attrs.table()

@@ -17,9 +17,10 @@ class ConvShift(OpDef):
     """
 
     type = "conv_shift"
+    by_row = True
     inputs = ("X", "Y")
     lod = "X"
-    gradient = Gradient("X", "Y", "Out@GRAD")
+    gradient = Gradient("X", "Y", "Out@GRAD", traceable=False)
 
     @staticmethod
     def infer(x: Spec, y: Spec) -> Spec:

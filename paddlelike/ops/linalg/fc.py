@@ -21,6 +21,7 @@ class Fc(OpDef):
     """
 
     type = "fc"
+    by_row = True
     inputs = ("Input", "W", "Bias?")
     attrs = {
         "in_num_col_dims": Int(1),

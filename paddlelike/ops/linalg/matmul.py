@@ -46,6 +46,7 @@ class Mul(OpDef):
     """
 
     type = "mul"
+    by_row = True
     inputs = ("X", "Y")
     attrs = {
         "x_num_col_dims": Int(1),

@@ -1,11 +1,24 @@
-"""Products and decompositions of matrices."""
+"""Matrices: their parts, powers and decompositions."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.framework.opdef import Array, Bool, Float, Int, String
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import (
+    REQUIRED,
+    Array,
+    Bool,
+    Float,
+    Gradient,
+    Int,
+    OpDef,
+    Spec,
+    String,
+    register,
+)
 from paddlelike.ops.later import register_kernel
+from paddlelike.ops.operands import normalize_axis
 
 
 @register_kernel("matmul_v2", "X Y -> Out", {"trans_x": Bool(False), "trans_y": Bool(False)})
@@ -101,3 +114,141 @@ def _renorm(x: Array, *, p: float, axis: int, max_norm: float) -> Array:
 def _matrix_power(x: Array, *, n: int) -> Array:
     """The n-th power of square matrices."""
     return np.linalg.matrix_power(x, n)
+
+
+@register
+class Trace(OpDef):
+    """The sum of the diagonal ``offset`` of the matrices in the dims ``dim1`` and ``dim2``.
+
+    The lower dim holds the rows, whichever way round they are given.
+    """
+
+    type = "trace"
+    inputs = ("Input",)
+    attrs = {"offset": Int(0), "dim1": Int(-2), "dim2": Int(-1)}
+    gradient = Gradient("Input", "Out@GRAD", traceable=False)
+
+    @staticmethod
+    def infer(x: Spec, *, dim1: int, dim2: int) -> Spec:
+        gone = {normalize_axis("trace", dim, len(x.shape), name="a dim") for dim in (dim1, dim2)}
+        if len(gone) < 2:
+            raise ShapeError(f"trace: dim1 {dim1} and dim2 {dim2} are the same dim of {x.shape}")
+        rest = tuple(dim for axis, dim in enumerate(x.shape) if axis not in gone)
+        return Spec(rest or (1,), x.dtype)
+
+    @staticmethod
+    def forward(x: Array, *, offset: int, dim1: int, dim2: int) -> Array:
+        rows, columns = _in_order(x.ndim, dim1, dim2)
+        total = np.trace(x, offset, rows, columns, dtype=x.dtype)
+        return np.reshape(total, total.shape or (1,))
+
+    @staticmethod
+    def backward(x: Array, d_out: Array, *, offset: int, dim1: int, dim2: int) -> Array:
+        d_x = np.zeros_like(x)
+        matrices = np.moveaxis(d_x, _in_order(x.ndim, dim1, dim2), (-2, -1))
+        down, right = max(-offset, 0), max(offset, 0)
+        rows, columns = matrices.shape[-2:]
+        at = np.arange(max(min(rows - down, columns - right), 0))
+        matrices[..., at + down, at + right] = d_out.reshape(*matrices.shape[:-2], 1)
+        return d_x
+
+
+def _in_order(rank: int, dim1: int, dim2: int) -> tuple[int, int]:
+    a, b = dim1 % rank, dim2 % rank
+    return min(a, b), max(a, b)
+
+
+@register
+class TrilTriu(OpDef):
+    """The lower (``lower``) or upper triangle of the matrices in the last two dims, else 0."""
+
+    type = "tril_triu"
+    attrs = {"diagonal": Int(0), "lower": Bool(REQUIRED)}
+    lod = "X"
+    gradient = Gradient("Out@GRAD")
+
+    @staticmethod
+    def infer(x: Spec) -> Spec:
+        if len(x.shape) < 2:
+            raise ShapeError(f"tril_triu: X has shape {x.shape}, expected 2 dims or more")
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, *, diagonal: int, lower: bool) -> Array:
+        return np.tril(x, diagonal) if lower else np.triu(x, diagonal)
+
+    backward = forward
+
+
+@register_kernel("svd", "X -> U S VH", {"full_matrices": Bool(False)})
+def _svd(x: Array, *, full_matrices: bool) -> tuple[Array, Array, Array]:
+    """The singular values of matrices, falling, and their vectors."""
+    u, s, vh = np.linalg.svd(x, full_matrices=full_matrices)
+    return u, s, vh
+
+
+@register_kernel("qr", "X -> Q? R", {"mode": String("reduced")})
+def _qr(x: Array, *, mode: str) -> tuple[Array | None, Array]:
+    """An orthogonal and a triangular factor; only the latter in mode "r"."""
+    if mode == "r":
+        return None, np.asarray(np.linalg.qr(x, "r"))
+    q, r = np.linalg.qr(x, "complete" if mode == "complete" else "reduced")
+    return q, r
+
+
+@register_kernel("eigh", "X -> Eigenvalues Eigenvectors", {"UPLO": String("L")})
+def _eigh(x: Array, *, UPLO: str) -> tuple[Array, Array]:  # noqa: N803  (Paddle's name)
+    """The eigenvalues of symmetric matrices, rising, and their vectors."""
+    values, vectors = np.linalg.eigh(x, "U" if UPLO == "U" else "L")
+    return values, vectors
+
+
+@register_kernel("eigvalsh", "X -> Eigenvalues Eigenvectors?", {"UPLO": String("L"), "is_test": Bool(False)})
+def _eigvalsh(x: Array, *, UPLO: str) -> tuple[Array, None]:  # noqa: N803
+    """The eigenvalues of symmetric matrices, rising."""
+    return np.linalg.eigvalsh(x, "U" if UPLO == "U" else "L"), None
+
+
+@register_kernel("lu", "X -> Out Pivots Infos?", {"pivots": Bool(True)})
+def _lu(x: Array) -> tuple[Array, Array, Array]:
+    """Both triangular factors in one matrix, the row that each row was exchanged with, from 1 on."""
+    out = np.array(x)
+    steps = min(x.shape[-2:])
+    pivots = np.empty((*x.shape[:-2], steps), np.int32)
+    infos = np.zeros(x.shape[:-2], np.int32)
+    for place in np.ndindex(x.shape[:-2]):
+        matrix = out[place]
+        for step in range(steps):
+            best = step + int(np.abs(matrix[step:, step]).argmax())
+            pivots[(*place, step)] = best + 1
+            matrix[[step, best]] = matrix[[best, step]]
+            if matrix[step, step] == 0:
+                infos[place] = infos[place] or step + 1
+                continue
+            matrix[step + 1 :, step] /= matrix[step, step]
+            matrix[step + 1 :, step + 1 :] -= np.outer(matrix[step + 1 :, step], matrix[step, step + 1 :])
+    return out, pivots, infos
+
+
+@register_kernel("cholesky_solve", "X Y -> Out", {"upper": Bool(False)})
+def _cholesky_solve(x: Array, y: Array, *, upper: bool) -> Array:
+    """The solution of ``A Out = X``, where Y is the triangular factor of A."""
+    factor = np.triu(y) if upper else np.tril(y)  # the rest of Y does not matter
+    other = np.swapaxes(factor, -1, -2)
+    return np.asarray(np.linalg.solve(other @ factor if upper else factor @ other, x))
+
+
+@register_kernel(
+    "matrix_rank",
+    "X TolTensor? -> Out",
+    {"tol": Float(0.0), "use_default_tol": Bool(True), "hermitian": Bool(False)},
+)
+def _matrix_rank(
+    x: Array, tolerance: Array | None, *, tol: float, use_default_tol: bool, hermitian: bool
+) -> Array:
+    """How many singular values are above the tolerance; by default the largest times size times epsilon."""
+    values = np.abs(np.linalg.eigvalsh(x)) if hermitian else np.linalg.svd(x, compute_uv=False)
+    limit = np.asarray(tol, x.dtype) if tolerance is None else tolerance
+    if use_default_tol:
+        limit = values.max(-1) * max(x.shape[-2:]) * np.finfo(x.dtype).eps
+    return np.asarray((values > np.asarray(limit)[..., None]).sum(-1), np.int32)

@@ -19,6 +19,7 @@ from paddlelike.framework.opdef import (
     OpDef,
     Spec,
     register,
+    spares_first,
 )
 from paddlelike.ops.extremes import sign
 from paddlelike.ops.kernels.broadcasting import broadcast_shape, sum_to
@@ -68,6 +69,7 @@ class Norm(OpDef):
     """``Out = X / Norm`` with ``Norm = sqrt(sum(X^2) + epsilon)`` along ``axis``, kept as 1."""
 
     type = "norm"
+    by_row = spares_first("axis")
     outputs = ("Norm", "Out")
     attrs = {"axis": Int(REQUIRED), "epsilon": Float(1e-10)}
     gradient = Gradient("X", "Norm", "Out@GRAD")
@@ -178,6 +180,7 @@ class SquaredL2Distance(OpDef):
     """
 
     type = "squared_l2_distance"
+    by_row = True
     inputs = ("X", "Y")
     outputs = ("sub_result", "Out")
     lod = {"Out": "X"}
@@ -218,6 +221,7 @@ class CosSim(OpDef):
     """
 
     type = "cos_sim"
+    by_row = True
     inputs = ("X", "Y")
     outputs = ("Out", "XNorm", "YNorm")
     attrs = {"@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": Bool(True)}

@@ -232,6 +232,7 @@ class BilinearTensorProduct(OpDef):
     """``Out[n, k] = X[n]^T Weight[k] Y[n] + Bias[0, k]``; Weight is ``(K, I, J)``."""
 
     type = "bilinear_tensor_product"
+    by_row = True
     inputs = ("X", "Y", "Weight", "Bias?")
     lod = "X"
     gradient = Gradient("X", "Y", "Weight", "Out@GRAD")

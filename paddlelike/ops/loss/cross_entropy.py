@@ -26,6 +26,7 @@ from paddlelike.framework.opdef import (
     Spec,
     grad_name,
     register,
+    spares_first,
 )
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.nn.softmax import LOWEST, softmax_rows
@@ -112,6 +113,7 @@ class CrossEntropy(OpDef):
     """``Y = -log X[Label]``, or ``-sum(Label * log X)`` for soft labels; X are probabilities."""
 
     type = "cross_entropy"
+    by_row = True
     inputs = ("X", "Label")
     outputs = ("Y",)
     attrs = {"soft_label": Bool(False), "ignore_index": Int(-100)}
@@ -155,6 +157,7 @@ class CrossEntropy2(OpDef):
     """``Y = -log X[Label]``; MatchX is ``X[Label]``, XShape has the shape ``[*X.shape, 0]``."""
 
     type = "cross_entropy2"
+    by_row = True
     inputs = ("X", "Label")
     outputs = ("Y", "XShape", "MatchX")
     attrs = {"ignore_index": Int(-100)}
@@ -191,6 +194,7 @@ class CrossEntropyGrad2(OpDef):
     """Gradient of ``cross_entropy2``: ``dX[Label] = -dY / MatchX``."""
 
     type = "cross_entropy_grad2"
+    by_row = True
     inputs = ("Y@GRAD", "MatchX", "Label", "XShape")
     outputs = ("X@GRAD",)
     attrs = CrossEntropy2.attrs
@@ -214,6 +218,7 @@ class SoftmaxWithCrossEntropy(OpDef):
     """
 
     type = "softmax_with_cross_entropy"
+    by_row = spares_first("axis")
     inputs = ("Logits", "Label")
     outputs = ("Softmax", "Loss")
     attrs = {

@@ -32,6 +32,7 @@ class BprLoss(OpDef):
     """
 
     type = "bpr_loss"
+    by_row = True
     inputs = ("X", "Label")
     outputs = ("Y",)
     lod = "X"

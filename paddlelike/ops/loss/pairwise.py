@@ -17,6 +17,7 @@ class HuberLoss(OpDef):
     """
 
     type = "huber_loss"
+    by_row = True
     inputs = ("X", "Y")
     outputs = ("Residual", "Out")
     attrs = {"delta": Float(REQUIRED)}
@@ -49,6 +50,7 @@ class SmoothL1Loss(OpDef):
     """
 
     type = "smooth_l1_loss"
+    by_row = True
     inputs = ("X", "Y", "InsideWeight?", "OutsideWeight?")
     outputs = ("Diff", "Out")
     attrs = {"sigma": Float(1.0)}
@@ -101,6 +103,7 @@ class RankLoss(OpDef):
     """
 
     type = "rank_loss"
+    by_row = True
     inputs = ("Label", "Left", "Right")
     gradient = Gradient("Out@GRAD", "Label", "Left", "Right", outputs=("Left@GRAD", "Right@GRAD"))
 
@@ -124,6 +127,7 @@ class MarginRankLoss(OpDef):
     """``Out = max(0, margin - Label (X1 - X2))``, Label is 1 or -1; Activated is 1 where Out > 0."""
 
     type = "margin_rank_loss"
+    by_row = True
     inputs = ("X1", "X2", "Label")
     outputs = ("Activated", "Out")
     attrs = {"margin": Float(0.0)}

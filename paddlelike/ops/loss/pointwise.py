@@ -32,6 +32,7 @@ class SigmoidCrossEntropyWithLogits(OpDef):
     """
 
     type = "sigmoid_cross_entropy_with_logits"
+    by_row = staticmethod(lambda attrs: not attrs["normalize"])
     inputs = ("X", "Label")
     attrs = {"normalize": Bool(False), "ignore_index": Int(-100)}
     lod = "X"
@@ -62,6 +63,7 @@ class BceLoss(OpDef):
     """``Out = -Label log X - (1 - Label) log(1 - X)``; each logarithm is -100 at least."""
 
     type = "bce_loss"
+    by_row = True
     inputs = ("X", "Label")
     lod = "X"
     gradient = Gradient("Out@GRAD", "X", "Label", outputs=("X@GRAD",), copies_attrs=False, lod_in_run=OWN)
@@ -84,6 +86,7 @@ class LogLoss(OpDef):
     """``Loss = -Labels log(P + epsilon) - (1 - Labels) log(1 - P + epsilon)``, P being Predicted."""
 
     type = "log_loss"
+    by_row = True
     inputs = ("Predicted", "Labels")
     outputs = ("Loss",)
     attrs = {"epsilon": Float(REQUIRED)}
@@ -107,6 +110,7 @@ class HingeLoss(OpDef):
     """``Loss = max(0, 1 - (2 Labels - 1) Logits)``; Labels are 0 or 1."""
 
     type = "hinge_loss"
+    by_row = True
     inputs = ("Logits", "Labels")
     outputs = ("Loss",)
     lod = "Logits"
@@ -132,6 +136,7 @@ class ModifiedHuberLoss(OpDef):
     """
 
     type = "modified_huber_loss"
+    by_row = True
     inputs = ("X", "Y")
     outputs = ("IntermediateVal", "Out")
     gradient = Gradient("Out@GRAD", "IntermediateVal", "Y", outputs=("X@GRAD",))
@@ -159,6 +164,7 @@ class TeacherStudentSigmoidLoss(OpDef):
     """
 
     type = "teacher_student_sigmoid_loss"
+    by_row = True
     inputs = ("X", "Label")
     outputs = ("Y",)
     attrs = {"soft_max_up_bound": Float(15.0), "soft_max_lower_bound": Float(-15.0)}
@@ -245,6 +251,7 @@ class LabelSmooth(OpDef):
     """``Out = (1 - epsilon) X + epsilon PriorDist``; without PriorDist, 1 / (number of classes)."""
 
     type = "label_smooth"
+    by_row = True
     inputs = ("X", "PriorDist?")
     attrs = {"epsilon": Float(0.0)}
     lod = "X"

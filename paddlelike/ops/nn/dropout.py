@@ -53,6 +53,7 @@ class Dropout(OpDef):
     """
 
     type = "dropout"
+    by_row = True
     inputs = ("X", "Seed?")
     outputs = ("Out", "Mask")
     attrs = DropoutAttrs.table()

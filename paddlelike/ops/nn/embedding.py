@@ -114,6 +114,7 @@ class LookupTable(_Lookup):
     """``Out[i] = W[Ids[i, 0]]``; zeros where the id is ``padding_idx`` (-1: there is none)."""
 
     type = "lookup_table"
+    by_row = True
     attrs = {**_Lookup.attrs, "grad_inplace": Bool(False)}
 
     @staticmethod
@@ -135,6 +136,7 @@ class LookupTableV2(_Lookup):
     """``Out[i...] = W[Ids[i...]]``; zeros where the id is ``padding_idx`` (-1: there is none)."""
 
     type = "lookup_table_v2"
+    by_row = True
 
 
 class _LookupGrad(OpDef):

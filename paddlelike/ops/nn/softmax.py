@@ -7,7 +7,18 @@ import functools
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import REQUIRED, Array, Bool, Gradient, Int, OpDef, Spec, String, register
+from paddlelike.framework.opdef import (
+    REQUIRED,
+    Array,
+    Bool,
+    Gradient,
+    Int,
+    OpDef,
+    Spec,
+    String,
+    register,
+    spares_first,
+)
 from paddlelike.ops.extremes import take_greater
 from paddlelike.ops.kernels.fast import rows as fast
 from paddlelike.ops.kernels.nn.softmax import LOWEST, softmax_rows, softmax_rows_dx
@@ -25,6 +36,7 @@ class Softmax(OpDef):
     """
 
     type = "softmax"
+    by_row = spares_first("axis")
     attrs = {"axis": Int(-1), "data_format": String("AnyLayout"), "is_test": Bool(False), **BACKENDS}
     lod = "X"
     gradient = Gradient("Out", "Out@GRAD")
@@ -66,6 +78,7 @@ class Maxout(OpDef):
     """
 
     type = "maxout"
+    by_row = True
     attrs = {"groups": Int(REQUIRED), "axis": Int(1)}
     gradient = Gradient("X", "Out", "Out@GRAD")
 
@@ -103,7 +116,7 @@ def _group_channels(x: Array, groups: int, axis: int) -> tuple[Array, int]:
     return x.reshape(shape), axis + 1
 
 
-@register_kernel("log_softmax", "X -> Out", {"axis": Int(-1)})
+@register_kernel("log_softmax", "X -> Out", {"axis": Int(-1)}, by_row=spares_first("axis"))
 def _log_softmax(x: Array, *, axis: int) -> Array:
     """``X - ln(sum of e^X)`` along an axis."""
     shifted = x - x.max(axis, keepdims=True) if x.ndim else x - x

@@ -51,6 +51,7 @@ class MakeSparseTable(OpDef):
     """``Out``: an empty table; its rows are made when their ids are first looked up."""
 
     type = "make_sparse_table"
+    traceable = False
     inputs = ()
     outputs = ("Out",)
     attrs = MakeSparseTableAttrs.table()
@@ -73,6 +74,7 @@ class SparseEmbedding(OpDef):
     """
 
     type = "sparse_embedding"
+    traceable = False
     inputs = ("W", "Counts", "Ids", "Show?", "Click?")
     outputs = ("Out",)
     attrs = {"padding_idx": Long(-1), "is_test": Bool(False), "entry": String("none")}
@@ -242,6 +244,7 @@ class CountSparseTable(OpDef):
     """Add what trainers have seen to a table's counts, and give it rows for the ids that ``entry`` admits."""
 
     type = "count_sparse_table"
+    traceable = False
     inputs = ("Param", "Table", "Grad")
     outputs = ("ParamOut", "TableOut")
     attrs = {"entry": String("none")}

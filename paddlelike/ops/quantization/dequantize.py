@@ -110,6 +110,7 @@ class LookupTableDequant(OpDef):
     """
 
     type = "lookup_table_dequant"
+    traceable = False
     inputs = ("W", "Ids")
     attrs = {"padding_idx": Long(-1)}
     lod = "Ids"

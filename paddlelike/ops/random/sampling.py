@@ -126,6 +126,7 @@ class RandomCrop(OpDef):
     """
 
     type = "random_crop"
+    traceable = False
     inputs = ("X", "Seed")
     outputs = ("Out", "SeedOut")
     attrs = {"shape": Ints(), "startup_seed": Int(0)}

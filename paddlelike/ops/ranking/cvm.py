@@ -18,6 +18,7 @@ class Cvm(OpDef):
     """
 
     type = "cvm"
+    by_row = True
     inputs = ("X", "CVM")
     outputs = ("Y",)
     attrs = {"use_cvm": Bool(True)}

@@ -133,6 +133,7 @@ class GruUnit(OpDef):
     """
 
     type = "gru_unit"
+    by_row = True
     inputs = ("Input", "HiddenPrev", "Weight", "Bias?")
     outputs = ("Gate", "ResetHiddenPrev", "Hidden")
     attrs = {"activation": Int(2), "gate_activation": Int(1), "origin_mode": Bool(False)}

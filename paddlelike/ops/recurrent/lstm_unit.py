@@ -18,10 +18,11 @@ class LstmUnit(OpDef):
     """
 
     type = "lstm_unit"
+    by_row = True
     inputs = ("X", "C_prev")
     outputs = ("C", "H")
     attrs = {"forget_bias": Float(0.0)}
-    gradient = Gradient("X", "C_prev", "C", "C@GRAD", "H@GRAD")
+    gradient = Gradient("X", "C_prev", "C", "C@GRAD", "H@GRAD", traceable=False)
 
     @staticmethod
     def infer(x: Spec, c_prev: Spec) -> tuple[Spec, Spec]:

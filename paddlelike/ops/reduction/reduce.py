@@ -26,6 +26,7 @@ from paddlelike.framework.opdef import (
     OpDef,
     Spec,
     register,
+    spares_first,
 )
 from paddlelike.ops.extremes import reduce_extreme
 from paddlelike.ops.kernels.broadcasting import sum_to
@@ -47,12 +48,15 @@ class ReduceAttrs(Attrs):
 
     def axes(self, op: str, rank: int) -> Axes:
         """Return the dims to reduce, from the front, each once. Raises ShapeError when one is not there."""
-        return _find_axes(op, None if self.reduce_all else tuple(self.dim), rank)
+        return find_axes(op, None if self.reduce_all else tuple(self.dim), rank)
 
 
 @functools.lru_cache(maxsize=4096)
-def _find_axes(op: str, dims: tuple[int, ...] | None, rank: int) -> Axes:
-    """Return the dims to reduce; None: all."""
+def find_axes(op: str, dims: tuple[int, ...] | None, rank: int) -> Axes:
+    """Return the dims to reduce, from the front, each once; ``dims`` is None for all.
+
+    Raises ShapeError when one is not there.
+    """
     if dims is None:
         return tuple(range(rank))
     if not dims:
@@ -76,8 +80,10 @@ def _sum(x: Array, axes: Axes) -> Array:
 
 
 def _mean(x: Array, axes: Axes) -> Array:
+    """Return the mean with the reduced dims kept as 1; of integers without its fraction."""
     total = _sum(x, axes)
-    return (total / (x.size // max(total.size, 1))).astype(x.dtype, copy=False)
+    count = x.size // max(total.size, 1)
+    return (total - np.fmod(total, count)) // count if x.dtype.kind in "iu" else total / count
 
 
 def _frobenius(x: Array, axes: Axes) -> Array:
@@ -89,59 +95,48 @@ def _equals(d: Array, out: Array, x: Array) -> Array:
     return d * (x == out)
 
 
-class _Row(NamedTuple):
-    """An operator. ``value`` keeps the reduced dims as 1; ``slope`` takes d_out and Out like that."""
+class Reduction(NamedTuple):
+    """What every engine reads of a reduction: numpy, shape rule, gradient, JAX, ONNX, CNTK.
+
+    Attributes
+    ----------
+    formula
+        Numpy's function of an array, ``axis`` and ``keepdims``: what Paddle 2.x computes.
+    neutral
+        The number that changes no result: what stands in unused rows of sequences.
+    value
+        Fluid's own, from X and the axes; it keeps the reduced dims as 1. None: Fluid has no such operator.
+    slope
+        The gradient of X from those of Out, (Out,) and X; Out and its gradient keep the reduced dims as 1.
+    """
 
     type: str
-    meaning: str
-    value: Callable[[Array, Axes], Array]
-    slope: Callable[..., Array] | None = None  # from d_out, (Out,) X
+    words: str
+    formula: Callable[..., Any]
+    neutral: float
+    onnx: str
+    cntk: str = ""
+    value: Callable[[Array, Axes], Array] | None = None
+    slope: Callable[..., Array] | None = None
     reads_out: bool = False
-    dtype: VarType | None = None
+
+    @property
+    def is_logical(self) -> bool:
+        """Whether it is one of truth values."""
+        return isinstance(self.neutral, bool)
+
+    def get_neutral(self, dtype: np.dtype[Any]) -> float:
+        """Return the neutral number of a dtype: for an infinite one the last integer there is."""
+        if dtype.kind not in "iu" or np.isfinite(self.neutral):
+            return self.neutral
+        return np.iinfo(dtype).max if self.neutral > 0 else np.iinfo(dtype).min
 
 
-_EXACT: Final = 1 << 24  # up to here a float32 holds every integer
-
-_ROWS: Final = [
-    _Row("reduce_sum", "the sum", _sum, lambda d, x: _spread(d, x)),
-    _Row("reduce_mean", "the mean", _mean, lambda d, x: _spread(d / (x.size // max(d.size, 1)), x)),
-    _Row(
-        "reduce_max",
-        "the greatest element",
-        lambda x, axes: reduce_extreme(x, axes, is_greatest=True),
-        _equals,
-        reads_out=True,
-    ),
-    _Row(
-        "reduce_min",
-        "the least element",
-        lambda x, axes: reduce_extreme(x, axes, is_greatest=False),
-        _equals,
-        reads_out=True,
-    ),
-    _Row(
-        "reduce_prod",
-        "the product",
-        lambda x, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype, keepdims=True),
-        lambda d, out, x: d * out * (1 / x),
-        reads_out=True,
-    ),
-    _Row(
-        "reduce_all",
-        "whether all are true",
-        lambda x, axes: np.logical_and.reduce(x, axis=axes, keepdims=True),
-    ),
-    _Row(
-        "reduce_any", "whether one is true", lambda x, axes: np.logical_or.reduce(x, axis=axes, keepdims=True)
-    ),
-    _Row(
-        "frobenius_norm",
-        "the square root of the sum of squares",
-        _frobenius,
-        lambda d, out, x: d / out * x,
-        reads_out=True,
-    ),
-]
+def _logsumexp(x: Array, *, axis: Axes | None, keepdims: bool) -> Array:
+    """Return the logarithm of the sum of e^X over some dims."""
+    top = x.max(axis, keepdims=True)
+    out = np.log(np.exp(x - top).sum(axis, keepdims=True)) + top
+    return out if keepdims else np.asarray(out.squeeze(axis))
 
 
 def _spread(d: Array, x: Array) -> Array:
@@ -151,8 +146,54 @@ def _spread(d: Array, x: Array) -> Array:
     return out
 
 
-def _make_operator(row: _Row) -> type[OpDef]:
-    """Return the operator of a row. It keeps X's LoD unless it reduces the first dim."""
+_EXACT: Final = 1 << 24  # up to here a float32 holds every integer
+
+_ROWS: Final = (
+    Reduction(
+        "reduce_sum", "sum", lambda x, **where: np.sum(x, dtype=x.dtype, **where), 0, "ReduceSum", "Sum",
+        _sum, _spread,
+    ),
+    Reduction(
+        "reduce_mean", "mean", np.mean, 0, "ReduceMean", "Mean",
+        _mean, lambda d, x: _spread(d / (x.size // max(d.size, 1)), x),
+    ),
+    Reduction(
+        "reduce_max", "greatest number", np.max, -np.inf, "ReduceMax", "Max",
+        lambda x, axes: reduce_extreme(x, axes, is_greatest=True), _equals, reads_out=True,
+    ),
+    Reduction(
+        "reduce_min", "least number", np.min, np.inf, "ReduceMin", "Min",
+        lambda x, axes: reduce_extreme(x, axes, is_greatest=False), _equals, reads_out=True,
+    ),
+    Reduction(
+        "reduce_prod", "product",
+        lambda x, **where: np.prod(x, dtype=x.dtype, **where), 1, "ReduceProd", "Prod",
+        lambda x, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype, keepdims=True),
+        lambda d, out, x: d * out * (1 / x), reads_out=True,
+    ),
+    Reduction(
+        "reduce_all", "logical and", np.all, True, "ReduceMin",
+        value=lambda x, axes: np.logical_and.reduce(x, axis=axes, keepdims=True),
+    ),
+    Reduction(
+        "reduce_any", "logical or", np.any, False, "ReduceMax",
+        value=lambda x, axes: np.logical_or.reduce(x, axis=axes, keepdims=True),
+    ),
+    Reduction(
+        "frobenius_norm", "square root of the sum of squares",
+        lambda x, **where: np.sqrt(np.sum(x * x, **where)), 0, "ReduceL2", "",
+        _frobenius, lambda d, out, x: d / out * x, reads_out=True,
+    ),
+    Reduction("reduce_amax", "greatest number", np.max, -np.inf, "ReduceMax"),
+    Reduction("reduce_amin", "least number", np.min, np.inf, "ReduceMin"),
+    Reduction("logsumexp", "logarithm of the sum of e^X", _logsumexp, -np.inf, "ReduceLogSumExp"),
+)  # fmt: skip
+#: Every reduction over dims, by type.
+REDUCTIONS: Final = {row.type: row for row in _ROWS}
+
+
+def _make_operator(row: Reduction, value: Callable[[Array, Axes], Array]) -> type[OpDef]:
+    """Return the operator of Fluid. It keeps X's LoD unless it reduces the first dim."""
 
     def infer(x: Spec, *, attrs: ReduceAttrs) -> Spec:
         axes = attrs.axes(row.type, len(x.shape))
@@ -165,7 +206,7 @@ def _make_operator(row: _Row) -> type[OpDef]:
         ctx.set_lod("Out", [] if 0 in axes else ctx.lod("X"))
         if attrs.out_dtype >= 0:
             x = x.astype(numpy_dtype(VarType(attrs.out_dtype)), copy=False)
-        return row.value(x, axes).reshape(_reduce_shape(x.shape, axes, attrs.keep_dim))
+        return value(x, axes).reshape(_reduce_shape(x.shape, axes, attrs.keep_dim))
 
     def backward(ctx: Context, *arrays: Array, attrs: ReduceAttrs) -> Array:
         x = arrays[-1]
@@ -175,11 +216,13 @@ def _make_operator(row: _Row) -> type[OpDef]:
         return d_x if attrs.in_dtype < 0 else d_x.astype(numpy_dtype(VarType(attrs.in_dtype)), copy=False)
 
     body: dict[str, Any] = {
-        "__doc__": f"``Out``: {row.meaning} along the dims ``dim``, or of all with ``reduce_all``.",
+        "__doc__": f"``Out``: the {row.words} along the dims ``dim``, or of all with ``reduce_all``.",
         "__module__": __name__,
         "type": row.type,
         "attrs": ReduceAttrs.table(),
         "context": True,
+        "lods_only": True,
+        "by_row": staticmethod(lambda attrs: not attrs["reduce_all"] and spares_first("dim")(attrs)),
         "infer": staticmethod(infer),
         "forward": staticmethod(forward),
     }
@@ -189,8 +232,33 @@ def _make_operator(row: _Row) -> type[OpDef]:
     return type(row.type.title().replace("_", ""), (OpDef,), body)
 
 
+def _make_kernel(function: Callable[..., Any]) -> Callable[..., Array]:
+    """Return the kernel of Paddle 2.x."""
+
+    def reduce(x: Array, *, attrs: ReduceAttrs) -> Array:
+        axes = None if attrs.reduce_all or not attrs.dim else tuple(attrs.dim)
+        if attrs.out_dtype >= 0:
+            x = x.astype(numpy_dtype(VarType(attrs.out_dtype)), copy=False)
+        return np.asarray(function(x, axis=axes, keepdims=attrs.keep_dim))
+
+    return reduce
+
+
 for _row in _ROWS:
-    register(_make_operator(_row))
+    if _row.value is not None:
+        register(_make_operator(_row, _row.value))
+    if _row.formula is not _logsumexp:
+        _changed = _row.value is not None
+        register_kernel(_row.type, "X -> Out", ReduceAttrs.table(), changed=_changed)(
+            _make_kernel(_row.formula)
+        )
+
+
+@register_kernel(
+    "logsumexp", "X -> Out", {"axis": Ints([0]), "keepdim": Bool(False), "reduce_all": Bool(False)}
+)
+def _reduce_logsumexp(x: Array, *, axis: list[int], keepdim: bool, reduce_all: bool) -> Array:
+    return _logsumexp(x, axis=None if reduce_all or not axis else tuple(axis), keepdims=keepdim)
 
 
 @register
@@ -216,46 +284,3 @@ class Mean(OpDef):
         d_x = np.empty(x.shape, d_out.dtype)
         d_x.fill(d_out.item() / x.size)
         return d_x
-
-
-_REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    "reduce_sum": lambda x, **where: np.sum(x, dtype=x.dtype, **where),
-    "reduce_mean": np.mean,
-    "reduce_max": np.max,
-    "reduce_min": np.min,
-    "reduce_prod": lambda x, **where: np.prod(x, dtype=x.dtype, **where),
-    "reduce_all": np.all,
-    "reduce_any": np.any,
-    "frobenius_norm": lambda x, **where: np.sqrt(np.sum(x * x, **where)),
-}
-
-
-def _make_reduction(function: Callable[..., Any]) -> Callable[..., Array]:
-    def reduce(x: Array, *, attrs: ReduceAttrs) -> Array:
-        axes = None if attrs.reduce_all or not attrs.dim else tuple(attrs.dim)
-        if attrs.out_dtype >= 0:
-            x = x.astype(numpy_dtype(VarType(attrs.out_dtype)), copy=False)
-        return np.asarray(function(x, axis=axes, keepdims=attrs.keep_dim))
-
-    return reduce
-
-
-for _name, _function in _REDUCTIONS.items():
-    register_kernel(_name, "X -> Out", ReduceAttrs.table(), changed=True)(_make_reduction(_function))
-
-
-register_kernel("reduce_amax", "X -> Out", ReduceAttrs.table())(_make_reduction(np.max))
-
-
-register_kernel("reduce_amin", "X -> Out", ReduceAttrs.table())(_make_reduction(np.min))
-
-
-@register_kernel(
-    "logsumexp", "X -> Out", {"axis": Ints([0]), "keepdim": Bool(False), "reduce_all": Bool(False)}
-)
-def _logsumexp(x: Array, *, axis: list[int], keepdim: bool, reduce_all: bool) -> Array:
-    """The logarithm of the sum of e^X over some dims."""
-    axes = None if reduce_all or not axis else tuple(axis)
-    top = x.max(axes, keepdims=True)
-    out = np.log(np.exp(x - top).sum(axes, keepdims=True)) + top
-    return out if keepdim else np.asarray(out.squeeze(axes))

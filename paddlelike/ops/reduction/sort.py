@@ -23,6 +23,7 @@ from paddlelike.framework.opdef import (
     Spec,
     String,
     register,
+    spares_first,
 )
 from paddlelike.framework.opdef.registry import LATER
 from paddlelike.framework.quirks import follows_fluid
@@ -145,6 +146,7 @@ class TopK(OpDef):
     """
 
     type = "top_k"
+    by_row = True
     inputs = ("X", "K?")
     outputs = ("Out", "Indices")
     attrs = {"k": Int(1)}
@@ -215,6 +217,7 @@ class ArgSort(OpDef):
     """``Out``: X sorted along ``axis``; Indices holds the former position of each."""
 
     type = "argsort"
+    by_row = spares_first("axis")
     outputs = ("Out", "Indices")
     attrs = {"axis": Int(-1), "descending": Bool(False)}
     lod = "X"

@@ -72,6 +72,7 @@ class SplitSelectedRows(OpDef):
     """``Out[j]``: the rows of X in the j-th of ``height_sections``, counted from its first row."""
 
     type = "split_selected_rows"
+    traceable = False
     outputs = ("Out*",)
     attrs = {"height_sections": Longs(())}
 
@@ -110,6 +111,7 @@ class SplitIds(OpDef):
     """
 
     type = "split_ids"
+    traceable = False
     inputs = ("Ids*",)
     outputs = ("Out*",)
     attrs = {}
@@ -174,6 +176,7 @@ class RefByTrainerId(OpDef):
     """``Out = X[TrainerId]``."""
 
     type = "ref_by_trainer_id"
+    traceable = False
     inputs = ("X*", "TrainerId")
     attrs = {}
     views = True

@@ -86,6 +86,7 @@ class LookupSparseTable(OpDef):
     """
 
     type = "lookup_sparse_table"
+    traceable = False
     inputs = ("W", "Ids")
     attrs = {"padding_idx": Long(-1), "auto_grown_table": Bool(True), "is_test": Bool(False)}
 

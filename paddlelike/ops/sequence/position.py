@@ -23,6 +23,7 @@ class AddPositionEncoding(OpDef):
     gradient = Gradient("Out@GRAD")
     lod = "X"
     context = True
+    lods_only = True
 
     @staticmethod
     def infer(x: Spec) -> Spec:

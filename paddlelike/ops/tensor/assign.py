@@ -15,6 +15,7 @@ class Assign(OpDef):
     """``Out``: a copy of X: a tensor, SelectedRows or a tensor array; nothing without X."""
 
     type = "assign"
+    by_row = True
     inputs = ("X?",)
     lod = "X"
 

@@ -24,6 +24,7 @@ from paddlelike.framework.opdef import (
     Spec,
     grad_name,
     register,
+    spares_first,
 )
 from paddlelike.ops.operands import can_be_equal, check_same_dtype, normalize_axis, read_numbers
 
@@ -36,11 +37,13 @@ class Concat(OpDef):
     """
 
     type = "concat"
+    by_row = spares_first("axis")
     inputs = ("X*", "AxisTensor?")
     attrs = {"axis": Int(0), "use_mkldnn": Bool(False), "use_quantizer": Bool(False)}
     any_order = True
     lod = "X"
     context = True
+    lods_only = True
     views = True  # the gradients are parts of Out's
     gradient = Gradient("Out@GRAD", "X", "AxisTensor", outputs=("X@GRAD",), lod=OWN)
 
@@ -117,6 +120,7 @@ class Split(OpDef):
     """``Out``: X cut along ``axis`` into ``num`` equal parts, or ``sections`` (one may be -1)."""
 
     type = "split"
+    by_row = spares_first("axis")
     inputs = ("X", "AxisTensor?", "SectionsTensorList*?")
     outputs = ("Out*",)
     attrs = {"axis": Int(0), "num": Int(0), "sections": Ints([])}
@@ -195,6 +199,7 @@ class Multiplex(OpDef):
     """``Out[i] = X[Ids[i]][i]``: row i comes from the array that Ids names."""
 
     type = "multiplex"
+    by_row = True
     inputs = ("Ids", "X*")
     gradient = Gradient("Out@GRAD", "Ids", outputs=("X@GRAD",))
 

@@ -148,6 +148,7 @@ class FillZerosLike(OpDef):
     """``Out = 0`` in X's shape and element type."""
 
     type = "fill_zeros_like"
+    by_row = True
     lod = "X"
     fresh = True
 
@@ -181,6 +182,7 @@ class FillAnyLike(OpDef):
     """``Out = value`` in X's shape; ``dtype`` -1 means X's element type."""
 
     type = "fill_any_like"
+    by_row = True
     attrs = {"value": Float(0.0), "dtype": Int(-1)}
     lod = "X"
     fresh = True
@@ -274,6 +276,7 @@ class FakeInit(OpDef):
     """Leaves ``Out`` without rows: parameter servers keep them, and only their count is known here."""
 
     type = "fake_init"
+    traceable = False
     inputs = ()
     attrs = {"shape": Longs()}
 

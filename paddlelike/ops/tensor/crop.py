@@ -41,7 +41,7 @@ class Crop(OpDef):
     inputs = ("X", "Y?", "Offsets?")
     attrs = {"offsets": Ints([]), "shape": Ints([])}
     views = True
-    gradient = Gradient("Out@GRAD", "X", "Offsets", outputs=("X@GRAD",))
+    gradient = Gradient("Out@GRAD", "X", "Offsets", outputs=("X@GRAD",), traceable=False)
 
     @staticmethod
     def infer(x: Spec, y: Spec | None, offset: Spec | None, *, offsets: list[int], shape: list[int]) -> Spec:
@@ -73,7 +73,7 @@ class CropTensor(OpDef):
     inputs = ("X", "Shape?", "Offsets?", "ShapeTensor*?", "OffsetsTensor*?")
     attrs = {"offsets": Ints([]), "shape": Ints([])}
     views = True
-    gradient = Gradient("Out@GRAD", "X", "Offsets", "OffsetsTensor", outputs=("X@GRAD",))
+    gradient = Gradient("Out@GRAD", "X", "Offsets", "OffsetsTensor", outputs=("X@GRAD",), traceable=False)
 
     @staticmethod
     def infer(

@@ -52,6 +52,7 @@ class Expand(OpDef):
     """``Out``: X repeated ``expand_times[k]`` times along each dim k."""
 
     type = "expand"
+    by_row = staticmethod(lambda attrs: attrs["expand_times"][:1] == [1])
     inputs = ("X", "ExpandTimes?", "expand_times_tensor*?")
     attrs = {"expand_times": Ints([])}
     lod = "X"

@@ -242,6 +242,7 @@ class Where(OpDef):
     """``Out``: X where Condition holds, Y elsewhere."""
 
     type = "where"
+    by_row = True
     inputs = ("Condition", "X", "Y")
     lod = "X"
     gradient = Gradient("Out@GRAD", "Condition", "X", "Y", outputs=("X@GRAD", "Y@GRAD"), copies_attrs=False)

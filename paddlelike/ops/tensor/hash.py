@@ -29,6 +29,7 @@ class Hash(OpDef):
     """``Out[i, k, 0]``: XXH64, with seed k, of the bytes of row i of X, modulo ``mod_by``."""
 
     type = "hash"
+    by_row = True
     attrs = {
         "num_hash": Int(1),
         "mod_by": Long(100000),

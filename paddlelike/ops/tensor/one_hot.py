@@ -54,6 +54,7 @@ class OneHot(_OneHot):
     """``Out[i, X[i, 0]] = 1``, zero elsewhere; the last dim of X is 1, that of Out ``depth``."""
 
     type = "one_hot"
+    by_row = True
 
     @staticmethod
     def infer(x: Spec, depth_tensor: Spec | None, *, depth: int, dtype: int) -> Spec:
@@ -82,6 +83,7 @@ class OneHotV2(_OneHot):
     """``Out[i..., X[i...]] = 1``, zero elsewhere: one dim more than X."""
 
     type = "one_hot_v2"
+    by_row = True
 
 
 class ShardIndexAttrs(Attrs):

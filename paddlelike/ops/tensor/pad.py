@@ -61,6 +61,7 @@ class Pad(OpDef):
     """``Out``: X with ``paddings[2k]`` more before and ``paddings[2k+1]`` after along each dim k."""
 
     type = "pad"
+    by_row = staticmethod(lambda attrs: not any(attrs["paddings"][:2]))
     attrs = {"paddings": Ints(REQUIRED), "pad_value": Float(0.0)}
     lod = "X"
     views = True
@@ -180,6 +181,7 @@ class Pad2d(OpDef):
     """``Out``: images with borders of top, bottom, left, right: constant, reflected, or the edge."""
 
     type = "pad2d"
+    by_row = True
     inputs = ("X", "Paddings?")
     attrs = Pad2dAttrs.table()
     any_order = True

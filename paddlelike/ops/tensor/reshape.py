@@ -30,6 +30,7 @@ from paddlelike.framework.opdef import (
     Spec,
     String,
     register,
+    spares_first,
 )
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import count_elements, is_known, normalize_axis, read_numbers
@@ -151,7 +152,11 @@ def _reshape_dims(dims: Sequence[int], shape: Sequence[int]) -> list[int]:
     return out
 
 
-_register_twin(Reshape, attrs={"shape": Ints([]), "use_quantizer": Bool(False)})
+_register_twin(
+    Reshape,
+    attrs={"shape": Ints([]), "use_quantizer": Bool(False)},
+    by_row=staticmethod(lambda attrs: attrs["shape"][:1] in ([-1], [0])),  # and has as many rows
+)
 
 
 @register
@@ -193,7 +198,8 @@ def _squeeze_dims(dims: Sequence[int], axes: Sequence[int]) -> list[int]:
     return [dim for axis, dim in enumerate(dims) if axis not in gone]
 
 
-_register_twin(Squeeze)
+_spares_rows = spares_first("axes")
+_register_twin(Squeeze, by_row=staticmethod(lambda attrs: bool(attrs["axes"]) and _spares_rows(attrs)))
 
 
 @register
@@ -228,7 +234,7 @@ def _unsqueeze_dims(dims: Sequence[int], axes: Sequence[int]) -> list[int]:
     return out
 
 
-_register_twin(Unsqueeze)
+_register_twin(Unsqueeze, by_row=_spares_rows)
 
 
 @register
@@ -255,7 +261,7 @@ class Flatten(OpDef):
     backward = staticmethod(_backward_by_x)
 
 
-_register_twin(Flatten)
+_register_twin(Flatten, by_row=staticmethod(lambda attrs: attrs["axis"] == 1))
 
 
 @register
@@ -295,7 +301,11 @@ def _transpose2_backward(d_out: Array, xshape: Array, *, axis: list[int]) -> Arr
     return d_out.transpose(np.argsort(axis))
 
 
-_register_twin(Transpose, backward=staticmethod(_transpose2_backward))
+_register_twin(
+    Transpose,
+    by_row=staticmethod(lambda attrs: attrs["axis"][:1] == [0]),
+    backward=staticmethod(_transpose2_backward),
+)
 
 
 @register_kernel(

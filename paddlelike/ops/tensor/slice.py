@@ -7,7 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import NO_LOD, REQUIRED, Array, Attrs, Gradient, Ints, OpDef, Spec, register
+from paddlelike.framework.opdef import (
+    NO_LOD,
+    REQUIRED,
+    Array,
+    Attrs,
+    Gradient,
+    Ints,
+    OpDef,
+    Spec,
+    register,
+    spares_first,
+)
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import fill_box, normalize_axis, read_numbers
@@ -136,6 +147,7 @@ class Slice(OpDef):
     """``Out = Input[..., start:end, ...]`` along ``axes``; without the dims ``decrease_axis``."""
 
     type = "slice"
+    by_row = spares_first("axes")
     inputs = ("Input", "StartsTensor?", "EndsTensor?", "StartsTensorList*?", "EndsTensorList*?")
     attrs = SliceAttrs.table()
     lod = "Input"
@@ -148,6 +160,7 @@ class Slice(OpDef):
         "StartsTensorList",
         "EndsTensorList",
         outputs=("Input@GRAD",),
+        traceable=False,
     )
 
     @staticmethod
@@ -195,6 +208,7 @@ class StridedSlice(OpDef):
     """``Out = Input[..., start:end:stride, ...]`` along ``axes``; strides may be negative."""
 
     type = "strided_slice"
+    by_row = spares_first("axes")
     inputs = (
         "Input",
         "StartsTensor?",
@@ -217,6 +231,7 @@ class StridedSlice(OpDef):
         "EndsTensorList",
         "StridesTensorList",
         outputs=("Input@GRAD",),
+        traceable=False,
     )
 
     @staticmethod

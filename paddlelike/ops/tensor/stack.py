@@ -18,6 +18,7 @@ from paddlelike.framework.opdef import (
     Spec,
     grad_name,
     register,
+    spares_first,
 )
 from paddlelike.ops.operands import can_be_equal, check_same_dtype, normalize_axis
 
@@ -27,6 +28,7 @@ class Stack(OpDef):
     """``Y``: the arrays of X along a new dim ``axis``."""
 
     type = "stack"
+    by_row = spares_first("axis")
     inputs = ("X*",)
     outputs = ("Y",)
     attrs = {"axis": Int(0)}

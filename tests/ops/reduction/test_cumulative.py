@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paddlelike.ops.reduction.cumulative import CumulationAttrs, _cumsum
+from paddlelike.ops.reduction.sums import CumulationAttrs, _cumsum
 
 
 @pytest.mark.parametrize("axis", [0, 1])

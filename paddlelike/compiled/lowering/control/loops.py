@@ -34,7 +34,7 @@ from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.tracing.draws import DrawLoop
 from paddlelike.compiled.tracing.trace import Trace
-from paddlelike.compiled.values import Packed, SparseRows, Value
+from paddlelike.compiled.values import Packed, SparseRows, Value, get_rows
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.opdef import EMPTY, GRAD
@@ -212,7 +212,7 @@ def _start_gradient(
 
 
 def _zeros(x: Value | None) -> Value | None:
-    rows = x.rows if isinstance(x, Packed) else x
+    rows = get_rows(x)
     if not isinstance(rows, jax.Array | np.ndarray) or not jnp.issubdtype(rows.dtype, jnp.floating):
         return None
     return x.replace(jnp.zeros_like(rows)) if isinstance(x, Packed) else jnp.zeros_like(rows)

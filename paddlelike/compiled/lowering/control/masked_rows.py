@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed, Value
+from paddlelike.compiled.values import Packed, Value, get_rows
 from paddlelike.framework.opdef import GRAD
 
 
@@ -29,7 +29,7 @@ def split_lod_tensor(
         ctx.require(x.total == mask.shape[0], "the gradient has another count of rows than Mask")
         x = x.rows[: mask.shape[0]]
     chosen = _read_mask(mask, x)
-    rows = x.rows if isinstance(x, Packed) else x
+    rows = get_rows(x)
     if rows.shape[0] != chosen.shape[0]:
         raise LoweringError("X and Mask have different counts of rows")
     parts = []

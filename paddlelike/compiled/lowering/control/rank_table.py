@@ -18,7 +18,7 @@ from paddlelike.compiled.lowering.sequence.sequence import require_sequences
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed, Value
+from paddlelike.compiled.values import Packed, Value, get_rows
 from paddlelike.framework.opdef import GRAD
 
 
@@ -57,7 +57,7 @@ def _make_reader(source: int) -> Callable[[Mapping[int, Any]], int]:
 
 @lowers("lod_tensor_to_array", sequences=True)
 def lod_tensor_to_array(x: jax.Array | Packed, table: Ranks, *, ctx: OpContext) -> TensorArray:
-    rows = x.rows if isinstance(x, Packed) else x
+    rows = get_rows(x)
     step = jnp.arange(table.longest)[:, None]
     there = step < table.lengths
     places = table.offsets[-1][:-1][table.order] + step
@@ -100,7 +100,7 @@ def shrink_rnn_memory(x: jax.Array | Packed, table: Ranks, i: jax.Array) -> Pack
 
 @lowers("shrink_rnn_memory_grad", sequences=True)
 def shrink_rnn_memory_grad(x: jax.Array | Packed, d_out: jax.Array | Packed | None) -> Value:
-    rows = x.rows if isinstance(x, Packed) else x
+    rows = get_rows(x)
     d_x = jnp.zeros_like(rows) if d_out is None else d_out.mask() if isinstance(d_out, Packed) else d_out
     return x.replace(d_x) if isinstance(x, Packed) else d_x
 

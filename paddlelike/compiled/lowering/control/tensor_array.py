@@ -12,7 +12,7 @@ from paddlelike.compiled.arrays import TensorArray, stack_zeros
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed, Value
+from paddlelike.compiled.values import Packed, Value, get_rows
 from paddlelike.framework.opdef import GRAD
 
 
@@ -72,7 +72,7 @@ def read_from_array(
         return _zeros(like)
     found = x.read(place)  # of the gradient; zeros if nobody wrote it
     if isinstance(like, Packed):
-        rows = found.rows if isinstance(found, Packed) else found
+        rows = get_rows(found)
         return like.replace(jnp.where(there, rows, jnp.zeros_like(rows)))
     return jax.tree_util.tree_map(lambda leaf: jnp.where(there, leaf, jnp.zeros_like(leaf)), _plain(found))
 

@@ -10,7 +10,7 @@ from paddlelike.compiled.lowering.detection.regions.owners import multiply, roun
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError
-from paddlelike.compiled.values import Packed, Value
+from paddlelike.compiled.values import Packed, Value, get_rows
 
 
 @lowers("box_coder", sequences=True)
@@ -24,8 +24,8 @@ def box_coder(
     axis: int,
     variance: list[float],
 ) -> Value:
-    boxes = target.rows if isinstance(target, Packed) else target
-    anchors = prior.rows if isinstance(prior, Packed) else prior
+    boxes = get_rows(target)
+    anchors = get_rows(prior)
     like = target
     if isinstance(prior, Packed):  # regions, each with codes of its own
         like = prior
@@ -77,7 +77,7 @@ def _decode(prior: jax.Array, variances: jax.Array | None, target: jax.Array, ed
 @lowers("box_clip", sequences=True)
 def box_clip(boxes: Packed, info: jax.Array | Packed) -> Value:
     require_sequences(boxes)
-    info = info.rows if isinstance(info, Packed) else info
+    info = get_rows(info)
     if boxes.count > info.shape[0]:
         raise LoweringError("there is no row of ImInfo for each sequence")
     rows = boxes.rows
@@ -92,7 +92,7 @@ def iou_similarity(x: jax.Array | Packed, y: jax.Array | Packed, *, box_normaliz
     """Return the overlaps with numpy's bits, since of equal overlaps the first one is matched."""
     if isinstance(y, Packed):
         raise LoweringError("the boxes of Y have a LoD")
-    rows = x.rows if isinstance(x, Packed) else x
+    rows = get_rows(x)
     edge = 0 if box_normalized else 1
     a, b = rows.T[:, :, None], y.T[:, None]
     height = jnp.minimum(a[3], b[3]) - jnp.maximum(a[1], b[1]) + edge

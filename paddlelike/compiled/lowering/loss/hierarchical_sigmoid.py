@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from paddlelike.compiled.lowering.loss.label import check_labels
+from paddlelike.compiled.lowering.loss.pointwise import check_labels
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext

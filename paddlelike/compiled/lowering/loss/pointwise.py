@@ -1,11 +1,12 @@
-"""Losses of each element."""
+"""Losses of each element, and of labels."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 
-from paddlelike.compiled.lowerings import lowers
+from paddlelike.compiled.lowering.loss.cross_entropy import pick_labels
+from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.tracing.matching import add_unused
 from paddlelike.compiled.values import Packed, Value
@@ -57,8 +58,7 @@ def _ignore_unused(ctx: OpContext, ignore_index: int, *values: Value) -> tuple[P
         value.rows if isinstance(value, Packed) else add_unused(ctx, value, like, is_gradient=False)
         for value in values
     ]
-    used = like.used.reshape(-1, *[1] * (rows[-1].ndim - 1))
-    rows[-1] = jnp.where(used, rows[-1], jnp.asarray(ignore_index, rows[-1].dtype))
+    rows[-1] = like.mask(rows[-1], ignore_index)
     return like, rows
 
 
@@ -67,3 +67,73 @@ def _drop_ignored(values: jax.Array, label: jax.Array, ignore_index: int, normal
     ignored = label.astype(jnp.int64) == ignore_index
     values = jnp.where(ignored, 0, values)
     return values / jnp.maximum((~ignored).sum(), 1).astype(values.dtype) if normalize else values
+
+
+@lowers("sigmoid_focal_loss")
+def sigmoid_focal_loss(
+    x: jax.Array, label: jax.Array, fg_num: jax.Array, *, gamma: float, alpha: float
+) -> jax.Array:
+    classes = jnp.arange(1, x.shape[1] + 1)
+    positive = label == classes
+    negative = (label != -1) & ~positive
+    count = jnp.maximum(fg_num.reshape(-1)[0], 1).astype(jnp.float64)
+    up = positive * (alpha / count).astype(x.dtype)
+    down = negative * ((1 - alpha) / count).astype(x.dtype)
+    p, log_p = jax.nn.sigmoid(x), -jnp.logaddexp(jnp.zeros((), x.dtype), -x)
+    return -up * (1 - p) ** gamma * log_p - down * p**gamma * (log_p - x)
+
+
+def check_labels(label: jax.Array, count: int, ctx: OpContext) -> None:
+    ctx.check((label >= 0) & (label < count), f"Label holds a value outside of 0 to {count - 1}")
+
+
+@lowers("nll_loss")
+def nll_loss(
+    x: jax.Array,
+    label: jax.Array,
+    weight: jax.Array | None,
+    *,
+    ignore_index: int,
+    reduction: str,
+    ctx: OpContext,
+) -> Results:
+    flat = label.reshape(-1)
+    ignored = flat == ignore_index
+    safe = jnp.where(ignored, 0, flat)
+    check_labels(safe, x.shape[1], ctx)
+    weights = jnp.ones(x.shape[1], x.dtype) if weight is None else weight
+    weights = jnp.where(ignored, 0, jnp.take(weights, safe, mode="clip")).astype(x.dtype)
+    rows = jnp.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+    loss = -weights * jnp.take_along_axis(rows, safe[:, None], 1, mode="clip")[:, 0]
+    if reduction == "none":
+        return loss.reshape(label.shape), jnp.zeros(1, x.dtype)
+    total = weights.sum()
+    out = loss.sum()
+    if reduction == "mean":
+        out = jnp.where(total != 0, out / jnp.where(total != 0, total, 1), out)
+    return out.reshape(1), total.reshape(1)
+
+
+@lowers("center_loss")
+def center_loss(
+    x: jax.Array, label: jax.Array, centers: jax.Array, rate: jax.Array, *, need_update: bool, ctx: OpContext
+) -> Results:
+    flat = label.reshape(-1)
+    check_labels(flat, centers.shape[0], ctx)
+    difference = x - jnp.take(centers, flat, axis=0, mode="clip")
+    loss = (difference * difference).sum(1, keepdims=True) / 2
+    if not need_update:
+        return centers, difference, loss
+    count = 1 + jnp.zeros(centers.shape[0], jnp.int32).at[flat].add(1)
+    total = jnp.zeros_like(centers).at[flat].add(difference)
+    step = total * (rate[0] / count[:, None]).astype(x.dtype)
+    return jax.lax.stop_gradient(centers + step), difference, loss
+
+
+@lowers("bpr_loss")
+def bpr_loss(x: jax.Array, label: jax.Array, *, ctx: OpContext) -> jax.Array:
+    flat, picked, _ = pick_labels(x, label, None, ctx)
+    rows = x.reshape(-1, x.shape[-1])
+    others = jnp.arange(x.shape[-1]) != flat[:, None]
+    terms = jnp.where(others, jnp.log1p(jnp.exp(rows - picked[:, None])), 0)
+    return (terms.sum(1, keepdims=True) / (x.shape[-1] - 1)).reshape(*x.shape[:-1], 1).astype(x.dtype)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed, SparseRows, Value
+from paddlelike.compiled.values import Packed, SparseRows, Value, get_rows
 
 
 @lowers("merge_selected_rows")
@@ -55,7 +55,7 @@ def lookup_table_grad(
     padding_idx: int,
     ctx: OpContext,
 ) -> Value | SparseRows:
-    values = d_out.rows if isinstance(d_out, Packed) else d_out
+    values = get_rows(d_out)
     if isinstance(ids, Packed):  # unused rows have no gradient; their ids are that of the first row
         values = ids.mask(values)
         used, rows = ids.used, ids.rows.reshape(-1)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from paddlelike.compiled.lowerings import lowers
 
 
-@lowers("softmax")
+@lowers("softmax", traces_gradient=True)
 def softmax(x: jax.Array, *, axis: int) -> jax.Array:
     shifted = jnp.maximum(x - x.max(axis, keepdims=True), -64).astype(x.dtype)
     raised = jnp.exp(shifted)

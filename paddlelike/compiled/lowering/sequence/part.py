@@ -12,7 +12,7 @@ from paddlelike.compiled.lowering.sequence.sequence import require_sequences, sp
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError, find_bucket
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed, Value
+from paddlelike.compiled.values import Packed, Value, get_rows
 
 
 def keep_rows(x: Packed, kept: jax.Array) -> tuple[Packed, jax.Array]:
@@ -63,9 +63,7 @@ def sequence_slice(x: Packed, offset: Value, length: Value, *, ctx: OpContext) -
     require_sequences(x)
     if len(x.offsets) > 1:
         raise LoweringError("sequences of sequences")
-    offset, length = (
-        (one.rows if isinstance(one, Packed) else one).reshape(-1)[: x.count] for one in (offset, length)
-    )
+    offset, length = (get_rows(one).reshape(-1)[: x.count] for one in (offset, length))
     ctx.check(
         (offset >= 0) & (length > 0) & (offset + length <= x.lengths), "a slice is not inside of its sequence"
     )
@@ -105,7 +103,7 @@ def sequence_reshape(x: Packed, *, new_dim: int, ctx: OpContext) -> Packed:
 
 @lowers("sequence_reshape_grad", sequences=True)
 def sequence_reshape_grad(d_out: jax.Array | Packed, x: Packed) -> Packed:
-    flat = (d_out.rows if isinstance(d_out, Packed) else d_out).reshape(-1)
+    flat = get_rows(d_out).reshape(-1)
     missing = max(x.rows.size - flat.shape[0], 0)
     rows = jnp.pad(flat, (0, missing))[: x.rows.size].reshape(x.rows.shape)
     found: Packed = x.replace(x.mask(rows), shown=False)

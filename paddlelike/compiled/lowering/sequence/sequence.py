@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError, find_bucket
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.compiled.values import Packed, Value
+from paddlelike.compiled.values import Packed, Value, get_rows
 
 
 def require_sequences(*values: Value | None) -> None:
@@ -102,7 +102,7 @@ def _rows_of_sequences(x: jax.Array | Packed, y: Packed) -> jax.Array:
     """Return one row per sequence of ``y``."""
     if (isinstance(x, Packed) and x.offsets) or len(y.offsets) > 1:
         raise LoweringError("X has a LoD, or Y several levels")
-    return x.rows if isinstance(x, Packed) else x
+    return get_rows(x)
 
 
 @lowers("sequence_expand_as", sequences=True)
@@ -144,7 +144,7 @@ def lod_reset(
 ) -> Value:
     if isinstance(y, Packed) and y.offsets:
         return y.replace(_fit_rows(x, y, ctx), shown=True)
-    numbers = y.rows if isinstance(y, Packed) else y
+    numbers = get_rows(y)
     offsets = jnp.asarray(target_lod if y is None else numbers).reshape(-1).astype(jnp.int32)
     if isinstance(y, Packed) or offsets.size < 2:
         raise LoweringError("the number of sequences is only known at run time")

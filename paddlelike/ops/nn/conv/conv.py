@@ -175,6 +175,7 @@ class Conv2d(_Conv):
     """
 
     type = "conv2d"
+    by_row = True
     inputs = ("Input", "Filter", "Bias?", "ResidualData?")
     attrs = _ForwardConvAttrs.table(**_CONV, **_QUANTIZED)
     gradient = Gradient(
@@ -187,6 +188,7 @@ class DepthwiseConv2d(Conv2d):
     """``conv2d`` where every channel is a group of its own."""
 
     type = "depthwise_conv2d"
+    by_row = True
 
 
 @register
@@ -194,6 +196,7 @@ class Conv3d(_Conv):
     """``conv2d`` with a third spatial dim: Input ``(N, C, D, H, W)``, Filter with ``(d, h, w)``."""
 
     type = "conv3d"
+    by_row = True
     inputs = ("Input", "Filter", "ResidualData?")
     attrs = _ForwardConvAttrs.table(data_format=String("NCDHW"), **THREE_DIMS, **_CONV)
     gradient = Gradient(

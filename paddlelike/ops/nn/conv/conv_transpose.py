@@ -133,6 +133,7 @@ class Conv2dTranspose(_ConvTranspose):
     """
 
     type = "conv2d_transpose"
+    by_row = True
     inputs = ("Input", "Filter", "Bias?")
     attrs = ConvTransposeAttrs.table(**BACKENDS, **FUSED)
     gradient = Gradient("Input", "Filter", "Bias", "Output@GRAD")

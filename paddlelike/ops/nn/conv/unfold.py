@@ -80,7 +80,7 @@ class FoldAttrs(Attrs):
     dilations: list[int] = Ints([1, 1])
 
 
-@register_kernel("fold", "X -> Y", FoldAttrs.table())
+@register_kernel("fold", "X -> Y", FoldAttrs.table(), traceable=False)  # it adds to views of its result
 def _fold(x: Array, *, attrs: FoldAttrs) -> Array:
     """An image from the windows of it, added where they overlap."""
     (height, width), (kh, kw) = attrs.output_sizes, attrs.kernel_sizes

@@ -15,6 +15,7 @@ class AffineChannel(OpDef):
     """``Out = Scale[c] X + Bias[c]``; the channels are the last dim unless ``data_layout`` is NCHW."""
 
     type = "affine_channel"
+    by_row = True
     inputs = ("X", "Scale", "Bias")
     attrs = {"data_layout": String("AnyLayout")}
     lod = "X"

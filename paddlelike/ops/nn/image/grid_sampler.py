@@ -105,7 +105,7 @@ class GridSampler(OpDef):
     outputs = ("Output",)
     attrs = {"use_cudnn": Bool(True)}
     lod = "X"
-    gradient = Gradient("X", "Grid", "Output@GRAD")
+    gradient = Gradient("X", "Grid", "Output@GRAD", traceable=False)
 
     @staticmethod
     def infer(x: Spec, grid: Spec) -> Spec:

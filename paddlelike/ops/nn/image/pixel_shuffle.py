@@ -14,6 +14,7 @@ class PixelShuffle(OpDef):
     """``(N, C r^2, H, W)`` to ``(N, C, H r, W r)``: channels become pixels. Shi et al., 2016."""
 
     type = "pixel_shuffle"
+    by_row = True
     any_order = True
     attrs = {"upscale_factor": Int(1)}
     gradient = Gradient("Out@GRAD")
@@ -92,6 +93,7 @@ class ShuffleChannel(OpDef):
     """
 
     type = "shuffle_channel"
+    by_row = True
     attrs = {"group": Int(1)}
     gradient = Gradient("Out@GRAD")
 

@@ -152,6 +152,7 @@ class Pool2d(_Pool):
     """
 
     type = "pool2d"
+    by_row = True
     attrs = PoolAttrs.table(is_test=Bool(False), use_quantizer=Bool(False), **_BACKENDS)
 
 
@@ -160,6 +161,7 @@ class Pool3d(_Pool):
     """``pool2d`` with a third spatial dim."""
 
     type = "pool3d"
+    by_row = True
     attrs = PoolAttrs.table(data_format=String("NCDHW"), **_THREE_DIMS, **_BACKENDS)
 
 

@@ -24,6 +24,7 @@ class GroupNorm(OpDef):
     """
 
     type = "group_norm"
+    by_row = True
     inputs = ("X", "Scale?", "Bias?")
     outputs = ("Y", "Mean", "Variance")
     attrs = {"epsilon": Float(1e-5), "groups": Int(), "data_layout": String("NCHW")}

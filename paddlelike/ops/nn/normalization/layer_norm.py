@@ -22,6 +22,7 @@ class LayerNorm(OpDef):
     """
 
     type = "layer_norm"
+    by_row = staticmethod(lambda attrs: attrs["begin_norm_axis"] > 0)
     inputs = ("X", "Scale?", "Bias?")
     outputs = ("Y", "Mean", "Variance")
     attrs = {"epsilon": Float(1e-5), "begin_norm_axis": Int(1)}

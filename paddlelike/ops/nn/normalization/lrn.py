@@ -27,6 +27,7 @@ class Lrn(OpDef):
     """
 
     type = "lrn"
+    by_row = True
     outputs = ("Out", "MidOut")
     attrs = LrnAttrs.table(is_test=Bool(False), use_mkldnn=Bool(False))
     lod = {"Out": "X"}

@@ -11,7 +11,7 @@ import numpy as np
 
 from paddlelike.compiled.lowering.detection.regions.owners import find_owners, like_regions, round_half_away
 from paddlelike.compiled.lowerings import Results, lowers
-from paddlelike.compiled.values import Packed, Value
+from paddlelike.compiled.values import Packed, Value, get_rows
 from paddlelike.ops.kernels.nn.image.windows import make_windows
 
 
@@ -81,7 +81,7 @@ def deformable_psroi_pooling(
 ) -> tuple[Value, Value]:  # fmt: skip
     boxes, owners = find_owners(rois, x.shape[0])
     height, width = x.shape[2:]
-    trans = trans.rows if isinstance(trans, Packed) else trans
+    trans = get_rows(trans)
     corners = round_half_away(boxes.astype(x.dtype)) + np.array([0, 0, 1, 1], x.dtype)
     corners = (corners * jnp.asarray(spatial_scale, x.dtype) - 0.5)[:, :, None, None, None]
     left, top, right, bottom = (corners[:, i] for i in range(4))

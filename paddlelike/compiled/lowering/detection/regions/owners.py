@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from paddlelike.compiled.packing import LoweringError
-from paddlelike.compiled.values import Packed, Value
+from paddlelike.compiled.values import Packed, Value, get_rows
 
 _AT_ONCE: Final = 16  # regions whose parts of the images are in memory at one time
 
@@ -24,7 +24,7 @@ def find_owners(
         return rois.rows, jnp.minimum(rois.index_rows(), images - 1)
     if isinstance(offsets, Packed):
         raise LoweringError("the offsets have a LoD")
-    rows = rois.rows if isinstance(rois, Packed) else rois
+    rows = get_rows(rois)
     at = jnp.arange(rows.shape[0])
     owners = jnp.searchsorted(offsets.reshape(-1)[1:], at, side="right")
     return rows, jnp.minimum(owners, images - 1)

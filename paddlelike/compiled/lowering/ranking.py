@@ -1,0 +1,35 @@
+"""cvm: shows and clicks beside an embedding."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from paddlelike.compiled.lowering.fused import count_logarithms
+from paddlelike.compiled.lowering.sequence.sequence import require_sequences, spread
+from paddlelike.compiled.lowerings import lowers
+from paddlelike.compiled.packing import LoweringError
+from paddlelike.compiled.values import Packed, Value, get_rows
+
+
+@lowers("cvm")
+def cvm(x: jax.Array, counts: jax.Array, *, use_cvm: bool) -> jax.Array:
+    return count_logarithms(x) if use_cvm else x[:, 2:]
+
+
+@lowers("cvm_grad", sequences=True)
+def cvm_grad(
+    x: jax.Array | Packed, counts: jax.Array | Packed, d_out: jax.Array | Packed, *, use_cvm: bool
+) -> Value:
+    """The gradient of the counts is CVM itself, by which the parameter server counts."""
+    if isinstance(counts, Packed):
+        raise LoweringError("CVM has a LoD")
+    columns = get_rows(d_out)
+    columns = columns[:, 2:] if use_cvm else columns
+    if not isinstance(x, Packed):
+        return jnp.concatenate([counts[: x.shape[0]].astype(x.dtype), columns], 1)
+    require_sequences(x)
+    if len(x.offsets) > 1 or counts.shape[0] < x.count:
+        raise LoweringError("sequences of sequences, or CVM has no row for each")
+    rows = jnp.concatenate([spread(x, counts).astype(x.rows.dtype), columns], 1)
+    return x.replace(x.mask(rows), shown=False)

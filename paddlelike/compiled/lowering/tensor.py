@@ -1,0 +1,288 @@
+"""Lowerings of tensors: joined, repeated, padded, read and written at places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from paddlelike.compiled.formulas import stands_for
+from paddlelike.compiled.lowerings import Results, lowers
+from paddlelike.compiled.packing import LoweringError
+from paddlelike.compiled.tracing.context import OpContext
+from paddlelike.compiled.values import Packed, Value, get_rows
+from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.core.tensor import Array
+from paddlelike.ops.operands import read_numbers
+from paddlelike.ops.tensor import pad as pads
+
+
+def take_rows(index: jax.Array, height: int, ctx: OpContext) -> jax.Array:
+    """Flatten an index, and check that its numbers are below ``height``."""
+    flat = index.reshape(-1)
+    ctx.check((flat >= 0) & (flat < height), f"an index is outside of 0 to {height - 1}")
+    return flat
+
+
+@lowers("gather", sequences=True)
+def gather(x: jax.Array | Packed, index: jax.Array | Packed, *, ctx: OpContext) -> Value:
+    rows = get_rows(x)
+    height = x.total if isinstance(x, Packed) else x.shape[0]
+    flat = get_rows(index).reshape(-1)
+    ctx.check((flat >= 0) & (flat < height), "an index is outside of the rows of X")
+    out = jnp.take(rows, flat, axis=0, mode="clip")
+    return index.replace(out, shown=False) if isinstance(index, Packed) else out
+
+
+@lowers("gather_grad", sequences=True)
+def gather_grad(
+    d_out: jax.Array | Packed, x: jax.Array | Packed, index: jax.Array | Packed, *, overwrite: bool
+) -> Value:
+    values = d_out.mask() if isinstance(d_out, Packed) else d_out
+    rows = get_rows(index).reshape(-1)
+    if values.shape[0] != rows.shape[0]:
+        raise LoweringError("Out@GRAD and Index have different counts of rows")
+    whole = get_rows(x)
+    zeros = jnp.zeros(whole.shape, values.dtype)
+    if overwrite:  # only the last of repeated rows counts
+        order = jnp.arange(rows.shape[0])
+        if isinstance(index, Packed):  # the unused ones repeat the first one
+            order = jnp.where(index.used, order, -1)
+        last = jnp.full(whole.shape[0], -1).at[rows].max(order)
+        kept = last[rows] == jnp.arange(rows.shape[0])
+        values = jnp.where(kept.reshape(-1, *[1] * (whole.ndim - 1)), values, 0)
+    found = zeros.at[rows].add(values)
+    return x.replace(found, shown=False) if isinstance(x, Packed) else found
+
+
+def _places(x: jax.Array, index: jax.Array, ctx: OpContext) -> tuple[jax.Array, ...]:
+    dims = jnp.asarray(x.shape[: index.shape[-1]])
+    ctx.check((index >= 0) & (index < dims), f"Index points outside of an array of shape {list(x.shape)}")
+    return tuple(jnp.moveaxis(index, -1, 0))
+
+
+@lowers("gather_nd", sequences=True)
+def gather_nd(x: jax.Array | Packed, index: jax.Array | Packed, *, ctx: OpContext) -> Value:
+    if isinstance(x, Packed):
+        raise LoweringError("its lowering takes no sequences")
+    rows = get_rows(index)
+    out = x.at[_places(x, rows, ctx)].get(mode="clip")
+    return index.replace(out, shown=False) if isinstance(index, Packed) else out
+
+
+@lowers("scatter")
+def scatter(
+    x: jax.Array, ids: jax.Array, updates: jax.Array, *, overwrite: bool, ctx: OpContext
+) -> jax.Array:
+    rows = take_rows(ids, x.shape[0], ctx)
+    if not overwrite:
+        return x.at[rows].set(0).at[rows].add(updates)
+    order = jnp.arange(rows.shape[0])
+    last = jnp.full(x.shape[0], -1).at[rows].max(order)
+    shape = (-1, *[1] * (x.ndim - 1))
+    return jnp.where((last >= 0).reshape(shape), updates[jnp.maximum(last, 0)], x)
+
+
+@lowers("scatter_grad")
+def scatter_grad(d_out: jax.Array, ids: jax.Array, updates: jax.Array) -> Results:
+    return d_out, jnp.take(d_out, ids.reshape(-1), axis=0, mode="clip")
+
+
+@lowers("scatter_nd_add", without={"X": "Out@GRAD"})
+def scatter_nd_add(x: jax.Array, index: jax.Array, updates: jax.Array, *, ctx: OpContext) -> jax.Array:
+    return x.at[_places(x, index, ctx)].add(updates)
+
+
+@lowers("index_select")
+def index_select(x: jax.Array, index: jax.Array, *, dim: int, ctx: OpContext) -> jax.Array:
+    return jnp.take(x, take_rows(index, x.shape[dim], ctx), axis=dim, mode="clip")
+
+
+@lowers("index_sample")
+def index_sample(x: jax.Array, index: jax.Array, *, ctx: OpContext) -> jax.Array:
+    take_rows(index, x.shape[1], ctx)
+    return jnp.take_along_axis(x, index, 1, mode="clip")
+
+
+@lowers("range", "linspace")
+def refuse_values(start: jax.Array, end: jax.Array, step: jax.Array) -> jax.Array:
+    """Raise LoweringError unless a value is a constant, for which numpy's kernel computes the result."""
+    raise LoweringError("values say how many numbers there are")
+
+
+def _find_starts(parts: list[jax.Array] | list[jax.Array | Packed]) -> jax.Array:
+    """Return where the rows in use of each part begin in the result, and behind them how many there are."""
+    totals = [part.total if isinstance(part, Packed) else part.shape[0] for part in parts]
+    return jnp.concatenate(
+        [jnp.zeros(1, jnp.int32), jnp.cumsum(jnp.stack([jnp.asarray(n, jnp.int32) for n in totals]))]
+    )
+
+
+@lowers("concat", across_rows=True)
+def concat(parts: list[Value], axis_tensor: Value | None, *, axis: int) -> Packed:
+    if axis_tensor is not None or axis != 0:
+        raise LoweringError("its lowering takes no sequences")
+    rows = [get_rows(part) for part in parts]
+    starts = _find_starts(parts)
+    places = np.cumsum([0, *(len(one) for one in rows[:-1])])  # with the unused rows
+    row = jnp.arange(sum(len(one) for one in rows))
+    part = jnp.searchsorted(starts[1:], row, side="right")
+    place = jnp.asarray(places)[jnp.minimum(part, len(rows) - 1)] + row - starts[part]
+    joined = jnp.take(jnp.concatenate(rows), jnp.where(row < starts[-1], place, 0), axis=0, mode="clip")
+    levels = [len(part.offsets) if isinstance(part, Packed) else 0 for part in parts]
+    if set(levels) == {1} and all(part.live is None for part in parts):
+        offsets = [part.offsets[0][1:] + start for part, start in zip(parts, starts, strict=False)]
+        offsets = jnp.concatenate([jnp.zeros(1, jnp.int32), *offsets]).astype(jnp.int32)
+        shown = all(part.shown for part in parts)
+        return Packed(joined, (offsets,), max(part.longest for part in parts), shown=shown)
+    if max(levels) > 1:
+        raise LoweringError("sequences of sequences")
+    return Packed(joined, (), joined.shape[0], shown=False, live=starts[-1])
+
+
+@lowers("concat_grad", across_rows=True)
+def concat_grad(
+    d_out: jax.Array | Packed, parts: list[Value], axis_tensor: Value | None, *, axis: int
+) -> list[Any]:
+    if axis_tensor is not None or axis != 0:
+        raise LoweringError("its lowering takes no sequences")
+    d_rows = get_rows(d_out)
+    found = []
+    for part, start in zip(parts, _find_starts(parts), strict=False):
+        size = get_rows(part).shape[0]
+        own = jnp.take(d_rows, start + jnp.arange(size), axis=0, mode="clip")
+        found.append(part.replace(part.mask(own), shown=False) if isinstance(part, Packed) else own)
+    return found
+
+
+@lowers("multiplex", traces_gradient=True)
+def multiplex(ids: jax.Array, xs: list[jax.Array], *, ctx: OpContext) -> jax.Array:
+    which = take_rows(ids, len(xs), ctx)
+    return jnp.stack(xs)[which, jnp.arange(which.shape[0])]
+
+
+@lowers("fill_constant_batch_size_like", sequences=True)
+def fill_constant_batch_size_like(
+    x: Value,
+    *,
+    shape: list[int],
+    value: float,
+    str_value: str,
+    dtype: int,
+    input_dim_idx: int,
+    output_dim_idx: int,
+) -> Value:
+    sizes = list(shape)
+    if not isinstance(x, Packed):
+        like = x.shape
+    elif x.live is not None and x.offsets:
+        raise LoweringError("some sequences of a batch")
+    else:  # of sequences their count
+        like = (x.count, *x.rows.shape[1:]) if x.offsets else x.rows.shape
+    sizes[output_dim_idx] = like[input_dim_idx]
+    out = jnp.full(sizes, float(str_value) if str_value else value, numpy_dtype(dtype))
+    by_row = input_dim_idx == output_dim_idx == 0
+    return x.replace(out) if isinstance(x, Packed) and not x.offsets and by_row else out
+
+
+@lowers("diag_embed")
+def diag_embed(x: jax.Array, *, offset: int, dim1: int, dim2: int) -> jax.Array:
+    size = x.shape[-1] + abs(offset)
+    place = jnp.arange(x.shape[-1])
+    out = jnp.zeros((*x.shape[:-1], size, size), x.dtype)
+    out = out.at[..., place + max(-offset, 0), place + max(offset, 0)].set(x)
+    return jnp.moveaxis(out, (-2, -1), (dim1 % out.ndim, dim2 % out.ndim))
+
+
+@lowers("expand", constants=True, traces_gradient=True)
+def expand(x: jax.Array, times: Array | None, several: list[Array], *, expand_times: list[int]) -> jax.Array:
+    return jnp.tile(x, read_numbers(expand_times, times, several))
+
+
+@lowers("expand_as", traces_gradient=True)
+def expand_as(x: jax.Array, target: jax.Array) -> jax.Array:
+    return jnp.tile(x, [size // dim for size, dim in zip(target.shape, x.shape, strict=True)])
+
+
+@lowers("one_hot")
+def one_hot(
+    x: jax.Array, depth_tensor: jax.Array, *, depth: int, dtype: int, allow_out_of_range: bool, ctx: OpContext
+) -> jax.Array:
+    return one_hot_v2(
+        x.reshape(x.shape[:-1]), depth_tensor, depth=depth, dtype=dtype,
+        allow_out_of_range=allow_out_of_range, ctx=ctx,
+    )  # fmt: skip
+
+
+@lowers("one_hot_v2")
+def one_hot_v2(
+    x: jax.Array,
+    depth_tensor: jax.Array | None,
+    *,
+    depth: int,
+    dtype: int,
+    allow_out_of_range: bool,
+    ctx: OpContext,
+) -> jax.Array:
+    if depth_tensor is not None:
+        raise LoweringError("the depth is a variable")
+    if not allow_out_of_range:
+        ctx.check((x >= 0) & (x < depth), f"X holds a value outside of 0 to {depth - 1}")
+    return jax.nn.one_hot(x, depth, dtype=numpy_dtype(dtype))
+
+
+@lowers("shard_index")
+def shard_index(
+    x: jax.Array, *, index_num: int, nshards: int, shard_id: int, ignore_value: int, ctx: OpContext
+) -> jax.Array:
+    ctx.check((x >= 0) & (x < index_num), f"X holds a value outside of 0 to {index_num - 1}")
+    size = -(-index_num // nshards)
+    return jnp.where(x // size == shard_id, x % size, jnp.asarray(ignore_value, x.dtype))
+
+
+@stands_for(pads.replace_elements)
+def _replace_elements(x: jax.Array, places: np.ndarray[Any, np.dtype[Any]], values: jax.Array) -> jax.Array:
+    return x.reshape(-1).at[places].set(values).reshape(x.shape)
+
+
+@lowers("pad", traces_gradient=True)
+def pad(x: jax.Array, *, paddings: list[int], pad_value: float) -> jax.Array:
+    widths = list(zip(paddings[::2], paddings[1::2], strict=True))
+    return jnp.pad(x, widths, constant_values=jnp.asarray(pad_value, x.dtype))
+
+
+@lowers("pad_constant_like", traces_gradient=True)
+def pad_constant_like(x: jax.Array, y: jax.Array, *, pad_value: float) -> jax.Array:
+    widths = [(0, dim - part) for dim, part in zip(x.shape, y.shape, strict=True)]
+    return jnp.pad(y, widths, constant_values=jnp.asarray(pad_value, y.dtype))
+
+
+@lowers("pad2d")
+def pad2d(
+    x: jax.Array,
+    tensor: jax.Array | None,
+    *,
+    paddings: list[int],
+    pad_value: float,
+    mode: str,
+    data_format: str,
+) -> jax.Array:
+    if tensor is not None:
+        raise LoweringError("Paddings is a variable")
+    height, width = (2, 3) if data_format == "NCHW" else (1, 2)
+    top, bottom, left, right = paddings
+    widths = [(0, 0)] * 4
+    widths[height], widths[width] = (top, bottom), (left, right)
+    if mode == "constant":
+        return jnp.pad(x, widths, constant_values=jnp.asarray(pad_value, x.dtype))
+    return jnp.pad(x, widths, mode=mode)
+
+
+@lowers("shape", sequences=True, constants=True)
+def shape(x: jax.Array | Packed) -> Value | np.ndarray[Any, Any]:
+    if not isinstance(x, Packed) or x.full:
+        return np.array(x.rows.shape if isinstance(x, Packed) else x.shape, np.int32)
+    dims = jnp.array(x.rows.shape, jnp.int32)
+    return dims.at[0].set(x.total.astype(jnp.int32))

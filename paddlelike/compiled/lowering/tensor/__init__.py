@@ -1,1 +1,0 @@
-"""Lowerings of tensors: places, sizes, joins."""
