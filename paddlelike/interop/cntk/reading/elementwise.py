@@ -8,28 +8,10 @@ from typing import Final
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.cntk.reading.readers import reads
 from paddlelike.interop.cntk.reading.step import DATA_TYPES, Step, Value
+from paddlelike.ops.elementwise.names import ARITHMETIC, COMPARISONS, UNARY_IN_CNTK
 
-_SAME: Final = {
-    "Abs": "abs",
-    "Acos": "acos",
-    "Asin": "asin",
-    "Atan": "atan",
-    "Cos": "cos",
-    "Cosh": "cosh",
-    "ELU": "elu",
-    "Exp": "exp",
-    "Floor": "floor",
-    "Log": "log",
-    "ReLU": "relu",
-    "Reciprocal": "reciprocal",
-    "Sigmoid": "sigmoid",
-    "Sin": "sin",
-    "Sinh": "sinh",
-    "Sqrt": "sqrt",
-    "StableSigmoid": "sigmoid",
-    "Tan": "tan",
-    "Tanh": "tanh",
-}
+_ALSO: Final = {"ELU": "elu", "Sigmoid": "sigmoid", "Tan": "tan"}
+_SAME: Final = {cntk: type for type, cntk in UNARY_IN_CNTK.items()} | _ALSO
 _FORMULAS: Final[dict[str, Callable[[Step, Variable], Variable]]] = {
     "Asinh": lambda s, x: s.unary("log", s.binary("elementwise_add", x, _root(s, x, 1.0))),
     "Atanh": lambda s, x: s.scale(
@@ -37,24 +19,8 @@ _FORMULAS: Final[dict[str, Callable[[Step, Variable], Variable]]] = {
     ),
     "Negate": lambda s, x: s.scale(x, -1),
 }
-_BINARY: Final = {
-    "ElementTimes": "elementwise_mul",
-    "Minus": "elementwise_sub",
-    "Plus": "elementwise_add",
-    "Pow": "elementwise_pow",
-}
-_COMPARED: Final = {
-    "Greater": "greater_than",
-    "GreaterEqual": "greater_equal",
-    "Less": "less_than",
-    "LessEqual": "less_equal",
-}
-_TURNED: Final = {
-    "greater_equal": "less_equal",
-    "greater_than": "less_than",
-    "less_equal": "greater_equal",
-    "less_than": "greater_than",
-}
+_BINARY: Final = {names.cntk: type for type, names in ARITHMETIC.items() if names.cntk}
+_COMPARED: Final = {names.cntk: type for type, names in COMPARISONS.items()}
 
 
 def _root(step: Step, x: Variable, plus: float) -> Variable:
@@ -138,7 +104,7 @@ def _read_compared(step: Step) -> Value:
 def _compare(step: Step, type_: str, x: Variable, y: Variable) -> Variable:
     """Compare; Fluid broadcasts the second over the first alone."""
     if len(x.shape) < len(y.shape) or (-1 in y.shape and -1 not in x.shape):
-        x, y, type_ = y, x, _TURNED[type_]
+        x, y, type_ = y, x, COMPARISONS[type_].mirrored
     return step.cast(step.binary(type_, x, y, dtype="bool"), x.dtype)
 
 

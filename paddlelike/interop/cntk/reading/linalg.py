@@ -85,8 +85,7 @@ def _read_transpose_times(step: Step) -> Value:
 
 def _multiply_rows(step: Step, left: Value, right: Value) -> Value:
     product = step.binary("elementwise_mul", left.variable, right.variable)
-    attrs = {"dim": [1], "keep_dim": True, "reduce_all": False}
-    return step.give(step.unary("reduce_sum", product, **attrs), left, 1)
+    return step.give(step.reduce("Sum", product, 1), left, 1)
 
 
 @reads("EyeLike")

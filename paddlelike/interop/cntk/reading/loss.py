@@ -10,7 +10,7 @@ from paddlelike.interop.cntk.reading.step import Step, Value
 
 def _sum(step: Step, x: Variable) -> Variable:
     """Return the sum of the last dim, kept."""
-    return step.unary("reduce_sum", x, dim=[-1], keep_dim=True, reduce_all=False)
+    return step.reduce("Sum", x, -1)
 
 
 def _check_rows(step: Step, *values: Value) -> list[Variable]:

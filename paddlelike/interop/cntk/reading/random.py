@@ -88,6 +88,6 @@ def _read_frequency(step: Step) -> Value:
     weights = _find_weights(step)
     if not step.attr("allowDuplicates", bool):
         step.refuse("it estimates, by drawing, how often a sample without repetition holds each")
-    total = step.unary("reduce_sum", weights.variable, dim=[0], keep_dim=True, reduce_all=False)
+    total = step.reduce("Sum", weights.variable, 0)
     shares = step.binary("elementwise_div", weights.variable, total)
     return weights._replace(variable=step.scale(shares, float(step.attr("numSamples", int))))

@@ -45,7 +45,7 @@ def _read_where(step: Step) -> Value:
 
 def _find_ones(step: Step, value: Value) -> Variable:
     """Return a 1 for each step of sequences."""
-    row = step.unary("reduce_sum", step.reshape(value, [-1]), dim=[1], keep_dim=False, reduce_all=False)
+    row = step.reduce("Sum", step.reshape(value, [-1]), 1, keep=False)
     return step.unary("fill_any_like", step.cast(row, "float32"), value=1.0, dtype=-1)
 
 

@@ -153,6 +153,11 @@ class Step:
         """Append an operator of two inputs that broadcast from the last dim, and return its output."""
         return self.emit(type_, {"X": x, "Y": y}, {"axis": -1}, dtype=dtype)
 
+    def reduce(self, kind: str, x: Variable, *dims: int, keep: bool = True) -> Variable:
+        """Return a reduction by CNTK's name, ``"Sum"``, over some dims; without dims over all."""
+        attrs = {"dim": list(dims) or [0], "keep_dim": keep, "reduce_all": not dims}
+        return self.unary(f"reduce_{kind.lower()}", x, **attrs)
+
     def scale(self, x: Variable, by: float = 1.0, plus: float = 0.0) -> Variable:
         """Return ``by * x + plus``."""
         return self.unary("scale", x, scale=float(by), bias=float(plus))
@@ -168,7 +173,7 @@ class Step:
         rank = max(value.rank, 1)
         flat = other._replace(variable=self.reshape(other, [-1]), rank=1)
         zeros = self.unary("fill_zeros_like", self.cast(flat.variable, value.variable.dtype))
-        row = self.unary("reduce_sum", zeros, dim=[1], keep_dim=True, reduce_all=False)
+        row = self.reduce("Sum", zeros, 1)
         column = self.reshape(flat._replace(variable=row), [1] * rank)
         made = other._replace(variable=self.binary("elementwise_add", column, value.variable), rank=rank)
         return self.reshape(made, value.shape)
@@ -203,11 +208,10 @@ class Step:
 
     def log_sum(self, x: Variable, dims: Sequence[int]) -> Variable:
         """Return ``log(sum(e^x))`` over some dims, which are kept; the largest element is taken out first."""
-        options: dict[str, Any] = {"dim": list(dims), "keep_dim": True, "reduce_all": False}
-        largest = self.unary("reduce_max", x, **options)
+        largest = self.reduce("Max", x, *dims)
         largest.stop_gradient = True  # it cancels out
         moved = self.unary("exp", self.binary("elementwise_sub", x, largest))
-        total = self.unary("log", self.unary("reduce_sum", moved, **options))
+        total = self.unary("log", self.reduce("Sum", moved, *dims))
         return self.binary("elementwise_add", total, largest)
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Variable:

@@ -10,25 +10,7 @@ from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.interop.cntk.writing.graph import Ref, Step, as_real
 from paddlelike.interop.cntk.writing.writers import writes
-
-_SAME: Final = {
-    "abs": "Abs",
-    "acos": "Acos",
-    "asin": "Asin",
-    "atan": "Atan",
-    "cos": "Cos",
-    "cosh": "Cosh",
-    "exp": "Exp",
-    "floor": "Floor",
-    "log": "Log",
-    "reciprocal": "Reciprocal",
-    "relu": "ReLU",
-    "sigmoid": "StableSigmoid",
-    "sin": "Sin",
-    "sinh": "Sinh",
-    "sqrt": "Sqrt",
-    "tanh": "Tanh",
-}
+from paddlelike.ops.elementwise.names import ARITHMETIC, COMPARISONS, UNARY_IN_CNTK
 
 
 def clip(step: Step, x: Ref, low: float, high: float) -> Ref:
@@ -122,17 +104,7 @@ _FORMULAS: Final[dict[str, Callable[[Step, Ref], Ref]]] = {
 }
 
 
-_BINARY: Final = {
-    "elementwise_add": "Plus",
-    "elementwise_mul": "ElementTimes",
-    "elementwise_pow": "Pow",
-    "elementwise_sub": "Minus",
-    "greater_equal": "GreaterEqual",
-    "greater_than": "Greater",
-    "less_equal": "LessEqual",
-    "less_than": "Less",
-    "minus": "Minus",
-}
+_BINARY: Final = ARITHMETIC | COMPARISONS | {"minus": ARITHMETIC["elementwise_sub"]}
 
 
 def divide(step: Step, x: Ref, y: Ref) -> Ref:
@@ -165,9 +137,9 @@ def _align(step: Step, x: Ref, y: Ref, axis: int) -> tuple[Ref, Ref]:
     return x, step.reshape(y, static)
 
 
-@writes(*_SAME)
+@writes(*UNARY_IN_CNTK)
 def _write_same(step: Step) -> None:
-    step.give("Out", step.unary(_SAME[step.op.type], step.ref()))
+    step.give("Out", step.unary(UNARY_IN_CNTK[step.op.type], step.ref()))
 
 
 @writes(*_FORMULAS)
@@ -185,11 +157,11 @@ def _write_scale(step: Step) -> None:
     step.give("Out", step.unary("NoOp", x) if out is x else out)
 
 
-@writes(*_BINARY)
+@writes(*(type for type, names in _BINARY.items() if names.cntk))
 def _write_binary(step: Step) -> None:
     if step.op.type == "elementwise_pow":
         step.refuse_integers()
-    step.give("Out", step.binary(_BINARY[step.op.type], *align(step)))
+    step.give("Out", step.binary(_BINARY[step.op.type].cntk, *align(step)))
 
 
 @writes("elementwise_div")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from paddlelike.formats.cntk.dictionary import SizeT
 from paddlelike.interop.cntk.writing.graph import ALL_AXES, Ref, Step, static_axis
 from paddlelike.interop.cntk.writing.writers import writes
+from paddlelike.ops.reduction.reduce import REDUCTIONS, find_axes
 
 
 @writes("sum")
@@ -39,23 +38,14 @@ def _write_top_k(step: Step) -> None:
     step.give("Indices", best._replace(uid=best.uid.replace("_Output_0", "_Output_1")))
 
 
-_REDUCED: Final = {
-    "reduce_max": "Max",
-    "reduce_mean": "Mean",
-    "reduce_min": "Min",
-    "reduce_prod": "Prod",
-    "reduce_sum": "Sum",
-}
-
-
-@writes(*_REDUCED)
+@writes(*(row.type for row in REDUCTIONS.values() if row.cntk))
 def _write_reduce(step: Step) -> None:
     if step.op.type == "reduce_mean":
         step.refuse_integers()
-    x, how = step.ref(), _REDUCED[step.op.type]
+    x, how = step.ref(), REDUCTIONS[step.op.type].cntk
     count = x.rank + x.dynamic
-    dims = sorted({dim % count for dim in step.attr("dim")})
-    if step.attr("reduce_all") or len(dims) == count:
+    dims = find_axes(step.op.type, None if step.attr("reduce_all") else tuple(step.attr("dim")), count)
+    if len(dims) == count:
         _reduce_everything(step, x, how)
         return
     static = [step.static_dim(dim, x) for dim in dims]

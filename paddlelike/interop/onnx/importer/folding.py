@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from paddlelike.errors import FormatError
 from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES, read_array
 from paddlelike.interop.onnx.importer.graph import Array, InexpressibleError
 from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.ops.reduction.reduce import REDUCTIONS
 
 _LARGEST: Final = 1 << 16  # elements: sizes and indices, no weights
 Formula = Callable[..., Array]
@@ -234,12 +235,7 @@ def _where(node: Node, condition: Array, x: Array, y: Array) -> Array:
     return np.where(condition.astype(bool), x, y)
 
 
-_REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    "ReduceMax": np.max,
-    "ReduceMin": np.min,
-    "ReduceProd": np.prod,
-    "ReduceSum": np.sum,
-}
+_REDUCTIONS: Final = {row.onnx: row.formula for row in REDUCTIONS.values() if row.slope}
 _FORMULAS: Final[dict[str, Formula]] = {
     "Abs": lambda node, x: np.abs(x),
     "Add": lambda node, x, y: x + y,

@@ -213,6 +213,11 @@ class Node:
             else self.emit("scale", name, scale=float(scale), bias=float(bias))
         )
 
+    def reduce(self, kind: str, x: str, *axes: int, keep: bool = True) -> str:
+        """Return ``reduce_<kind>`` over some dims; of all dims it is one of 1, as Fluid has it."""
+        whole = len(axes) == len(self.shape(x))
+        return self.emit(f"reduce_{kind}", x, dim=list(axes), keep_dim=keep, reduce_all=whole)
+
     def dims_at_run(self, name: str) -> str:
         """Return the dims of a value as it comes, int64."""
         return self.cast(self.emit("shape", {"Input": name}), VarType.INT64)

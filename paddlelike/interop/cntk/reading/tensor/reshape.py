@@ -14,6 +14,7 @@ from paddlelike.formats.cntk.dictionary import Shape
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.cntk.reading.readers import reads
 from paddlelike.interop.cntk.reading.step import ALL_STATIC, DYNAMIC, Step, Value
+from paddlelike.ops.reduction.reduce import REDUCTIONS
 
 
 @reads("Reshape")
@@ -155,13 +156,7 @@ def _mirror(
     return out
 
 
-_REDUCED = {
-    "Max": "reduce_max",
-    "Mean": "reduce_mean",
-    "Min": "reduce_min",
-    "Prod": "reduce_prod",
-    "Sum": "reduce_sum",
-}
+_REDUCED = {row.cntk for row in REDUCTIONS.values() if row.cntk}
 _NEUTRAL = (("Sum", 0.0), ("Max", -math.inf))  # reductions that a padding does not change
 _POOLED = {"Max": "MAX", "Mean": "AVERAGE", "Sum": "SUM"}
 
@@ -193,7 +188,7 @@ def _read_reduce(step: Step) -> Value:
 def _reduce(step: Step, value: Value, kind: str, dims: list[int]) -> Variable:
     x = value.variable
     if kind in _REDUCED:
-        return step.unary(_REDUCED[kind], x, dim=dims, keep_dim=True, reduce_all=False)
+        return step.reduce(kind, x, *dims)
     if kind == "LogSum":
         return step.log_sum(x, dims)
     if kind in ("Argmax", "Argmin"):
@@ -209,7 +204,7 @@ def reduce_everything(step: Step, value: Value, kind: str) -> Value:
     """Return a reduction over all samples and dims: a value without dims."""
     if kind not in ("Sum", "Mean", "Max", "Min"):
         step.refuse(f"it reduces all axes by {kind}")
-    out = step.unary(_REDUCED[kind], value.variable, dim=[0], keep_dim=False, reduce_all=True)
+    out = step.reduce(kind, value.variable, keep=False)
     return Value(out, dynamic=False, sequence=False, rank=0)
 
 
@@ -224,7 +219,7 @@ def _reduce_dynamic(step: Step, value: Value, kind: str, *, ordered: bool) -> Va
         return value._replace(variable=out, sequence=False)
     if kind not in _REDUCED:
         step.refuse(f"it reduces the samples by {kind}")
-    out = step.unary(_REDUCED[kind], value.variable, dim=[0], keep_dim=False, reduce_all=False)
+    out = step.reduce(kind, value.variable, 0, keep=False)
     return value._replace(variable=out, dynamic=False)
 
 

@@ -2,50 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
-
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
-
-_REDUCTIONS: Final = {
-    "frobenius_norm": "ReduceL2",
-    "logsumexp": "ReduceLogSumExp",
-    "reduce_all": "ReduceMin",
-    "reduce_amax": "ReduceMax",
-    "reduce_amin": "ReduceMin",
-    "reduce_any": "ReduceMax",
-    "reduce_max": "ReduceMax",
-    "reduce_mean": "ReduceMean",
-    "reduce_min": "ReduceMin",
-    "reduce_prod": "ReduceProd",
-    "reduce_sum": "ReduceSum",
-}
+from paddlelike.ops.reduction.reduce import REDUCTIONS, find_axes
 
 
-def _find_axes(step: Step, given: Sequence[int]) -> list[int]:
-    """Return the dims to reduce; none given are all, as Paddle 2.x has it."""
-    rank = step.rank()
-    if step.attr("reduce_all") or not given:
-        return list(range(rank))
-    return sorted({axis % rank for axis in given})
-
-
-@converts(*_REDUCTIONS)
+@converts(*REDUCTIONS)
 def _convert_reduction(step: Step) -> None:
-    kind, x = step.op.type, step.input()
-    axes = _find_axes(step, step.attr("axis" if kind == "logsumexp" else "dim", []))
-    keep = bool(step.attr("keepdim" if kind == "logsumexp" else "keep_dim"))
+    row, x = REDUCTIONS[step.op.type], step.input()
+    given = tuple(step.attr("dim", step.attr("axis", [])))  # none are all, as Paddle 2.x has it
+    axes = find_axes(step.op.type, None if step.attr("reduce_all") else given or None, step.rank())
+    keep = bool(step.attr("keep_dim", step.attr("keepdim")))
     if step.attr("out_dtype", -1) >= 0:
         x = step.cast(x, VarType(step.attr("out_dtype")))
-    logical = kind in ("reduce_all", "reduce_any")
-    if logical:
+    if row.is_logical:
         x = step.cast(x, "int32")
-    out = step.reduce(_REDUCTIONS[kind], x, axes, keep=keep) if axes else x
-    if logical:
+    out = step.reduce(row.onnx, x, axes, keep=keep) if axes else x
+    if row.is_logical:
         out = step.cast(out, "bool")
     whole = len(axes) == step.rank() and not keep and not step.graph.later
     step.give("Out", step.reshape(out, 1) if whole else out)

@@ -9,18 +9,14 @@ import numpy as np
 
 from paddlelike.interop.onnx.exporter.traced.sizes import Unknown
 from paddlelike.interop.onnx.exporter.traced.translation import Equation, translates
+from paddlelike.ops.reduction.reduce import REDUCTIONS
 
-_REDUCTIONS: Final = {
-    "reduce_and": "ReduceMin", "reduce_max": "ReduceMax", "reduce_min": "ReduceMin", "reduce_or": "ReduceMax",
-    "reduce_prod": "ReduceProd", "reduce_sum": "ReduceSum",
-}  # fmt: skip
-#: By primitive: the reduction up to each element, and what changes nothing.
-_CUMULATIONS: Final[dict[str, tuple[str, float]]] = {
-    "cumlogsumexp": ("ReduceLogSumExp", -np.inf),
-    "cummax": ("ReduceMax", -np.inf),
-    "cummin": ("ReduceMin", np.inf),
-    "cumprod": ("ReduceProd", 1),
+#: By primitive of JAX: the reduction that it is, and the one up to each element.
+_REDUCTIONS: Final = REDUCTIONS | {
+    "reduce_and": REDUCTIONS["reduce_all"],
+    "reduce_or": REDUCTIONS["reduce_any"],
 }
+_CUMULATIONS: Final = {f"cum{type.removeprefix('reduce_')}": row for type, row in REDUCTIONS.items()}
 
 
 @translates("broadcast_in_dim")
@@ -161,7 +157,7 @@ def _translate_reduction(e: Equation) -> str:
         return e.x
     logical = e.dtypes[0].kind == "b"
     x = e.cast(e.x, np.int32) if logical else e.x
-    out = e.step.reduce(_REDUCTIONS[e.name], x, axes, keep=False)
+    out = e.step.reduce(_REDUCTIONS[e.name].onnx, x, axes, keep=False)
     return e.cast(out, np.bool_) if logical else out
 
 
@@ -179,18 +175,14 @@ def _translate_cumsum(e: Equation) -> str:
     return e.add("CumSum", e.x, axis, reverse=int(e.params["reverse"]))
 
 
-@translates(*_CUMULATIONS)
+@translates("cumlogsumexp", "cummax", "cummin", "cumprod")
 def _translate_cumulation(e: Equation) -> str:
-    kind, nothing = _CUMULATIONS[e.name]
-    axis, rank = e.params["axis"], len(e.shape)
-    if e.dtype.kind != "f" and not np.isfinite(nothing):
-        info = np.iinfo(e.dtype)
-        nothing = info.min if nothing < 0 else info.max
+    row, axis, rank = _CUMULATIONS[e.name], e.params["axis"], len(e.shape)
     outer, inner = (count_up(e, e.shape[axis], rank + 1, axis + each) for each in (0, 1))
     sides = (outer, inner) if not e.params["reverse"] else (inner, outer)
     before = e.add("LessOrEqual", sides[1], sides[0])
-    rows = e.add("Where", before, e.step.unsqueeze(e.x, axis), e.like(nothing))
-    return e.step.reduce(kind, rows, [axis + 1], keep=False)
+    rows = e.add("Where", before, e.step.unsqueeze(e.x, axis), e.like(row.get_neutral(e.dtype)))
+    return e.step.reduce(row.onnx, rows, [axis + 1], keep=False)
 
 
 @translates("sort")

@@ -48,7 +48,7 @@ def _read_suppression(node: Node) -> None:
     groups = _count(node, node.emit("elementwise_mul", _size(node, 1, 0), _size(node, 1, 1)))
     owned = node.cast(compare(node, "equal", group, node.unsqueeze(groups, 0)), VarType.INT64)
     turn = node.emit("elementwise_mul", node.emit("cumsum", owned, axis=0), owned)
-    turn = node.emit("reduce_sum", turn, dim=[1], keep_dim=False)
+    turn = node.reduce("sum", turn, 1, keep=False)
     within = compare(node, "less_equal", turn, node.constant([min(most, 1 << 62)], np.int64))
     kept = node.reshape(node.emit("where_index", {"Condition": within}), -1)
     node.give(node.emit("gather", {"X": rows, "Index": kept}, shaped=[-1, 3]))
@@ -108,7 +108,7 @@ def _order_regions(node: Node, regions: str, owners: str) -> tuple[dict[str, str
     back = graph.last_output("Indices")
     images = node.unsqueeze(_count(node, _size(node, 0, 0)), 0)
     owned = node.cast(compare(node, "equal", node.unsqueeze(owners, 1), images), VarType.INT64)
-    ends = node.emit("cumsum", node.emit("reduce_sum", owned, dim=[0], keep_dim=False), axis=0)
+    ends = node.emit("cumsum", node.reduce("sum", owned, 0, keep=False), axis=0)
     offsets = node.emit("concat", [node.constant([0], np.int64), ends], axis=0)
     ordered = node.emit("gather", {"X": regions, "Index": order})
     return {"X": node.input(), "ROIs": ordered, "RoisLod": offsets}, back

@@ -25,13 +25,12 @@ def _read_nll(node: Node) -> None:
     if ignored is not None:
         counts = compare(node, "not_equal", label, node.constant([ignored], np.int64))
         share = node.emit("elementwise_mul", share, node.unsqueeze(node.cast(counts, node.dtype()), rank - 1))
-    last = {"dim": [rank - 1], "keep_dim": False}
-    loss = node.scale(node.emit("reduce_sum", node.emit("elementwise_mul", x, share), **last), -1.0)
+    loss = node.scale(node.reduce("sum", node.emit("elementwise_mul", x, share), rank - 1, keep=False), -1.0)
     if reduction == "none":
         node.give(loss)
         return
-    total = node.emit("reduce_sum", loss, dim=[0], reduce_all=True, keep_dim=False)
+    total = node.emit("reduce_sum", loss, reduce_all=True, keep_dim=False)
     if reduction == "mean":
-        weight = node.emit("reduce_sum", share, dim=[0], reduce_all=True, keep_dim=False)
+        weight = node.emit("reduce_sum", share, reduce_all=True, keep_dim=False)
         total = node.emit("elementwise_div", total, weight)
     node.give(total)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -10,18 +9,15 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.ops.reduction.reduce import REDUCTIONS
 
 #: What is done before, the reduction, and what is done after it.
 _REDUCTIONS: Final = {
-    "ReduceL1": ("abs", "reduce_sum", ""),
-    "ReduceL2": ("square", "reduce_sum", "sqrt"),
-    "ReduceLogSum": ("", "reduce_sum", "log"),
-    "ReduceMax": ("", "reduce_max", ""),
-    "ReduceMean": ("", "reduce_mean", ""),
-    "ReduceMin": ("", "reduce_min", ""),
-    "ReduceProd": ("", "reduce_prod", ""),
-    "ReduceSum": ("", "reduce_sum", ""),
-    "ReduceSumSquare": ("square", "reduce_sum", ""),
+    **{row.onnx: ("", row.type.removeprefix("reduce_"), "") for row in REDUCTIONS.values() if row.slope},
+    "ReduceL1": ("abs", "sum", ""),
+    "ReduceL2": ("square", "sum", "sqrt"),
+    "ReduceLogSum": ("", "sum", "log"),
+    "ReduceSumSquare": ("square", "sum", ""),
 }
 
 
@@ -31,12 +27,6 @@ def _find_axes(node: Node) -> list[int] | None:
     if not given:
         return None if node.attr("noop_with_empty_axes", 0) else list(range(node.rank()))
     return sorted({node.normalize(axis, node.rank()) for axis in given})
-
-
-def reduce(node: Node, kind: str, x: str, axes: Sequence[int], *, keep: bool) -> str:
-    """Return a reduction over some dims; of all dims it is one of 1, as Fluid has it."""
-    whole = len(axes) == len(node.shape(x))
-    return node.emit(kind, x, dim=list(axes), keep_dim=keep, reduce_all=whole)
 
 
 @reads(*_REDUCTIONS, "ReduceLogSumExp")
@@ -52,7 +42,7 @@ def _read_reduction(node: Node) -> None:
     out = node.cast(x, VarType.INT32) if truth else x
     out = node.emit(before, out) if before else out
     if axes is not None:
-        out = reduce(node, kind, out, axes, keep=keep)
+        out = node.reduce(kind, out, *axes, keep=keep)
     out = node.emit(after, out) if after else out
     if out == x:
         node.alias(node.value())
@@ -64,11 +54,9 @@ def _add_exponentials(node: Node, x: str, axes: list[int] | None, *, keep: bool)
     """Return ``log(sum(exp(x)))``, the largest taken out so that none is infinite."""
     if axes is None:
         return node.scale(x)
-    most = node.emit("reduce_max", x, dim=axes, keep_dim=True, reduce_all=len(axes) == node.rank())
+    most = node.reduce("max", x, *axes)
     most = node.emit("elementwise_max", most, node.like(np.finfo(node.dtype()).min))  # not -inf less -inf
-    total = reduce(
-        node, "reduce_sum", node.emit("exp", node.emit("elementwise_sub", x, most)), axes, keep=True
-    )
+    total = node.reduce("sum", node.emit("exp", node.emit("elementwise_sub", x, most)), *axes)
     out = node.emit("elementwise_add", node.emit("log", total), most)
     if keep:
         return out

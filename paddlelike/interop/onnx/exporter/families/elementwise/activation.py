@@ -9,36 +9,8 @@ from typing import Final
 from paddlelike.framework.environment import PADDLE3_VERSION
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.ops.elementwise.names import UNARY_IN_ONNX
 
-#: Operators that ONNX has under another name, without attributes.
-_SAME: Final = {
-    "abs": "Abs",
-    "acos": "Acos",
-    "acosh": "Acosh",
-    "asin": "Asin",
-    "asinh": "Asinh",
-    "atan": "Atan",
-    "atanh": "Atanh",
-    "ceil": "Ceil",
-    "cos": "Cos",
-    "cosh": "Cosh",
-    "erf": "Erf",
-    "exp": "Exp",
-    "floor": "Floor",
-    "isinf_v2": "IsInf",
-    "isnan_v2": "IsNaN",
-    "log": "Log",
-    "reciprocal": "Reciprocal",
-    "relu": "Relu",
-    "sigmoid": "Sigmoid",
-    "sign": "Sign",
-    "sin": "Sin",
-    "sinh": "Sinh",
-    "softsign": "Softsign",
-    "sqrt": "Sqrt",
-    "tan": "Tan",
-    "tanh": "Tanh",
-}
 #: The ONNX operator, and its attributes by Paddle's names.
 _RENAMED: Final = {
     "celu": ("Celu", {"alpha": "alpha"}),
@@ -80,9 +52,9 @@ def scale(step: Step, x: str, by: float) -> str:
     return x if by == 1 else step.add("Mul", x, step.like(by))
 
 
-@converts(*_SAME)
+@converts(*UNARY_IN_ONNX)
 def _convert_same(step: Step) -> None:
-    step.give("Out", step.add(_SAME[step.op.type], step.input()))
+    step.give("Out", step.add(UNARY_IN_ONNX[step.op.type], step.input()))
 
 
 @converts(*_RENAMED)

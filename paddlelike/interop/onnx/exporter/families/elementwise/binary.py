@@ -8,30 +8,16 @@ from typing import Final
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.framework.opdef import find
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
 from paddlelike.ops.elementwise.binary import TURNED
+from paddlelike.ops.elementwise.names import ARITHMETIC, BITS, COMPARISONS, LOGIC
 
-_BINARY: Final = {
-    "elementwise_add": "Add",
-    "elementwise_div": "Div",
-    "elementwise_max": "Max",
-    "elementwise_min": "Min",
-    "elementwise_mul": "Mul",
-    "elementwise_pow": "Pow",
-    "elementwise_sub": "Sub",
-    "greater_equal": "GreaterOrEqual",
-    "greater_than": "Greater",
-    "less_equal": "LessOrEqual",
-    "less_than": "Less",
-    "minus": "Sub",
-}
+_BINARY: Final = ARITHMETIC | COMPARISONS | {"minus": ARITHMETIC["elementwise_sub"]}
 #: What ONNX calls these of truth values.
 _OF_TRUTH: Final = {"Add": "Or", "Max": "Or", "Min": "And", "Mul": "And"}
-
-
-_LOGIC: Final = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
 
 
 def align(step: Step) -> tuple[str, str]:
@@ -48,7 +34,7 @@ def align(step: Step) -> tuple[str, str]:
 
 @converts(*_BINARY)
 def _convert_binary(step: Step) -> None:
-    kind = _BINARY[step.op.type]
+    kind = _BINARY[step.op.type].onnx
     kind = _OF_TRUTH.get(kind, kind) if step.dtype().kind == "b" else kind
     step.give("Out", step.add(kind, *align(step)))
 
@@ -92,10 +78,10 @@ def _convert_equal(step: Step) -> None:
     step.give("Out", step.add("Not", out) if step.op.type == "not_equal" else out)
 
 
-@converts(*_LOGIC)
+@converts(*LOGIC)
 def _convert_logic(step: Step) -> None:
     x, y = align(step)
-    step.give("Out", step.add(_LOGIC[step.op.type], _as_bool(step, x, "X"), _as_bool(step, y, "Y")))
+    step.give("Out", step.add(LOGIC[step.op.type].onnx, _as_bool(step, x, "X"), _as_bool(step, y, "Y")))
 
 
 @converts("logical_not")
@@ -144,22 +130,11 @@ def _convert_cast(step: Step) -> None:
     step.give("Out", step.cast(step.input(), VarType(step.attr("out_dtype"))))
 
 
-_BITS: Final = {
-    "bitwise_and": ("And", "BitwiseAnd"),
-    "bitwise_or": ("Or", "BitwiseOr"),
-    "bitwise_xor": ("Xor", "BitwiseXor"),
-}
-
-
-@converts(*_BITS)
+@converts(*BITS)
 def _convert_bits(step: Step) -> None:
-    kind = _BITS[step.op.type][step.dtype() != np.bool_]
-    step.give("Out", step.add(kind, step.input(), step.input("Y")))
-
-
-@converts("bitwise_not")
-def _convert_bitwise_not(step: Step) -> None:
-    step.give("Out", step.add("Not" if step.dtype() == np.bool_ else "BitwiseNot", step.input()))
+    kind = BITS[step.op.type]
+    kind = kind.removeprefix("Bitwise") if step.dtype() == np.bool_ else kind
+    step.give("Out", step.add(kind, *(step.input(slot.name) for slot in find(step.op.type).input_slots)))
 
 
 @converts("atan2")

@@ -11,36 +11,10 @@ import numpy as np
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.ops.elementwise.names import UNARY_IN_ONNX
 
-#: Operators that Paddle has under another name, without attributes.
-_SAME: Final = {
-    "Abs": "abs",
-    "Acos": "acos",
-    "Acosh": "acosh",
-    "Asin": "asin",
-    "Asinh": "asinh",
-    "Atan": "atan",
-    "Atanh": "atanh",
-    "Ceil": "ceil",
-    "Cos": "cos",
-    "Cosh": "cosh",
-    "Erf": "erf",
-    "Exp": "exp",
-    "Floor": "floor",
-    "IsNaN": "isnan_v2",
-    "Log": "log",
-    "Reciprocal": "reciprocal",
-    "Relu": "relu",
-    "Sigmoid": "sigmoid",
-    "Sign": "sign",
-    "Sin": "sin",
-    "Sinh": "sinh",
-    "Softplus": "softplus",
-    "Softsign": "softsign",
-    "Sqrt": "sqrt",
-    "Tan": "tan",
-    "Tanh": "tanh",
-}
+_SAME: Final = {onnx: type for type, onnx in UNARY_IN_ONNX.items() if onnx != "IsInf"}
+_SAME["Softplus"] = "softplus"
 #: Paddle's operator, and its attributes with ONNX's names and defaults.
 _RENAMED: Final[dict[str, tuple[str, dict[str, tuple[str, float]]]]] = {
     "Celu": ("celu", {"alpha": ("alpha", 1.0)}),

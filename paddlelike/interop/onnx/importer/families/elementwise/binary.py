@@ -11,6 +11,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.ops.elementwise.names import BITS, COMPARISONS, LOGIC
 
 _BINARY: Final = {"Add": "elementwise_add", "Mul": "elementwise_mul", "Sub": "elementwise_sub"}
 _SEVERAL: Final = {
@@ -19,14 +20,8 @@ _SEVERAL: Final = {
     "Min": "elementwise_min",
     "Sum": "elementwise_add",
 }
-_COMPARISONS: Final = {
-    "Greater": "greater_than",
-    "GreaterOrEqual": "greater_equal",
-    "Less": "less_than",
-    "LessOrEqual": "less_equal",
-}
-_LOGIC: Final = {"And": "logical_and", "Or": "logical_or", "Xor": "logical_xor"}
-_BITS: Final = {"BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor"}
+_PAIRS: Final = {**{names.onnx: type for type, names in LOGIC.items()}, **{BITS[type]: type for type in BITS}}
+_COMPARISONS: Final = {names.onnx: type for type, names in COMPARISONS.items()}
 
 
 def find_number(node: Node, index: int) -> Any:
@@ -108,22 +103,13 @@ def _read_comparison(node: Node) -> None:
     node.give(compare(node, _COMPARISONS[node.type], *_align(node)))
 
 
-_TURNED: Final = {
-    "equal": "equal",
-    "greater_equal": "less_equal",
-    "greater_than": "less_than",
-    "less_equal": "greater_equal",
-    "less_than": "greater_than",
-}
-
-
 def compare(node: Node, kind: str, x: str, y: str) -> str:
     """Return the comparison of tensors of any shapes; Fluid's only broadcast the second one."""
     shapes = node.shape(x), node.shape(y)
     if _covers(*shapes):
         return node.emit(kind, x, y, axis=-1)
     if _covers(*reversed(shapes)):
-        return node.emit(_TURNED[kind], y, x, axis=-1)
+        return node.emit(kind if kind == "equal" else COMPARISONS[kind].mirrored, y, x, axis=-1)
     return node.emit(kind, *node.broadcast(x, y), axis=-1)
 
 
@@ -148,31 +134,20 @@ def _read_equal(node: Node) -> None:
     node.give(node.emit("logical_and", least, most))
 
 
-@reads(*_LOGIC)
-def _read_logic(node: Node) -> None:
-    x, y = node.broadcast(node.input(), node.input(1))
-    node.give(node.emit(_LOGIC[node.type], x, y))
-
-
-@reads("Not")
+@reads("Not", "BitwiseNot")
 def _read_not(node: Node) -> None:
-    node.give(node.emit("logical_not", node.input()))
+    node.give(node.emit("logical_not" if node.type == "Not" else "bitwise_not", node.input()))
 
 
-@reads(*_BITS)
-def _read_bits(node: Node) -> None:
-    node.give(node.emit(_BITS[node.type], *node.broadcast(node.input(), node.input(1))))
+@reads("And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor")
+def _read_pair(node: Node) -> None:
+    node.give(node.emit(_PAIRS[node.type], *node.broadcast(node.input(), node.input(1))))
 
 
 @reads("BitShift")
 def _read_bit_shift(node: Node) -> None:
     kind = f"bitwise_{node.attr('direction', '').lower()}_shift"
     node.give(node.emit(kind, *node.broadcast(node.input(), node.input(1))))
-
-
-@reads("BitwiseNot")
-def _read_bitwise_not(node: Node) -> None:
-    node.give(node.emit("bitwise_not", node.input()))
 
 
 @reads("Clip")

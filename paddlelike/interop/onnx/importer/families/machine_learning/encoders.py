@@ -32,7 +32,7 @@ def find_keys(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.generi
 def find_place(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.generic]) -> str:
     """Return the place of each element among the keys, in a last dim of 1; their number if there is none."""
     hit = node.cast(find_keys(node, keys, dtype), VarType.FP32)
-    other = node.scale(node.emit("reduce_max", hit, dim=[-1], keep_dim=True), -1, 1)
+    other = node.scale(node.reduce("max", hit, -1), -1, 1)
     both = node.emit("concat", [hit, other], axis=node.rank())
     return node.emit("arg_max", both, axis=node.rank(), keepdims=True, dtype=int(VarType.INT64))
 

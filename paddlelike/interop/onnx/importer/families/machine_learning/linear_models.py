@@ -97,7 +97,7 @@ def _read_scaler(node: Node) -> None:
     node.give(node.emit("elementwise_mul", moved, node.constant(scale, np.float32)))
 
 
-_NORMS: Final = {"MAX": ("abs", "reduce_max"), "L1": ("abs", "reduce_sum"), "L2": ("square", "reduce_sum")}
+_NORMS: Final = {"MAX": ("abs", "max"), "L1": ("abs", "sum"), "L2": ("square", "sum")}
 
 
 @reads(f"{ML}Normalizer")
@@ -106,7 +106,7 @@ def _read_normalizer(node: Node) -> None:
     kind = node.attr("norm", "MAX")
     before, reduction = _NORMS[kind]
     x = as_float(node)
-    size = node.emit(reduction, x if kind == "MAX" else node.emit(before, x), dim=[1], keep_dim=True)
+    size = node.reduce(reduction, x if kind == "MAX" else node.emit(before, x), 1)
     size = node.emit("sqrt", size) if kind == "L2" else size
     none = node.cast(node.emit("equal", size, node.constant([0], np.float32), axis=-1), VarType.FP32)
     node.give(node.emit("elementwise_div", x, node.emit("elementwise_add", size, none)))

@@ -31,7 +31,7 @@ def compare_vectors(node: Node, vectors: Array) -> str:
         return node.emit("pow", node.scale(product, gamma, coef), factor=float(degree))
     if kind == "SIGMOID":
         return node.emit("tanh", node.scale(product, gamma, coef))
-    rows = node.emit("reduce_sum", node.emit("square", x), dim=[1], keep_dim=True)
+    rows = node.reduce("sum", node.emit("square", x), 1)
     far = node.emit("elementwise_sub", rows, node.scale(product, 2.0))
     far = node.emit("elementwise_add", far, node.constant((vectors**2).sum(1), np.float32))
     return node.emit("exp", node.scale(far, -gamma))

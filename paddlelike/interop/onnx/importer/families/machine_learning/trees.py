@@ -95,9 +95,7 @@ def _reach_leaves(node: Node, trees: _Trees) -> str:
         node.refuse(f"its nodes compare by {modes}")
     x = as_float(node)
     if not trees.features:
-        ones = node.scale(
-            node.emit("reduce_sum", node.emit("fill_zeros_like", x), dim=[1], keep_dim=True), bias=1
-        )
+        ones = node.scale(node.reduce("sum", node.emit("fill_zeros_like", x), 1), bias=1)
         return node.emit("elementwise_mul", ones, node.constant(np.ones((1, len(trees.leaves))), np.float32))
     places = node.constant(trees.features, np.int64)
     chosen = node.emit("index_select", {"X": x, "Index": places}, dim=1)

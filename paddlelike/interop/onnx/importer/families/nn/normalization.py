@@ -27,9 +27,9 @@ def _read_softmax(node: Node) -> None:
         out = node.reshape(out, *(0 for _ in dims[:axis]), *dims[axis:])
     if node.type == "LogSoftmax":  # log of softmax itself is -inf where that is too small
         axes = [axis] if node.opset >= 13 else list(range(axis, rank))
-        most = node.emit("reduce_max", x, dim=axes, keep_dim=True)
+        most = node.reduce("max", x, *axes)
         moved = node.emit("elementwise_sub", x, most)
-        total = node.emit("reduce_sum", node.emit("exp", moved), dim=axes, keep_dim=True)
+        total = node.reduce("sum", node.emit("exp", moved), *axes)
         out = node.emit("elementwise_sub", moved, node.emit("log", total))
     node.give(out)
 
@@ -120,9 +120,8 @@ def _standardize(node: Node, x: str, axes: Sequence[int], epsilon: float) -> str
 
 def _find_moments(node: Node, x: str, axes: Sequence[int], epsilon: float) -> tuple[str, str]:
     """Return the mean and the deviation over some dims, which stay as 1."""
-    options = {"dim": list(axes), "keep_dim": True, "reduce_all": len(axes) == len(node.shape(x))}
-    mean = node.emit("reduce_mean", x, **options)
-    variance = node.emit("reduce_mean", node.emit("square", node.emit("elementwise_sub", x, mean)), **options)
+    mean = node.reduce("mean", x, *axes)
+    variance = node.reduce("mean", node.emit("square", node.emit("elementwise_sub", x, mean)), *axes)
     return mean, node.emit("sqrt", node.scale(variance, bias=epsilon))
 
 
@@ -147,7 +146,7 @@ def _read_group_norm(node: Node) -> None:
 def _read_lp_normalization(node: Node) -> None:
     axis, order = node.axis(-1), node.attr("p", 2)
     size = node.emit("abs" if order == 1 else "square", node.input())
-    size = node.emit("reduce_sum", size, dim=[axis], keep_dim=True)
+    size = node.reduce("sum", size, axis)
     size = size if order == 1 else node.emit("sqrt", size)
     least = node.like(np.finfo(node.dtype()).tiny)  # a row of zeros stays one
     node.give(node.emit("elementwise_div", node.input(), node.emit("elementwise_max", size, least)))
@@ -174,10 +173,7 @@ def _read_rms(node: Node) -> None:
     """Divided by the root of the mean square over the dims from ``axis`` on."""
     axis = node.axis(-1)
     x = node.cast(node.input(), np.float32) if node.attr("stash_type", 1) == 1 else node.input()
-    dims = list(range(axis, node.rank()))
-    mean = node.emit(
-        "reduce_mean", node.emit("square", x), dim=dims, keep_dim=True, reduce_all=len(dims) == node.rank()
-    )
+    mean = node.reduce("mean", node.emit("square", x), *range(axis, node.rank()))
     root = node.emit("sqrt", node.scale(mean, 1.0, float(node.attr("epsilon", 1e-5))))
     normal = node.cast(node.emit("elementwise_div", x, root), node.dtype())
     node.give(node.emit("elementwise_mul", normal, node.input(1)))

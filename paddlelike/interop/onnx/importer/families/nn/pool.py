@@ -17,17 +17,15 @@ from paddlelike.interop.onnx.importer.readers import reads
 
 @reads("GlobalAveragePool", "GlobalMaxPool")
 def _read_global_pool(node: Node) -> None:
-    kind = "reduce_mean" if node.type == "GlobalAveragePool" else "reduce_max"
-    axes = list(range(2, check_rank(node)))
-    node.give(node.emit(kind, node.input(), dim=axes, keep_dim=True))
+    kind = "mean" if node.type == "GlobalAveragePool" else "max"
+    node.give(node.reduce(kind, node.input(), *range(2, check_rank(node))))
 
 
 @reads("GlobalLpPool")
 def _read_global_lp_pool(node: Node) -> None:
     if node.attr("p", 2) != 2:
         node.refuse(f"p is {node.attr('p', 2)}")
-    axes = list(range(2, check_rank(node)))
-    total = node.emit("reduce_sum", node.emit("square", node.input()), dim=axes, keep_dim=True)
+    total = node.reduce("sum", node.emit("square", node.input()), *range(2, check_rank(node)))
     node.give(node.emit("sqrt", total))
 
 
@@ -132,7 +130,7 @@ def _read_windows(node: Node, sides: list[_Side]) -> None:
         )
     x = node.reshape(x, 0, 0, *(size for side in sides for size in side.places.shape))
     inner = list(range(3, 2 * rank - 2, 2))
-    out = node.emit("reduce_sum" if average else "reduce_max", x, dim=inner, keep_dim=False)
+    out = node.reduce("sum" if average else "max", x, *inner, keep=False)
     if node.type == "AveragePool":
         counts = functools.reduce(np.multiply.outer, [side.counted.sum(1) for side in sides])
         out = node.emit(
@@ -165,9 +163,7 @@ def _give_places(node: Node, x: str, inner: list[int], sides: list[_Side]) -> No
     chosen = node.cast(
         compare(node, "equal", best, node.constant(np.arange(math.prod(ways)), np.int64)), VarType.INT64
     )
-    found = node.emit(
-        "reduce_sum", node.emit("elementwise_mul", chosen, known), dim=[len(sides) + 2], keep_dim=False
-    )
+    found = node.reduce("sum", node.emit("elementwise_mul", chosen, known), len(sides) + 2, keep=False)
     firsts = np.arange(batch * channels).reshape(batch, channels, *[1] * len(sizes)) * math.prod(sizes)
     node.give(node.emit("elementwise_add", found, node.constant(firsts, np.int64)), 1)
 

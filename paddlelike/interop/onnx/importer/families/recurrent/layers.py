@@ -66,7 +66,7 @@ def _find_lengths(node: Node, x: str) -> str:
     """Return the lengths of the sequences, int64 ``(N,)``; if none are given, all have all steps."""
     if node.has(4):
         return node.cast(node.input(4), VarType.INT64)
-    row = node.emit("reduce_max", x, dim=[1, 2], keep_dim=False)  # (N,)
+    row = node.reduce("max", x, 1, 2, keep=False)  # (N,)
     size = node.cast(node.slice(node.emit("shape", {"Input": x}), 0, 1, 2), VarType.INT64)
     zeros = node.cast(node.emit("fill_zeros_like", row), VarType.INT64)
     return node.emit("elementwise_add", zeros, size)
@@ -126,7 +126,7 @@ def _run_by_steps(
     states = [_find_state(node, layer, place, index) or _zeros(node, layer) for place in places]
     inside = None
     if node.has(4):
-        ones = node.emit("reduce_sum", node.emit("fill_zeros_like", x), dim=[2], keep_dim=True)
+        ones = node.reduce("sum", node.emit("fill_zeros_like", x), 2)
         steps = node.emit("cumsum", node.scale(ones, 1.0, 1.0), axis=1)
         ends = node.cast(node.unsqueeze(layer.lengths, 1, 2), VarType.FP32)
         inside = node.cast(node.emit("less_equal", steps, ends, axis=-1), VarType.FP32)
@@ -139,7 +139,7 @@ def _fill_up(node: Node, out: str, layer: _Layer) -> str:
     """Pad the outputs to as many steps as the batch has."""
     if not node.has(4):
         return out
-    zeros = node.emit("reduce_sum", node.scale(node.emit("fill_zeros_like", layer.x)), dim=[2], keep_dim=True)
+    zeros = node.reduce("sum", node.scale(node.emit("fill_zeros_like", layer.x)), 2)
     wide = node.emit("elementwise_add", zeros, node.constant(np.zeros((1, 1, layer.hidden)), np.float32))
     return _lengthen(node, out, wide)
 

@@ -121,7 +121,7 @@ def _reduce_rows(node: Node, kind: str) -> None:
         node.refuse(f"X has dims {dims}, the indices {node.dims(1)}")
     steps = node.constant([math.prod(dims[i + 1 : count]) for i in range(count)], np.int64)
     places = _count_rows_from_start(node)
-    places = node.emit("reduce_sum", node.emit("elementwise_mul", places, steps), dim=[-1], keep_dim=False)
+    places = node.reduce("sum", node.emit("elementwise_mul", places, steps), -1, keep=False)
     rows = node.emit("expand", node.reshape(places, -1, 1), expand_times=[1, size])
     given = {"Input": node.reshape(node.input(), -1, size), "Value": node.reshape(node.input(2), -1, size)}
     out = node.emit("put_along_axis", given | {"Index": rows}, Axis=0, Reduce=kind)
