@@ -163,4 +163,4 @@ class Allclose(OpDef):
     def forward(x: Array, y: Array, *, rtol: float, atol: float, equal_nan: bool) -> Array:
         with np.errstate(invalid="ignore"):
             near = np.abs(x - y) <= atol + rtol * np.abs(y)
-        return np.array([(near | (np.isnan(x) & np.isnan(y)) if equal_nan else near).all()])
+        return (near | (np.isnan(x) & np.isnan(y)) if equal_nan else near).all().reshape(1)
