@@ -1,6 +1,7 @@
-"""Every public function that reads files, times every call of the system that may fail: ours is the error.
+"""Every public function that reads or writes files, times every call of the system that may fail.
 
-It names the system's reason and has its number; nothing is told as damage, absence or an unknown format.
+The error is ours, names the system's reason and has its number; nothing is told as damage, absence or an
+unknown format. A save that fails leaves all old values, or all new ones where it says that they were saved.
 """
 
 from __future__ import annotations
@@ -31,12 +32,18 @@ CALLS = [
 ]  # fmt: skip
 
 
-def build() -> fluid.Program:
+def build(number: float = 1.0) -> fluid.Program:
     program = fluid.Program()
     for name in ("a", "b"):
         program.global_block().create_parameter(name=name, shape=[3], dtype="float32")
-        fluid.global_scope().var(name).get_tensor().set(np.ones(3, "float32"), fluid.CPUPlace())
+        fluid.global_scope().var(name).get_tensor().set(np.full(3, number, "float32"), fluid.CPUPlace())
     return program
+
+
+def get() -> float:
+    arrays = [np.asarray(fluid.global_scope().find_var(name).get_tensor()) for name in ("a", "b")]
+    assert len({float(value) for array in arrays for value in array}) == 1, "a mix"
+    return float(arrays[0][0])
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +126,11 @@ def failing(call: str, number: int, below: Path) -> Iterator[None]:
             patch.setattr(
                 os,
                 call,
-                lambda *args, **kw: fail(args[0]) if args and is_below(args[0]) else real(*args, **kw),
+                lambda *args, **kw: (
+                    fail(args[0])
+                    if any(map(is_below, (*args[:1], *(kw[key] for key in kw if key.endswith("dir_fd")))))
+                    else real(*args, **kw)
+                ),
             )
         yield
 
@@ -142,3 +153,109 @@ def test_an_error_of_the_system_is_ours_with_its_reason_and_number(
         assert isinstance(raised, PaddlelikeError), f"{os.strerror(number)}: {raised!r}"
         assert os.strerror(number) in str(raised)
         assert raised.errno in (number, None)  # None: an error that lists several files
+
+
+WRITING = [
+    *CALLS, "write", "writev", "mkdir", "rename", "replace", "link", "unlink", "rmdir", "fsync", "chmod",
+    "fchmod", "ftruncate", "close",
+]  # fmt: skip
+
+
+def save_later(to: Path, number: float) -> None:
+    pending = fluid.io.save_persistables(EXE, str(to / "m"), build(number), blocking=False)
+    assert isinstance(pending, fluid.io.PendingSave)
+    pending.wait()
+
+
+def load_directory(to: Path) -> None:
+    fluid.io.load_persistables(EXE, str(to / "m"), build(0))
+
+
+def build_model(number: float) -> tuple[fluid.Program, fluid.Variable]:
+    program = build(number)
+    with fluid.program_guard(program, fluid.Program()), fluid.unique_name.guard():
+        x = fluid.data("x", [3])
+        for name in ("a", "b"):
+            x = fluid.layers.elementwise_mul(x, program.global_block().var(name))
+    return program, x
+
+
+def export(to: Path, number: float) -> None:
+    program, out = build_model(number)
+    fluid.io.save_inference_model(str(to / "m"), ["x"], [out], EXE, program)
+
+
+def convert(to: Path, number: float) -> None:
+    fluid.io.save_persistables(EXE, str(to.parent / f"from-{number}"), build(number))
+    fluid.convert(to.parent / f"from-{number}", to / "m.npz", overwrite=True)
+
+
+def load_converted(to: Path) -> None:
+    with np.load(to / "m.npz") as found:
+        for name in ("a", "b"):
+            fluid.global_scope().var(name).get_tensor().set(found[name], fluid.CPUPlace())
+
+
+Door = tuple[Callable[[Path, float], Any], Callable[[Path], Any]]
+SAVES: dict[str, Door] = {
+    "save_persistables": (
+        lambda to, number: fluid.io.save_persistables(EXE, str(to / "m"), build(number)),
+        load_directory,
+    ),
+    "combined": (
+        lambda to, number: fluid.io.save_persistables(EXE, str(to / "m"), build(number), filename="all"),
+        lambda to: fluid.io.load_persistables(EXE, str(to / "m"), build(0), filename="all"),
+    ),
+    "chain": (
+        lambda to, number: fluid.io.save_persistables(EXE, str(to / "m"), build(number), delta=True),
+        load_directory,
+    ),
+    "asynchronous": (save_later, load_directory),
+    "durable": (
+        lambda to, number: fluid.io.save_persistables(EXE, str(to / "m"), build(number), durability="power"),
+        load_directory,
+    ),
+    "save": (
+        lambda to, number: fluid.save(build(number), str(to / "m")),
+        lambda to: fluid.load(build(0), str(to / "m"), EXE),
+    ),
+    "export": (export, lambda to: fluid.io.load_inference_model(str(to / "m"), EXE)),
+    "checkpoint": (
+        lambda to, number: fluid.io.Checkpoints(to / "m").save(EXE, build(number), int(number)),
+        lambda to: fluid.io.Checkpoints(to / "m").restore(EXE, build(0)),
+    ),
+    "convert": (convert, load_converted),
+}
+
+
+@pytest.mark.parametrize("call", WRITING)
+@pytest.mark.parametrize("door", SAVES)
+def test_a_save_that_the_system_refuses_says_why_and_leaves_old_or_new_values(
+    tmp_path: Path, door: str, call: str
+) -> None:
+    save, load = SAVES[door]
+    for step, number in enumerate(NUMBERS, 2):
+        to = tmp_path / str(step) / "to"
+        to.mkdir(parents=True)
+        save(to, 1)
+        raised: BaseException | None = None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with failing(call, number, to):
+                try:
+                    save(to, 2)
+                except Exception as error:
+                    raised = error
+            load(to)
+            found = get()
+            save(to, 3)
+            load(to)
+        assert get() == 3
+        if raised is None:
+            assert found == 2
+            continue
+        assert isinstance(raised, PaddlelikeError), f"{os.strerror(number)}: {raised!r}"
+        assert os.strerror(number) in str(raised)
+        assert raised.errno in (number, None)
+        says_new = "was saved" in str(raised).replace("nothing was saved", "")
+        assert found == (2 if says_new else 1), str(raised)

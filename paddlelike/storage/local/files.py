@@ -63,8 +63,10 @@ def read_front(path: str, size: int) -> bytes:
         # devices give as much as is asked for, or nothing; pipes and sockets have no positions
         if 0 < len(data) < size or stat.S_ISREG(os.stat(path).st_mode):
             return bytes(data)
-    except (OSError, ValueError, AttributeError, MemoryError):  # the third: no pread here
+    except BaseException as error:
         list(map(os.close, same_file))
+        if not isinstance(error, (OSError, ValueError, AttributeError)):  # the last: no pread here
+            raise
     with File(path) as file:  # which knows the reason
         return file.read_at(0, size)
 

@@ -144,9 +144,11 @@ class _Writer:
             # in one call, so that no interrupt leaves it open
             calls = map(os.write, file, (data,)), map(os.fstat, same), map(os.close, last)
             written, facts, _ = next(zip(*calls))  # noqa: B905
-        except OSError as error:
+        except BaseException as error:  # os.fstat can be interrupted
             list(map(os.close, last))
-            raise _WriteError(path, error) from error
+            if isinstance(error, OSError):
+                raise _WriteError(path, error) from error
+            raise
         if written < len(data):  # the disk is nearly full: the rest will say it
             os.unlink(os.path.join(self._root, path))
             return self._write_file(None, path, piece)
