@@ -30,19 +30,17 @@ def read_values(
     """
     if not any(step.recipe for step in plan.steps):
         into = targets or {}
-        has_value = [
-            not into and step.held[0].value is not None for step in plan.steps
-        ]  # of many small files
+        known = [None if into else step.held[0].value for step in plan.steps]  # of small files, read whole
         wants = [
             Want(step.held[0], None, into.get(step.variable.name))
-            for step, has in zip(plan.steps, has_value, strict=True)
-            if not has
+            for step, value in zip(plan.steps, known, strict=True)
+            if value is None
         ]
         reading = contents.read(wants, lazily=lazily)
         read = iter(reading.values)
         return reading, [
-            _fit(step, step.held[0].value if has else next(read))
-            for step, has in zip(plan.steps, has_value, strict=True)
+            _fit(step, next(read) if value is None else value)
+            for step, value in zip(plan.steps, known, strict=True)
         ]
     wants = []
     where: dict[tuple[str, object], int] = {}

@@ -56,15 +56,15 @@ def read_front(path: str, size: int) -> bytes:
     StorageError
         It cannot be read, or is not a regular file.
     """
-    file, same_file = itertools.tee(map(os.open, (path,), (READING,)))
+    first, again = itertools.tee(map(os.open, (path,), (READING,)))
     try:
         # in one call, so that no interrupt leaves it open
-        data, _ = next(zip(map(os.pread, file, (size,), (0,)), map(os.close, same_file)))  # noqa: B905
+        data, _ = next(zip(map(os.pread, first, (size,), (0,)), map(os.close, again)))  # noqa: B905
         # devices give as much as is asked for, or nothing; pipes and sockets have no positions
         if 0 < len(data) < size or stat.S_ISREG(os.stat(path).st_mode):
             return bytes(data)
     except BaseException as error:
-        list(map(os.close, same_file))
+        list(map(os.close, again))
         if not isinstance(error, (OSError, ValueError, AttributeError)):  # the last: no pread here
             raise
     with File(path) as file:  # which knows the reason
