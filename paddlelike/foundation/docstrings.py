@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar, cast
 
-from paddlelike.foundation.text_tables import read_sections
+from paddlelike.foundation.text_tables import read_table
 
 T = TypeVar("T", bound=Callable[..., Any])
 
@@ -143,7 +143,7 @@ def show_related(module: str) -> None:
 def list_groups() -> list[list[tuple[str, str]]]:
     """Return the groups: the names with their modules below ``fluid``."""
     groups = []
-    for paragraph in read_sections("paddlelike.foundation", "see_also.txt"):
+    for paragraph in read_table("paddlelike.foundation", "see_also.txt").split("\n\n")[1:]:  # no comment
         first, *names = paragraph.split()
         home = first[:-1].removeprefix("fluid")
         groups.append([_find_home(name) if name.startswith("fluid.") else (home, name) for name in names])
