@@ -48,7 +48,10 @@ class BprLoss(OpDef):
         flat, _ = flatten_labels("bpr_loss", label, x.shape[-1])
         rows = x.reshape(-1, x.shape[-1])
         at = (np.arange(len(flat)), flat)
-        losses = softplus(rows - rows[at][:, None])
+        order = rows - rows[at][:, None]
+        losses = softplus(order)
+        with np.errstate(over="ignore"):
+            losses[np.isinf(np.exp(order))] = np.log(1e20)  # Fluid's number for infinity
         losses[at] = 0
         return (losses.sum(-1) / (x.shape[-1] - 1)).reshape(*x.shape[:-1], 1)
 

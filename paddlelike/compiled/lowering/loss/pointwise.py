@@ -116,9 +116,16 @@ def nll_loss(
 
 @lowers("center_loss")
 def center_loss(
-    x: jax.Array, label: jax.Array, centers: jax.Array, rate: jax.Array, *, need_update: bool, ctx: OpContext
+    x: jax.Array,
+    label: jax.Array,
+    centers: jax.Array,
+    rate: jax.Array,
+    *,
+    cluster_num: int,
+    need_update: bool,
+    ctx: OpContext,
 ) -> Results:
-    flat = label.reshape(-1)
+    flat = label.reshape(-1)[: x.shape[0]]
     check_labels(flat, centers.shape[0], ctx)
     difference = x - jnp.take(centers, flat, axis=0, mode="clip")
     loss = (difference * difference).sum(1, keepdims=True) / 2
@@ -127,6 +134,7 @@ def center_loss(
     count = 1 + jnp.zeros(centers.shape[0], jnp.int32).at[flat].add(1)
     total = jnp.zeros_like(centers).at[flat].add(difference)
     step = total * (rate[0] / count[:, None]).astype(x.dtype)
+    step = jnp.where(jnp.arange(len(step))[:, None] < cluster_num, step, 0)
     return jax.lax.stop_gradient(centers + step), difference, loss
 
 
@@ -135,5 +143,6 @@ def bpr_loss(x: jax.Array, label: jax.Array, *, ctx: OpContext) -> jax.Array:
     flat, picked, _ = pick_labels(x, label, None, ctx)
     rows = x.reshape(-1, x.shape[-1])
     others = jnp.arange(x.shape[-1]) != flat[:, None]
-    terms = jnp.where(others, jnp.log1p(jnp.exp(rows - picked[:, None])), 0)
+    powers = jnp.exp(rows - picked[:, None])
+    terms = jnp.where(others, jnp.log1p(jnp.where(jnp.isinf(powers), 1e20, powers)), 0)
     return (terms.sum(1, keepdims=True) / (x.shape[-1] - 1)).reshape(*x.shape[:-1], 1).astype(x.dtype)
