@@ -5,6 +5,8 @@ Fluid's kernels compare (see ``nan_comparisons``); numpy and the textbook give N
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from paddlelike.framework.opdef import Array
@@ -14,7 +16,9 @@ from paddlelike.framework.quirks import follows_fluid
 def reduce_extreme(x: Array, axes: tuple[int, ...], *, is_greatest: bool) -> Array:
     """Return the greatest or least number over dims, which are kept as 1; Fluid passes over NaN."""
     ufunc, other, start = (np.maximum, np.fmax, -np.inf) if is_greatest else (np.minimum, np.fmin, np.inf)
-    limits = {} if x.size else {"initial": start if x.dtype.kind == "f" else _find_limit(x, is_greatest)}
+    limits: dict[str, Any] = (
+        {} if x.size else {"initial": start if x.dtype.kind == "f" else _find_limit(x, is_greatest)}
+    )
     out = ufunc.reduce(x, axis=axes, keepdims=True, **limits)
     if x.dtype.kind == "f" and np.isnan(out).any() and follows_fluid("nan_comparisons"):
         out = other.reduce(x, axis=axes, keepdims=True, initial=start)

@@ -61,9 +61,9 @@ class InitState:
         need_reorder: bool = False,
         dtype: DtypeLike = "float32",
     ) -> None:
-        if init is None and init_boot is None:
-            raise ValueError("InitState needs init, or init_boot whose batch size it takes")
         if init is None:
+            if init_boot is None or shape is None:
+                raise ValueError("InitState needs init, or a shape and init_boot, whose batch size it takes")
             init = layers.fill_constant_batch_size_like(init_boot, shape, dtype, value)
         self.value = init
         self.need_reorder = need_reorder
