@@ -168,9 +168,9 @@ def _read_groups() -> dict[tuple[str, str], dict[str, list[tuple[str, str]]]]:
     for one, others in near.items():
         del others[one]
         thing, _, member = one[1].partition(".")
-        found.setdefault((one[0], thing), {})[member] = sorted(
-            others, key=lambda other, home=one[0]: other[0] != home
-        )
+        home = [other for other in others if other[0] == one[0]]  # goes first
+        far = [other for other in others if other[0] != one[0]]
+        found.setdefault((one[0], thing), {})[member] = home + far
     return found
 
 
