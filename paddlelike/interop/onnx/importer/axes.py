@@ -76,12 +76,12 @@ class _Branches:
         number = sum(2**axis for axis in choices[0])
         wanted = self._constant(f"is_{number}", number)
         test = f"{self._name}_test_{number}"
-        graphs = {}
+        graphs: dict[str, Any] = {}
         for side, build in (("then", self._compute), ("else", self._compare)):
             inner = f"{self._name}_{side}_{number}"
             args: Any = (choices[0], inner) if side == "then" else (code, choices[1:], inner)
             port = helper.make_empty_tensor_value_info(inner)
-            graphs[f"{side}_branch"] = helper.make_graph(build(*args), inner, [], [port])  # type: ignore[operator]
+            graphs[f"{side}_branch"] = helper.make_graph(build(*args), inner, [], [port])
         self._note_type(output, len(choices[0]))
         equal = helper.make_node("Equal", [code, wanted.output[0]], [test])
         return [wanted, equal, helper.make_node("If", [test], [output], **graphs)]

@@ -46,7 +46,7 @@ class Typed(NamedTuple):
 class Graph:
     """A program, its parameters' values, and the variable of each value of ONNX by its name."""
 
-    def __init__(self, program: Program, opsets: Mapping[str, int], typed: Mapping[str, Typed]) -> None:
+    def __init__(self, program: Program, opsets: Mapping[str, int], typed: dict[str, Typed]) -> None:
         self.program = program
         self.opsets = opsets
         self.typed = typed

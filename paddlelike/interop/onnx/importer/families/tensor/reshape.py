@@ -22,8 +22,8 @@ def _read_split(node: Node) -> None:
     axis, count = node.axis(0), len(node.proto.output)
     if node.has(1) and node.find_known(1) is None:
         given = node.cast(node.input(1), VarType.INT32)
-        each = [node.slice(given, 0, index, index + 1) for index in range(count)]
-        inputs = {"X": node.input(), "SectionsTensorList": each}
+        lengths = [node.slice(given, 0, index, index + 1) for index in range(count)]
+        inputs = {"X": node.input(), "SectionsTensorList": lengths}
         parts = node.emit_several("split", inputs, count, axis=axis, num=0, sections=[-1] * count)
         for index, part in enumerate(parts):
             node.give(part, index)
