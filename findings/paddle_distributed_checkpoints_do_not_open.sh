@@ -4,7 +4,7 @@
 # (paddle.distributed.checkpoint). Whoever updates cannot resume.
 # Seen: ValueError for a nested one of 3.3.1; ModuleNotFoundError in 3.3.1 for a flat one of 3.1.1.
 set -euo pipefail
-home=$(mktemp -d) && trap 'rm -rf "$home"' EXIT && cd "$home"
+folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT && cd "$folder"
 for version in 3.1.1 3.3.1; do
   "${PYTHON:-python3.11}" -m venv "v$version" && "v$version/bin/pip" install -q "paddlepaddle==$version" setuptools
 done

@@ -135,7 +135,7 @@ def _make(kind: str, state: dict[str, Any]) -> Instance:
     return Instance(Reference(_MODULE, kind), state)
 
 
-def _get_parts(value: Any) -> Mapping[str, Any]:
+def _get_parts(value: object) -> Mapping[str, Any]:
     if not isinstance(value, Foreign):
         raise TypeError(f"a {type(value).__name__} where an object is described")
     return value.parts

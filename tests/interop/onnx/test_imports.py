@@ -352,11 +352,11 @@ def test_an_initial_state_that_does_not_fit_is_an_error(kind: str, shape, error)
             run(model.SerializeToString(), feed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ReduceSum", "ReduceLogSumExp", "CumSum", "Squeeze", "Unsqueeze"])
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_axes_may_be_fed(kind: str, axis: int) -> None:
-    import onnxruntime
-
+    onnxruntime = pytest.importorskip("onnxruntime", reason="its outputs are compared with")
     shape = [1, 1, 1] if kind == "Squeeze" else [2, 3, 2]
     axes = helper.make_tensor_value_info("axes", TensorProto.INT64, [] if kind == "CumSum" else [1])
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)

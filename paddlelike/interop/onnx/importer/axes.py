@@ -76,12 +76,17 @@ class _Branches:
         number = sum(2**axis for axis in choices[0])
         wanted = self._constant(f"is_{number}", number)
         test = f"{self._name}_test_{number}"
-        graphs: dict[str, Any] = {}
-        for side, build in (("then", self._compute), ("else", self._compare)):
-            inner = f"{self._name}_{side}_{number}"
-            args: Any = (choices[0], inner) if side == "then" else (code, choices[1:], inner)
-            port = helper.make_empty_tensor_value_info(inner)
-            graphs[f"{side}_branch"] = helper.make_graph(build(*args), inner, [], [port])
+        inner = {side: f"{self._name}_{side}_{number}" for side in ("then", "else")}
+        sides = {
+            "then": self._compute(choices[0], inner["then"]),
+            "else": self._compare(code, choices[1:], inner["else"]),
+        }
+        graphs: dict[str, Any] = {
+            f"{side}_branch": helper.make_graph(
+                nodes, inner[side], [], [helper.make_empty_tensor_value_info(inner[side])]
+            )
+            for side, nodes in sides.items()
+        }
         self._note_type(output, len(choices[0]))
         equal = helper.make_node("Equal", [code, wanted.output[0]], [test])
         return [wanted, equal, helper.make_node("If", [test], [output], **graphs)]
@@ -94,7 +99,7 @@ class _Branches:
         made.input[1], made.output[0] = constant.output[0], output
         return [constant, made]
 
-    def _constant(self, name: str, value: Any) -> NodeProto:
+    def _constant(self, name: str, value: int | list[int]) -> NodeProto:
         from onnx import helper, numpy_helper
 
         array = numpy_helper.from_array(np.array(value, np.int64))
