@@ -14,8 +14,8 @@ MUTATIONS = [
     Mutation(
         "maxout gives all equal elements the gradient to the last",
         "ops/nn/softmax.py",
-        "np.expand_dims(np.argmax(grouped, axis=axis), axis)",
-        "np.expand_dims(np.argmin(grouped, axis=axis), axis)",
+        "np.cumsum(equal, axis) == 1",
+        "np.cumsum(equal, axis) == equal.sum(axis, keepdims=True)",
     ),
     Mutation(
         "momentum looks ahead always",

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 import paddlelike as fluid
 from tests.fuzz.windows.cases import Drawn, draw, find_compiled_differences, find_differences
+from tests.fuzz.windows.guard_pages import guarded_results, place
 from tests.helpers.fast_kernels import force_kernels
-from tests.helpers.guard_pages import guarded_results, place
 
 
 def find_guarded(drawn: Drawn, *, first: bool) -> Iterator[str]:

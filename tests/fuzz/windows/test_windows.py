@@ -43,7 +43,7 @@ def test_compiled_loops_stay_between_guard_pages() -> None:
 def test_one_step_beyond_a_guarded_array_ends_the_process(first: bool) -> None:
     beyond = "array.ctypes.data - 1" if first else "array.ctypes.data + array.nbytes"
     script = (
-        "import ctypes, numpy as np; from tests.helpers.guard_pages import place; "
+        "import ctypes, numpy as np; from tests.fuzz.windows.guard_pages import place; "
         f"array = place(np.arange(5.0), first={first}); assert array.sum() == 10; "
         f"ctypes.string_at({beyond}, 1)"
     )
