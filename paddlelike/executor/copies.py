@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from paddlelike.core.places import Place
 from paddlelike.core.scope import Scope, ScopeVariable
@@ -242,7 +243,7 @@ def _find_gradients(program: Program) -> list[str]:
     return list(found)
 
 
-def split_batch(name: str, value: Any, copies: int) -> list[Any]:
+def split_batch(name: str, value: object, copies: int) -> list[Any]:
     """Return the parts of a fed batch for the copies, as Fluid cuts it.
 
     All parts but the last have equally many rows, or sequences of the first level of a LoD; there are fewer
@@ -260,7 +261,7 @@ def split_batch(name: str, value: Any, copies: int) -> list[Any]:
     return [_cut_sequences(array, lod, start, stop) for start, stop in spans]
 
 
-def _cut_sequences(array: Any, lod: LoD, start: int, stop: int) -> LoDTensor:
+def _cut_sequences(array: NDArray[Any], lod: LoD, start: int, stop: int) -> LoDTensor:
     """Return some sequences of the first level, with all levels below."""
     levels = []
     for level in lod:

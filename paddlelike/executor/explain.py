@@ -301,7 +301,7 @@ def _find_buffer(array: Array) -> Array:
     return array
 
 
-def _count_bytes(value: Any) -> int:
+def _count_bytes(value: object) -> int:
     value = getattr(value, "array", value)
     return value.nbytes if isinstance(value, np.ndarray) else 0
 

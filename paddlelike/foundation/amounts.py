@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 
 def format_count(count: int, noun: str) -> str:
     """Return a number of things.
@@ -31,7 +29,7 @@ def format_size(nbytes: int) -> str:
     return f"{size / 1000:.1f} TB"
 
 
-def describe(value: Any) -> str:
+def describe(value: object) -> str:
     """Return a description of a value for an error, arrays by their shape.
 
     >>> import numpy as np

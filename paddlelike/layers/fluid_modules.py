@@ -109,7 +109,7 @@ UNLISTED: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "detection": {"detection_map": "paddlelike.layers.detection.average_precision"},
     "distributions": {"Distribution": "paddlelike.layers.random.distributions"},
-    "nn": dict.fromkeys(("_pull_sparse", "_pull_sparse_v2"), "paddlelike.distributed.fleet.pslib"),
+    "nn": dict.fromkeys(("_pull_sparse", "_pull_sparse_v2"), "paddlelike.distributed.fleet.pslib_tables"),
 }
 
 

@@ -368,7 +368,7 @@ def _record(path: str, facts: dict[str, Any], authors: list[Author]) -> Record:
     return Record(size, checksum, (int(inode), int(written)), facts, pieces, authors[index], parts)
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     if value is not None and not isinstance(value, str):
         raise TypeError(f"{value!r:.50} is not text")
     return value

@@ -54,5 +54,5 @@ def wrap_rows(result: Any, size: int, like: Packed, shown: bool) -> object:
     return like.replace(result, shown=shown)
 
 
-def _is_packed(value: Any) -> bool:
+def _is_packed(value: object) -> bool:
     return isinstance(value, Packed)

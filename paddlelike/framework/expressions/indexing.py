@@ -70,7 +70,7 @@ def _expand_ellipsis(items: list[Any], rank: int) -> list[Any]:
     return items[: where[0]] + fill + items[where[0] + 1 :]
 
 
-def _is_index(item: Any) -> bool:
+def _is_index(item: object) -> bool:
     return isinstance(item, Variable) or (hasattr(item, "__index__") and not isinstance(item, bool))
 
 

@@ -116,7 +116,7 @@ def _to_float(value: Any) -> float:
         return float(np.float32(value))
 
 
-def _to_string(value: Any) -> str:
+def _to_string(value: object) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     if not isinstance(value, str):
@@ -124,7 +124,7 @@ def _to_string(value: Any) -> str:
     return value
 
 
-def _to_bool(value: Any) -> bool:
+def _to_bool(value: object) -> bool:
     if not isinstance(value, bool | int | np.bool_):
         raise TypeError
     return bool(value)

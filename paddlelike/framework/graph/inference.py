@@ -94,7 +94,7 @@ def apply_spec(variable: Variable, spec: Spec) -> None:
         variable.type = spec.kind
 
 
-def _collect_names(given: Any) -> list[str]:
+def _collect_names(given: object) -> list[str]:
     """Return the names of the variables given for a slot."""
     if given is None:
         return []

@@ -133,7 +133,7 @@ def _encode_array(value: object) -> dict[str, Any]:
     }
 
 
-def _decode(value: Any) -> object:
+def _decode(value: object) -> object:
     if isinstance(value, list):
         return [_decode(one) for one in value]
     if not isinstance(value, dict):
