@@ -139,6 +139,7 @@ _sys.meta_path[:0] = [
     _lazy.AliasFinder(
         {f"paddlelike.{name}": origin and f"paddlelike.{origin}" for name, origin in _FURTHER.items()}
         | {f"paddlelike.fluid.{name}": f"paddlelike.{name}" for name in _BELOW_FLUID}
+        | _lazy.MOVED
     ),
     _left_out.LeftOutFinder(),
 ]

@@ -14,11 +14,25 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, Final
 
 from paddlelike.left_out import find_left_out, make_attribute_error, make_getattr
 
 __all__ = ["AliasFinder", "add_function_module", "attach_stub", "read_stub"]
+
+#: Modules of earlier releases, which pickles name, and where their classes are now.
+MOVED: Final = {
+    "paddlelike.distributed.transpiler.dispatch": "paddlelike.distributed.transpiler.slicing",
+    "paddlelike.optimizer.ftrl": "paddlelike.optimizer.adagrad",
+    "paddlelike.optimizer.lookahead": "paddlelike.optimizer.wrapping",
+    "paddlelike.optimizer.model_average": "paddlelike.optimizer.averages",
+    "paddlelike.optimizer.momentum": "paddlelike.optimizer.sgd",
+    "paddlelike.optimizer.moving_average": "paddlelike.optimizer.averages",
+    "paddlelike.optimizer.recompute": "paddlelike.optimizer.wrapping",
+    "paddlelike.optimizer.rmsprop": "paddlelike.optimizer.adagrad",
+    "paddlelike.training.early_stopping": "paddlelike.training.configs",
+    "paddlelike.training.frequency": "paddlelike.training.configs",
+}
 
 
 def read_stub(path: Path) -> dict[str, tuple[str, str]]:

@@ -4,7 +4,8 @@ An object is made without a call of its class, and gets its state by ``__setstat
 that the file says. What would act later is restricted: operators that reach files or processes are marked as
 not trusted, as those of a program that was read from bytes, and a dataset with a shell command is refused.
 
-A class that moves to another module keeps its old name in ``_MOVED``, so that old files stay readable.
+So that old files stay readable, a module that moves keeps its old name in ``lazy.MOVED``, and a class that
+moves alone in ``_MOVED``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Final, TypeGuard
 
 from paddlelike.errors import FormatError
 from paddlelike.framework.graph.operator import Operator
+from paddlelike.lazy import MOVED
 from paddlelike.reader.dataset import DatasetBase
 
 _TABLE: Final = {
@@ -33,17 +35,13 @@ _TABLE: Final = {
     "NumpyArrayInitializer TruncatedNormalInitializer UniformInitializer XavierInitializer",
     "interop.cntk.learners": "AdadeltaLearner AdagradLearner FSAdagradLearner RMSPropLearner",
     "ops.kernels.growing_rows": "GrowingRows RowRule",
-    "optimizer.adagrad": "AdadeltaOptimizer AdagradOptimizer DecayedAdagradOptimizer",
+    "optimizer.adagrad": "AdadeltaOptimizer AdagradOptimizer DecayedAdagradOptimizer "
+    "FtrlOptimizer RMSPropOptimizer",
     "optimizer.adam": "AdamOptimizer AdamaxOptimizer LambOptimizer",
-    "optimizer.ftrl": "FtrlOptimizer",
-    "optimizer.lookahead": "LookaheadOptimizer",
-    "optimizer.model_average": "ModelAverage",
-    "optimizer.momentum": "LarsMomentumOptimizer MomentumOptimizer",
-    "optimizer.moving_average": "ExponentialMovingAverage",
-    "optimizer.recompute": "RecomputeOptimizer",
+    "optimizer.averages": "ExponentialMovingAverage ModelAverage",
+    "optimizer.sgd": "DpsgdOptimizer LarsMomentumOptimizer MomentumOptimizer SGDOptimizer",
     "optimizer.state": "Accumulator",
-    "optimizer.rmsprop": "RMSPropOptimizer",
-    "optimizer.sgd": "DpsgdOptimizer SGDOptimizer",
+    "optimizer.wrapping": "LookaheadOptimizer RecomputeOptimizer",
     "param_attr": "ParamAttr WeightNormParamAttr",
     "reader.dataset": "BoxPSDataset InMemoryDataset QueueDataset",
     "reader.feeder": "DataFeeder",
@@ -65,7 +63,7 @@ _MOVED: Final = {  # old full name: new full name
 
 def find_own(module: str, name: str) -> type | None:
     """Return the class of this package called ``module.name``, or None when it is not in the table."""
-    full = f"{module}.{name}"
+    full = f"{MOVED.get(module, module)}.{name}"
     known = _NAMES.get(_MOVED.get(full, full))
     return None if known is None else getattr(import_module(known[0]), known[1])
 
