@@ -106,7 +106,7 @@ def is_there(path: str) -> bool:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused_says_so(name: str) -> None:
+def test_refused_names_raise_with_a_hint(name: str) -> None:
     found = attrgetter(name)(fluid)
     with pytest.raises(fluid.core.EnforceNotMet) as caught:
         found() if inspect.isclass(found) else found().__enter__()
@@ -114,7 +114,7 @@ def test_what_is_refused_says_so(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(DYNAMIC))
-def test_what_belongs_to_the_dynamic_graph_is_absent_or_refused(name: str) -> None:
+def test_names_of_the_dynamic_graph_are_absent_or_refused(name: str) -> None:
     if name.startswith("Variable."):
         with pytest.raises(AttributeError):
             find(name)
@@ -210,7 +210,7 @@ def in_a_new_process(script: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip("\n")
 
 
-def test_the_import_imports_nothing_but_the_face() -> None:
+def test_importing_the_package_loads_only_its_face() -> None:
     script = "import sys, paddlelike; print(sorted(name for name in sys.modules if 'paddlelike' in name))"
     below = (
         "errors foundation foundation.near_names foundation.tracebacks hooks lazy left_out left_out.reasons"
@@ -270,7 +270,7 @@ print(sys.modules["paddlelike.{name}"] is sys.modules["paddlelike.{original}"])
 
 
 @pytest.mark.parametrize("name", ["compiler.nothing", "communicator.nothing", "incubate.nothing", "nothing"])
-def test_a_module_that_is_not_there_is_not_found(name: str) -> None:
+def test_a_missing_module_raises_module_not_found(name: str) -> None:
     with pytest.raises(ModuleNotFoundError, match=f"No module named 'paddlelike.{name}'"):
         importlib.import_module(f"paddlelike.{name}")
 

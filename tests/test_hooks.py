@@ -62,7 +62,7 @@ def test_a_hook_that_nobody_provides_is_a_key_error() -> None:
         nobody.function()
 
 
-def test_the_module_is_imported_when_the_function_is_asked_for() -> None:
+def test_the_module_is_imported_when_the_function_is_used() -> None:
     script = """
 import sys
 from paddlelike.hooks import Hook, provide
@@ -75,7 +75,7 @@ print(before, hook.function("a 'b c'"), "shlex" in sys.modules)
     assert done.stdout.strip() == "False ['a', 'b c'] True"
 
 
-def test_the_last_provider_counts() -> None:
+def test_the_last_provider_wins() -> None:
     provide(dump_json="json:load")
     provide(dump_json="json:dumps")
     dump: Hook[[Any], str] = Hook("dump_json")

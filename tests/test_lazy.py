@@ -50,7 +50,7 @@ def test_a_stub_says_where_names_come_from(tmp_path: Path) -> None:
     }
 
 
-def test_a_module_is_no_attribute_before_all_of_it_ran(package: str, tmp_path: Path) -> None:
+def test_a_module_becomes_an_attribute_only_after_all_of_it_ran(package: str, tmp_path: Path) -> None:
     """Or another thread that uses it meanwhile finds a module without its functions."""
     (tmp_path / package / "circular.py").write_text(
         f"import {package}\n"

@@ -46,7 +46,7 @@ def test_accuracy_is_weighted() -> None:
 
 
 @pytest.mark.parametrize(("value", "weight"), [("a", 1), (0.5, "a"), (0.5, -1)])
-def test_accuracy_refuses_what_is_no_number(value: Any, weight: Any) -> None:
+def test_accuracy_refuses_values_that_are_not_numbers(value: Any, weight: Any) -> None:
     with pytest.raises(ValueError, match="Accuracy"):
         metrics.Accuracy().update(value, weight)
 
@@ -79,7 +79,7 @@ def test_auc_is_the_real_systems() -> None:
     ],
     ids=["one column", "too few labels", "above 1"],
 )
-def test_auc_refuses_what_are_no_predictions(preds: Any, labels: Any) -> None:
+def test_auc_refuses_invalid_predictions(preds: Any, labels: Any) -> None:
     with pytest.raises(ValueError, match="Auc"):
         metrics.Auc("auc").update(preds, labels)
 

@@ -40,7 +40,7 @@ def test_the_table_is_complete() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in GOLDEN if name not in DIFFERENT])
-def test_alike(name: str) -> None:
+def test_scripts_end_as_in_fluid_1_8(name: str) -> None:
     lines = list(unlike(outcome(name), GOLDEN[name]))
     assert not lines, "\n  ".join(["another outcome:", *lines[:12]])
 

@@ -112,7 +112,7 @@ def test_two_optimizers_train_their_own_losses(exe: fluid.Executor) -> None:
     np.testing.assert_allclose(got, weight, atol=1e-6)
 
 
-def test_what_stops_a_gradient_lets_others_pass(exe: fluid.Executor) -> None:
+def test_stop_gradient_on_one_factor_keeps_the_gradient_of_the_other(exe: fluid.Executor) -> None:
     x = free()
     h = L.tanh(x)
     constant = L.tanh(x)

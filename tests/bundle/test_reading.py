@@ -96,7 +96,7 @@ def test_several_objects_come_from_one_file(prefix: str) -> None:  # T08
     assert (plain, texts) == ({"epoch": 7, "lr": 0.1}, ["a", "b"])
 
 
-def test_what_theano_itself_cannot_load_is_read_or_explained() -> None:  # T21
+def test_bundles_that_theano_cannot_load_are_read_or_explained() -> None:  # T21
     (dotted,) = bundle.load(GOLDEN / "trap-dot.zip")
     assert (dotted.name, dotted.get_value().tolist()) == ("layer1.W", [3, 3])
     (named_pkl,) = bundle.load(GOLDEN / "trap-pkl.zip")
@@ -285,7 +285,7 @@ def test_a_pickle_is_refused_before_it_takes_time_or_memory_without_end(data: by
     assert peak_memory(refuse) < 100 << 20
 
 
-def test_what_a_model_s_history_is_kept_in_comes_back() -> None:
+def test_containers_of_a_training_history_are_read_as_written() -> None:
     values = {
         "last": collections.deque([1.5, 2.5], maxlen=3),
         "seen": collections.Counter("aab"),

@@ -64,7 +64,7 @@ def test_the_version_is_printed() -> None:
     assert run("--version").stdout == f"paddlelike {paddlelike.__version__}\n"
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+def test_a_reader_closed_early_is_not_an_error(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", **{f"w{number}": np.ones(1, "float32") for number in range(3000)})
     command = [sys.executable, "-m", "paddlelike", "inspect", str(tmp_path / "a.npz")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

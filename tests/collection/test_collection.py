@@ -143,7 +143,7 @@ def test_strict_names_compare_what_dynet_does_not(tmp_path: Path) -> None:  # D0
     ],
     ids=["no-such-key", "other-kind", "empty-key", "dims", "empty-prefix", "no-file", "load-lookup"],
 )
-def test_what_cannot_be_loaded_says_so(
+def test_invalid_loads_raise_and_change_no_parameter(
     call: object, error: type[Exception], text: str
 ) -> None:  # D06, D14, D15
     m = dy.ParameterCollection()
@@ -182,7 +182,7 @@ def test_gradients_travel_with_the_values(tmp_path: Path) -> None:  # D38, D41
         np.testing.assert_allclose(one.grad_as_array(), wanted, rtol=1e-5, atol=1e-7)
 
 
-def test_decayed_values_are_those_of_the_file() -> None:  # D43
+def test_decayed_values_match_those_of_the_file() -> None:  # D43
     m = dy.ParameterCollection()
     x = m.add_parameters(3)
     m.populate(GOLDEN / "decay.model")

@@ -16,7 +16,7 @@ from tests.collection import function_cases
 from tests.collection.models import GOLDEN
 
 
-def test_what_dynet_s_tutorial_calls_computes_the_same_as_numpy() -> None:  # D35
+def test_functions_of_dynets_tutorial_compute_the_same_as_numpy() -> None:  # D35
     m = dy.ParameterCollection()
     w, b, table = m.add_parameters((4, 3)), m.add_parameters(4), m.add_lookup_parameters((6, 3))
     x, y = table.as_array()[3], w.as_array() @ table.as_array()[3] + b.as_array()
@@ -79,7 +79,7 @@ def test_gradients_pass_through_the_functions() -> None:
     np.testing.assert_allclose((w.grad_as_array() * direction).sum(), slope, rtol=1e-4, atol=1e-5)
 
 
-def test_what_is_drawn_is_drawn_once() -> None:
+def test_random_expressions_are_drawn_once() -> None:
     dy.renew_cg()
     drawn, other = dy.random_normal((40, 50), 2.0, 0.5), dy.random_normal((40, 50), 2.0, 0.5)
     np.testing.assert_array_equal(drawn.npvalue(), drawn.npvalue())

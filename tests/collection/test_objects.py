@@ -37,7 +37,7 @@ def test_the_list_comes_back_in_order_with_fresh_names(tmp_path: Path) -> None: 
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.data", "m.meta"]
 
 
-def test_the_records_are_dynet_s(tmp_path: Path) -> None:  # D24, D30, D40
+def test_records_have_the_form_of_dynet(tmp_path: Path) -> None:  # D24, D30, D40
     m = dy.ParameterCollection()
     dy.save(tmp_path / "m", [m.add_parameters(2, name="w"), dy.GRUBuilder(2, 3, 4, m)])
     ours = (tmp_path / "m.meta").read_bytes()
@@ -175,7 +175,7 @@ def test_from_spec_may_be_any_kind_of_method(form: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.w.as_array(), one.w.as_array())
 
 
-def test_a_pair_without_gains_says_so() -> None:  # D44: as DyNet saves a builder with layer normalization
+def test_a_pair_without_gains_warns() -> None:  # D44: as DyNet saves a builder with layer normalization
     target = dy.ParameterCollection()
     with pytest.warns(
         UserWarning, match=r"ln-pair.data holds no gains and biases .* of /vanilla-lstm-builder"

@@ -74,7 +74,7 @@ def test_all_operators_are_lowered_for_gpus_without_functions_of_cpus(for_gpus: 
     assert find_calls(compared(1)) == {}
 
 
-def test_one_order_of_sums_is_asked_of_gpus_where_the_flag_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_flag_requests_deterministic_sums_on_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flags, "_flags", {})
     assert "xla_gpu_deterministic_ops" not in find_options(on_cpu=False)
     fluid.set_flags({"FLAGS_cudnn_deterministic": True})

@@ -93,7 +93,7 @@ def test_a_few_lowerings_of_every_kind() -> None:
     assert wanted == set()
 
 
-def test_what_has_no_lowering_is_listed_with_its_reason(
+def test_operators_without_a_lowering_are_listed_with_a_reason(
     record_property: Callable[[str, object], None],
 ) -> None:
     without = {type for type, op in FORWARD.items() if find_lowering(op) is None and not op.external}

@@ -135,7 +135,7 @@ def test_real_paddle_files_convert(tmp_path: Path) -> None:
         assert (tmp_path / "back" / file.name).read_bytes() == file.read_bytes()
 
 
-def test_what_the_target_cannot_hold_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_values_that_the_target_cannot_hold_are_refused_before_writing(tmp_path: Path) -> None:
     values = {
         "lod": LoDTensor(np.ones((3, 1), "float32"), [[0, 1, 3]]),
         "rows": SelectedRows([1], 4, np.ones((1, 2), "float32")),
@@ -168,7 +168,7 @@ def test_names_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     assert report.names == ("A", "B")
 
 
-def test_element_types_are_converted_when_asked(tmp_path: Path) -> None:
+def test_element_types_are_converted_on_request(tmp_path: Path) -> None:
     write("npz", {"w": np.float64([0.1, 2]), "ids": np.int64([7])}, tmp_path / "m.npz")
     fluid.convert(tmp_path / "m.npz", tmp_path / "half.npz", dtype="float16")
     with np.load(tmp_path / "half.npz") as found:
@@ -178,7 +178,7 @@ def test_element_types_are_converted_when_asked(tmp_path: Path) -> None:
         fluid.convert(tmp_path / "m.npz", tmp_path / "int.npz", dtype="int8")
 
 
-def test_an_existing_target_is_kept_unless_asked(tmp_path: Path) -> None:
+def test_an_existing_target_is_kept_without_overwrite(tmp_path: Path) -> None:
     write("npz", {"w": np.ones(2)}, tmp_path / "m.npz")
     (tmp_path / "out.safetensors").write_text("mine")
     with pytest.raises(SaveError, match="exists"):
@@ -316,7 +316,7 @@ def test_memory_is_the_largest_variable_and_a_constant(src: str, dst: str, tmp_p
     assert int(done.stdout) < (2 if src == "compressed" else 1) * largest + constant
 
 
-def test_a_lod_is_left_out_when_asked_for(tmp_path: Path) -> None:
+def test_a_lod_is_left_out_on_request(tmp_path: Path) -> None:
     rows = fluid.create_lod_tensor(np.ones((3, 2), "float32"), [[1, 2]], fluid.CPUPlace())
     write("directory", {"rows": rows, "w": np.ones(2)}, tmp_path / "source")
     with pytest.raises(FormatError, match="'rows': a tensor with 1 LoD levels") as caught:

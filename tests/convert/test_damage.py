@@ -124,7 +124,7 @@ def test_a_diagnosis_finds_damage_in_every_form(saved: Path, form: str) -> None:
     assert "was saved" in found.what or "were saved" in found.what
 
 
-def test_what_was_saved_and_is_not_there_is_said(saved: Path) -> None:
+def test_a_missing_saved_file_is_reported(saved: Path) -> None:
     (saved / "model" / "w").unlink()
     with pytest.warns(UserWarning, match="lacks files that were saved there: w"), pytest.raises(LoadError):
         merge(saved / "model", saved / "new")

@@ -158,7 +158,7 @@ def test_real_fluid_opens_them(tmp_path: Path) -> None:
         ("vision_roi_pool", "roi_pool with RoisNum"),
     ],
 )
-def test_what_fluid_does_not_have_is_named(name: str, what: str) -> None:
+def test_operators_that_fluid_lacks_are_named(name: str, what: str) -> None:
     with pytest.raises(UnsupportedError, match=what):
         make_fluid18(decode_program(MODELS[name]["model.pdmodel"]))
 

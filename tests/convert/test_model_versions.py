@@ -89,7 +89,7 @@ def test_the_report_names_what_paddle_2_no_longer_has(tmp_path: Path) -> None:
     assert str(report).endswith("\n  Paddle 2.6 has no kernel of cos_sim")
 
 
-def test_what_is_there_is_not_replaced(tmp_path: Path) -> None:
+def test_existing_files_are_not_replaced_without_overwrite(tmp_path: Path) -> None:
     (tmp_path / "a.pdiparams").write_bytes(b"mine")
     with pytest.raises(SaveError, match=r"a\.pdiparams exists"):
         convert_arrangement(FIT / "inference", tmp_path / "a.pdmodel")
@@ -118,7 +118,7 @@ def write_later(archive: str, name: str, target: Path) -> Program:
     return decode_program(target.read_bytes())
 
 
-def test_what_paddle_2_leaves_to_a_default_is_written_out(tmp_path: Path) -> None:
+def test_defaults_of_paddle_2_are_written_as_attributes(tmp_path: Path) -> None:
     program = write_later("exports331", "rrelu", tmp_path / "a.pdmodel")
     assert [op.attrs["is_test"] for op in program.global_block().ops if op.type == "rrelu"] == [True]
     program = write_later("models331", "setv", tmp_path / "b.pdmodel")

@@ -58,7 +58,7 @@ def test_a_conversion_has_the_names_from_the_program_beside_the_file(program: st
         fluid.convert(source, tmp_path / "m.npz", overwrite=True)
 
 
-def test_names_that_nothing_says_are_asked_for(tmp_path: Path) -> None:
+def test_a_combined_file_without_names_needs_them_as_an_argument(tmp_path: Path) -> None:
     shutil.copy(GOLDEN / "inference_combined" / "params", tmp_path / "params")
     with pytest.raises(LoadError, match="stores no names"):
         split(tmp_path / "params", tmp_path / "s")

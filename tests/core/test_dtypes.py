@@ -35,7 +35,7 @@ def test_types_that_paddle_does_not_have_are_refused(dtype: Any) -> None:
         convert_dtype(dtype)
 
 
-def test_a_kind_of_variable_is_no_element_type() -> None:
+def test_a_kind_of_variable_is_not_an_element_type() -> None:
     for dtype in (VarType.LOD_TENSOR, VarType.READER):
         with pytest.raises(TypeError, match=rf"VarType\.{dtype.name} is not an element type of a tensor"):
             dtype_row(dtype)
@@ -51,7 +51,7 @@ def test_the_rows_agree_with_numpy_and_have_names_of_their_own() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_the_values_are_those_of_framework_proto() -> None:
+def test_the_values_match_those_of_framework_proto() -> None:
     assert [VarType.FP32, VarType.LOD_TENSOR, VarType.UINT8, VarType.BF16] == [5, 7, 20, 22]
     assert [AttrType.INT, AttrType.BLOCK, AttrType.LONGS] == [0, 8, 11]
     assert str(VarType.FP32) == "VarType.FP32"

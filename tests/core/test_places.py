@@ -43,7 +43,9 @@ def test_the_default_is_the_cpu(gpus: Callable[[int], None]) -> None:
     assert is_compiled_with_cuda() is False
 
 
-def test_gpus_that_jax_sees_are_places(gpus: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gpus_of_jax_are_available_as_places(
+    gpus: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     gpus(2)
     monkeypatch.delenv("FLAGS_selected_gpus", raising=False)
     assert is_compiled_with_cuda() is True

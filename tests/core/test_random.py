@@ -88,7 +88,7 @@ def test_a_seed_gives_the_bits_of_the_real_system(
     ("count", "expected"),
     [(1, "af5570f5a1810b7a"), (20, "6e9a23007c6c109b"), (50001, "84697ec77137bff3")],
 )
-def test_permutations_are_those_of_the_real_system(count: int, expected: str) -> None:
+def test_permutations_match_those_of_the_real_system(count: int, expected: str) -> None:
     assert digest(shuffle_range(count, 9)) == expected
 
 
@@ -159,7 +159,7 @@ def test_without_a_seed_streams_differ() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (4, 5)])
-def test_an_array_has_the_shape_that_was_asked_for(shape: tuple[int, ...]) -> None:
+def test_an_array_has_the_requested_shape(shape: tuple[int, ...]) -> None:
     generator = Generator(2)
     for array in (
         generator.uniform(shape),

@@ -109,7 +109,7 @@ def test_a_table_that_is_written_whole_is_kept_whole() -> None:
     old.close()
 
 
-def test_what_writes_without_a_note_is_refused_or_takes_other_memory() -> None:
+def test_unrecorded_writes_are_refused_or_use_other_memory() -> None:
     table = make_table(2000)
     expected = table.tobytes()
     tensor, other = LoDTensor(table), LoDTensor()

@@ -29,7 +29,7 @@ def test_no_rows_change_nothing() -> None:
     assert (total == 1).all()
 
 
-def test_a_sum_has_the_height_and_dtype_asked_for() -> None:
+def test_a_sum_has_the_requested_height_and_dtype() -> None:
     out = sum_rows(np.array([4, 4]), np.array([[1], [2]], "int64"), 6)
     assert (out.shape, out.dtype.name) == ((6, 1), "int64")
     assert out.ravel().tolist() == [0, 0, 0, 0, 3, 0]

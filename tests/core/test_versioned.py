@@ -59,7 +59,7 @@ def test_a_state_of_a_newer_version_is_refused_and_both_versions_are_named() -> 
 @pytest.mark.parametrize(
     "state", [None, 5, "text", {"version": "1", "attributes": {}}, {"version": 1, "attributes": 3}, {1: 2}]
 )
-def test_what_is_no_state_is_refused(state: Any) -> None:
+def test_invalid_states_are_refused(state: Any) -> None:
     with pytest.raises(FormatError, match="the state of a Layer"):
         restore(state)
 

@@ -276,7 +276,7 @@ def test_training_without_startup_and_rules_for_whole_arrays_are_errors(tmp_path
         Job(_OPTIMIZERS["sgd"], start=fluid.initializer.TruncatedNormal())
 
 
-def test_what_does_not_know_such_tables_refuses_them() -> None:
+def test_optimizers_without_growing_tables_refuse_them() -> None:
     with pytest.raises(GraphError, match="LambOptimizer: 'emb' is a growing table"):
         Job(lambda: fluid.optimizer.Lamb(0.1))
 

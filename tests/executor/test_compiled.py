@@ -131,7 +131,7 @@ def test_saves_take_the_program_inside(exe: fluid.Executor, compiled: Any, tmp_p
     assert sorted(report.saved) == ["fc_0.b_0", "fc_0.w_0", "fc_1.b_0", "fc_1.w_0"]
 
 
-def test_options_are_fluid_s_own() -> None:
+def test_strategies_accept_only_options_of_fluid() -> None:
     for kind, name in ((fluid.BuildStrategy, "memory_optimise"), (fluid.ExecutionStrategy, "threads")):
         with pytest.raises(AttributeError, match=f"no option {name!r}"):
             setattr(kind(), name, True)

@@ -43,7 +43,7 @@ def test_a_failing_gradient_names_the_line_of_its_forward(exe: fluid.Executor) -
     assert __file__ in forward.line
 
 
-def test_what_our_own_check_refuses_is_said_once(exe: fluid.Executor) -> None:
+def test_an_error_of_our_own_check_has_no_cause(exe: fluid.Executor) -> None:
     label = fluid.data("l", [None, 1], "int64")
     fluid.layers.cross_entropy(fluid.data("x", [None, 4]), label)
     with pytest.raises(OperatorError, match="cross_entropy2") as caught:
@@ -82,7 +82,7 @@ def test_parameters_without_values_ask_for_the_startup_program_alone(
     assert caught.value.__suppress_context__
 
 
-def test_a_wrong_width_is_said_with_the_names_of_the_variables(exe: fluid.Executor) -> None:
+def test_a_wrong_width_is_reported_with_the_names_of_the_variables(exe: fluid.Executor) -> None:
     fluid.layers.fc(fluid.layers.data("x", [13]), 1)
     exe.run(fluid.default_startup_program())
     with pytest.raises(
@@ -103,7 +103,7 @@ def test_operators_of_other_paddles_are_named_when_they_are_run(exe: fluid.Execu
         exe.run(program)
 
 
-def test_nan_and_inf_pass_unless_they_are_asked_for(
+def test_nan_and_inf_pass_unless_the_check_is_on(
     exe: fluid.Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = fluid.data("x", [None, 2])

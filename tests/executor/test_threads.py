@@ -72,7 +72,7 @@ def test_one_thread_by_default() -> None:
     assert threads_of_a_run() == {1}
 
 
-def test_blas_takes_one_thread_where_more_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blas_uses_one_thread_when_more_are_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert threads_of_a_run() == {1}
 

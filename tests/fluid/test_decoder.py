@@ -103,7 +103,7 @@ def test_a_search_gives_the_sentences_of_fluid() -> None:
     np.testing.assert_allclose(ends, real, rtol=1e-4)
 
 
-def test_what_does_not_fit_is_refused_in_words() -> None:
+def test_mismatched_states_and_inputs_are_refused() -> None:
     with pytest.raises(ValueError, match="init_boot"):
         InitState(shape=[-1, 3])
     state = InitState(layers.data("start", [3]))

@@ -19,7 +19,7 @@ def test_shorter_names_of_clips_are_the_clips() -> None:
     assert fluid.clip.ClipByGlobalNorm is fluid.clip.GradientClipByGlobalNorm
 
 
-def test_constants_are_those_of_fluid() -> None:
+def test_constants_match_those_of_fluid() -> None:
     framework = fluid.framework
     names = (framework.EMPTY_VAR_NAME, framework.TEMP_VAR_NAME, framework.GRAD_VAR_SUFFIX)
     assert names == ("@EMPTY@", "@TEMP@", "@GRAD")
@@ -85,7 +85,7 @@ def test_data_sets_make_folders_and_download_nothing(tmp_path: Path) -> None:
     ],
     ids=["transpiler", "backward", "io", "framework", "utils"],
 )
-def test_what_is_left_out_says_so(module: object, names: str) -> None:
+def test_omitted_functions_raise_with_a_hint(module: object, names: str) -> None:
     for name in names.split():
         with pytest.raises(LeftOutError) as caught:
             getattr(module, name)()

@@ -52,7 +52,7 @@ def test_every_file_of_cntk_is_read_and_written_back_byte_for_byte(name: str) ->
 
 
 @pytest.mark.parametrize("name", ["mlp", "mlp64", "convnet", "plain", "bn", "lstm"])
-def test_the_values_of_a_model_are_those_of_cntk(name: str) -> None:
+def test_the_values_of_a_model_match_those_of_cntk(name: str) -> None:
     values = CntkFile().read_all((GOLDEN / f"{name}.model").read_bytes())
     with np.load(GOLDEN / f"{name}.npz") as file:
         real = {key[2:]: file[key] for key in file.files if key[:2] in ("p:", "c:")}
@@ -102,7 +102,7 @@ def test_every_kind_of_value_comes_back_with_its_type() -> None:
      (np.arange(3), "not int64"), ({1: 2}, "texts as keys")],
     ids=["tuple", "bytes", "over-64-bits", "under-32-bits", "int64-array", "key"],
 )  # fmt: skip
-def test_what_a_dictionary_cannot_hold_is_refused(value: object, text: str) -> None:
+def test_values_that_a_dictionary_cannot_hold_are_refused(value: object, text: str) -> None:
     with pytest.raises(FormatError, match=text):
         encode({"v": value})
 

@@ -33,7 +33,7 @@ class TestDynetFile(FormatContract):
     [(np.ones((), "float32"), "an array without dims"), (np.float32([np.nan]), "inf or nan")],
     ids=["scalar", "nan"],
 )
-def test_what_the_text_cannot_hold_is_refused(value: np.ndarray, why: str) -> None:
+def test_values_that_the_text_cannot_hold_are_refused(value: np.ndarray, why: str) -> None:
     with pytest.raises(FormatError, match=f"'/w': {why}"):
         DynetFile().write({"/w": value})
 

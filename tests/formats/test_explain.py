@@ -158,7 +158,7 @@ def test_rows_read_as_a_dense_tensor_and_the_reverse():
         selected_rows.read(STREAM)
 
 
-def test_nothing_is_said_of_unknown_bytes():
+def test_unknown_bytes_are_not_described():
     assert explain(bytes(range(160, 240)), 5000) is None
 
 

@@ -122,7 +122,7 @@ def test_a_keras_file_is_a_zip_with_weights(compression: int, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["a b", "", "."])
-def test_a_name_that_could_not_be_told_is_refused(name: str) -> None:  # H06
+def test_names_that_cannot_be_keys_are_refused(name: str) -> None:  # H06
     with pytest.raises(FormatError, match="a name that cannot be a key"):
         Hdf5().write({name: np.ones(2)})
 
@@ -145,7 +145,7 @@ def test_texts_beside_the_weights_are_metadata() -> None:  # H11, H12
 
 
 @pytest.mark.parametrize("kind", ["virtual dataset", "external storage", "link to another file"])
-def test_what_lies_in_other_files_is_refused_at_once(kind: str, tmp_path: Path) -> None:
+def test_datasets_stored_in_other_files_are_refused(kind: str, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "other.h5", "w") as opened:
         opened["w"] = np.ones((2, 3), "f")
     with h5py.File(tmp_path / "model.h5", "w") as opened:
@@ -177,7 +177,7 @@ def test_links_within_the_file_are_followed() -> None:
         Hdf5().entries(file.getvalue())
 
 
-def test_what_no_variable_can_be_is_named_and_the_rest_is_read() -> None:
+def test_datasets_that_cannot_be_variables_are_named_and_the_rest_is_read() -> None:
     others = {
         "null": h5py.Empty("f"),
         "enumeration": np.ones(2, h5py.enum_dtype({"A": 0, "B": 1}, "i4")),

@@ -60,7 +60,7 @@ def test_elements_in_fields_of_their_type(dtype: str, field: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_written_passes_the_checker_and_gives_its_values() -> None:
+def test_written_files_pass_the_checker_of_onnx_and_hold_the_values() -> None:
     onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
     onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is in the extra 'test-all'")
     values = {"w": np.float32([[1, 2]]), "n": np.array([3], np.int64), "s": np.array(2.5)}

@@ -109,7 +109,7 @@ def test_a_format_that_raises_while_it_recognizes_is_warned_of(fresh_registry: R
         assert registry.sniff(b"hello") is None
 
 
-def test_what_is_no_format_cannot_be_registered() -> None:
+def test_invalid_formats_cannot_be_registered() -> None:
     with pytest.raises(FormatError, match="a format named 'combined' is registered already"):
         registry.register(type(registry.find("combined")))
     with pytest.raises(FormatError, match=r"register\(\) is a dict, not a FileFormat or FolderFormat"):
@@ -122,7 +122,7 @@ def test_what_is_no_format_cannot_be_registered() -> None:
         registry.register(Spaced)
 
 
-def test_a_format_is_imported_when_it_is_asked_for(
+def test_a_format_is_imported_on_first_use(
     fresh_registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, monkeypatch, "broken_format", "raise OSError('no libbroken.so')", broken="Broken")

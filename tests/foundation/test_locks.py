@@ -255,7 +255,7 @@ def test_a_file_that_is_opened_is_closed_once(tmp_path: Path) -> None:
     assert files == []
 
 
-def test_a_file_ends_with_its_key(tmp_path: Path) -> None:
+def test_a_file_is_closed_when_its_key_is_deleted(tmp_path: Path) -> None:
     for is_open in (True, False):
         files: list[int] = []
         key = close_at_end(files)

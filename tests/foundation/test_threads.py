@@ -113,7 +113,7 @@ def test_an_interrupt_at_any_operation_of_a_start_either_has_the_work_done_once_
 
 
 @pytest.mark.parametrize("start", [None, refuse])
-def test_a_pool_makes_calls_also_without_threads(
+def test_a_pool_makes_calls_even_without_threads(
     monkeypatch: pytest.MonkeyPatch, start: Callable[..., int] | None
 ) -> None:
     if start is not None:

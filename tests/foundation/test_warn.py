@@ -121,7 +121,7 @@ def test_a_warning_points_at_the_line_of_the_script(call: Callable[[], None]) ->
     assert all(one.lineno in lines for one in caught), [(one.lineno, str(one.message)) for one in caught]
 
 
-def test_blocks_and_decorators_between_are_no_lines_of_the_user() -> None:
+def test_blocks_and_decorators_between_are_not_lines_of_the_user() -> None:
     @contextlib.contextmanager
     def block() -> Iterator[None]:
         yield

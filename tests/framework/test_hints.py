@@ -153,7 +153,9 @@ def test_a_load_into_a_second_copy_is_advised_the_guard(
         np.testing.assert_array_equal(exe.run(main, feed={"x": ONES}, fetch_list=[out])[0], 8 * ONES)
 
 
-def test_layers_that_get_the_values_of_their_neighbors_are_said(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_layers_that_load_the_values_of_their_neighbors_are_reported(
+    exe: fluid.Executor, tmp_path: Path
+) -> None:
     with fluid.unique_name.guard():
         main, startup, _ = build(4)
         exe.run(startup)
@@ -212,7 +214,9 @@ def test_a_model_over_the_values_of_another_is_said_when_that_one_runs(
     assert results == [4.0, 8.0]
 
 
-def test_an_older_export_over_a_network_in_training_is_said(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_an_older_export_loaded_over_a_network_in_training_is_reported(
+    exe: fluid.Executor, tmp_path: Path
+) -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         out = fluid.layers.fc(fluid.data("x", [None, 4]), 2)

@@ -561,7 +561,7 @@ def test_every_row_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_default_is_fluids(name: str) -> None:
+def test_by_default_results_are_those_of_fluid_with_a_warning(name: str) -> None:
     compute, wanted, _ = CASES[name]
     if name in UNANNOUNCED:
         agrees(compute(), wanted)

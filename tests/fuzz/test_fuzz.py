@@ -93,7 +93,7 @@ def _wrong_error(data: bytes, root: Path) -> None:
         (_wrong_error, "KeyError"),
     ],
 )
-def test_what_breaks_a_promise_is_a_fault(read, what: str, tmp_path: Path, monkeypatch) -> None:
+def test_a_target_that_breaks_a_promise_is_a_fault(read, what: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("tests.fuzz.guard._WAITING", 0.3)
     target = Target("bad", lambda rng: b"", read, memory=0, base=1000 if read is _takes else 1 << 20)
     with watch_calls():

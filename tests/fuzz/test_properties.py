@@ -107,7 +107,7 @@ PLAIN = st.recursive(
 
 
 @given(PLAIN, st.integers(2, 5))
-def test_what_python_pickles_is_read(value: Any, protocol: int) -> None:
+def test_values_that_python_pickled_are_read_back(value: Any, protocol: int) -> None:
     import pickle
 
     assert pickles.to_plain(pickles.load(pickle.dumps(value, protocol))) == value

@@ -34,7 +34,7 @@ def losses(main: Any, startup: Any, loss: Any, feed: Any) -> list[float]:
     return [float(exe.run(main, feed=feed, fetch_list=[loss])[0]) for _ in range(STEPS)]
 
 
-def test_every_network_was_asked_for() -> None:
+def test_every_recorded_network_is_tested() -> None:
     assert sorted({**TRAINED, **DECODED}) == sorted(GOLDEN)
 
 

@@ -255,7 +255,7 @@ def callable_or_property(path: str) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_what_refuses_a_foreign_object_names_its_error() -> None:
+def test_functions_that_refuse_a_foreign_object_document_the_error() -> None:
     """Every public function is called with plain objects: what its code then raises is in *Raises*."""
     unsaid, refused = {}, 0
     for name in sorted(set(list_names()) - {"install"}):

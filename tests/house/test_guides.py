@@ -63,7 +63,7 @@ def test_the_ten_most_read_pages_are_there() -> None:
 
 
 @pytest.mark.parametrize("name", ENGLISH)
-def test_code_and_names_are_those_of_the_english_page(name: str) -> None:
+def test_code_and_names_match_those_of_the_english_page(name: str) -> None:
     chinese = (GUIDES / "zh" / f"{name}.md").read_text("utf-8")
     english = (GUIDES / "zh" / ENGLISH[name]).read_text("utf-8")
     assert name == "tutorials" or f"]({ENGLISH[name]}" in chinese

@@ -35,7 +35,7 @@ TOP = re.compile(
 )
 
 
-def test_what_needs_more_extras_is_slow() -> None:
+def test_tests_that_need_more_extras_are_slow() -> None:
     assert {"jax", "numba", "onnxruntime"} <= set(MORE)
     wrong = []
     for path in (PROJECT / "tests").rglob("test_*.py"):
@@ -84,7 +84,7 @@ def list_files(package: str, names: list[str]) -> Iterator[Path]:
     yield from filter(Path.is_file, files)
 
 
-def test_what_the_default_selection_imports_is_installed() -> None:
+def test_imports_of_the_default_selection_are_installed() -> None:
     packages = packages_distributions()
     assert is_installed("onnx", packages)
     assert not is_installed("onnxruntime", packages)

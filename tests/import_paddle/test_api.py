@@ -114,7 +114,7 @@ def test_every_name_is_here_or_says_why_not(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("module", sorted({name.module for name in NAMES}))
-def test_parameters_are_those_of_paddle(module: str) -> None:
+def test_parameters_match_those_of_paddle(module: str) -> None:
     wrong = []
     for name, (kind, found) in FOUND.items():
         path = f"{name.module}.{name.name}"

@@ -111,7 +111,7 @@ def test_a_tensor_without_elements_is_fetched_as_none(exe: fluid.Executor) -> No
     assert exe.run(feed=feed, fetch_list=[out])[0].shape == (0, 2)
 
 
-def test_what_is_fed_is_fetched_from_a_program_without_operators(exe: fluid.Executor) -> None:
+def test_a_program_without_operators_fetches_its_feeds(exe: fluid.Executor) -> None:
     x = fluid.data("x", [None, 3])
     (got,) = exe.run(feed={"x": np.ones((2, 3), "float32")}, fetch_list=[x])
     np.testing.assert_array_equal(got, np.ones((2, 3)))

@@ -89,7 +89,7 @@ print("%.2f" % np.ones(1))
 """
 
 
-def test_what_numpy_and_pillow_no_longer_do(tmp_path: Path) -> None:
+def test_removed_functions_of_numpy_and_pillow_work_with_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("PIL", reason="Pillow is in the extra 'datasets'")
     (tmp_path / "old.py").write_text(OLD_NUMPY)
     done = run(tmp_path, "old.py")

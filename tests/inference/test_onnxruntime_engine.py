@@ -76,7 +76,7 @@ def build_mixed() -> tuple[list[str], list[Any]]:
     return ["x"], [fluid.layers.fc(fluid.layers.fc(hidden, 8, act="tanh"), 2, act="softmax"), code]
 
 
-def test_what_onnx_does_not_have_stays_on_the_executor(tmp_path: Path) -> None:
+def test_operators_that_onnx_lacks_stay_on_the_executor(tmp_path: Path) -> None:
     plain = save(tmp_path, build_mixed)
     config = inference.Config(plain)
     config.enable_onnxruntime()
@@ -101,7 +101,7 @@ def build_words() -> tuple[list[str], list[Any]]:
     [([3, 1, 2, 7], [[0, 3, 4]]), ([3, 1, 2, 29], [[0, 1, 4]]), ([3, 1], [[0, 2, 2]])],
     ids=["two", "others", "an empty sequence"],
 )
-def test_sequences_are_those_of_the_executor(values: list[int], lod: Any, tmp_path: Path) -> None:
+def test_sequences_match_those_of_the_executor(values: list[int], lod: Any, tmp_path: Path) -> None:
     plain = save(tmp_path, build_words)
     config = inference.Config(plain)
     config.enable_onnxruntime()

@@ -22,7 +22,7 @@ def make_program(name: str) -> fluid.Program:
     return main
 
 
-def test_edges_are_those_of_the_operators() -> None:
+def test_edges_match_those_of_the_operators() -> None:
     main = make_program("x")
     text = format_dot(main)
     wanted = sum(

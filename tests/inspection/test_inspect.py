@@ -62,7 +62,7 @@ def test_a_combined_file_takes_its_names_from_the_program_beside_it(tmp_path: Pa
     assert [one.name for one in inspect(tmp_path).variables] == ["fc_0.b_0", "fc_0.w_0"]
 
 
-def test_statistics_are_those_of_numpy() -> None:
+def test_statistics_match_those_of_numpy() -> None:
     for one in inspect(FIT / "persistables").variables:
         value = np.frombuffer((FIT / "persistables" / one.name).read_bytes()[-one.nbytes :], "<f4")
         assert one.statistics is not None

@@ -21,7 +21,7 @@ def build(optimizer: object = None) -> tuple[fluid.Program, fluid.Program]:
     return main, startup
 
 
-def test_layers_are_those_of_the_script() -> None:
+def test_layers_match_those_of_the_script() -> None:
     layers = list_layers(build()[0]).layers
     assert [(one.name, one.shape, one.parameters, one.reads) for one in layers] == [
         ("image", (-1, 1, 8, 8), 0, ()),
@@ -33,7 +33,7 @@ def test_layers_are_those_of_the_script() -> None:
     ]
 
 
-def test_sums_are_those_of_the_values_in_the_scope() -> None:
+def test_sums_match_those_of_the_values_in_the_scope() -> None:
     main, startup = build(fluid.optimizer.Adam(0.1))
     scope = fluid.Scope()
     with fluid.scope_guard(scope):

@@ -68,7 +68,7 @@ def test_a_deep_network_is_as_wide_as_one_of_its_blocks() -> None:
     assert widths[1] < 1.5 * widths[0]
 
 
-def test_a_repeated_block_is_one_node_also_deep_in_a_long_program() -> None:
+def test_a_block_repeated_400_times_is_one_node() -> None:
     main = fluid.Program()
     with fluid.unique_name.guard(), fluid.program_guard(main, fluid.Program()):
         x = fluid.layers.sigmoid(fluid.data("x", [None, 4]))

@@ -44,13 +44,13 @@ def seen(array: Any) -> list[Any]:
     return [plain.dtype.str, list(array.shape), plain.tobytes().hex()]
 
 
-def test_what_we_write_they_read(python: str, tmp_path: Path) -> None:
+def test_real_systems_read_our_pickles(python: str, tmp_path: Path) -> None:
     path = tmp_path / "model.pdparams"
     path.write_bytes(b"".join(state.encode(dict(ARRAYS))))
     assert run(python, "read", path) == {name: seen(array) for name, array in ARRAYS}
 
 
-def test_what_they_write_we_read_and_write_alike(python: str, tmp_path: Path) -> None:
+def test_pickles_of_real_systems_are_read_and_rewritten_alike(python: str, tmp_path: Path) -> None:
     theirs = run(python, "write", tmp_path / "model")
     files = sorted(tmp_path.iterdir())
     assert len(files) >= 3

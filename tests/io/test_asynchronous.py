@@ -127,7 +127,7 @@ def test_a_save_under_way_asks_no_variable_for_its_array(
     assert loaded(exe, tmp_path / "a", program, filename) == {1.0}
 
 
-def test_a_plan_is_of_the_save_under_way_not_of_the_file_beside_it(
+def test_a_load_plan_waits_for_the_save_under_way(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event
 ) -> None:
     (tmp_path / "a.pdparams").write_bytes(b"what a plan would look at where there is no directory a")
@@ -148,7 +148,7 @@ def test_a_wait_may_end_before_the_save(
     assert pending.wait(30)
 
 
-def test_what_changed_while_it_was_saved_is_written_by_the_next(
+def test_values_changed_during_a_save_are_written_by_the_next(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event
 ) -> None:
     first = save(exe, tmp_path / "a", program)
@@ -170,7 +170,7 @@ def test_the_next_save_anywhere_waits_for_the_last(
     assert second.written == 2
 
 
-def test_a_thread_that_waited_long_does_not_forget_the_save_begun_meanwhile(
+def test_a_late_thread_does_not_forget_a_save_begun_meanwhile(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event
 ) -> None:
     """A third save would not wait for the second otherwise, and both would use the same memory."""
@@ -562,7 +562,7 @@ def test_a_reported_failure_is_not_printed_at_exit(tmp_path: Path) -> None:
     assert "caught" in done.stdout
 
 
-def test_a_forked_process_has_no_saves_of_its_parent(tmp_path: Path) -> None:
+def test_a_forked_process_does_not_inherit_pending_saves(tmp_path: Path) -> None:
     done = run(
         tmp_path,
         """

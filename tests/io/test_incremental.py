@@ -72,7 +72,9 @@ def test_a_second_save_writes_what_changed(
     assert manifest_file.verify(tmp_path / "a")
 
 
-def test_nothing_changed_nothing_written(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+def test_a_save_without_changes_writes_nothing(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
     save(exe, tmp_path / "a", program)
     again = save(exe, tmp_path / "a", program)
     assert (again.written, again.written_bytes, again.kept) == (0, 0, 5)
@@ -120,7 +122,7 @@ def test_a_run_that_was_interrupted_counts_as_a_change(
 
 
 @pytest.mark.parametrize("how", ["changed", "same size", "replaced", "removed", "everything"])
-def test_what_others_did_to_a_file_is_noticed(
+def test_changes_to_a_file_by_others_are_noticed(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, how: str
 ) -> None:
     save(exe, tmp_path / "a", program)
@@ -145,7 +147,7 @@ def test_what_others_did_to_a_file_is_noticed(
     assert manifest_file.verify(tmp_path / "a")
 
 
-def test_another_process_that_saved_there_is_noticed(
+def test_a_save_by_another_process_is_noticed(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     save(exe, tmp_path / "a", program)
@@ -275,7 +277,7 @@ def test_files_and_a_combined_file_in_one_directory(
     assert loaded(exe, tmp_path / "a", program) == [0, 1, 20, 3, 4]
 
 
-def test_a_checksum_that_is_asked_for_is_made(
+def test_a_requested_checksum_is_computed(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     save(exe, tmp_path / "a", program, checksum=None)
@@ -325,7 +327,7 @@ def test_unknown_options_of_a_save_are_refused(
 
 
 @pytest.mark.parametrize("between", ["nothing", "a write", "another save", "a file", "a rename"])
-def test_what_was_loaded_from_there_counts_as_saved_there(
+def test_values_loaded_from_a_directory_count_as_saved_there(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, between: str
 ) -> None:
     save(exe, tmp_path / "a", program)
@@ -352,7 +354,7 @@ def test_what_was_loaded_from_there_counts_as_saved_there(
 # Another thread writes at the worst moment: what it wrote is in no file yet
 
 
-def test_what_is_written_right_after_a_load_is_saved(
+def test_values_written_right_after_a_load_are_saved(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save(exe, tmp_path / "a", program)
@@ -415,7 +417,7 @@ class FakeLocation:
         return manifest.Manifest(self.files)
 
 
-def test_what_was_loaded_counts_until_the_variable_or_the_directory_changes() -> None:
+def test_a_load_is_remembered_until_the_variable_or_the_directory_changes() -> None:
     book, location = Ledger(), FakeLocation()
     holder = fluid.global_scope().find_var("v0")
     book.note_loaded(location, 1, {holder: get_state(holder)})

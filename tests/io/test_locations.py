@@ -167,7 +167,7 @@ def test_a_state_is_read_from_every_form_of_its_path(where: str, form: str) -> N
         np.testing.assert_array_equal(other.values()[name], value)
 
 
-def test_what_load_does_not_find(where: str) -> None:
+def test_load_raises_when_there_is_no_model(where: str) -> None:
     net = Net()
     with pytest.raises(MissingFileError, match="neither"):
         fluid.load(net.main, where + "/none", net.exe)

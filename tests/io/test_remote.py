@@ -139,7 +139,7 @@ def test_a_second_save_writes_what_changed(exe: fluid.Executor, program: fluid.P
     assert loaded(exe, url, program, verify=True) == [0, 1, 20, 30, 4]
 
 
-def test_a_file_that_others_replaced_is_written_anew(
+def test_a_file_that_others_replaced_is_written_again(
     exe: fluid.Executor, program: fluid.Program, url: str
 ) -> None:
     fluid.io.save_persistables(exe, url, program)
@@ -450,7 +450,7 @@ def test_a_second_saver_notices_the_first(
 
 
 @pytest.mark.parametrize("before", ["nothing", "a save"])
-def test_of_two_savers_one_wins_whole_and_the_other_says_so(
+def test_one_of_two_concurrent_saves_wins_and_the_other_fails(
     exe: fluid.Executor, program: fluid.Program, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
     """The second saver runs from beginning to end before any one call of the first."""
@@ -560,7 +560,7 @@ def test_a_marker_is_made_once(url: str) -> None:
     assert where.store.list_prefix(path).keys() == {path.rpartition("/")[2]}
 
 
-def test_what_killed_savers_left_is_removed_by_the_next_one(
+def test_leftovers_of_killed_savers_are_removed_by_the_next_one(
     exe: fluid.Executor, program: fluid.Program, url: str
 ) -> None:
     fluid.io.save_persistables(exe, url, program)
@@ -733,7 +733,9 @@ def test_without_hadoop_the_command_is_named(
         fluid.io.save_persistables(exe, "hdfs:/a", program)
 
 
-def test_what_hadoop_says_is_passed_on(exe: fluid.Executor, program: fluid.Program, hadoop: Path) -> None:
+def test_messages_of_hadoop_are_part_of_the_error(
+    exe: fluid.Executor, program: fluid.Program, hadoop: Path
+) -> None:
     (hadoop / "a").write_text("a file")
     shutil.rmtree(hadoop / "user", ignore_errors=True)
     with pytest.raises(SaveError, match="hadoop"):

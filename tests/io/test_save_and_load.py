@@ -330,7 +330,7 @@ def test_a_network_built_twice_is_recognised(exe: fluid.Executor, saved: Path) -
         pytest.param(b"", "empty", id="empty"),
     ],
 )
-def test_a_file_that_is_no_tensor_is_explained(
+def test_a_file_that_is_not_a_tensor_is_explained(
     exe: fluid.Executor, saved: Path, content: bytes, words: str
 ) -> None:
     (saved / "fc_0.w_0").write_bytes(content)

@@ -105,7 +105,7 @@ def test_lines_of_others_are_passed_over(tmp_path: Path) -> None:
     assert log.curves() == {"loss": ((7,), (1.0,))}
 
 
-def test_what_is_no_number_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+def test_invalid_values_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
     log = TrainingLog(tmp_path / "losses.jsonl")
     with pytest.raises(ValueError, match=r"loss has shape \(2,\), expected one element"):
         log.write(0, loss=[1, 2])

@@ -57,7 +57,7 @@ def load(directory: Path, program: fluid.Program, **keywords: Any) -> fluid.io.L
     return fluid.io.load_persistables(executor(), directory, program, verify=True, **keywords)
 
 
-def test_what_was_saved_is_loaded_and_said_to_be_verified(saved: Path) -> None:
+def test_a_load_reports_that_the_files_were_verified(saved: Path) -> None:
     before = value("big")
     fluid.global_scope().find_var("big").get_tensor().set(np.zeros_like(before))
     report = load(saved, mixed())
@@ -143,7 +143,7 @@ def test_large_files_of_another_save_are_read_to_their_end(tmp_path: Path) -> No
         np.testing.assert_array_equal(value(name), array)
 
 
-def test_a_damaged_manifest_is_said_in_the_report(saved: Path) -> None:
+def test_a_damaged_manifest_is_named_in_the_report(saved: Path) -> None:
     flip(saved / "__manifest__", 40)
     with pytest.warns(UserWarning, match="the files were not verified"):
         report = fluid.io.load_persistables(executor(), saved, mixed())
@@ -217,7 +217,7 @@ def test_a_manifest_of_another_save_is_explained(saved: Path, tmp_path: Path) ->
         unchanged(lambda: load(saved, mixed()))
 
 
-def test_a_save_meanwhile_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_concurrent_save_does_not_count_as_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """S10"""
     program = program_of(small=([7], F32), other=([9], F32))
 

@@ -38,7 +38,7 @@ def test_the_table_is_complete() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in BUILT if name not in DIFFERENT])
-def test_built_alike(name: str) -> None:
+def test_layers_build_the_programs_of_fluid(name: str) -> None:
     golden = GOLDEN[name]
     with fresh_programs() as (main, startup):
         out = CALLS[name](fluid)
@@ -57,7 +57,7 @@ def test_built_otherwise_on_purpose(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused_alike(name: str) -> None:
+def test_calls_that_fluid_refuses_are_refused(name: str) -> None:
     """TypeErrors and ValueErrors are caught by scripts; other kinds become errors of our tree."""
     kind = {"TypeError": TypeError, "ValueError": ValueError}.get(REFUSED[name][0], PaddlelikeError)
     with fresh_programs(), pytest.raises(kind):

@@ -55,7 +55,7 @@ def test_an_element_type_is_known_by_name() -> None:
         checks.tensor_dtype("cast", "int3")
 
 
-def test_an_array_of_tensors_is_no_tensor() -> None:
+def test_an_array_of_tensors_is_not_a_tensor() -> None:
     array = fluid.layers.create_array("float32")
     assert checks.check_array("array_read", array) is array
     with pytest.raises(TypeError, match="'x' is a LOD_TENSOR, expected an array"):

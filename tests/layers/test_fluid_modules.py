@@ -37,7 +37,7 @@ def test_a_module_lists_what_fluid_lists_as_far_as_it_is_here(module: str) -> No
         assert dir(found) == sorted(here)
 
 
-def test_the_table_is_fluids() -> None:
+def test_the_table_of_modules_equals_that_of_fluid() -> None:
     own = {"learning_rate_scheduler"}  # a module of code
     assert {module: list(names) for module, names in LISTED.items()} == {
         module: names for module, names in REAL.items() if module not in own

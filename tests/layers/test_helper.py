@@ -87,7 +87,7 @@ def test_inputs_share_a_dtype_and_their_attributes_are_as_many() -> None:
     ],
     ids=["fc", "embedding", "conv2d", "none"],
 )
-def test_a_size_that_is_no_number_is_a_type_error(build: Callable[[], Any], words: str) -> None:
+def test_a_size_that_is_not_a_number_is_a_type_error(build: Callable[[], Any], words: str) -> None:
     with pytest.raises(TypeError, match=words):
         build()
 

@@ -59,7 +59,7 @@ def test_a_network_that_paddle2_quantized_computes_the_same(name: str, tmp_path:
     np.testing.assert_allclose(np.array(got), np.array(want), **CLOSE)
 
 
-def test_steps_of_quantized_numbers_are_those_of_paddle2() -> None:
+def test_steps_of_quantized_numbers_match_those_of_paddle2() -> None:
     exe = fluid.Executor()
     with np.load(io.BytesIO(read_archive("quantized262")["operators"]["ops.npz"])) as recorded:
         for i, (op, axis, bits, rounding) in enumerate(json.loads(str(recorded["cases"]))):

@@ -86,7 +86,7 @@ DRAWN = "3.3.1-gumbel"
 @pytest.mark.parametrize(
     "name", [name for name in sorted(read_archive("pir_versions")) if not name.endswith("gumbel")]
 )
-def test_what_the_versions_of_paddle_3_write_differently_is_read(name: str, tmp_path: Path) -> None:
+def test_files_of_every_version_of_paddle_3_are_read(name: str, tmp_path: Path) -> None:
     files = read_archive("pir_versions")[name]
     version, _, _ = name.partition("-")
     assert json.loads(files[MODEL])["base_code"]["version"] == VERSIONS[version]
@@ -171,7 +171,7 @@ def test_an_input_without_dims_is_damage() -> None:
         decode_program(json.dumps(tree).encode())
 
 
-def test_what_is_not_understood_is_named() -> None:
+def test_unknown_operators_and_attributes_are_named() -> None:
     with pytest.raises(FormatError, match="not read here: teleport"):
         decode_program(change("gelu", "1.gelu", "#", "1.teleport"))
     with pytest.raises(FormatError, match="'gelu' of Paddle 3 has attribute 'tilt' = 7"):
@@ -361,7 +361,7 @@ def test_layers_of_fluid_are_written_for_paddle_3(name: str, tmp_path: Path) -> 
         np.testing.assert_allclose(new, old, rtol=1e-6, atol=1e-7)  # sums in another order
 
 
-def test_what_paddle_3_cannot_express_is_named() -> None:
+def test_operators_that_paddle_3_lacks_are_named() -> None:
     program = decode_program(read_archive("layers262")["print_free_metrics"]["model.pdmodel"])
     with pytest.raises(UnsupportedError, match="'auc'"):
         write_pir(program)

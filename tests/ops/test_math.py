@@ -145,7 +145,7 @@ def _forward_wanted(grad: Any, arrays: list[Any], wanted: tuple[bool, bool]) -> 
     return grad.forward(*arrays, **grad.make_forward_keywords(attrs), wanted=wanted)
 
 
-def test_the_gradient_of_an_addition_is_no_copy() -> None:
+def test_the_gradient_of_an_addition_is_not_copied() -> None:
     d_x, _ = _forward_wanted(find("elementwise_add_grad"), [X, X, X[0]], (True, True))
     assert d_x is X
     assert find("elementwise_add_grad").views

@@ -81,7 +81,7 @@ def test_the_halves_of_minimize_are_the_whole() -> None:
     assert train(loss)[0] > train(loss)[-1]
 
 
-def test_a_loss_that_is_no_number_is_refused() -> None:
+def test_a_loss_that_is_not_a_number_is_refused() -> None:
     out = fluid.layers.fc(fluid.data("x", [None, 4]), 2)
     with pytest.raises(GraphError, match=r"shape \[-1, 2\], expected \[1\]") as refused:
         optimizer.SGD(0.1).minimize(out)
@@ -112,7 +112,7 @@ def test_a_parameter_list_at_minimize_wins(listed: Any) -> None:
 
 
 @pytest.mark.parametrize("method", ["state_dict", "set_dict", "current_step_lr", "clear_gradients"])
-def test_what_belongs_to_imperative_mode_is_refused(method: str) -> None:
+def test_methods_of_imperative_mode_are_refused(method: str) -> None:
     tool = optimizer.Adam(0.1)
     with pytest.raises(UnsupportedError, match=f"Adam.*{method}.*imperative mode"):
         getattr(tool, method)(*[{}] * (method == "set_dict"))

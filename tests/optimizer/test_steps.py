@@ -157,6 +157,6 @@ def test_rmsprop_divides_by_a_moving_mean(centered: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["DGCMomentumOptimizer", "PipelineOptimizer"])
-def test_what_needs_other_machines_is_refused(name: str) -> None:
+def test_optimizers_that_need_other_machines_are_refused(name: str) -> None:
     with pytest.raises(UnsupportedError, match=name):
         getattr(optimizer, name)(0.1, 0.9, rampup_begin_step=0)

@@ -49,7 +49,7 @@ def test_a_description_is_read_changed_and_printed_as_in_fluid(tmp_path: Path) -
     assert desc.desc() == CHANGED
 
 
-def test_what_a_dataset_describes_is_read_again(tmp_path: Path) -> None:
+def test_the_description_of_a_dataset_is_read_back(tmp_path: Path) -> None:
     dataset = fluid.DatasetFactory().create_dataset("QueueDataset")
     dataset.set_batch_size(7)
     dataset.set_use_var([fluid.data("words", [None, 1], "int64", lod_level=1), fluid.data("y", [None, 3])])

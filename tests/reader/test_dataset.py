@@ -151,7 +151,7 @@ def test_samples_in_memory_are_shuffled_counted_and_released(files: list[str], v
     assert order() == before
 
 
-def test_what_is_not_here_is_refused(files: list[str], variables: list[Any]) -> None:
+def test_unsupported_calls_of_a_dataset_are_refused(files: list[str], variables: list[Any]) -> None:
     data = dataset("QueueDataset", files, variables)
     for call in (data.local_shuffle, data.global_shuffle):
         with pytest.raises(NotImplementedError):

@@ -189,7 +189,7 @@ def test_nothing_of_a_folder_is_run(tmp_path: Path) -> None:
     assert not mark.exists()
 
 
-def test_what_cannot_be_seen_is_said(tmp_path: Path) -> None:
+def test_code_that_the_scan_cannot_follow_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text('def show(loss):\n    print("%.2f" % loss)\neval(input())\n')
     (script,) = scan(tmp_path).scripts
     assert script.verdict == "runs"
@@ -200,7 +200,7 @@ def test_what_cannot_be_seen_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["x = (", "", "\0", "def f(:\n", "if 1:\n\tx\n        y", "\ufeffimport os"])
-def test_a_file_that_is_no_script_is_a_finding_or_nothing(text: str, tmp_path: Path) -> None:
+def test_any_file_can_be_scanned(text: str, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(text)
     assert len(scan(tmp_path).scripts) == 1
 

@@ -42,12 +42,12 @@ def test_the_checksum_does_not_depend_on_the_buffers(size):
     assert hasher.pieces() == wanted
 
 
-def test_other_algorithms_are_those_of_everybody():
+def test_sha256_and_crc32_equal_those_of_the_standard_library():
     assert hash_bytes(b"abc", "sha256") == "sha256:" + hashlib.sha256(b"abc").hexdigest()
     assert hash_bytes(b"abc", "crc32") == f"crc32:{zlib.crc32(b'abc'):08x}"
 
 
-def test_a_manifest_of_another_save_is_told_from_damage(tmp_path):
+def test_a_manifest_of_another_save_is_distinguished_from_damage(tmp_path):
     records = {}
     for name in "abcd":
         (tmp_path / name).write_bytes(name.encode())

@@ -56,7 +56,7 @@ def test_a_kept_file_is_the_same_file(tmp_path, way):
     assert names(tmp_path) == ["m"]
 
 
-def test_a_file_system_without_reflinks_is_asked_once(tmp_path, monkeypatch):
+def test_reflinks_are_tried_once_on_a_file_system_without_them(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(unchanged, "reflink", lambda source, target: asked.append(source))
     first = save(tmp_path / "base")
@@ -121,7 +121,7 @@ def test_a_base_shares_its_files(tmp_path):
     assert manifest_file.verify(tmp_path / "m2")
 
 
-def test_a_base_is_copied_where_there_are_no_hard_links(tmp_path, monkeypatch):
+def test_a_base_is_copied_without_hard_links(tmp_path, monkeypatch):
     first = save(tmp_path / "m1")
 
     def refuse(*_, **__):
@@ -209,7 +209,7 @@ def test_a_save_from_inside_its_own_directory_goes_under_a_journal(tmp_path, mon
 # --- two savers -----------------------------------------------------------------------------------
 
 
-def test_the_second_of_two_savers_says_so(tmp_path):
+def test_a_save_while_another_thread_saves_is_refused(tmp_path):
     """Proves S2."""
     save(tmp_path / "m")
     with (
@@ -226,7 +226,7 @@ def test_the_second_of_two_savers_says_so(tmp_path):
     assert names(tmp_path) == ["m"]
 
 
-def test_what_is_kept_stays_between_reserve_and_commit(tmp_path):
+def test_kept_files_stay_between_reserve_and_commit(tmp_path):
     """Proves S8."""
     first = save(tmp_path / "m")
     for end in ("commit", "release"):
@@ -293,7 +293,7 @@ def test_a_process_forked_while_a_lock_is_taken_does_not_keep_it(tmp_path, monke
         os.waitpid(children[0], 0)
 
 
-def test_a_lock_whose_file_was_removed_is_taken_anew(tmp_path, monkeypatch):
+def test_a_lock_whose_file_was_removed_is_taken_again(tmp_path, monkeypatch):
     """Proves S2."""
     real, removed = lock_module._flock, []
     path = tmp_path / ".m.saving-directory" / "lock"
@@ -383,7 +383,7 @@ def test_a_file_that_is_not_a_journal_is_refused(tmp_path, text):
 
 @pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.99])
 @pytest.mark.parametrize("rest", [b"", b"\0" * 50], ids=["short", "zeros"])
-def test_a_torn_journal_is_no_commit(tmp_path, part, rest):
+def test_a_torn_journal_is_not_a_commit(tmp_path, part, rest):
     """As a power cut leaves one whose name came to the disk before its bytes."""
     save(tmp_path / "m")
     (tmp_path / ".m.saving-directory").mkdir()
@@ -415,7 +415,7 @@ def test_a_journal_has_its_bytes_on_the_disk_before_its_name(tmp_path, monkeypat
         assert str(staging / path) in calls[:named]
 
 
-def test_what_another_save_replaced_before_the_lock_is_written(tmp_path):
+def test_a_kept_file_that_another_save_replaced_is_written(tmp_path):
     """S8."""
     first = save(tmp_path / "m")
     ours = Transaction(tmp_path / "m")

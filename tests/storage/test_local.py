@@ -84,7 +84,7 @@ def test_an_open_that_the_system_refuses_is_an_error(tmp_path, monkeypatch):
     assert isinstance(caught.value, OSError)
 
 
-def test_many_files_are_read_in_the_order_asked_for(tmp_path):
+def test_many_files_are_read_in_the_requested_order(tmp_path):
     sizes = {"small": 3, "large": LARGE // 4 + 1, "deep/er": 5, "large2": LARGE}
     values = {name: np.arange(size, dtype="float32") for name, size in sizes.items()}
     write_all(tmp_path / "m", {name: lod_tensor.encode(value) for name, value in values.items()})

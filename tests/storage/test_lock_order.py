@@ -31,7 +31,7 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def test_threads_have_it_in_the_order_in_which_they_asked(tmp_path: Path) -> None:
+def test_threads_get_the_lock_in_the_order_of_their_requests(tmp_path: Path) -> None:
     path, order = str(tmp_path / "entry" / "lock"), list[int]()
 
     def take(number: int) -> None:

@@ -107,7 +107,7 @@ def test_a_directory_without_a_manifest_is_said_to_have_none(tmp_path):
         verify(tmp_path / "none")
 
 
-def test_without_checksums_nothing_is_said_of_the_contents(tmp_path):
+def test_without_checksums_the_contents_are_not_judged(tmp_path):
     save(tmp_path / "m", checksum=None)
     found = verify(tmp_path / "m")
     assert not found

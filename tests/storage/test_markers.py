@@ -97,7 +97,7 @@ def test_a_file_that_cannot_be_moved_now_is_moved_by_the_next_save(url, monkeypa
     assert locate(url).verify()
 
 
-def test_a_store_that_fails_after_the_marker_was_written_is_told_as_a_save(url, monkeypatch):
+def test_a_failure_after_the_marker_was_written_is_reported_as_saved(url, monkeypatch):
     save(url, a=b"1")
 
     def fail(store, base):

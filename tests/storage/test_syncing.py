@@ -64,7 +64,7 @@ def test_the_version_before_goes_when_the_new_one_is_on_the_disk(slow: Path) -> 
     ids=["empty", "torn", "missing", "missing of others", "no manifest", "torn manifest", "nothing"],
 )
 @pytest.mark.parametrize("by", [recover, lambda path: save(path, {"x": b"1"})], ids=["reader", "saver"])
-def test_what_a_power_cut_took_is_said_and_the_version_before_comes_back(
+def test_damage_by_a_power_cut_is_reported_and_the_previous_version_restored(
     slow: Path, damage: Callable[[Path], object], by: Callable[[Path], object]
 ) -> None:
     """Proves S17."""
@@ -79,7 +79,7 @@ def test_what_a_power_cut_took_is_said_and_the_version_before_comes_back(
     assert names(slow) == ["m"]
 
 
-def test_what_somebody_wrote_since_is_left_alone(slow: Path) -> None:
+def test_files_that_others_wrote_since_are_left_alone(slow: Path) -> None:
     """Proves S6."""
     (slow / "m" / "a").write_bytes(b"theirs")
     recover(slow / "m")
@@ -112,7 +112,7 @@ def test_a_save_that_only_waits_for_the_disk_refuses_no_other(
     assert contents(tmp_path / "m") == NEW
 
 
-def test_a_disk_that_refuses_is_said_and_nothing_is_removed(
+def test_a_refusing_disk_is_reported_and_nothing_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: str) -> None:

@@ -126,7 +126,7 @@ def test_a_save_of_nothing_leaves_the_directory(tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-def test_modes_are_those_of_the_umask_and_of_replaced_files(tmp_path):
+def test_modes_match_those_of_the_umask_and_of_replaced_files(tmp_path):
     old = os.umask(0o027)
     try:
         write_all(tmp_path / "m", {"w": [b"1"]})
@@ -223,7 +223,7 @@ FAILURES_OF_THE_JOURNAL = [
 
 
 @pytest.mark.parametrize(("call", "number", "code", "hint"), FAILURES)
-def test_whatever_fails_the_old_files_are_intact(tmp_path, monkeypatch, call, number, code, hint):
+def test_a_failed_write_leaves_the_old_files_intact(tmp_path, monkeypatch, call, number, code, hint):
     write_all(tmp_path / "m", {"b": [b"old"], "empty": [b"full"], "other": [b"kept"]})
     before = contents(tmp_path)
     failing(monkeypatch, call, number, code)
@@ -235,7 +235,7 @@ def test_whatever_fails_the_old_files_are_intact(tmp_path, monkeypatch, call, nu
 
 
 @pytest.mark.parametrize(("call", "number", "code", "hint"), FAILURES_OF_THE_JOURNAL)
-def test_what_fails_under_the_journal_is_undone(tmp_path, monkeypatch, call, number, code, hint):
+def test_a_failure_under_the_journal_is_undone(tmp_path, monkeypatch, call, number, code, hint):
     """Proves S5."""
     write_all(tmp_path / "m", {"b": [b"old"], "empty": [b"full"], "other": [b"kept"]})
     before = contents(tmp_path)

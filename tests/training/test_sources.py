@@ -239,7 +239,7 @@ def unseeded(tmp_path: Path) -> None:
         (lambda p: memory(p).next_minibatch(1, number_of_workers=3), "too small for 3 workers"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_refused(tmp_path: Path, do: Callable[[Path], Any], text: str) -> None:
+def test_invalid_sources_are_refused(tmp_path: Path, do: Callable[[Path], Any], text: str) -> None:
     with pytest.raises(SourceError, match=text):
         do(tmp_path)
 

@@ -212,7 +212,7 @@ def test_another_network_is_refused_before_anything_is_changed(
     assert one.total_number_of_samples_seen == 0
 
 
-def test_more_metrics_and_other_seeds_are_no_other_network(tmp_path: Path) -> None:
+def test_more_metrics_and_other_seeds_do_not_change_the_network(tmp_path: Path) -> None:
     with fresh_programs():
         one = trainer()
         train(one, source(), 2)
@@ -225,7 +225,7 @@ def test_more_metrics_and_other_seeds_are_no_other_network(tmp_path: Path) -> No
     assert_same(values(), want)  # the learning rate of the checkpoint, too: row C41
 
 
-def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
+def test_paths_without_a_trainers_checkpoint_are_refused(tmp_path: Path) -> None:
     one = trainer()
     with pytest.raises(MissingFileError, match=r"there is no checkpoint .*model"):
         one.restore_from_checkpoint(tmp_path / "model")

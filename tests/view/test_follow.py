@@ -98,7 +98,7 @@ def test_a_long_curve_keeps_its_ends_and_its_peaks(tmp_path: Path) -> None:
     assert curve["values"][curve["steps"].index(7_777)] == 50.0
 
 
-def test_what_is_no_log_or_save_does_no_harm(tmp_path: Path) -> None:
+def test_other_files_in_a_followed_directory_do_no_harm(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")  # reading it would wait for ever
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "__manifest__").write_bytes(b"\0" * 100)

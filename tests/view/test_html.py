@@ -139,7 +139,7 @@ def test_html_says_what_there_is(shown: dict[str, Any], kind: str, texts: list[s
     assert [text for text in texts if text not in found] == []
 
 
-def test_what_is_long_is_cut() -> None:
+def test_long_values_are_truncated() -> None:
     scope = fluid.Scope()
     for index in range(1000):
         scope.var(f"v{index}").get_tensor().set(np.zeros(1))
@@ -149,7 +149,7 @@ def test_what_is_long_is_cut() -> None:
     assert "v100" not in texts
 
 
-def test_values_that_are_no_numbers_are_shown() -> None:
+def test_values_that_are_not_numbers_are_shown() -> None:
     scope = fluid.Scope()
     scope.var("none")
     assert "no value" in scope._repr_html_()

@@ -194,7 +194,7 @@ def test_a_header_on_which_programs_could_disagree_is_refused(server: LoopbackSe
     assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 411 "))
 
 
-def test_what_a_route_raises_is_answered_in_words() -> None:
+def test_an_exception_of_a_route_is_answered_with_its_message() -> None:
     raised: list[Exception] = [
         FeedError("a b", hint="c"),
         ZeroDivisionError("d"),
@@ -217,7 +217,7 @@ def test_what_a_route_raises_is_answered_in_words() -> None:
     [("GET http://[ HTTP/1.1", 400), ("GET", 400), ("GET / HTTP/9.9", 505), ("BREW / HTTP/1.1", 501)],
     ids=["address", "short", "version", "method"],
 )
-def test_a_line_that_is_no_request_is_answered(server: LoopbackServer, line: str, status: int) -> None:
+def test_a_line_that_is_not_a_request_is_answered(server: LoopbackServer, line: str, status: int) -> None:
     head = f"{line}\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
         connection.sendall(head.encode())

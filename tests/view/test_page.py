@@ -131,7 +131,7 @@ def test_a_program_alone_lists_what_it_wants_from_files() -> None:
     assert found["fc_0.w_0"] == ([13, 1], ["in no file"])
 
 
-def test_the_plan_and_the_difference_are_those_of_the_library(tmp_path: Path) -> None:
+def test_the_plan_and_the_difference_match_those_of_the_library(tmp_path: Path) -> None:
     shutil.copytree(FIT / "persistables", tmp_path / "d")
     (tmp_path / "d" / "fc_0.w_0").rename(tmp_path / "d" / "fc_1.w_0")
     contents = collect_contents(
@@ -180,7 +180,7 @@ def test_the_command_writes_a_page_and_replaces_only_pages(
     assert (tmp_path / "mine.html").read_text() == (tmp_path / "inference.html").read_text()
 
 
-def test_a_page_that_cannot_be_written_is_said_in_a_line(tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_reported_in_one_line(tmp_path: Path) -> None:
     target = tmp_path / "nowhere" / "page.html"
     result = run(FIT / "inference", "-o", target)
     assert (result.exit_code, result.stderr) == (2, f"paddlelike: {target}: No such file or directory\n")
@@ -237,7 +237,7 @@ def test_two_paths_give_a_page_of_what_changed(tmp_path: Path) -> None:
     assert (found["difference"]["added"], found["difference"]["changed"][0]["elements"]) == (["v"], 3)
 
 
-def test_equal_blocks_are_one_node_and_windows_are_said() -> None:
+def test_equal_blocks_are_one_node_that_shows_the_windows() -> None:
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
         x = fluid.layers.conv2d(fluid.data("x", [None, 3, 16, 16]), 4, 5, stride=2, padding=2)

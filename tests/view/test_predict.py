@@ -105,7 +105,7 @@ def test_wrong_inputs_are_refused_in_words(server: LoopbackServer, value: Any, t
     assert re.search(text, answer["error"])
 
 
-def test_what_is_not_finite_is_text(server: LoopbackServer) -> None:
+def test_values_that_are_not_finite_are_sent_as_text(server: LoopbackServer) -> None:
     status, answer = predict(server, {"inputs": {"x": [[math.inf] + [0] * 12]}})
     (output,) = answer["outputs"].values()
     assert (status, output["values"][0][0] in ("inf", "-inf", "nan")) == (200, True)

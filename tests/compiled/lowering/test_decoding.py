@@ -57,7 +57,7 @@ def test_a_loop_ends_where_values_say_so_or_at_its_limit() -> None:
     assert find_refused(net) == {"tensor_array_to_tensor": "the count of elements depends on values"}
 
 
-def test_numpy_runs_a_loop_that_writes_an_array_of_which_no_bound_is_known() -> None:
+def test_numpy_runs_a_loop_that_writes_an_array_without_a_known_bound() -> None:
     net = build(lambda: follow_words(has_limit=False))
     for first in (0, 5, 3):
         ((steps, length, words),) = train(net, [{"x": np.array([first]), "following": FOLLOWING}])

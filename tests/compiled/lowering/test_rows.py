@@ -154,7 +154,7 @@ def test_rows_of_sequences_train_in_one_piece(make: Callable[[], Any]) -> None:
     compare(make)
 
 
-def test_joined_rows_of_which_only_the_first_are_sequences_all_count() -> None:
+def test_all_joined_rows_count_when_only_the_first_are_sequences() -> None:
     compare(lambda: L.mean(L.fc(L.concat([L.fc(sequences("x"), 4), L.fc(flat(), 4)], axis=0), 1)))
 
 

@@ -153,9 +153,9 @@ def test_a_table_that_is_written_otherwise_is_kept_whole(
     assert read() != expected
 
 
-def test_what_devices_compute_together_leaves_a_save_its_values() -> None:
+def test_a_save_keeps_its_values_while_devices_train_together() -> None:
     if len(jax.local_devices(backend="cpu")) < 2:  # as many as JAX makes when it is imported
-        this = f"{__file__}::test_what_devices_compute_together_leaves_a_save_its_values"
+        this = f"{__file__}::test_a_save_keeps_its_values_while_devices_train_together"
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "-m", "slow", this],
             env={**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"},

@@ -29,7 +29,7 @@ def exporting(job: SavingJob, directory: Path, **options: Any) -> None:
 
 
 @pytest.mark.parametrize("network", [BLOCKS, SHARDS], ids=["blocks", "shards"])
-def test_what_is_exported_predicts_without_servers(tmp_path: Path, network: Network) -> None:
+def test_an_export_predicts_without_servers(tmp_path: Path, network: Network) -> None:
     with SavingJob(network, servers=3, trainers=1) as job:
         exporting(job, tmp_path / "export")
     assert set(files_of(tmp_path / "export")) == {"__model__", "table", "fc_0.w_0", "fc_0.b_0"}
@@ -81,7 +81,7 @@ def test_rows_on_servers_do_not_go_into_one_file(tmp_path: Path) -> None:
     assert not (tmp_path / "export").exists()
 
 
-def test_another_trainer_exports_nothing_and_says_so(tmp_path: Path) -> None:
+def test_an_export_by_another_trainer_warns_and_writes_nothing(tmp_path: Path) -> None:
     with SavingJob(BLOCKS, servers=2) as job:
         program = job.trainer(1).main
         target = program.global_block().var("fc_0.tmp_1")

@@ -56,7 +56,7 @@ def test_one_process_loads_the_learning_rate_that_was_saved(saved: Path) -> None
     assert values["learning_rate_0"].tolist() == [float(np.float32(0.01))]
 
 
-def test_real_fluids_directories_have_no_rate_to_note(saved: Path) -> None:
+def test_directories_of_real_fluid_cause_no_note_on_the_learning_rate(saved: Path) -> None:
     (saved / "learning_rate_0").unlink()
     with SavingJob(momentum_of(0.5), trainers=1, loaded=saved) as job:
         job.go(perceptron_feeds, 2, 3)

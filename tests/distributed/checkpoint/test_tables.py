@@ -83,7 +83,7 @@ def test_a_sharded_table_resumes_with_any_count_of_servers(
     assert again == [one[3:] for one in losses]
 
 
-def test_as_many_servers_also_have_the_first_values_of_rows_that_nobody_has_met(tmp_path: Path) -> None:
+def test_the_same_count_of_servers_restores_the_initial_values_of_unseen_rows(tmp_path: Path) -> None:
     with SavingJob(RANDOM, servers=2, trainers=1) as job:
         losses = job.go(feeds, 0, 6, save=(2, tmp_path / "model"))
     with SavingJob(RANDOM, servers=2, trainers=1, loaded=tmp_path / "model") as job:

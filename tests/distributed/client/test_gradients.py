@@ -203,7 +203,7 @@ def test_everything_that_is_there_is_sent_at_once() -> None:
 
 
 @pytest.mark.usefixtures("early")
-def test_what_comes_later_follows_a_flush_and_rows_follow_a_note() -> None:
+def test_late_gradients_follow_a_flush_and_rows_follow_a_note() -> None:
     step = Gradients([TABLE])
     step.put(0, 0, A)
     rows, items = step.start(0)

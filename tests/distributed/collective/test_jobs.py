@@ -130,7 +130,7 @@ def test_workers_read_their_own_state_alone(tmp_path: Path) -> None:
     assert read_files(tmp_path / "2" / "trained").keys() == sizes.keys()
 
 
-def test_workers_of_which_only_one_has_loaded_its_state_are_told_so(tmp_path: Path) -> None:
+def test_workers_fail_when_only_one_loaded_its_state(tmp_path: Path) -> None:
     run_workers(1, "restore_share", "", str(tmp_path / "1"), "")
     done = run_workers(2, "restore_share", str(tmp_path / "1" / "trained"), str(tmp_path / "2"), "1")
     assert all(one.code for one in done)
@@ -177,7 +177,7 @@ def test_sums_of_large_rows_are_right_every_time() -> None:
     assert [one.reports for one in workers] == [[{"wrong": 0}]] * 2, workers[0].errors
 
 
-def test_workers_that_exchange_different_shapes_are_told_so() -> None:
+def test_workers_that_exchange_different_shapes_fail_with_the_reason() -> None:
     workers = run_workers(2, "differ", environ={"PADDLELIKE_LEASE": "3"})
     assert all(one.code for one in workers)
     texts = "".join(one.errors for one in workers)

@@ -43,7 +43,7 @@ def test_an_absent_worker_0_is_named() -> None:
         meet(make_job(endpoints, 1), 0.3)
 
 
-def test_worker_0_whose_port_is_taken_says_so() -> None:
+def test_worker_0_reports_that_its_port_is_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         endpoint = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(
@@ -75,7 +75,7 @@ def test_a_second_process_of_one_rank_is_refused() -> None:
         zero.result()
 
 
-def test_what_is_no_worker_is_answered_and_does_not_disturb() -> None:
+def test_a_connection_that_is_not_a_worker_is_answered_and_does_no_harm() -> None:
     endpoints = free_endpoints(2)
     host, _, port = endpoints[0].rpartition(":")
     with ThreadPoolExecutor(2) as pool:

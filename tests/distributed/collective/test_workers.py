@@ -62,7 +62,7 @@ def join(answer: Callable[[Any], Any]) -> tuple[workers.JobWorkers, Member]:
     return found, member
 
 
-def test_a_worker_that_exchanges_something_else_is_told_what_the_others_do() -> None:
+def test_a_worker_that_exchanges_something_else_fails_with_what_the_others_do() -> None:
     """Proves W1."""
     notes = Notes()
 
@@ -119,7 +119,7 @@ def test_sums_wait_only_where_nobody_reads_them_before_the_sync() -> None:
     assert list_sums(block.ops) == [False, True]
 
 
-def test_what_is_summed_together_follows_from_shapes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_grouping_of_sums_depends_only_on_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Proves W3."""
     found, member = join(lambda value: 3 * value)
     parts = [np.full(shape, at + 1, np.float32) for at, shape in enumerate([(2, 3), (4,), (), (5,)])]

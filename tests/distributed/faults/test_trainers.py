@@ -112,7 +112,7 @@ def test_a_trainer_that_never_returns_is_named(run):
     assert "no sign of life from [1]" in errors
 
 
-def test_lost_answers_are_asked_for_again(run, undisturbed):
+def test_lost_answers_are_requested_again(run, undisturbed):
     job = run(faults={"trainer 0": {"lose": 5}, "trainer 1": {"lose": 7}})
     assert Result(job.finish()) == undisturbed()
     assert job.restarts == 0

@@ -69,7 +69,7 @@ def test_a_worker_gets_the_programs_of_fluids_fleet(options: dict[str, Any], sum
     assert isinstance(fleet.main_program, fluid.Program) is (sums > 0)
 
 
-def test_mixed_precision_trains_in_float32_and_says_so() -> None:
+def test_mixed_precision_trains_in_float32_and_warns() -> None:
     with pytest.warns(UserWarning, match="no float16 arithmetic"):
         by_strategy = make_fleet(PAIR, use_amp=True)
     with pytest.warns(UserWarning, match="no float16 arithmetic"):
@@ -183,7 +183,7 @@ def test_checkpoints_on_the_file_systems_of_scripts(
             fleet.save_check_point(exe, path, TrainStatus(3), fs=fs)
 
 
-def test_what_needs_servers_warns_and_what_needs_programs_says_so(tmp_path: Path) -> None:
+def test_calls_for_servers_warn_and_calls_before_minimize_raise(tmp_path: Path) -> None:
     fleet = Collective()
     fleet.init(PaddleCloudRoleMaker(is_collective=True))
     for name in ("init_worker", "run_worker", "init_server", "run_server", "stop_worker"):

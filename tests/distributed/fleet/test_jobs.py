@@ -136,7 +136,7 @@ def days(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, bytes]
 
 
 @pytest.mark.parametrize("kind", ["Memory", "SSD"])
-def test_days_on_tables_without_a_size_end_alike_on_three_servers_of_which_one_is_killed(
+def test_days_on_growing_tables_end_alike_when_one_of_three_servers_is_killed(
     tmp_path: Path, kind: str, days: dict[str, dict[int, bytes]]
 ) -> None:
     disk = {"TABLE_CLASS": f"{kind}SparseTable", "PADDLELIKE_TABLE_STORE": str(tmp_path / "stores")}

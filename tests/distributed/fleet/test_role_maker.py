@@ -54,7 +54,7 @@ def test_the_environment_defines_a_server(own: dict[str, str], monkeypatch: pyte
     assert (role.server_index(), role.get_local_endpoint()) == (1, SERVERS[1])
 
 
-def test_the_environment_is_read_when_the_role_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_read_when_the_role_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     role = PaddleCloudRoleMaker()
     with pytest.raises(RoleError, match="no environment variable defines the role"):
         role.is_worker()
@@ -130,7 +130,7 @@ def test_other_kinds_of_training_are_refused_with_the_way_out() -> None:
         GeneralRoleMaker(iface="eth0")
 
 
-def test_a_barrier_that_does_not_wait_says_so() -> None:
+def test_a_barrier_that_does_not_wait_warns() -> None:
     role = UserDefinedRoleMaker(0, Role.WORKER, 2, SERVERS)
     with pytest.warns(UserWarning, match=r"barrier_worker\(\) has no effect"):
         role.barrier_worker()

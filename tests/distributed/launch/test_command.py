@@ -94,7 +94,7 @@ def test_the_help_names_every_option_and_its_default(capsys: pytest.CaptureFixtu
     assert max(map(len, text.splitlines())) <= 110
 
 
-def test_a_machine_without_a_part_in_the_job_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_machine_that_is_not_a_host_of_the_job_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--servers", "198.51.100.7:6174", "--trainers", "203.0.113.7:6174", __file__]) == 1
     said = capsys.readouterr().err
     assert "this machine is not one of the hosts 198.51.100.7, 203.0.113.7" in said

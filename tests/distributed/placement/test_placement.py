@@ -39,7 +39,7 @@ def test_blocks_hold_every_row_once_and_are_not_too_small(shape: list[int], serv
     assert len(rows) == 1 or rows[0] * width >= least
 
 
-def test_blocks_are_told_as_fluid_tells_them() -> None:
+def test_slices_of_variables_are_described_as_in_fluid() -> None:
     """The texts are those of real Paddle 1.8.5."""
     fluid.layers.fc(fluid.data("x", [None, 4]), 32500)
     assert slice_variable(fluid.default_main_program().all_parameters(), 3, 8192) == [

@@ -43,7 +43,7 @@ def test_servers_at_one_round_go_on():
     assert decide_at(at(5), at(5)) == Proceed(5)
 
 
-def test_a_push_without_a_commit_is_done_anew():
+def test_a_push_without_a_commit_is_repeated():
     assert decide_at(at(5, staged=PUSH), at(5, staged=PUSH)) == Proceed(5)
 
 
@@ -99,7 +99,7 @@ def test_without_a_common_checkpoint_there_is_a_conflict_that_says_where_the_ser
     assert "h:0 at round 9" in conflict.why
 
 
-def test_checkpoints_that_differ_are_asked_for_again():
+def test_checkpoints_that_differ_are_requested_again():
     retry = decide_at(at(9, checkpoints=(8,)), at(4, checkpoints=(4,)))
     assert isinstance(retry, Retry)
     assert "checkpoints" in retry.why
@@ -135,7 +135,7 @@ def test_a_round_that_another_trainer_has_let_some_servers_take_is_taken_in_the_
     assert decide_at(at(8, base=8), unknown, at(8, base=8, generation=3)) == Adopt(8, generation=3)
 
 
-def test_servers_none_of_which_knows_its_round_begin_at_0():
+def test_servers_begin_at_round_0_when_none_knows_its_round():
     assert decide_at(at(0, adopts=True), at(0, adopts=True)) == Proceed(0)
 
 

@@ -414,7 +414,7 @@ def test_a_rollback_forgets_shared_texts(talk):
 
 
 @pytest.mark.parametrize("verb", sorted(REQUESTS))
-def test_a_round_that_broke_is_told_to_everyone(talk, verb):
+def test_a_failed_round_is_reported_to_every_trainer(talk, verb):
     """Proves D17."""
     for trainer in (0, 1):
         talk.push(trainer)

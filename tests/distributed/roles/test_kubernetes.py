@@ -88,7 +88,7 @@ def test_a_pod_that_fails_restarts_all_and_trainers_that_end_end_the_job(manifes
         assert job["template"]["spec"]["template"]["spec"]["restartPolicy"] == "Never"
 
 
-def test_without_its_index_a_server_is_told_what_is_missing(manifest: dict[str, Any]) -> None:
+def test_a_server_without_an_index_is_told_what_is_missing(manifest: dict[str, Any]) -> None:
     environment = dict(next(env for env in pods(manifest).values() if env["TRAINING_ROLE"] == "PSERVER"))
     del environment["PADDLE_PSERVER_ID"]
     environment["POD_IP"] = "clicks-server-0-.clicks"

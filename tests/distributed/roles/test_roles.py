@@ -217,7 +217,7 @@ def test_an_endpoint_that_is_listed_twice_is_refused() -> None:
     assert "lists a:1 2 times" in problem_of(environ | {"TRAINING_ROLE": "TRAINER"})
 
 
-def test_values_that_are_no_integers_are_named() -> None:
+def test_values_that_are_not_integers_are_named() -> None:
     environ = THIRD | {"PADDLE_TRAINERS_NUM": "two", "TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": "first"}
     text = problem_of(environ)
     assert "PADDLE_TRAINERS_NUM=two is not a whole number" in text

@@ -86,7 +86,7 @@ def save_by_servers(servers: Two, directory: Path) -> None:
             transaction.add(one.name, one.buffers, one.facts)
 
 
-def test_what_servers_write_has_the_checksums_of_its_pieces(tmp_path: Path) -> None:
+def test_manifests_of_servers_hold_the_checksums_of_pieces(tmp_path: Path) -> None:
     """So a server that resumes verifies its own rows, of a large file too, without reading the others."""
     save_by_servers(Two(), tmp_path / "model")
     data = (tmp_path / "model" / "w").read_bytes()

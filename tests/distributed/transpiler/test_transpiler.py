@@ -184,7 +184,7 @@ def test_an_unknown_endpoint_is_refused() -> None:
             method("localhost:6174")
 
 
-def test_a_server_may_have_any_trainer_id_but_is_no_trainer() -> None:
+def test_a_trainer_id_beyond_the_trainers_gives_server_programs_only() -> None:
     made, _, _ = transpile_case(fluid, CASES["sgd"], trainer_id=7)
     assert made.get_pserver_program(FIRST).global_block().ops
     with pytest.raises(GraphError, match="no trainer 7"):

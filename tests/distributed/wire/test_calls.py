@@ -300,7 +300,7 @@ def test_only_the_host_of_the_endpoint_is_bound(serve: Serve) -> None:
         socket.create_connection(("127.0.0.2", server.port), timeout=5).close()
 
 
-def test_a_proxy_in_the_environment_is_not_asked(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_in_the_environment_is_not_used(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "grpc_proxy", "HTTP_PROXY"):
         monkeypatch.setenv(name, f"http://{free_endpoints(1)[0]}")
     _, channel = serve({"Echo": Verb()})

@@ -53,7 +53,7 @@ OURS = AUTHORITY.issue()
         "http://h:1",
     ],
 )
-def test_a_text_that_is_no_endpoint_is_refused(text: str) -> None:
+def test_a_text_that_is_not_an_endpoint_is_refused(text: str) -> None:
     with pytest.raises(EndpointError, match="is not an endpoint"):
         parse_endpoint(text)
 
@@ -141,7 +141,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         Security.from_environment(variables)
 
 
-def test_a_file_that_is_no_key_is_an_error() -> None:
+def test_a_file_that_is_not_a_key_is_an_error() -> None:
     security = Security(tls=Tls(AUTHORITY.certificate, OURS.certificate, b"not a key"))
     with pytest.raises(EndpointError, match=r"(?s)127.0.0.1:0 cannot be bound.*TLS certificate"):
         Server("127.0.0.1:0", {}, security=security).start()

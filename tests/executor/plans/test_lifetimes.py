@@ -127,7 +127,7 @@ def test_a_view_made_before_an_update_keeps_the_old_values(exe: fluid.Executor, 
         assert (before != value("fc_0.w_0")).any()
 
 
-def test_what_a_persistable_was_assigned_from_stays_apart(exe: fluid.Executor) -> None:
+def test_a_persistable_does_not_share_memory_with_the_feed_it_was_assigned_from(exe: fluid.Executor) -> None:
     x = fluid.data("x", [2, 2])
     kept = fluid.layers.create_global_var([4], 0.0, "float32", persistable=True, name="kept")
     fluid.layers.assign(fluid.layers.reshape(x, [4]), kept)

@@ -56,7 +56,7 @@ def test_a_compiled_program_is_pruned_too(exe: fluid.Executor) -> None:
     assert got.tolist() == [[2.0, 2.0]]
 
 
-def test_as_many_feeds_of_other_names_are_planned_anew(exe: fluid.Executor) -> None:
+def test_feeds_of_other_names_get_a_new_plan(exe: fluid.Executor) -> None:
     fluid.data("x", [1])
     p = fluid.layers.create_global_var([1], 3.0, "float32", persistable=True, name="p")
     out = fluid.layers.scale(p, 2.0)
@@ -65,7 +65,7 @@ def test_as_many_feeds_of_other_names_are_planned_anew(exe: fluid.Executor) -> N
     assert [exe.run(feed={name: one}, fetch_list=[out])[0][0] for name in ("x", "p")] == [6.0, 2.0]
 
 
-def test_what_an_operator_calls_temporary_stays_out_of_the_scope(
+def test_temporaries_of_an_operator_stay_out_of_the_scope(
     exe: fluid.Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = fluid.layers.scale(fluid.data("x", [1]), 2.0)

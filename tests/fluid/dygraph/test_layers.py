@@ -86,7 +86,7 @@ def test_a_parameter_or_layer_is_replaced_by_its_kind_or_by_none(net: Any) -> No
         net.nothing  # noqa: B018
 
 
-def test_a_subclass_that_forgets_to_initialize_its_base_is_told(net: Any) -> None:
+def test_a_subclass_that_does_not_initialize_its_base_is_refused(net: Any) -> None:
     class Forgets(D.Layer):
         def __init__(self) -> None:
             self.part = net
@@ -117,7 +117,7 @@ def test_lists_of_layers_and_parameters(net: Any) -> None:
 
 
 @pytest.mark.parametrize("method", ["train", "eval", "clear_gradients"])
-def test_what_belongs_to_the_dynamic_graph_says_what_to_do(net: Any, method: str) -> None:
+def test_methods_of_the_dynamic_graph_raise_with_a_hint(net: Any, method: str) -> None:
     with pytest.raises(
         LeftOutError, match=f"Net.{method} is not here: it belongs to the dynamic graph"
     ) as caught:

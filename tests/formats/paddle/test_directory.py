@@ -39,7 +39,7 @@ def test_a_real_directory_is_read_and_written_back(network: str) -> None:
         assert b"".join(buffers) == (home / name).read_bytes(), name
 
 
-def test_programs_and_the_manifest_are_no_variables() -> None:
+def test_programs_and_the_manifest_are_not_variables() -> None:
     folder = MemoryFolder({"__model__": b"\n\x10", "__manifest__": W, "w": W})
     assert [entry.name for entry in VariableDirectory().entries(folder)] == ["w"]
     assert not VariableDirectory().sniff(MemoryFolder({"__model__": b"\n\x10", "__manifest__": W}))
@@ -59,10 +59,10 @@ def test_the_expected_kind_decides_how_a_file_is_read() -> None:
     [np.ones((2, 3)), LoDTensor(np.ones((2, 3))), LoDTensor(np.ones((3, 1)), [[0, 1, 3]])],
     ids=["array", "tensor", "sequences"],
 )
-def test_the_remembered_headers_are_those_of_the_stream(value) -> None:
+def test_the_remembered_headers_match_those_of_the_stream(value) -> None:
     assert b"".join(encode_value(value)) == b"".join(lod_tensor.encode(value))
 
 
-def test_a_file_that_is_no_variable_is_named_by_its_kind() -> None:
+def test_a_file_that_is_not_a_variable_is_named_by_its_kind() -> None:
     with pytest.raises(FormatError, match="this is a PNG image"):
         VariableDirectory().entries(MemoryFolder({"loss.png": b"\x89PNG\r\n\x1a\n" + bytes(20)}))

@@ -308,7 +308,7 @@ ARRAYS = st.sampled_from(list(TENSOR_DTYPES.values())).flatmap(
 
 
 @given(ARRAYS, st.integers(0, 3))
-def test_what_is_written_is_read(array, before):
+def test_written_tensors_are_read_back(array, before):
     """Also out of a file that does not stand at its beginning."""
     file = io.BytesIO(bytes(before) + dumps(array))
     file.seek(before)

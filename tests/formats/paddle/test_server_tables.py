@@ -202,7 +202,7 @@ def test_a_table_comes_back_with_its_bits_and_its_state(optimizer: str, tmp_path
     assert _read_folder(tmp_path / "u") == files
 
 
-def test_what_is_no_such_table_is_refused(tmp_path: Path) -> None:
+def test_invalid_server_tables_are_refused(tmp_path: Path) -> None:
     good = _cases()["two"]["files"]
     shard = good["000/part-001-00003.gz"]
     for name, data in {

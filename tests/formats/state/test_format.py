@@ -215,7 +215,7 @@ def test_one_tensor_and_a_list_of_them_have_names():
     assert list(state.decode(pickle.dumps([np.ones(2), np.ones(3)], 2)).arrays) == ["0", "1"]
 
 
-def test_two_paths_that_are_one_text_are_told_apart():
+def test_two_paths_that_print_alike_get_different_names():
     got = loads(pickle.dumps({"a/b": np.zeros(1), "a": {"b": np.ones(1)}}, 2))
     assert {name: array.tolist() for name, array in got.items()} == {"a/b": [0], "a/b (2)": [1]}
 
@@ -275,7 +275,7 @@ def test_other_contents_are_refused(held, message):
         state.decode(pickle.dumps(held, 2))
 
 
-def test_a_file_that_is_no_pickle_is_explained():
+def test_a_file_that_is_not_a_pickle_is_explained():
     path = GOLDEN / "fit_a_line/persistables/fc_0.w_0"
     with pytest.raises(FormatError, match="not a pickled dict of arrays: it begins with 00 00 00 00"):
         state.decode(path.read_bytes())

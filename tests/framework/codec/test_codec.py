@@ -13,7 +13,7 @@ from tests.helpers.canonical import canonical
 
 
 @pytest.mark.parametrize("data", [b"\xffgarbage", b"\x0a\xff"], ids=["garbage", "cut"])
-def test_bytes_that_are_no_program_are_refused(data: bytes) -> None:
+def test_bytes_that_are_not_a_program_are_refused(data: bytes) -> None:
     with pytest.raises(EnforceNotMet):
         fluid.Program.parse_from_string(data)
 

@@ -121,7 +121,7 @@ def test_names_that_are_not_utf_8_are_refused(what):
         Program.parse_from_string(data)
 
 
-def test_what_must_be_there_is_there():
+def test_missing_required_fields_are_named():
     program = blocks(1)
     program.blocks[0].vars.add(name="x")
     with pytest.raises(FormatError, match=r"a ProgramDesc lacks the fields blocks\[0\].vars\[0\].type"):

@@ -114,7 +114,7 @@ def test_attributes_of_paddle_2_come_back():
     assert again.SerializeToString().hex().startswith("0a0576616c7565101181 01".replace(" ", ""))
 
 
-def test_enumerations_are_those_of_the_dtype_table():
+def test_enumerations_match_those_of_the_dtype_table():
     m = messages()
     assert dict(m.VarType.Type.items()) == {kind.name: kind for kind in VarType}
     assert {value.name: value.number for value in m.OpDesc.Attr.DESCRIPTOR.fields_by_name[
@@ -143,7 +143,7 @@ def test_bytes_that_are_not_a_program_are_a_format_error(name, data, message):
 
 
 @given(st.binary(max_size=60), st.integers(0, len(PROGRAM)))
-def test_damage_is_another_program_or_a_format_error(patch, at):
+def test_damaged_bytes_parse_as_another_program_or_raise_format_error(patch, at):
     data = PROGRAM[:at] + patch + PROGRAM[at + len(patch) :]
     for damaged in (data, PROGRAM[:at], patch):
         with contextlib.suppress(FormatError):

@@ -19,7 +19,7 @@ def test_outputs_get_shape_dtype_and_lod_level() -> None:
     assert (out.shape, out.dtype, out.lod_level) == ((-1, 4), VarType.FP64, 2)
 
 
-def test_an_operator_that_passes_no_lod_on_gives_level_zero() -> None:
+def test_an_operator_that_drops_the_lod_gives_level_zero() -> None:
     out = L.mean(fluid.data("x", [None, 4], lod_level=1))
     assert (out.shape, out.lod_level) == ((1,), 0)
 

@@ -30,7 +30,7 @@ def test_an_operator_answers_for_slots_and_attributes() -> None:
     assert op.attr("axis") == 1
 
 
-def test_a_description_is_asked_by_calls() -> None:
+def test_op_desc_answers_by_methods() -> None:
     """As Fluid's OpDesc, whose answers these are in 1.8.5; the operator itself has attributes for most."""
     x = fluid.data("x", [None, 4])
     y = fluid.layers.fc(x, 2, param_attr="w")

@@ -160,7 +160,7 @@ def test_a_checkpoint_of_two_workers_is_read_and_written(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", sorted(OPTIMIZERS))
-def test_what_was_not_changed_is_written_as_it_was(kind: str, tmp_path: Path) -> None:
+def test_an_unchanged_checkpoint_is_written_as_read(kind: str, tmp_path: Path) -> None:
     found = open_and_minimize(kind)
     found.restore()
     found.save(tmp_path / "again.dnn")
@@ -211,7 +211,7 @@ def test_another_kind_of_optimizer_is_refused(kind: str, optimizer: str, scope: 
     assert values_of(scope) == before
 
 
-def test_restore_before_minimize_or_startup_says_so() -> None:
+def test_restore_before_minimize_or_startup_raises() -> None:
     found = fluid.import_cntk_checkpoint(MODELS / "ck-sgd.dnn")
     with pytest.raises(LoadError, match="the program updates no parameters") as caught:
         found.restore()

@@ -191,7 +191,7 @@ def test_a_changed_recurrent_model_keeps_its_loops(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["gather", "scatter", "attend", "convolve-line", "translate-attending"])
-def test_what_is_added_to_a_network_of_sequences_is_written(name: str, tmp_path: Path) -> None:
+def test_layers_added_to_an_imported_sequence_network_are_exported(name: str, tmp_path: Path) -> None:
     case = read_cases()[name]
     program, feeds, (out,) = fluid.import_cntk(case["model"].tobytes())
     with fluid.program_guard(program):

@@ -276,7 +276,7 @@ def take_output_of(tree, index: int) -> None:
         "the last one",
     ],
 )
-def test_what_is_wrong_with_a_model_is_named(change, text: str, scope: fluid.Scope) -> None:
+def test_errors_in_a_model_are_named(change, text: str, scope: fluid.Scope) -> None:
     tree = decode((MODELS / "plain.model").read_bytes())
     change(tree)
     with pytest.raises(FormatError, match=text):
@@ -301,6 +301,6 @@ def test_a_file_of_another_kind_is_explained(data: bytes, text: str) -> None:
     assert text in (caught.value.hint or "")
 
 
-def test_the_second_file_of_a_checkpoint_is_no_model() -> None:
+def test_the_second_file_of_a_checkpoint_is_not_a_model() -> None:
     with pytest.raises(FormatError, match="no function"):
         fluid.import_cntk(MODELS / "ck-sgd.dnn.ckp")

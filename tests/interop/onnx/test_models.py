@@ -157,7 +157,7 @@ def test_the_models_of_paddle2_that_are_expressed(tmp_path: Path, capsys) -> Non
     assert len(expressed) >= 240
 
 
-def test_another_batch_and_other_images_than_those_of_the_script(tmp_path: Path) -> None:
+def test_an_exported_convnet_takes_another_batch_size(tmp_path: Path) -> None:
     files = read_archive("models185")["convnet"]
     report = check("models185", "convnet", tmp_path)
     with np.load(io.BytesIO(files["io.npz"])) as file:
@@ -273,7 +273,7 @@ def test_a_variable_that_is_written_twice_has_its_last_value(tmp_path: Path) -> 
     compare(tmp_path / "it.onnx", [array], wanted, ["x"])
 
 
-def test_what_is_printed_is_passed_on(tmp_path: Path) -> None:
+def test_print_is_exported_as_identity(tmp_path: Path) -> None:
     main = fluid.Program()
     with fluid.unique_name.guard(), fluid.program_guard(main, fluid.Program()):
         out = fluid.layers.scale(fluid.layers.Print(fluid.data("x", [None, 2])), 3.0)

@@ -98,7 +98,7 @@ def test_the_last_and_the_best_stay(exe: fluid.Executor, tmp_path: Path, program
     assert largest.best().step == 8
 
 
-def test_a_metric_that_is_no_number_is_never_the_best(
+def test_a_metric_that_is_not_a_number_is_never_the_best(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=None)
@@ -119,7 +119,7 @@ def test_steps_between_two_frequencies_are_not_saved(
     assert steps(checkpoints) == [3, 6, 7]
 
 
-def test_what_has_not_changed_is_shared_with_the_last_but_one(
+def test_unchanged_files_are_shared_with_the_checkpoint_before_the_last(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path)
@@ -173,7 +173,7 @@ def test_no_bit_that_rots_damages_two_neighbours(
 
 
 @pytest.mark.parametrize("blocking", [True, False], ids=["blocking", "not blocking"])
-def test_what_rots_unseen_is_not_passed_on_for_ever(
+def test_undetected_damage_is_not_copied_into_later_checkpoints_for_ever(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, *, blocking: bool
 ) -> None:
     """Both files of b rot, and only the process holds the good value."""
@@ -224,7 +224,7 @@ def test_foreign_files_are_left_alone(exe: fluid.Executor, tmp_path: Path, progr
     assert (tmp_path / "step-00000001" / "a").exists()
 
 
-def test_what_a_killed_process_left_is_not_listed_and_goes(
+def test_leftovers_of_a_killed_process_are_not_listed_and_removed(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=2)

@@ -113,7 +113,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
 
 
 @pytest.mark.parametrize(("file", "damage"), TABLE)
-def test_damage_is_said_with_what_is_loaded_instead(
+def test_damage_is_reported_with_what_is_loaded_instead(
     kept: Kept, file: str, damage: Callable[[Path], None]
 ) -> None:
     if kept.numbered and (file, damage) == ("__manifest__", Path.unlink):
@@ -141,7 +141,7 @@ def test_where_all_are_damaged_nothing_is_restored_and_each_is_named(
 
 @pytest.mark.parametrize("code", CODES, ids=errno.errorcode.get)
 @pytest.mark.parametrize("file", ["__manifest__", "a", ""], ids=["manifest", "variable", "directory"])
-def test_what_the_system_refuses_is_an_error_and_no_absence(
+def test_an_error_of_the_system_does_not_mean_a_missing_checkpoint(
     kept: Kept, monkeypatch: pytest.MonkeyPatch, file: str, code: int
 ) -> None:
     target, opened = str(kept.paths[2] / file), os.open
@@ -158,7 +158,7 @@ def test_what_the_system_refuses_is_an_error_and_no_absence(
 
 
 @pytest.mark.parametrize("code", CODES, ids=errno.errorcode.get)
-def test_a_directory_that_cannot_be_listed_is_no_empty_one(
+def test_a_directory_that_cannot_be_listed_does_not_count_as_empty(
     kept: Kept, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     listed = os.listdir
@@ -174,7 +174,9 @@ def test_a_directory_that_cannot_be_listed_is_no_empty_one(
 
 
 @pytest.mark.parametrize("make", [Path.touch, os.mkfifo, lambda path: path.symlink_to("gone")])
-def test_what_lies_in_place_of_a_checkpoint_is_named(tmp_path: Path, make: Callable[[Path], None]) -> None:
+def test_other_things_in_place_of_a_checkpoint_are_named(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
     kept = Kept(tmp_path, numbered=False)
     shutil.rmtree(kept.paths[2])
     make(kept.paths[2])
@@ -183,6 +185,6 @@ def test_what_lies_in_place_of_a_checkpoint_is_named(tmp_path: Path, make: Calla
     assert [f"{kept.paths[2]} is damaged; {kept.paths[1]} is loaded" in each for each in said] == [True]
 
 
-def test_a_checkpoint_that_is_removed_is_no_damage(kept: Kept) -> None:
+def test_a_removed_checkpoint_does_not_count_as_damage(kept: Kept) -> None:
     shutil.rmtree(kept.paths[2])
     assert kept.restore() == (2, [])

@@ -53,7 +53,7 @@ def test_removed_checkpoints_are_forgotten(main: fluid.Program, tmp_path: Path) 
     assert remembered == {str(root / "step-00000004"), str(root / "step-00000005")}
 
 
-def test_a_restore_whose_checkpoints_are_removed_meanwhile_is_no_new_beginning(
+def test_a_restore_does_not_start_over_when_its_checkpoints_are_removed_meanwhile(
     main: fluid.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exe, root = fluid.Executor(), tmp_path / "run"

@@ -124,7 +124,9 @@ def test_a_save_right_after_its_removal_keeps_its_files(
         assert fluid.io.verify(checkpoint.path)
 
 
-def test_what_killed_savers_left_goes(exe: fluid.Executor, program: fluid.Program, root: str) -> None:
+def test_leftovers_of_killed_savers_are_removed(
+    exe: fluid.Executor, program: fluid.Program, root: str
+) -> None:
     checkpoints = fluid.io.Checkpoints(root, keep_last=5)
     train(checkpoints, exe, program, 1)
     store, folder = where(root).store, where(root).root

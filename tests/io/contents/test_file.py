@@ -83,7 +83,7 @@ def test_a_file_that_claims_more_than_it_has_takes_no_memory(home: Path, main: f
         fluid.io.load_vars(exe(), home, main, vars=["w"], filename="net.toy")
 
 
-def test_without_the_package_the_file_is_no_combined_file(
+def test_a_file_of_a_missing_package_is_not_a_combined_file(
     home: Path, main: fluid.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()

@@ -83,7 +83,7 @@ def test_an_unaligned_value_is_copied_when_it_is_first_used(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("shape", [ALIGNED, UNALIGNED], ids=["aligned", "unaligned"])
-def test_what_is_written_never_reaches_the_file(tmp_path: Path, shape: tuple[int, ...]) -> None:
+def test_writes_to_a_loaded_value_never_reach_the_file(tmp_path: Path, shape: tuple[int, ...]) -> None:
     own(tmp_path, "w", array(shape))
     before = (tmp_path / "w").read_bytes()
     load(tmp_path, program_of(w=(shape, F32)))

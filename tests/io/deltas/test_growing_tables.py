@@ -110,7 +110,9 @@ def test_rows_that_alone_were_forgotten_are_a_link_of_their_ids(tmp_path: Path) 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(["step", "new", "forget", "again", "save", "clear"]), min_size=2, max_size=9))
-def test_whatever_happens_a_load_brings_the_bits_of_the_last_save(tmp_path: Path, actions: list[str]) -> None:
+def test_a_load_restores_the_bits_of_the_last_save_after_any_actions(
+    tmp_path: Path, actions: list[str]
+) -> None:
     shutil.rmtree(tmp_path / "d", ignore_errors=True)
     training, first = Training(1500), -(1 << 40)
     for at, action in enumerate([*actions, "save"]):

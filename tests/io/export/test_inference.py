@@ -177,7 +177,7 @@ def unchanged(net: Net, directory: Path, call: Any, *args: Any) -> BaseException
     ],
     ids=["unknown", "unused", "missing", "number"],
 )
-def test_feeds_that_do_not_fit(
+def test_invalid_feeds_are_refused_and_nothing_is_saved(
     net: Net, exe: fluid.Executor, tmp_path: Path, feeds: list[Any], words: str
 ) -> None:
     error = unchanged(net, tmp_path / "m", save, str(tmp_path / "m"), feeds, [net.prediction], exe)
@@ -242,7 +242,7 @@ def _with_op(data: bytes, **op: Any) -> bytes:
     ],
     ids=lambda op: op["type"] if isinstance(op, dict) else "",
 )
-def test_programs_that_are_no_models(
+def test_models_with_invalid_operators_are_refused(
     net: Net, exe: fluid.Executor, tmp_path: Path, op: dict[str, Any], words: str
 ) -> None:
     save(str(tmp_path / "m"), ["x"], [net.prediction], exe)

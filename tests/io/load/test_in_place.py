@@ -73,7 +73,7 @@ def test_an_array_of_another_form_is_replaced(tmp_path: Path, saved: dict[str, n
         assert value(name).dtype == np.float32
 
 
-def test_what_the_headers_show_changes_nothing(tmp_path: Path, saved: dict[str, np.ndarray]) -> None:
+def test_an_error_found_in_the_headers_changes_nothing(tmp_path: Path, saved: dict[str, np.ndarray]) -> None:
     own(tmp_path, "b", np.ones((2, 2), np.float32))
     with pytest.raises(LoadError, match="b") as caught:
         unchanged(lambda: load(tmp_path))

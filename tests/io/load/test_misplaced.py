@@ -19,7 +19,7 @@ def refuse(call: Any, *args: Any, **kwargs: Any) -> str:
     return str(caught.value)
 
 
-def test_a_directory_with_one_combined_file_is_told_with_its_call(tmp_path: Path) -> None:
+def test_a_directory_with_one_combined_file_is_refused_with_the_right_call(tmp_path: Path) -> None:
     save(tmp_path, network(), "__params__")
     text = refuse(fluid.io.load_persistables, executor(), str(tmp_path), network()[0])
     assert f"{tmp_path} holds one combined file, '__params__'" in text
@@ -35,7 +35,7 @@ def test_the_combined_file_of_another_network_is_not_proposed(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("load", ["load_persistables", "load"])
-def test_the_parent_of_epoch_directories_is_told_with_its_newest_epoch(tmp_path: Path, load: str) -> None:
+def test_the_parent_of_epoch_directories_is_refused_with_its_newest_epoch(tmp_path: Path, load: str) -> None:
     for epoch in (2, 9, 10):
         save(tmp_path / f"epoch_{epoch}", network())
     main = network()[0]
@@ -46,7 +46,7 @@ def test_the_parent_of_epoch_directories_is_told_with_its_newest_epoch(tmp_path:
     assert text.endswith(f"did you mean {tmp_path}/epoch_10?")
 
 
-def test_the_directory_of_a_fluid_save_is_told_with_its_call(tmp_path: Path) -> None:
+def test_the_directory_of_a_fluid_save_is_refused_with_the_right_call(tmp_path: Path) -> None:
     main, startup = network()
     with fluid.scope_guard(fluid.Scope()):
         executor().run(startup)

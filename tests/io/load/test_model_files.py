@@ -74,7 +74,7 @@ def test_the_advice_of_doctor_is_followed(path: str) -> None:
     assert calls == {version: f"paddle.static.load_inference_model({prefix!r}, exe)"}
 
 
-def test_what_names_no_model_is_said(tmp_path: Path) -> None:
+def test_paths_without_a_model_are_reported(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"name": 1}')
     with pytest.raises(MissingFileError, match="there is no file"):
         fluid.io.load_inference_model(tmp_path, fluid.Executor())

@@ -114,7 +114,7 @@ def test_a_refused_load_says_what_the_plan_says(tmp_path: Path, started: fluid.P
         assert f"{row.variable}: {row.why}" in str(caught.value)
 
 
-def test_a_missing_directory_is_an_error_also_for_a_plan(tmp_path: Path, started: fluid.Program) -> None:
+def test_a_missing_directory_is_an_error_for_a_plan_too(tmp_path: Path, started: fluid.Program) -> None:
     with pytest.raises(MissingFileError, match="does not exist"):
         plan(tmp_path / "nowhere", started)
 
@@ -183,7 +183,7 @@ def test_a_network_built_twice_is_recognised_and_its_names_proposed(tmp_path: Pa
         np.testing.assert_array_equal(now[proposal.variable], saved[proposal.file])
 
 
-def test_a_refusal_that_a_plan_could_help_says_so(tmp_path: Path) -> None:
+def test_a_load_error_that_rules_could_fix_hints_at_plan_load(tmp_path: Path) -> None:
     own(tmp_path, "encoder.weight", np.zeros((2, 3), F32))
     with pytest.raises(LoadError, match=r"plan_load\(\.\.\.\)\.rules\(\)"):
         fluid.io.load_persistables(executor(), tmp_path, program_of(w=([2, 3], F32)))
@@ -291,7 +291,7 @@ def test_not_strict_but_nothing_fits_is_an_error(tmp_path: Path, started: fluid.
         pytest.param({"fc_0.*": 2, "*": "keep"}, 2.0, id="patterns"),
     ],
 )
-def test_what_becomes_of_variables_that_are_not_in_the_files(
+def test_variables_missing_from_the_files_are_kept_or_initialized(
     tmp_path: Path, started: fluid.Program, init: Any, expected: float | None
 ) -> None:
     save(tmp_path / "a", network())

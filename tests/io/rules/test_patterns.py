@@ -37,7 +37,7 @@ NAMES = st.text("ab_.1", max_size=8)
 
 
 @given(EXPRESSIONS, NAMES)
-def test_a_name_matches_as_re_says(text: str, name: str) -> None:
+def test_patterns_match_as_in_re(text: str, name: str) -> None:
     found = Pattern(text).match(name)
     expected = re.compile(text, re.DOTALL).fullmatch(name)
     assert (found is None) == (expected is None)
@@ -48,7 +48,7 @@ PARTS = st.lists(st.tuples(ATOMS, QUANTIFIERS), max_size=5)
 
 
 @given(PARTS, st.data())
-def test_groups_are_those_of_re(parts: list[tuple[str, str]], data: Any) -> None:
+def test_groups_match_those_of_re(parts: list[tuple[str, str]], data: Any) -> None:
     text = "_?".join(f"({atom}{quantifier})" for atom, quantifier in parts)
     name = data.draw(st.from_regex(re.compile(text, re.ASCII), fullmatch=True, alphabet="ab_.1"))
     expected = re.compile(text, re.DOTALL).fullmatch(name)
@@ -59,7 +59,7 @@ def test_groups_are_those_of_re(parts: list[tuple[str, str]], data: Any) -> None
 
 
 @given(st.text(max_size=12), NAMES)
-def test_whatever_is_no_expression_is_a_value_error(text: str, name: str) -> None:
+def test_an_invalid_expression_raises_value_error(text: str, name: str) -> None:
     try:
         found = Pattern(text).match(name)
     except (ValueError, FutureWarning):  # the warning is of re: a set that may mean another thing one day

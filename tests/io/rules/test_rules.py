@@ -57,7 +57,7 @@ def test_a_name_without_wildcards_matches_itself_only(name: str) -> None:
     assert match_targets(Rename(name, "x"), name + "!") == []
 
 
-def test_names_given_to_rename_are_no_patterns() -> None:
+def test_names_given_to_rename_are_not_patterns() -> None:
     (rule,) = Rules.of(rename={"a*": "b"})
     assert match_targets(rule, "a*") == ["b"]
     assert match_targets(rule, "ax") == []
@@ -159,7 +159,7 @@ KEYS = st.sampled_from(
 
 @settings(max_examples=40)
 @given(st.lists(st.dictionaries(KEYS, JSON, max_size=4), max_size=3))
-def test_whatever_a_file_says_is_rules_or_a_format_error(rules: list[dict[str, Any]]) -> None:
+def test_any_file_decodes_to_rules_or_raises_format_error(rules: list[dict[str, Any]]) -> None:
     try:
         read = Rules.decode(json.dumps({"paddlelike rules": 1, "rules": rules}))
     except FormatError:
@@ -225,7 +225,7 @@ def test_one_value_for_two_variables_is_not_shared_memory(tmp_path: Path) -> Non
     np.testing.assert_array_equal(a, b)
 
 
-def test_elements_are_converted_only_when_asked(tmp_path: Path) -> None:
+def test_elements_are_converted_only_on_request(tmp_path: Path) -> None:
     own(tmp_path, "w", np.arange(3, dtype="float64"))
     program = program_of(w=([3], F32))
     with pytest.raises(LoadError, match=r"the file holds FP64\[3\], the program wants FP32\[3\]"):
@@ -304,7 +304,7 @@ def test_the_first_rule_that_matches_decides(tmp_path: Path) -> None:
         loaded(tmp_path, program, Rules().rename("*.w", "w"))
 
 
-def test_a_rule_by_full_name_that_hits_nothing_is_an_error_also_when_not_strict(tmp_path: Path) -> None:
+def test_a_rule_by_full_name_without_a_match_is_an_error_even_when_not_strict(tmp_path: Path) -> None:
     own(tmp_path, "w", np.ones(2, F32))
     program = program_of(w=([2], F32), v=([2], F32))
     for rename in ({"weight": "v"}, {"w": "vv"}):
@@ -316,7 +316,7 @@ def test_a_rule_by_full_name_that_hits_nothing_is_an_error_also_when_not_strict(
             )
 
 
-def test_what_no_file_has_gets_what_init_says(tmp_path: Path) -> None:
+def test_init_sets_variables_that_no_file_holds(tmp_path: Path) -> None:
     own(tmp_path, "w", np.ones(2, F32))
     program = program_of(w=([2], F32), kept=([2], F32), zero=([2, 3], F32), half=([4], F32))
     fluid.global_scope().var("kept").get_tensor().set(np.full(2, 7, F32))

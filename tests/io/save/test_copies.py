@@ -104,7 +104,7 @@ def test_where_no_snapshot_can_be_made_there_are_copies(monkeypatch: pytest.Monk
     assert len(list(Path("/proc/self/fd").iterdir())) == files
 
 
-def test_the_process_of_a_snapshot_writes_what_was_there(
+def test_a_snapshot_process_writes_the_values_before_later_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_HELD", 0)

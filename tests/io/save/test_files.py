@@ -72,7 +72,7 @@ def test_the_operators_of_a_run_are_one_transaction(tmp_path: Path, monkeypatch:
     assert (get("a"), get("b")) == ([2.0, 2.0], [1.0, 1.0])
 
 
-def test_what_a_run_saves_is_the_value_at_the_operator(tmp_path: Path) -> None:
+def test_a_save_operator_saves_the_value_at_its_place_in_the_program(tmp_path: Path) -> None:
     put(a=1)
     fluid.Executor().run(
         program_of(save("a", tmp_path / "m/early"), double("a"), save("a", tmp_path / "m/late"))

@@ -56,7 +56,7 @@ def test_a_network_that_has_changed_deletes_nothing(
 
 
 @pytest.mark.parametrize("remove", [True, False])
-def test_what_the_same_program_left_behind_is_stale(
+def test_files_that_the_same_program_left_behind_are_stale(
     exe: fluid.Executor, tmp_path: Path, remove: bool
 ) -> None:
     path = tmp_path / "m"

@@ -108,7 +108,7 @@ def test_a_label_has_a_place_among_the_gradients(answer: Any) -> None:
     np.testing.assert_allclose(run([gradient], x=X, label=X + 1)[0], np.full_like(X, -2), rtol=1e-6)
 
 
-def test_a_backward_function_that_forgets_the_label_is_told() -> None:
+def test_a_backward_function_that_returns_too_few_gradients_is_refused() -> None:
     x, label = fluid.data("x", [None, 3]), fluid.data("label", [None, 3])
     x.stop_gradient = False
     out = make_variable("out", [-1, 3])

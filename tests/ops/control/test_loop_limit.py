@@ -54,7 +54,7 @@ def test_a_predictor_ends_after_the_seconds_or_the_steps_that_were_set(endless: 
     assert find_limit() is None
 
 
-def test_a_loop_that_ends_within_its_limit_is_no_error(endless: str) -> None:
+def test_a_loop_that_ends_within_its_limit_is_not_an_error(endless: str) -> None:
     def count(x: Any) -> Any:
         exe = fluid.Executor()
         with fluid.program_guard(fluid.Program(), fluid.Program()):

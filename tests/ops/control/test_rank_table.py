@@ -85,7 +85,7 @@ def test_memory_of_sequences_shrinks_by_sequences() -> None:
     assert ctx.lods["Out"] == [[0, 3, 4]]
 
 
-def test_no_gradient_of_shrunk_memory_is_zero() -> None:
+def test_a_missing_gradient_of_shrunk_memory_counts_as_zero() -> None:
     d_x, _ = call("shrink_rnn_memory_grad", X, None)
     assert not d_x.any()
 

@@ -41,7 +41,7 @@ def test_an_answer_is_that_of_many_pairs(size: int, normalized: bool) -> None:
     assert answers > len(rows) ** 2 / 2
 
 
-def test_what_rounding_could_decide_is_left_open() -> None:
+def test_pairs_within_rounding_of_the_threshold_are_undecided() -> None:
     first, second = [0.0, 0.0, 2.0, 1.0], [1.0, 0.0, 3.0, 1.0]  # overlap by a third
     assert is_above(first, second, 1 / 3 + 5e-4, normalized=True) is None
     assert is_above(first, second, 0.3, normalized=True) is True

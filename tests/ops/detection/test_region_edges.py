@@ -113,7 +113,7 @@ def boxes_of_two() -> np.ndarray[Any, Any]:
     return np.concatenate([corner, corner + rng.uniform(8, 18, (7, 2))], 1).astype(np.float32)
 
 
-def test_a_random_sample_has_the_sizes_that_were_asked_for_and_no_anchor_twice() -> None:
+def test_a_random_sample_has_the_requested_sizes_and_no_anchor_twice() -> None:
     assert LOD == [[0, 3, 7]]
     (first, *_), _ = assign(0, use_random=False)
     picked = []

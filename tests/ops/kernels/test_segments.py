@@ -27,7 +27,7 @@ def make_sequences(name: str, *, whole: bool = False) -> tuple[Array, Array, Arr
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_sums_are_those_of_each_sequence(name: str) -> None:
+def test_sums_match_those_of_each_sequence(name: str) -> None:
     x, starts, lengths = make_sequences(name)
     wanted = [x[s : s + n].astype(np.float64).sum(0) for s, n in zip(starts, lengths, strict=True)]
     # float32 sums of up to 900 normal numbers, in any order

@@ -23,7 +23,7 @@ from tests.ops.harness.contract import FakeContext, View
 
 
 @pytest.mark.parametrize("together", [1, 20, 1 << 16], ids=["one-by-one", "a-few", "all"])
-def test_the_best_labels_are_those_of_all_ways(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_labels_match_those_of_all_ways(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many sequences are worked on at once; among integers sums are exact, and ways differ."""
     monkeypatch.setattr(crf, "_TOGETHER", together)
     rng, lengths, labels = np.random.RandomState(7), [4, 1, 5, 3, 2], 3
@@ -73,7 +73,7 @@ def test_logits_far_below_the_largest_count_as_64_below() -> None:
 
 
 @pytest.mark.parametrize("wrong", [3, -1])
-def test_a_label_that_is_no_class_is_refused_with_its_index(wrong: int) -> None:
+def test_a_label_that_is_not_a_class_is_refused_with_its_index(wrong: int) -> None:
     with pytest.raises(EnforceNotMet, match=rf"Label holds {wrong} \(element 0 of 1\).* 3 classes"):
         CrossEntropy.forward(P, np.array([[wrong]]), soft_label=False, ignore_index=-100)
 
@@ -162,7 +162,7 @@ def test_hsigmoid_gives_the_costs_of_fluid() -> None:
     )
 
 
-def test_sampled_logits_are_those_of_the_classes() -> None:
+def test_sampled_logits_match_those_of_the_classes() -> None:
     logits = fluid.data("x", [None, 6])
     loss = layers.sampled_softmax_with_cross_entropy(logits, fluid.data("l", [None, 1], "int64"), 3, seed=4)
     names = [f"sample_logits_0.tmp_{i}" for i in range(4)]

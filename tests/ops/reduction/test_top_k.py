@@ -56,7 +56,7 @@ def test_equal_numbers_come_as_real_fluid_gives_them(row: list[float], k: int, w
     assert TopK.forward(np.array([row], "float32"), None, k=k)[1].tolist() == [wanted]
 
 
-def test_the_values_of_equal_numbers_are_those_of_any_order() -> None:
+def test_the_values_of_equal_numbers_match_those_of_any_order() -> None:
     x = np.random.RandomState(1).randint(0, 4, (5, 40)).astype("float32")
     values, places = TopK.forward(x, None, k=25)
     np.testing.assert_array_equal(values, -np.sort(-x)[:, :25])

@@ -84,7 +84,7 @@ def _run(what: Callable[[str], None], path: str, at: int) -> int:
 
 
 @pytest.mark.parametrize("what", [_hold, _hand_over])
-def test_an_interrupted_lock_is_free(
+def test_an_interrupted_lock_is_released(
     what: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock, "_GONE", 0.0)  # else the next one waits for its turn

@@ -175,7 +175,7 @@ def test_an_old_version_is_not_moved_into_a_new_directory_of_the_same_inode(tmp_
     assert names(tmp_path) == ["m"]
 
 
-def test_what_somebody_removed_after_the_kill_does_not_come_back(tmp_path):
+def test_a_file_removed_after_the_kill_does_not_come_back(tmp_path):
     save(tmp_path / "m", OLD | {"theirs": b"1"})
 
     def work() -> None:
@@ -189,7 +189,7 @@ def test_what_somebody_removed_after_the_kill_does_not_come_back(tmp_path):
     assert contents(tmp_path / "m") == NEW | {"late": b"arrived during the swap"}
 
 
-def test_what_the_system_refuses_to_read_is_not_nothing(tmp_path, monkeypatch):
+def test_a_file_that_the_system_refuses_to_read_counts_as_present(tmp_path, monkeypatch):
     """Proves S11."""
     save(tmp_path / "m", {"w": b"1"})
     (tmp_path / ".m.saving-directory" / "new").mkdir(parents=True)

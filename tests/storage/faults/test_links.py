@@ -358,7 +358,7 @@ def test_a_thousand_nested_folders_are_listed_and_not_loaded(deep: Path) -> None
     assert not manifest_file.verify(deep)
 
 
-def test_an_error_of_fstat_is_told_as_one_of_the_file(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_fstat_names_the_file(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As network file systems have it, whose handles become stale."""
 
     def fail(fd: int) -> os.stat_result:
@@ -384,7 +384,7 @@ def test_an_error_of_fstat_is_told_as_one_of_the_file(model: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("aim", ["outside", "nowhere"])
-def test_a_link_with_the_name_of_a_prefix_is_no_part_of_it(model: Path, aim: str) -> None:
+def test_a_link_named_like_a_prefix_is_not_part_of_it(model: Path, aim: str) -> None:
     prefix, program = str(model.parent / "latest"), program_of(w=([200, 100], "float32"))
     Path(prefix).symlink_to(model.parent / aim)
     with fluid.scope_guard(fluid.Scope()):

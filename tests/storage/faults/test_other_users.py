@@ -242,7 +242,7 @@ def home(imported: None) -> Iterator[Path]:
 )
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("plant", PLANTS)
-def test_what_another_user_plants_is_named_and_never_acted_on(
+def test_files_planted_by_another_user_are_named_and_never_acted_on(
     home: Path, plant: Callable[[Path, str], None], form: str, mode: int
 ) -> None:
     """Proves S18."""
@@ -429,7 +429,7 @@ def test_nobody_else_may_write_into_the_hidden_entry_of_a_save(
     assert not any(mode & (stat.S_IWGRP | stat.S_IWOTH) for mode in seen)
 
 
-def test_a_user_waits_while_another_saves_and_is_told_who_does(home: Path) -> None:
+def test_the_message_to_a_waiting_user_names_who_saves(home: Path) -> None:
     (home / "p").mkdir()
     home.chmod(0o777)
     (home / "p").chmod(0o777)

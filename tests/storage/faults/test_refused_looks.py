@@ -105,7 +105,7 @@ def refuse_all(*_: Any, **__: Any) -> Any:
     raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
 
 
-def test_what_a_path_is(tmp_path: Path) -> None:
+def test_path_checks_tell_files_directories_and_links_apart(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path)
     (tmp_path / "loop").symlink_to(tmp_path / "loop")

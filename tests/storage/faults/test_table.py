@@ -304,7 +304,7 @@ def test_damage_is_never_silent(name: str, fault: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("code", CODES, ids=errno.errorcode.get)
 @pytest.mark.parametrize("name", READERS)
-def test_what_the_system_refuses_is_an_error(
+def test_a_refusal_by_the_system_is_an_error(
     name: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = READERS[name]

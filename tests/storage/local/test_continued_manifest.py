@@ -116,7 +116,7 @@ def test_a_manifest_whose_earlier_one_is_damaged_is_refused(damage: Any, at: int
     assert not verify(tmp_path / "m")
 
 
-def test_records_that_go_and_come_back_are_those_of_the_newest() -> None:
+def test_records_removed_and_added_again_have_the_newest_values() -> None:
     def record(size: int, program: str = "p") -> Record:
         return Record(size, f"xxh3_128:{size:032x}", (size, size), {}, author=Author(program, "all"))
 

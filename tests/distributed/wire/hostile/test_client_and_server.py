@@ -417,7 +417,7 @@ def test_many_connections_at_once_do_not_stop_a_server(victim: Victim) -> None:
 @pytest.mark.parametrize(
     "answer", [b"", b"HTTP/1.1 200 OK\r\n\r\nhi", bytes(1000)], ids=["closes", "http1", "zeros"]
 )
-def test_a_client_survives_a_peer_that_is_no_server(answer: bytes) -> None:
+def test_a_client_survives_a_peer_that_is_not_a_server(answer: bytes) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
         concurrent.futures.ThreadPoolExecutor(1) as pool,

@@ -75,7 +75,7 @@ NETWORKS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_all_bits_are_those_of_new_arrays(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_bits_match_those_of_new_arrays(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     main, startup, result = build(NETWORKS[name])
     plan = get_plan(main, {"x": LARGE}, [result.name], None)
     assert any(step.overwrites for step in plan.steps)

@@ -126,7 +126,7 @@ def test_a_step_beside_a_save_has_the_bits_of_any_other(monkeypatch: pytest.Monk
     assert trained[0] == trained[1]
 
 
-def test_a_kernel_that_is_asked_for_is_chosen_for_less_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_requested_kernel_is_chosen_for_less_work(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = make_kernel(monkeypatch, exact=False, asked=100)
     assert kernel.choose(100, LARGE) is None
     fluid.set_flags({FLAG: True})

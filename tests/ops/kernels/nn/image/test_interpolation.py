@@ -33,7 +33,7 @@ def test_one_pixel_that_is_not_finite_reaches_its_neighbours_alone(value: float,
     assert not np.isfinite(out[1, 2, rows[len(rows) // 2], columns[len(columns) // 2]])
 
 
-def test_the_gradient_is_the_transposed_map_also_beside_a_pixel_that_is_not_finite() -> None:
+def test_the_gradient_is_the_transposed_map_even_beside_a_pixel_that_is_not_finite() -> None:
     x, d_out = RNG.standard_normal((2, 3, *SIZES)), RNG.standard_normal((2, 3, *COUNTS))
     dx = resize_dx(d_out, TAPS_OF_BOTH, SIZES)
     assert (resize(x, TAPS_OF_BOTH) * d_out).sum() == pytest.approx((x * dx).sum())
