@@ -14,11 +14,11 @@ PaddlelikeError
 │   ├── LoadError            a load that was refused; nothing has changed
 │   │   └── MissingFileError a file that a load needs is not there
 │   └── SaveError            a save that was refused or failed; the earlier files are unchanged
-├── GraphError               a program that cannot be built or changed as asked
+├── GraphError               a program that cannot be built or changed as requested
 ├── FeedError                a feed that does not fit its data variables
 ├── SourceError              a minibatch source whose data or position is not what it was or should be
 ├── StorageError             a directory or file that cannot be used
-├── EndpointError            a host:port that cannot be served or called as asked
+├── EndpointError            a host:port that cannot be served or called as requested
 ├── RemoteError              a call to another process that failed; names its endpoint and the verb
 │   ├── UnreachableError     nothing answers there, or the connection broke: may be retried
 │   ├── DeadlineError        no answer in the given time: may be retried
@@ -130,7 +130,7 @@ class LeftOutError(UnsupportedError, AttributeError):
 
 
 class GraphError(PaddlelikeError, ValueError):
-    """A program that cannot be built or changed as asked."""
+    """A program that cannot be built or changed as requested."""
 
 
 class FeedError(PaddlelikeError, ValueError):
@@ -162,11 +162,11 @@ class SaveError(EnforceNotMet, RuntimeError):
 
 
 class StorageError(PaddlelikeError, OSError):
-    """A directory or file that cannot be used as asked."""
+    """A directory or file that cannot be used as requested."""
 
 
 class EndpointError(PaddlelikeError, OSError):
-    """A ``host:port`` that cannot be served or called as asked."""
+    """A ``host:port`` that cannot be served or called as requested."""
 
 
 class RemoteError(PaddlelikeError):

@@ -22,7 +22,7 @@ seed
 low, high
     The bounds: included and excluded.
 diag_num
-    How many elements are set to ``diag_val``.
+    The count of elements that are set to ``diag_val``.
 diag_step
     The distance between them.
 diag_val
@@ -109,7 +109,7 @@ def init_on_cpu() -> Iterator[None]:
 
 
 class Initializer(NearKeywords, Versioned):
-    """Base of the initializers; a call with variable and block inserts an operator at its front.
+    """Base of the initializers; a call with variable and block inserts an operator at the block's front.
 
     Parameters
     ----------

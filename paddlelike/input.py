@@ -39,7 +39,7 @@ def data(
     dtype
         The type of the elements.
     lod_level
-        How many levels of sequences the rows have.
+        The count of levels of sequences that the rows have.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def embedding(
 
 
 def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = False) -> Variable:
-    """Return a 1 at each id, else zeros; ids of shape (N, ...) give (N, ..., depth), float32.
+    """Return one-hot rows, 1 at the id and 0 elsewhere: ids (N, ...) give (N, ..., depth), float32.
 
     Operator ``one_hot_v2``. An id out of range is an error, or with ``allow_out_of_range`` gives zeros.
 

@@ -40,7 +40,7 @@ class MetricBase:
     Parameters
     ----------
     name
-        A name for the user, which ``str`` returns; None for that of the class.
+        A name for the user, which ``str`` returns; None for the name of the class.
 
     >>> import paddlelike as fluid
     >>> isinstance(fluid.metrics.Accuracy(), fluid.metrics.MetricBase)
@@ -297,7 +297,7 @@ class Auc(MetricBase):
     curve
         ``"ROC"`` or ``"PR"``.
     num_thresholds
-        Into how many parts the thresholds cut [0, 1].
+        The count of parts that the thresholds cut [0, 1] into.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -138,7 +138,7 @@ def _leave(block: Block, op: Operator) -> None:
 
 
 class _Uses:
-    """Which operators of a list read and write each variable, by index."""
+    """The operators that read and write each variable, by index in a list."""
 
     def __init__(self, ops: list[Operator]) -> None:
         self._ops = ops

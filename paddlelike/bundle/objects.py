@@ -71,7 +71,7 @@ def load_all(
     file
         A path, or a binary file object.
     classes, rename
-        As in :func:`load`.
+        The same as in :func:`load`.
 
     Returns
     -------

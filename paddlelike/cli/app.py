@@ -48,7 +48,7 @@ def _print_version(wanted: bool) -> None:
 
 
 class _Commands(dict[str, Any]):
-    """The commands by name, each imported when it is asked for."""
+    """The commands by name, each imported on first use."""
 
     def __getitem__(self, name: str) -> Any:
         module, text = COMMANDS[name]

@@ -13,7 +13,7 @@ BiRNNBuilder               a builder forward and one backward           both out
 ========================== ============================================ ==================================
 
 A gate is logistic. ``LSTMBuilder`` is the vanilla one, as in DyNet 2.1 and 2.2. A builder's ``spec`` and the
-parameters of its ``param_collection()`` make it anew.
+parameters of its ``param_collection()`` create it again.
 
 Parameters
 ----------
@@ -150,7 +150,7 @@ class VanillaLSTMBuilder(Builder):
 
     @property
     def spec(self) -> tuple[Any, ...]:
-        """The arguments that make the builder anew, without the collection."""
+        """The arguments that create the builder again, without the collection."""
         return (self.layers, self.input_dim, self.hidden_dim, self.ln_lstm, self.forget_bias)
 
     def _add_layer(self, input_dim: int, hidden_dim: int) -> list[Parameters]:
@@ -205,7 +205,7 @@ class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
 
     @property
     def spec(self) -> tuple[Any, ...]:
-        """The arguments that make the builder anew, without the collection."""
+        """The arguments that create the builder again, without the collection."""
         return (self.layers, self.input_dim, self.hidden_dim)
 
 

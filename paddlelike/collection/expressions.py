@@ -317,7 +317,7 @@ def rectify(x: Operand) -> Expression:
 
 
 def softmax(x: Operand, d: int = 0) -> Expression:
-    """Return the softmax of a vector, or of each column of a matrix; of each row with a ``d`` of 1.
+    """Return the softmax of a vector or of each column of a matrix; with ``d=1`` of each row.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

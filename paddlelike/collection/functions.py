@@ -83,7 +83,7 @@ def _make(
         return build(compute, to_expression(x))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Return ``{formula}`` of each element.
+    function.__doc__ = f"""Return {formula if formula[:4] == "the " else f"``{formula}``"} of each element.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -200,9 +200,9 @@ def _find_huber(x: Variable, y: Variable) -> Variable:
     return _sum(layers.scale(layers.square(near), 0.5) + layers.scale(gap - near, delta))
 
 
-bmax = _make_pair("bmax", "the larger one of each two elements", 0.5, layers.elementwise_max)
-bmin = _make_pair("bmin", "the smaller one of each two elements", 0.25, layers.elementwise_min)
-cdiv = _make_pair("cdiv", "the quotient of each two elements", 2.0, layers.elementwise_div)
+bmax = _make_pair("bmax", "the elementwise maximum of two expressions", 0.5, layers.elementwise_max)
+bmin = _make_pair("bmin", "the elementwise minimum of two expressions", 0.25, layers.elementwise_min)
+cdiv = _make_pair("cdiv", "the elementwise quotient of two expressions", 2.0, layers.elementwise_div)
 pow = _make_pair("pow", "``x^y``", 0.841, layers.elementwise_pow)
 binary_log_loss = _make_pair(
     "binary_log_loss", "the sum of ``-(y log x + (1 - y) log(1 - x))``", 0.693, _find_cross_entropy
@@ -218,7 +218,7 @@ huber_distance = _make_pair("huber_distance", "the sum of Huber's losses, of del
 
 
 def emax(xs: Sequence[Operand]) -> Expression:
-    """Return the largest one of the elements at each place of expressions of one shape.
+    """Return the elementwise maximum of expressions of one shape.
 
     Returns
     -------
@@ -238,7 +238,7 @@ def emax(xs: Sequence[Operand]) -> Expression:
 
 
 def logsumexp(xs: Sequence[Operand]) -> Expression:
-    """Return the logarithm of the sum of ``e^x`` at each place of expressions of one shape.
+    """Return the elementwise ``log(e^x1 + e^x2 + ...)`` of expressions of one shape.
 
     Returns
     -------

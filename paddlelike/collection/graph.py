@@ -34,7 +34,7 @@ def renew_cg(
 ) -> Program:
     """Begin a new graph and return its Program; expressions of earlier graphs keep theirs.
 
-    The arguments are accepted for DyNet's scripts; values are computed when they are asked for.
+    The arguments are accepted for DyNet's scripts; values are computed on first use.
 
     Without a call expressions are built into the default main program, as Fluid's layers are.
 

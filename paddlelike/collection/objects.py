@@ -175,7 +175,7 @@ def load_generator(basename: Path, collection: ParameterCollection, classes: Cla
     Raises
     ------
     MissingFileError, FormatError, LoadError
-        As :func:`load`, at the first object.
+        The same errors as :func:`load`, at the first object.
 
     >>> import tempfile
     >>> import paddlelike.collection as dy

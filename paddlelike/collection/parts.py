@@ -290,7 +290,7 @@ def reshape(x: Operand, d: Sequence[int]) -> Expression:
 
 
 def pick(x: Operand, index: int = 0, dim: int = 0) -> Expression:
-    """Return element ``index`` of a vector, of shape ``(1,)``; of a matrix that row, or that column.
+    """Return element ``index`` of a vector, of shape ``(1,)``, or row or column ``index`` of a matrix.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class Builder(ABC):
 
     @property
     def spec(self) -> tuple[Any, ...]:
-        """The arguments that make the builder anew, without the collection."""
+        """The arguments that create the builder again, without the collection."""
         return (self.layers, self.input_dim, self.hidden_dim)
 
     @classmethod

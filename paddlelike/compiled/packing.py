@@ -177,7 +177,7 @@ def pack_all(
 
 
 class LoweringError(Exception):
-    """XLA cannot be told an operator with these inputs and attributes; the text says why."""
+    """An operator with these inputs and attributes cannot be expressed in XLA; the text says why."""
 
 
 class RefusedError(Exception):

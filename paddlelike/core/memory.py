@@ -25,7 +25,7 @@ _M_MMAP_THRESHOLD: Final = -3
 _LARGE: Final = 64 * 1024  # below this a page of padding costs more than it saves
 _OWN: Final = 16 << 20  # bytes; larger arrays share no block
 _BLOCK: Final = 64 << 20
-_SHARED: Final = (1 << 25) - _PAGE  # bytes of the largest block that is kept without being asked for
+_SHARED: Final = (1 << 25) - _PAGE  # bytes of the largest block that is kept by default
 _TOTAL: Final = (1 << 30) - 2 * _SHARED  # of free memory beside two blocks of the largest size
 
 Array = np.ndarray[Any, Any]

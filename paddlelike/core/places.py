@@ -106,7 +106,7 @@ def _describe_lack(place: Place) -> str:
 
 
 def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
-    """Return ``device_count`` CPU places; None: as many as the environment variable CPU_NUM says (1).
+    """Return ``device_count`` CPU places; by default CPU_NUM of the environment, or one.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def cuda_places(device_ids: list[int] | None = None) -> list[CUDAPlace]:
 
 
 def cuda_pinned_places(device_count: int | None = None) -> list[CUDAPinnedPlace]:
-    """Return ``device_count`` places of pinned memory; None: as many as CPU_NUM says (1).
+    """Return ``device_count`` places of pinned memory; by default CPU_NUM of the environment, or one.
 
     Raises UnsupportedError where there is no GPU.
     """

@@ -34,4 +34,4 @@ FedValue: TypeAlias = (
     np.ndarray[Any, Any] | LoDTensor | LoDTensorArray | SelectedRows | int | float | np.generic
 )
 
-#: A value that a run returns where it is not asked for arrays of numpy.
+#: A value that a run returns with ``return_numpy=False``.

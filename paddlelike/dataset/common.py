@@ -1,4 +1,4 @@
-"""Where the original files of the data sets are, and readers over files that several trainers share."""
+"""The folder of the original files of data sets, and readers over files that several trainers share."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(slots=True)
 class _Route:
-    """Where the variables of one send or recv are: the server and the entry of each."""
+    """The places of the variables of one send or recv: the server and the entry of each."""
 
     program: weakref.ref[Program]
     scope: weakref.ref[Scope]

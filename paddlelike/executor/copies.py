@@ -33,12 +33,12 @@ from paddlelike.hooks import Hook
 _run_copies: Final[Hook[..., list[list[Any]] | None]] = Hook("run_copies")
 _explain_copies: Final[Hook[[Program, list[str], list[str], Sequence[Place]], str]] = Hook("explain_copies")
 
-#: Why numpy runs copies although JAX was asked for.
+#: Why numpy runs copies although JAX was requested.
 _SHARED: Final = "with ReduceStrategy.Reduce they share what they write"
 
 
 def warn_numpy(reason: str) -> None:
-    """Warn that numpy runs copies, although JAX was asked to."""
+    """Warn that numpy runs copies, although JAX was requested."""
     warn_user(f"numpy runs the copies of this program one after the other: {reason}")
 
 
@@ -223,7 +223,7 @@ def _separate(frame: Frame, written: set[int]) -> None:
 
 
 def _pass_on(source: Frame, target: Frame, positions: set[int]) -> None:
-    """Let a frame go on with what another has written."""
+    """Let a frame continue with the values that another has written."""
     for position in positions:
         target.values[position] = source.values[position]
 

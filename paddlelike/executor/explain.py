@@ -1,4 +1,4 @@
-"""What a plan does at each step, how long it takes, and how long the machine needs at least."""
+"""Explanations of a plan: the steps, the time of each, and the least time that the machine needs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SLOWEST: Final = 12  # steps shown one by one
 
 
 class Rates(NamedTuple):
-    """What the machine can do on one thread, as measured."""
+    """The measured speed of the machine on one thread."""
 
     multiply_adds: float  # a second, in a product of float32 matrices
     bytes: float  # a second, read and written by a copy of arrays that no cache holds

@@ -336,7 +336,7 @@ class Executor(Displayed):
         Parameters
         ----------
         program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler
-            As in :meth:`train_from_dataset`.
+            The same as in :meth:`train_from_dataset`.
 
         Raises
         ------
@@ -377,7 +377,7 @@ class Executor(Displayed):
         repeat
             How often the program runs. The shortest times count.
         program, feed, fetch_list, scope
-            As :meth:`run` takes them.
+            The same as in :meth:`run`.
 
         Returns
         -------

@@ -62,7 +62,7 @@ BACKENDS: Final = ("numpy", "jax")
 
 
 def choose_backend(place: Place, backend: str | None = None) -> str:
-    """Return what runs programs: "numpy" or "jax", as asked for, else as FLAGS_backend says; JAX on a GPU.
+    """Return what runs programs: "numpy" or "jax", as requested, else as FLAGS_backend says; JAX on a GPU.
 
     Raises ValueError for another value of the flag.
     """

@@ -48,7 +48,7 @@ _LISTED: Final = 20  # entries or problems that a text lists before it says "and
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a format can hold.
+    """The kinds of values that a format can hold.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class Description:
-    """What a source holds; prints as a short table."""
+    """The contents of a source; prints as a short table."""
 
     title: str
     entries: tuple[Entry, ...]
@@ -89,7 +89,7 @@ class Description:
 
 
 class Format(ABC, Generic[S, W]):
-    """What file formats and folder formats have in common; subclass one of those two.
+    """Base of file formats and folder formats; subclass one of those two.
 
     Attributes
     ----------

@@ -6,7 +6,7 @@ format's class or an instance of it::
     [project.entry-points."paddlelike.formats"]
     toy = "toy_package.formats:Toy"
 
-Modules of formats are imported when they are first asked for. A package whose format cannot be imported
+Modules of formats are imported on first use. A package whose format cannot be imported
 is an error for whoever asks for that format by name, and a warning for whoever asks for all of them.
 """
 
@@ -60,7 +60,7 @@ class _Declared(NamedTuple):
 
 
 class Registry:
-    """Formats by name, in the order of sniffing; each is loaded when it is first asked for."""
+    """Formats by name, in the order of sniffing; each is loaded on first use."""
 
     def __init__(self) -> None:
         self._declared = {name: _Declared(target) for name, target in _BUILT_IN.items()}

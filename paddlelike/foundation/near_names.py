@@ -1,4 +1,4 @@
-"""Which known names a wrong one was probably meant to be, for errors and warnings."""
+"""Suggestions of known names for a misspelled one, for errors and warnings."""
 
 from __future__ import annotations
 

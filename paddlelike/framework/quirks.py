@@ -1,4 +1,4 @@
-"""What real Fluid 1.8.5 computes oddly but definitely: one table, and one flag.
+"""Odd but well-defined results of real Fluid 1.8.5: one table, and one flag.
 
 A directory that Fluid saved, trained on by Fluid's script, must give Fluid's numbers. So Fluid's way is
 the default, and the layer or optimizer warns where it makes a difference. ``FLAGS_fluid_quirks`` set to
@@ -397,7 +397,7 @@ class QuirkTable(tuple[Quirk, ...]):
 
 
 def quirks() -> QuirkTable:
-    """Return what Fluid 1.8.5 computes oddly: where, its way, the textbook's, and the place in its source.
+    """Return the odd results of Fluid 1.8.5: operator, Fluid's formula, the textbook's, place in the source.
 
     Returns
     -------

@@ -36,7 +36,7 @@ class Follower:
     Attributes
     ----------
     taken
-        How many saves were taken over.
+        The count of saves that were taken over.
     seconds
         How long the last one took, from the moment at which it was noticed.
     """

@@ -1,4 +1,4 @@
-"""Predictors: a saved model, loaded once, and run as often as asked, by several threads through clones."""
+"""Predictors: a saved model, loaded once, and run many times, by several threads through clones."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class PredictorPool:
     Parameters
     ----------
     size
-        How many predictors there are.
+        The count of predictors.
     """
 
     def __init__(self, config: AnalysisConfig, size: int = 1) -> None:

@@ -39,7 +39,7 @@ class PaddleDType(IntEnum):
 
 
 class PaddlePlace(IntEnum):
-    """Where tensors are; here the CPU."""
+    """The device of a tensor; here always the CPU."""
 
     UNK = -1
     CPU = 0
@@ -204,7 +204,7 @@ class ZeroCopyTensor:
     def copy_from_cpu(self, data: NDArray[np.generic]) -> None:
         """Take a copy of an array. Raises FeedError for a dtype that the engine does not have.
 
-        An array of another shape than :meth:`reshape` asked for, with as many elements, gets that one.
+        An array with another shape but as many elements gets the shape set by :meth:`reshape`.
         """
         array = np.array(data, order="C")
         _find_kind(array)

@@ -51,7 +51,7 @@ class Diagnosis(Displayed):
     files, variables, nbytes
         How many files and variables were looked at, and the bytes of their elements.
     unread
-        How many of the files could not be read.
+        The count of files that could not be read.
     """
 
     path: str

@@ -19,7 +19,7 @@ from paddlelike.inspection.layers import get_role
 from paddlelike.inspection.layout import Layout
 from paddlelike.inspection.pictures import POINTS_PER_INCH, format_graph, format_svg, place_graph
 
-_MANY: Final = 150  # operators of a block whose picture is of layers unless it is asked for otherwise,
+_MANY: Final = 150  # operators of a block whose picture shows layers by default,
 _MOST_NODES: Final = 80  # of at most so many nodes where there is such a level
 _LONGEST: Final = 44  # characters of a line in a node
 PATIENCE: Final = 10.0  # seconds that a notebook waits for a picture

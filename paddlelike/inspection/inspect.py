@@ -1,4 +1,4 @@
-"""What saved files hold: kind, versions, variables with types, sizes and statistics, programs."""
+"""The contents of saved files: kind, versions, variables with types, sizes and statistics, programs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class VariableFacts(NamedTuple):
     problem
         Why the elements cannot be read.
     histogram, sample
-        If they were asked for.
+        Only on request.
     """
 
     name: str

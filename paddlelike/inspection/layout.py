@@ -39,7 +39,7 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Where nodes and edges are; y grows downwards.
+    """The positions of nodes and edges; y grows downwards.
 
     Attributes
     ----------

@@ -22,9 +22,9 @@ class Statistics:
     mean, std
         The standard deviation is that of the population, in float64.
     nan, inf
-        How many elements are not a number, or infinite.
+        The count of elements that are not a number, or infinite.
     zeros
-        How many are exactly zero.
+        The count of elements that are exactly zero.
     """
 
     count: int

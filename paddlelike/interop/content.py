@@ -45,7 +45,7 @@ _LARGEST_PROGRAM: Final = 1 << 31  # bytes: what protobuf reads
 
 
 class FileFacts(NamedTuple):
-    """What one file is.
+    """The kind and content of one file.
 
     Attributes
     ----------
@@ -331,7 +331,7 @@ class Content:
 
 
 class ModelFiles(NamedTuple):
-    """Where a model is: a directory, and the names of the program and of the combined file in it, or None."""
+    """A model's directory, and the names of the program and of the combined file in it, or None."""
 
     directory: str
     program: str | None

@@ -106,7 +106,7 @@ def verify_path(path: str) -> Verification:
 
 
 class _Found(NamedTuple):
-    """What a comparison has found: lines for bad files, names of missing ones, how many were compared."""
+    """The result of a comparison: lines for bad files, names of missing ones, how many were compared."""
 
     where: Location
     comparison: Comparison

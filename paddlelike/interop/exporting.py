@@ -1,4 +1,4 @@
-"""What exporters of programs have in common: the part that is written, and its operators' attributes."""
+"""Common code of exporters of programs: the part that is written, and its operators' attributes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The HDF5 recipe of TensorFlow users: a dataset for each variable, set by name with an assign operator.
 
 It gives more control over what is saved and loaded than ``save_params``, in a file that every HDF5 tool
-opens. Only the variables that are chosen are in it: with the parameters alone an optimizer begins anew; with
-``predicate=fluid.io.is_persistable`` training continues exactly.
+opens. Only the variables that are chosen are in it: with the parameters alone an optimizer starts from zero;
+with ``predicate=fluid.io.is_persistable`` training continues exactly.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def load_hdf5(
     strict: bool = True,
     rename: Mapping[str, str | Sequence[str]] | None = None,
 ) -> LoadReport:
-    """Set variables from an HDF5 file, by name; all that are asked for, or none.
+    """Set variables from an HDF5 file, by name: all requested ones, or none.
 
     Names may end with TensorFlow's ``:0``. Files of the recipe, with groups, and of Keras are read.
 

@@ -81,7 +81,7 @@ class Spool:
         return self.store(_with_array(value, np.asarray(value.held_array, dtype)))
 
     def release(self, buffers: Iterable[Buffer]) -> Iterator[Buffer]:
-        """Yield buffers in pieces, and give the pages of each back when the next is asked for.
+        """Yield buffers in pieces, and give the pages of each back when the next one is requested.
 
         An empty buffer says that all values before it have been copied: their pages are given back too.
         """

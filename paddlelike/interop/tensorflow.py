@@ -49,7 +49,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Placeholder:
-    """What a value is fed for."""
+    """A variable whose value is fed."""
 
     dtype: VarType
     shape: tuple[int, ...]
@@ -77,7 +77,7 @@ def placeholder(dtype: VarType | str, shape: Sequence[int], name: str) -> Placeh
 
 
 def assign(ref: Variable, value: Placeholder) -> ParamSetter:
-    """Return an operation that sets a variable to what is fed for a placeholder."""
+    """Return an operation that assigns the fed value of a placeholder to a variable."""
     return build_setter(ref.variable, value.name)
 
 

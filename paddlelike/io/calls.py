@@ -96,7 +96,7 @@ def is_parameter(var: Variable) -> bool:
 
 
 def is_persistable(var: Variable) -> bool:
-    """Return whether the value of ``var`` outlives a run; never of holders of feeds and fetches.
+    """Return whether the value of ``var`` outlives a run; False for holders of feeds and fetches.
 
     Parameters
     ----------

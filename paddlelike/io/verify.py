@@ -62,7 +62,7 @@ def verify(dirname: str | os.PathLike[str]) -> Verification:
     while True:
         asynchronous.wait_for_pending()
         stamp, found = where.stamp(), where.verify()
-        # S10, unless it was saved anew meanwhile
+        # S10, unless it was saved again meanwhile
         if found or where.stamp() == stamp:
             return found
 

@@ -6,13 +6,13 @@ folders by family; the names of this package are those that the families' module
 Parameters
 ----------
 name
-    A prefix of the names of the call's variables, in place of ``fc_0`` and so on; None for that.
+    A prefix for the names of the variables that the call creates; None for a generated one such as ``fc_0``.
 act
     The name of an activation layer that is applied to the result, such as ``"relu"``; None for none.
 param_attr
     The weight: a :class:`~paddlelike.ParamAttr`, a name, or an initializer; None for the defaults.
 bias_attr
-    The bias: as ``param_attr``. False for no bias.
+    The attributes of the bias, given like ``param_attr``. False for no bias.
 dtype
     The type of the elements of the result, such as ``"float32"``.
 data_format, data_layout

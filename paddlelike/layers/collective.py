@@ -43,7 +43,7 @@ def _c_allreduce(
 ) -> Variable:
     """Append ``c_allreduce_<reduce_type>`` and return its output. Raises TypeError for another type.
 
-    (Fluid 1.8.5 misspells ``prod``, so that it cannot be asked for.)
+    (Fluid 1.8.5 misspells ``prod``, so that a script cannot name it.)
     """
     _check_type(reduce_type)
     helper = LayerHelper("c_allreduce")

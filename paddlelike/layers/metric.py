@@ -97,9 +97,9 @@ def auc(
     curve
         ``"ROC"`` or ``"PR"``.
     num_thresholds
-        Into how many parts the thresholds cut [0, 1].
+        The count of parts that the thresholds cut [0, 1] into.
     topk
-        Not read, as in Fluid.
+        Ignored, as in Fluid.
     slide_steps
         Over how many batches the second area is taken; 0 for all.
 

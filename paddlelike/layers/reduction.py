@@ -17,7 +17,7 @@ reverse
 descending
     Whether the greatest comes first.
 k
-    How many elements: an int, or a variable of shape [1].
+    The count of elements: an int, or a variable of shape [1].
 dtype
     The type of the indices: ``"int32"`` or ``"int64"``.
 

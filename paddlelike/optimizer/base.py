@@ -198,7 +198,7 @@ class Optimizer(State):
         Raises
         ------
         GraphError, TypeError
-            As :meth:`minimize`.
+            The same as in :meth:`minimize`.
 
         >>> import paddlelike as fluid
         >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
@@ -243,7 +243,7 @@ class Optimizer(State):
         Parameters
         ----------
         params_grads
-            Pairs of a parameter and its gradient, as of :meth:`backward`.
+            Pairs of a parameter and its gradient, as :meth:`backward` returns them.
 
         Returns
         -------
@@ -280,7 +280,7 @@ class Optimizer(State):
         startup_program
             The program of the initial values; None for the default one.
         params_grads
-            Pairs of a parameter and its gradient, as of :meth:`backward`.
+            Pairs of a parameter and its gradient, as :meth:`backward` returns them.
 
         Returns
         -------

@@ -121,7 +121,7 @@ def _create_slow_weight(block: Block, fast: Variable) -> Variable:
 
 
 class RecomputeOptimizer(Optimizer):
-    """Minimizes by ``optimizer``; of the activations only the checkpoints stay in memory.
+    """Minimizes by ``optimizer`` and keeps only the checkpoints of the activations in memory.
 
     Those between two checkpoints are computed again when the backward pass needs them, so that a step takes
     about a third more time. Chen et al., Training deep nets with sublinear memory cost, 2016.

@@ -29,7 +29,7 @@ from paddlelike.framework.graph.variable import Variable
 
 _HADOOP: Final = ("hdfs:", "afs:")  # files that Fluid reads by a command
 _LAST_FIELDS: Final = ("rank_offset", "pv_batch_size")  # of a description, in their order
-#: What a line begins with if a dataset is told so, in its order.
+#: The fields at the start of a line, each only if the dataset is set to it, in this order.
 _TEXTS: Final = ("instance id", "content", "log key")
 
 
@@ -297,7 +297,7 @@ class InMemoryDataset(DatasetBase):
         self._texts = [text for text in _TEXTS if text in chosen]
 
     def load_into_memory(self) -> None:
-        """Read all files. Raises UnsupportedError for a dataset that was told to merge samples."""
+        """Read all files. Raises UnsupportedError for a dataset that is set to merge samples."""
         if self._merges:
             raise UnsupportedError(
                 f"InMemoryDataset: {self._merges} are not merged here",

@@ -134,7 +134,7 @@ class PyReader(GeneratorLoader):
     feed_list
         The variables that are fed, in the order of a sample.
     capacity
-        How many batches are read ahead.
+        The count of batches that are read ahead.
     use_double_buffer
         Declares Fluid's further buffer. It has no effect.
     iterable

@@ -40,7 +40,7 @@ def batch(reader: Reader, batch_size: int, drop_last: bool = False) -> Reader:
     reader
         A function without parameters that returns an iterator of samples.
     batch_size
-        How many samples a batch holds.
+        The count of samples that a batch holds.
     drop_last
         Whether a last batch with fewer samples is left out.
 
@@ -85,7 +85,7 @@ def shuffle(reader: Reader, buf_size: int) -> Reader:
     reader
         A function without parameters that returns an iterator of samples.
     buf_size
-        How many samples are shuffled at a time.
+        The count of samples that are shuffled at a time.
 
     Returns
     -------
@@ -207,7 +207,7 @@ def firstn(reader: Reader, n: int) -> Reader:
     reader
         A function without parameters that returns an iterator of samples.
     n
-        How many samples are kept.
+        The count of samples that are kept.
 
     Returns
     -------
@@ -253,7 +253,7 @@ def buffered(reader: Reader, size: int) -> Reader:
     reader
         A function without parameters that returns an iterator of samples.
     size
-        How many samples are read ahead, in a thread.
+        The count of samples that are read ahead, in a thread.
 
     Returns
     -------
@@ -365,9 +365,9 @@ def xmap_readers(
     reader
         A function without parameters that returns an iterator of samples.
     process_num
-        How many threads call ``mapper``.
+        The count of threads that call ``mapper``.
     buffer_size
-        How many samples are read ahead.
+        The count of samples that are read ahead.
     order
         Accepted for Fluid: the order of the samples is kept anyway.
 
@@ -420,11 +420,11 @@ def multiprocess_reader(readers: Sequence[Reader], use_pipe: bool = True, queue_
     Parameters
     ----------
     readers
-        Readers, each of which a process of its own runs.
+        Readers; each one runs in a process of its own.
     use_pipe
         Whether samples come through pipes instead of a queue.
     queue_size
-        How many samples the queue holds.
+        The count of samples that the queue holds.
 
     Returns
     -------

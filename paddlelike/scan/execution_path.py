@@ -37,7 +37,7 @@ class Followed(NamedTuple):
 
 @dataclass
 class Folder:
-    """What the scripts of a folder share.
+    """The facts that the scripts of a folder share.
 
     A function of a module that no script calls is followed once, with the module, and not again with every
     script that imports it.
@@ -82,7 +82,7 @@ class Guard:
 
 
 class Way:
-    """What is found while one script is followed."""
+    """The findings while one script is followed."""
 
     def __init__(self, folder: Folder) -> None:
         self._found: dict[tuple[str, int, str], tuple[ScriptFinding, int]] = {}

@@ -1,4 +1,4 @@
-"""Which names of Paddle are here: modules, attributes, members of objects, and arguments of calls."""
+"""The names of Paddle that are here: modules, attributes, members of objects, and arguments of calls."""
 
 from __future__ import annotations
 

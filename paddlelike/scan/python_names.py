@@ -1,4 +1,4 @@
-"""Which names of Python, numpy and Pillow a script finds: asked of the interpreter that would run it."""
+"""The names of Python, numpy and Pillow that a script finds, from the interpreter that would run it."""
 
 from __future__ import annotations
 

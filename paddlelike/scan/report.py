@@ -1,4 +1,4 @@
-"""What a scan has found, as values."""
+"""The findings of a scan, as values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ScriptFinding(NamedTuple):
 
 @dataclass(frozen=True)
 class ScriptVerdict:
-    """What becomes of one script that is run without arguments: "stops", "may stop" or "runs"."""
+    """The verdict on one script that is run without arguments: "stops", "may stop" or "runs"."""
 
     path: str
     verdict: Verdict

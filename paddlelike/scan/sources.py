@@ -43,7 +43,7 @@ class Source:
 
 
 class Sources(Mapping[str, Source]):
-    """The scripts of a folder by path, each read when it is first asked for."""
+    """The scripts of a folder by path, each read on first use."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._read: dict[str, Source | None] = dict.fromkeys(paths)

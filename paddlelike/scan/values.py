@@ -1,4 +1,4 @@
-"""What the evaluation of a script knows of a value, without running anything."""
+"""The values of a script as known without running it."""
 
 from __future__ import annotations
 

@@ -271,7 +271,7 @@ def list_parts(text: str, size: int) -> tuple[int, list[bytes]]:
 
 
 def hash_part(data: Buffer, part: int) -> bytes:
-    """Return the digest of a part of a file, of which a part has as many bytes."""
+    """Return the digest of one part of a file whose parts have ``part`` bytes each."""
     hasher = PartHasher()
     hasher.update(data)
     digests = hasher.digests()

@@ -27,13 +27,13 @@ class Committed:
     files
         A record for each file of the transaction, written or kept.
     written, nbytes
-        How many files were written, and the bytes in them.
+        The count of files that were written, and the bytes in them.
     kept
-        How many files were not written again.
+        The count of files that were not written again.
     stale
         Files that the same program wrote in an earlier save and that are not among these.
     removed
-        Those of the stale files that were deleted, because ``remove_stale`` asked for it.
+        Those of the stale files that were deleted, because ``remove_stale`` was set.
     notes
         Sentences for the report, such as how long the transaction waited for another one.
     manifest_bytes

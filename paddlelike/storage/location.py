@@ -1,4 +1,4 @@
-"""Where saved files are: a path or a URL becomes a directory with the same methods for both."""
+"""Locations of saved files: a path or a URL becomes a directory with the same methods for both."""
 
 from __future__ import annotations
 

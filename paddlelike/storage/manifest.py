@@ -67,7 +67,7 @@ NOBODY: Final = Author()
 
 
 class Record(NamedTuple):
-    """What was saved in one file."""
+    """The record of one saved file."""
 
     size: int
     checksum: str | None  # "xxh3_128:<hex>", "sha256:<hex>", "crc32:<hex>"; None: not computed
@@ -292,7 +292,7 @@ def measure(records: Iterable[Record]) -> int:
 
 
 def _encode_entry(record: Record, author: int = 0) -> str:
-    """Return the JSON of a record, of which there may be many thousands."""
+    """Return the JSON of a record, quickly: there may be many thousands."""
     size, checksum, (inode, written), facts, pieces, _, parts = record
     if tuple(facts) == _DENSE and not facts["lod"]:
         name, kind, dtype, shape, _ = facts.values()

@@ -47,7 +47,7 @@ class SaveOptions(KeywordOptions):
     delta
         Write of a large table only the rows that changed since the save before, as a link of a chain; see the
         README of ``paddlelike/io``. ``"base"``: fold the links since the last base into one, so that a chain
-        of many saves has a link for each base; a chain that cannot be read begins anew.
+        of many saves has a link for each base; a chain that cannot be read starts again.
 
     >>> SaveOptions(wait=5.0).checksum
     'xxh3_128'

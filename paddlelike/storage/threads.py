@@ -1,4 +1,4 @@
-"""Run independent pieces of work in a few threads, of which the calling thread is one.
+"""Run independent pieces of work in a few threads, the calling thread among them.
 
 A thread that cannot be started (a limit on processes, no memory for its stack) is done without, and one that
 dies before it takes any work is never waited for: the calling thread then does all the work itself. That is

@@ -17,7 +17,7 @@ AT_THE_END: Final = sys.maxsize
 
 
 class DataUnit(enum.IntEnum):
-    """What a frequency counts.
+    """The unit of a frequency.
 
     >>> from paddlelike import training
     >>> training.DataUnit.sample.name
@@ -30,7 +30,7 @@ class DataUnit(enum.IntEnum):
 
 
 class Frequency(NamedTuple):
-    """Every so many units; 0: never, :data:`AT_THE_END`: once, at the end of the training."""
+    """The count of units between two events. 0: never; :data:`AT_THE_END`: once, at the end of training."""
 
     every: int
     unit: DataUnit = DataUnit.sample
@@ -69,7 +69,7 @@ class EarlyStopping:
     """Ends a training whose cross validation was not better for ``patience`` times: the callback of a
     :class:`CrossValidationConfig`.
 
-    A training that is resumed counts anew. :class:`CheckpointConfig` keeps the best (``keep_best=1``).
+    A resumed training counts from zero. :class:`CheckpointConfig` keeps the best (``keep_best=1``).
 
     Parameters
     ----------

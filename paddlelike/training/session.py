@@ -300,7 +300,7 @@ def training_session(
     max_samples
         Where the training ends, counted from its first start; None: at the end of the data.
     checkpoint_config, cv_config, test_config
-        What is done beside.
+        Settings of the checkpoints, the cross validations and the final test; None for none.
 
     Returns
     -------

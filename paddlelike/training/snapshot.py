@@ -34,7 +34,7 @@ _COUNTS = ("total_number_of_samples_seen", "total_number_of_minibatches_seen", "
 
 
 class Trained(Protocol):
-    """What a snapshot needs of a trainer."""
+    """The parts of a trainer that a snapshot saves."""
 
     program: Program
     network: dict[str, Any]

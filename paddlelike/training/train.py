@@ -90,8 +90,8 @@ def train(
     progress_frequency
         How often the progress writers summarize; None: every epoch.
     max_epochs, epoch_size
-        How many epochs of how many samples; by default one epoch, which is a sweep over the data. A source
-        that repeats for ever needs one of them, or ``max_samples``.
+        The count of epochs, and the samples of one; by default one epoch, which is a sweep over the data. A
+        source that repeats for ever needs one of them, or ``max_samples``.
     max_samples
         Where the training ends, instead of ``max_epochs``.
 

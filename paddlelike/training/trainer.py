@@ -48,7 +48,7 @@ class Trainer:
         An optimizer, or a list of one; None: the program has its update operators already. With
         :func:`data_parallel_distributed_learner` all processes of a job train together.
     progress_writers
-        What is told of the progress, such as a :class:`ProgressPrinter`.
+        Writers that report the progress, such as a :class:`ProgressPrinter`.
     program, startup_program
         What is run in training, if it is not the program of the loss, such as the trainer's program of a
         transpiler; and the initializers, if not the default startup program.
@@ -231,7 +231,7 @@ class Trainer:
     def restore_from_checkpoint(self, filename: str | os.PathLike[str]) -> Any:
         """Restore the training from ``filename`` and return the external state of this process.
 
-        The learning rate, too, is that of the checkpoint. A process that the checkpoint does not know gets
+        The learning rate, too, comes from the checkpoint. A process that the checkpoint does not know gets
         the external state of the first one.
 
         Raises

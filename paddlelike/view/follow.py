@@ -1,4 +1,4 @@
-"""What a running training leaves in a directory: losses as they are written, saves as they land.
+"""The traces of a running training in a directory: losses as they are written, saves as they land.
 
 Files are only read: no lock is taken and nothing is repaired, so that the training is not disturbed.
 """
@@ -52,7 +52,7 @@ class _Log:
         """Read what is new; return whether there was anything."""
         with open(self.path, "rb") as file:
             facts = os.fstat(file.fileno())
-            if facts.st_ino != self.identity or facts.st_size < self.offset:  # another file, or begun anew
+            if facts.st_ino != self.identity or facts.st_size < self.offset:  # another file, or started again
                 self.curves, self.identity, self.offset, self.rest = Curves(), facts.st_ino, 0, b""
             file.seek(self.offset)
             data = file.read(_MOST_BYTES)

@@ -1,4 +1,4 @@
-"""What notebooks show of programs, values, reports, plans and differences."""
+"""HTML for notebooks of programs, values, reports, plans and differences."""
 
 from __future__ import annotations
 

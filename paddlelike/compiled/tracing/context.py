@@ -1,4 +1,4 @@
-"""What a lowering sees besides its arguments: the operator, its block, and the run."""
+"""The context of a lowering: the operator, its block, and the run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Rows = Callable[[Mapping[int, Any], Sequence[int]], int]
 
 
 class OpContext:
-    """What a lowering sees besides its arguments: of the operator, the block and the run."""
+    """The context of a lowering, besides its arguments: the operator, the block and the run."""
 
     def __init__(self, trace: Trace, op: Operator, rows: Rows | None = None) -> None:
         self.trace = trace

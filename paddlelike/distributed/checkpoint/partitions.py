@@ -163,7 +163,7 @@ class TrainerPartition:
         if self._is_synchronous():  # the last round brought what the servers hold
             kinds.remove(Kind.PARAMETER)
         persistables = {v.name for v in get_program_persistable_vars(self._program)}
-        if part == "params" or names < persistables:  # what was asked for by name, and no more
+        if part == "params" or names < persistables:  # only what was requested by name
             gathered = sorted(names.intersection(self._placement.origins(*kinds)))
         else:
             gathered = self._placement.origins(*kinds)

@@ -189,7 +189,7 @@ class Client(Transfers):
         Raises
         ------
         RoundRolledBack
-            The servers went back meanwhile: steps have to be trained again, by this process started anew.
+            The servers went back meanwhile: steps have to be trained again, by this process, restarted.
         """
         try:
             if not self.driver.is_lost:

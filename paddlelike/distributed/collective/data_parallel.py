@@ -1,4 +1,4 @@
-"""What a worker runs of a program that ``CompiledProgram.with_data_parallel`` distributes (mode nccl2).
+"""The program that one worker runs of ``CompiledProgram.with_data_parallel`` (mode nccl2).
 
 Fluid's compilation adds the gradients up without operators in the program; here the program that runs is a
 copy that has them.

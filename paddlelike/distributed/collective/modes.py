@@ -18,7 +18,7 @@ _TRANSPILERS: Final = {one.mode: one for one in (GradAllReduce, LocalSGD)}
 
 
 class _Config(Protocol):
-    """What is read of a DistributeTranspilerConfig."""
+    """The options of a DistributeTranspilerConfig that are read."""
 
     mode: str
     collective_mode: str | None

@@ -217,8 +217,8 @@ class JobWorkers:
     def share(self, scope: Scope, program: Program, made: Program) -> None:
         """Give all workers the persistables of worker 0, before the first run of a program in a scope.
 
-        ``made``, of which they are, is made anew when one worker alone changes the program, to export it say:
-        no reason for an exchange. Where workers have loaded their own state alone, that stays. Raises
+        ``made``, the source of them, is made again when one worker alone changes the program, for an export
+        say: no reason for an exchange. Where workers have loaded their own state alone, that stays. Raises
         GraphError where only some have.
         """
         shared = self._shared.setdefault(scope, weakref.WeakSet())

@@ -53,7 +53,7 @@ _decorate_optimizer: Final[Hook[..., Any]] = Hook("decorate_optimizer")
 
 
 class LambConfig:
-    """Fluid's options of LAMB, of which there are none."""
+    """Fluid's options of LAMB; it has none."""
 
 
 class DistFCConfig:

@@ -1,4 +1,4 @@
-"""What the environment says about a process: its role, where each fact was read, and the names it reads."""
+"""Facts about a process from the environment: its role, where each fact was read, and the names it reads."""
 
 from __future__ import annotations
 

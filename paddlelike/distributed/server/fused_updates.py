@@ -29,7 +29,7 @@ PART: Final = 1 << 16  #: elements of a part
 
 @dataclass(frozen=True, slots=True)
 class FusedUpdate:
-    """What the block of a dense parameter does.
+    """The update in the block of a dense parameter.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from paddlelike.core.scope import Scope
 from paddlelike.storage.location import locate
 from paddlelike.storage.manifest import Manifest
 
-#: The directory that a server without variables was told to load, by its scope: no variable remembers it.
+#: The directory that a server without variables was to load, by its scope: no variable remembers it.
 _empty_loads: WeakKeyDictionary[Scope, str] = WeakKeyDictionary()
 
 
@@ -43,10 +43,10 @@ def find_position(manifest: Manifest | None, endpoint: str | None = None) -> Map
 
 
 def note_empty_load(scope: Scope, dirname: str) -> None:
-    """Remember that a server which keeps no variable was told to load a directory."""
+    """Remember that a server which keeps no variable was to load a directory."""
     _empty_loads[scope] = dirname
 
 
 def empty_load(scope: Scope) -> str | None:
-    """Return the directory that a server which keeps no variable was told to load, or None."""
+    """Return the directory that a server which keeps no variable was to load, or None."""
     return _empty_loads.get(scope)

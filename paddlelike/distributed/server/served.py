@@ -1,4 +1,4 @@
-"""What a ``listen_and_serv`` operator serves: its variables, and the block that applies each gradient."""
+"""The state of a ``listen_and_serv`` operator: its variables, and the block that applies each gradient."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _LONGEST_WAIT = 1.0  # seconds in which a call that waits finds that its trainer
 
 
 class Service(Workers):
-    """What the threads of the wire ask of a server; see :class:`.Workers`."""
+    """The methods of a server that threads of the wire call; see :class:`.Workers`."""
 
     def hear(self, request: Request) -> None:
         """Note that a trainer is alive."""

@@ -44,7 +44,7 @@ STAGED = 256 << 20
 APPLIERS = 4  #: threads that apply asynchronous updates at most; numpy works on several processors at once
 
 _POLL = 0.25  # seconds between two looks at whether a signal came
-_LAST_WORDS = 3.0  # seconds in which trainers are told that this server failed
+_LAST_WORDS = 3.0  # seconds in which this server tells trainers that it failed
 
 
 class Workers:
@@ -100,7 +100,7 @@ class Workers:
         """Return the directory that this server's parameters were loaded from; None: they were not.
 
         A server without parameters goes by its optimizer state and schedules, one without any variable by
-        the directory that it was told to load.
+        the directory that it was to load.
         """
         states = [e.name for e in self.served.table.having(*_STATE)]
         names = list(self.served.parameters.values()) or states

@@ -37,7 +37,7 @@ def check_startup(startup: Program, plan: Plan) -> None:
 
 
 def _tables(plan: Plan) -> list[str]:
-    """Return the tables, of which trainers have no values."""
+    """Return the names of the tables whose values trainers do not hold."""
     tables = [one.param.name for one in plan.trained if one.remote]
     return sorted(tables if plan.table is None else [*tables, plan.table])
 

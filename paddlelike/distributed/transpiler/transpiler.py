@@ -52,7 +52,7 @@ class _Transpiled:
     main: Program  # the trainer's; holds its updates until get_trainer_program
     startup: Program
     main_training: Training  # the training operators of main
-    source: Program  # a copy of main, of which servers' programs are made
+    source: Program  # a copy of main, from which servers' programs are made
     source_startup: Program
     source_training: Training  # the training operators of source
     placement: Overview

@@ -125,7 +125,7 @@ class Security:
             )
 
     def accepts(self, metadata: Iterable[tuple[str, str | bytes]]) -> bool:
-        """Return whether the metadata of a call holds the job's token, or no token is asked for."""
+        """Return whether the metadata of a call holds the job's token, or the job needs no token."""
         if self.token is None:
             return True
         given = [value for key, value in metadata or () if key == TOKEN_KEY]

@@ -39,9 +39,9 @@ class Server:
     security
         Who may call; by default the settings of the environment.
     workers
-        How many calls the verbs work on at once. A verb that waits counts, so there must be more than calls
-        can wait: :func:`workers_for`. As many calls again (32 at least) may wait for their peer; of more, the
-        ones that have waited longest are cancelled.
+        The count of calls that the verbs work on at once. A waiting verb counts too, so this must exceed the
+        calls that can wait (:func:`workers_for`). As many calls again, at least 32, may wait for their
+        peer; when there are more, those that have waited longest are cancelled.
     idle
         Seconds after which a call is cancelled whose peer neither sends nor reads what is due.
     direct

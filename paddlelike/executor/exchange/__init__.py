@@ -1,1 +1,1 @@
-"""What goes into a run and comes out of it: feeds, fetches, files, servers."""
+"""The inputs and outputs of a run: feeds, fetches, files, servers."""

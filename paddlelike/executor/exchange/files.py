@@ -1,4 +1,4 @@
-"""What a run reaches outside: its files, in one transaction, and the connections to servers and workers."""
+"""The resources of a run: its files, in one transaction, and the connections to servers and workers."""
 
 from __future__ import annotations
 

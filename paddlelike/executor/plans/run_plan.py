@@ -57,7 +57,7 @@ class Fed(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """Where the results of an operator go."""
+    """The destinations of an operator's results."""
 
     positions: Positions  # by slot
     store: Store

@@ -14,7 +14,7 @@ __getattr__ = make_getattr(__name__, "dygraph.container")
 
 
 class Sequential(Layer):
-    """Layers each of which takes the output of the one before; given alone, or in pairs with a name.
+    """Layers that each take the output of the one before; given alone, or in pairs with a name.
 
     >>> import paddlelike as fluid
     >>> net = Sequential(("hidden", fluid.dygraph.Linear(4, 3)), ("out", fluid.dygraph.Linear(3, 2)))

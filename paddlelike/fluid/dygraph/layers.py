@@ -213,7 +213,7 @@ class Layer:
         self._raise_dynamic("eval", "main.clone(for_test=True) is the program for evaluation")
 
     def clear_gradients(self) -> NoReturn:
-        """Raise LeftOutError: every run computes its gradients anew."""
+        """Raise LeftOutError: every run computes its gradients again."""
         self._raise_dynamic("clear_gradients", "leave the call out: no gradient outlives a run")
 
     def set_dict(

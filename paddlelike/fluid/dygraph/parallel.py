@@ -1,4 +1,4 @@
-"""Which of a job's processes this is, from the variables that launchers set."""
+"""The rank of this process in its job, from the variables that launchers set."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class StateFile(FileFormat):
 
 
 class StateContents(NamedTuple):
-    """What a state file contains.
+    """The contents of a state file.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ def decode(buffer: Buffer) -> StateContents:
 
 
 def encode(values: Mapping[str, Array], plain: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Buffer]:
-    """Encode ``values`` in their order as a state file, in pieces that are made when they are asked for.
+    """Encode ``values`` in their order as a state file, in pieces that are made on demand.
 
     ``plain`` are values that are not arrays: they follow.
 

@@ -118,7 +118,7 @@ def _to_var_type(value: int, name: str) -> VarType:
 
 
 class _Known(NamedTuple):
-    """What many operators have in common: all but their slots."""
+    """The parts that many operators share: all but their slots."""
 
     type: str
     is_target: bool

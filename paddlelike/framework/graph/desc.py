@@ -13,7 +13,7 @@ _encode_program: Final[Hook[[Any], bytes]] = Hook("encode_program")
 
 
 class _Program(Protocol):
-    """What a description reads and sets of a program."""
+    """The members of a program that its description reads and sets."""
 
     is_versioned: bool
     has_operator_versions: bool
@@ -28,7 +28,7 @@ class _Program(Protocol):
 
 
 class _Operator(Protocol):
-    """What a description reads and sets of an operator."""
+    """The members of an operator that its description reads and sets."""
 
     type: str
     is_target: bool
@@ -39,7 +39,7 @@ class _Operator(Protocol):
 
 
 class _Variable(Protocol):
-    """What a description reads and sets of a variable."""
+    """The members of a variable that its description reads and sets."""
 
     name: str
     type: VarType
@@ -131,7 +131,7 @@ def _to_text(name: str | bytes) -> str:
 
 
 class OperatorDesc:
-    """Fluid's ``op.desc``. It is asked by calls; what it does not have is the operator's own."""
+    """Fluid's ``op.desc``: methods that return facts; other attributes are those of the operator."""
 
     def __init__(self, operator: _Operator) -> None:
         self._operator = operator

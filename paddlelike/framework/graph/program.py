@@ -45,7 +45,7 @@ _OF_JOBS: Final = (
 
 
 class Program(EncodedState, Roles, Displayed):
-    """What an :class:`Executor` runs.
+    """A graph of operators in blocks, which an :class:`Executor` runs.
 
     A network is built into two programs: the main program computes and trains, the startup program
     gives the persistable variables their first values.

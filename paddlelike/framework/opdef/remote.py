@@ -58,7 +58,7 @@ class Remote(Protocol):
 
 
 class Workers(Protocol):
-    """The workers of a job that trains by collectives, of which this process is one."""
+    """The workers of a job that trains by collectives, this process among them."""
 
     def join(self, endpoints: Sequence[str], rank: int) -> None:
         """Join the job of the workers at these endpoints as worker ``rank``."""

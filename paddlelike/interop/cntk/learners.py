@@ -197,6 +197,6 @@ def _average(average: Variable, value: Variable, decay: float) -> None:
 
 
 def _weigh(g: Variable, factor: Variable, *, mean: bool) -> Variable:
-    """Return ``g * factor``, divided by the mean of the factors if asked for."""
+    """Return ``g * factor``, divided by the mean of the factors on request."""
     step = layers.elementwise_mul(g, factor)
     return layers.elementwise_div(step, layers.reduce_mean(factor)) if mean else step

@@ -26,7 +26,7 @@ Path = str | os.PathLike[str]
 def import_cntk(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
     """Open a model of CNTK 2 (model-v2): ``[program, feed names, fetch variables]``.
 
-    The return is that of ``load_inference_model``. Parameters and constants go into the scope, under their
+    Returns the same as ``load_inference_model``. Parameters and constants go into the scope, under their
     uids in CNTK, all of them or none. Inputs have their names in CNTK, or their uids where names are absent
     or shared; what a named layer computes has the layer's name. A sequence is fed as a LoDTensor.
 

@@ -33,7 +33,7 @@ _BLOCK: Final = "block_function_composite"
 
 
 class CntkReport(NamedTuple):
-    """What was written.
+    """The report of an export.
 
     Attributes
     ----------

@@ -47,7 +47,7 @@ class Checkpoints:
 
     Several processes may read them while one saves: a checkpoint that is being read is not removed. The file
     of an unchanged value is shared with the last checkpoint but one, never with the last one, and is written
-    anew at every 15th save: damage to one file leaves one whole of two neighbours.
+    again at every 15th save: damage to one file leaves one whole of two neighbours.
 
     Parameters
     ----------

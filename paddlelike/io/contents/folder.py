@@ -12,7 +12,7 @@ from paddlelike.io.contents.interface import Held, Reading, Unreadable, Want
 
 
 class FolderContents:
-    """The files of a folder, all of which one format describes.
+    """The files of a folder that one format describes.
 
     Raises
     ------

@@ -66,7 +66,7 @@ class Mapper:
     Parameters
     ----------
     sizes
-        The sizes of the files that will be asked for; empty: nothing is mapped.
+        The sizes of the files that will be read; empty: nothing is mapped.
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:

@@ -226,7 +226,7 @@ def _load(executor: Executor, request: LoadRequest) -> LoadReport:
 
 
 def _is_empty(program: Program) -> bool:
-    """Return whether nothing was built in a program, so that nothing was asked for."""
+    """Return whether a program is empty, so that there is nothing to load."""
     return not any(block.ops or block.vars for block in program.blocks)
 
 

@@ -125,7 +125,7 @@ def fit_state(
     Parameters
     ----------
     state_dict
-        Arrays by name, as of :func:`load_program_state`.
+        Arrays by name, as :func:`load_program_state` returns them.
     program
         The program; None for the default main program.
 

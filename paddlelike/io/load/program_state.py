@@ -162,7 +162,7 @@ def _read_prefixed(where: Location, base: str, prefix: str, *, verify: bool) -> 
         for entry in entries:
             values[entry.name] = FluidSave().read(pickled, entry)
             advance_progress(entry.nbytes)
-    except FormatError as error:  # what is not what was saved is told as that
+    except FormatError as error:  # other bytes than the saved ones are reported as damage
         check_problems(where, comparison, compared.bad, shown=prefix, count=len(names))
         raise FormatError(f"{prefix}: {error.message}", hint=error.hint) from error.__cause__
     notes = (

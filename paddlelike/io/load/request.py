@@ -83,7 +83,7 @@ class LoadKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class LoadRequest:
-    """Everything that a load was asked for; its plan follows from it and the headers of the source.
+    """The arguments of a load; its plan follows from them and the headers of the source.
 
     Attributes
     ----------

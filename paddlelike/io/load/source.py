@@ -1,4 +1,4 @@
-"""Where a load reads, and reading there while another process may save, so that no two saves are mixed."""
+"""The source of a load. No two saves are mixed while another process saves there."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from paddlelike.storage.location import Location, locate
 
 T = TypeVar("T")
 
-TRIES: Final = 5  # reading anew when another process saves into the directory at the same time
+TRIES: Final = 5  # reading again when another process saves into the directory at the same time
 
 
 @dataclass(frozen=True)
 class Source:
-    """What ``dirname`` and ``filename`` of a load mean, resolved once.
+    """The source of a load: its ``dirname`` and ``filename``, resolved once.
 
     A directory with a file for each variable, one file of it, or the bytes of such a file.
 

@@ -100,7 +100,7 @@ class Rename:
 
 @dataclass(frozen=True)
 class Skip:
-    """Leave variables of that ``pattern`` as they are, and do not use files of it.
+    """Leave variables that match ``pattern`` as they are, and ignore files that match it.
 
     Parameters
     ----------

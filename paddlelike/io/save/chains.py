@@ -1,4 +1,4 @@
-"""What a save with ``delta=`` writes of each variable: nothing, the rows that changed, or all of it."""
+"""The part of a variable that a save with ``delta=`` writes: nothing, the rows that changed, or all of it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Origin(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a save puts a variable.
+    """The place that a save writes a variable to.
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ class ChainWriter:
     def _fold(
         self, item: Item, chain: Chain, link: SelectedRows, index: int
     ) -> tuple[Chain, SelectedRows, int] | None:
-        """Return the part of a chain that stays, the link behind it and its level; None: write all anew."""
+        """Return the part of a chain that stays, the link behind it and its level; None: write everything."""
         levels = [record.facts["link"].get("level", 0) for record in chain.records[1:]]
         keep, level = _choose_fold(levels, least=int(self._is_base))
         if not len(link.row_array) and not (self._is_base and keep < len(chain.records)):

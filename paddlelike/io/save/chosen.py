@@ -30,7 +30,7 @@ _kept: Final = KeptMemory()
 
 @dataclass(frozen=True)
 class SaveRequest:
-    """Everything that a save was asked for, made once.
+    """The arguments of a save, resolved once.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class _Save:
         return report
 
     def abandon(self, error: BaseException) -> None:
-        """Let other saves come after an error in the thread that asked for this one."""
+        """Let other saves come after an error in the thread that requested this one."""
         if self.pending is None or self.pending.cancel(error):
             self.ending.close()
 

@@ -62,7 +62,7 @@ class KeptMemory:
 
 
 class Copies:
-    """The contents of files as they were when a save was asked for: a snapshot of all memory, or copies.
+    """The contents of files as they were when a save was requested: a snapshot of all memory, or copies.
 
     Memory that is kept and not used for copies is returned to the system.
 

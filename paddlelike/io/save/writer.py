@@ -26,7 +26,7 @@ from paddlelike.storage.location import Location, Writing, is_remote, locate
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 
-_SERIES: Final = 15  # turns after which a file is written anew; odd, for files that every other save shares
+_SERIES: Final = 15  # turns after which a file is written again; odd, for files that every other save shares
 
 
 class Writer:
@@ -43,8 +43,8 @@ class Writer:
     part
         The name of this selection of variables for the manifest, such as "params".
     turn
-        Which save of a series this is. Each file is written anew in one of 15 turns, though its value has not
-        changed: what rots in a shared file, unseen, is not passed on for ever.
+        The index of this save in its series. Each file is written again in one of 15 turns, even if its value
+        has not changed, so that undetected damage to a shared file is not passed on for ever.
     writing
         A transaction that the caller commits; everything is written, no file is kept.
     """
@@ -282,7 +282,7 @@ class Writer:
         return found
 
     def _is_due(self, file: str) -> bool:
-        """Return whether a file is due to be written anew; different files are due in different saves."""
+        """Return whether a file is due to be written again; different files are due in different saves."""
         if self._turn is None:
             return False
         return (self._turn + zlib.crc32(file.encode("utf-8", "surrogatepass"))) % _SERIES == 0

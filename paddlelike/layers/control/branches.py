@@ -121,7 +121,7 @@ def case(
 ) -> Result:
     """Return the result of the function of the first pair ``(condition, function)`` whose condition is true.
 
-    Operators ``conditional_block`` and ``select_input``, as of :func:`cond`. If none is, return the
+    Operators ``conditional_block`` and ``select_input``, as in :func:`cond`. If none is, return the
     result of ``default()``, or, without a default, of the last function. ``pred_fn_pairs`` holds the
     pairs; a condition is a bool variable of shape (1,).
 
@@ -232,7 +232,7 @@ def _index_branches(branch_fns: object) -> list[tuple[int, Branch[Any]]]:
 
 
 class Switch:
-    """Several blocks of which the first whose condition is true is run, else the default.
+    """Several blocks; a run executes the first one whose condition is true, or the default.
 
     Operators ``conditional_block`` and ``logical_not``. Conditions are variables of shape (1,).
 

@@ -101,7 +101,7 @@ class DetectionMAP:
     class_num
         The count of classes, background included.
     background_label
-        Not read, as in Fluid.
+        Ignored, as in Fluid.
     overlap_threshold
         The overlap above which a detection is right.
     evaluate_difficult

@@ -139,7 +139,7 @@ def box_decoder_and_assign(
     box_clip: float,
     name: str | None = None,
 ) -> tuple[Variable, Variable]:
-    """Return the boxes of all classes, decoded, and for every anchor that of the best class.
+    """Return the decoded boxes of all classes, and the box of the best class for every anchor.
 
     ``prior_box`` (N, 4) in pixels, ``prior_box_var`` (4,), ``target_box`` (N, 4 * classes) codes,
     ``box_score`` (N, classes) with the background first, which is not chosen. ``box_clip`` bounds the

@@ -15,11 +15,11 @@ trans
 no_trans
     Whether offsets are not read.
 group_size
-    Into how many groups channels are cut, down and across.
+    The count of groups of channels, down and across.
 part_size
-    Into how many parts with offsets of their own a region is cut; None for one per bin.
+    The count of parts of a region that have their own offsets; None for one per bin.
 sample_per_part
-    How many points of a bin are averaged in each direction.
+    The count of points of a bin that are averaged in each direction.
 trans_std
     The factor of the offsets.
 position_sensitive
@@ -27,7 +27,7 @@ position_sensitive
 output_channels, num_filters
     The count of channels of the result.
 sampling_ratio
-    How many points of a bin are averaged in each direction; -1 for about one per pixel.
+    The count of points of a bin that are averaged in each direction; -1 for about one per pixel.
 rois_lod
     The offsets of the images' regions, int64 (N + 1,); None where the LoD says so.
 transformed_height, transformed_width
@@ -46,11 +46,11 @@ padding
 dilation
     The distance between elements of a window: an int, or two.
 groups
-    How many groups of channels are convolved apart; None for 1.
+    The count of groups of channels that are convolved apart; None for 1.
 deformable_groups
-    How many groups of channels have offsets of their own; None for 1.
+    The count of groups of channels that have offsets of their own; None for 1.
 im2col_step
-    How many images Fluid computes at once; None for 64. It has no effect on the numbers.
+    The count of images that Fluid computes at once; None for 64. It has no effect on the numbers.
 modulated
     Whether there is a mask.
 
@@ -426,7 +426,7 @@ def deformable_conv(
     Returns
     -------
     Variable
-        (N, num_filters, H', W'), in the dtype of ``input``; H' and W' as of :func:`conv2d`.
+        (N, num_filters, H', W'), in the dtype of ``input``; H' and W' as in :func:`conv2d`.
 
     Raises
     ------

@@ -11,9 +11,9 @@ background_label
 nms_threshold
     The overlap above which a worse box is dropped.
 nms_top_k
-    How many boxes of a class are looked at; -1 for all.
+    The count of boxes of a class that are looked at; -1 for all.
 keep_top_k
-    How many boxes of an image remain; -1 for all.
+    The count of boxes of an image that remain; -1 for all.
 score_threshold
     The score above which a box is looked at.
 nms_eta
@@ -55,7 +55,7 @@ gt_label
 overlap_threshold
     The overlap from which an anchor is matched.
 neg_pos_ratio
-    How many anchors of the background count for each match.
+    The count of anchors of the background that count for each match.
 neg_overlap
     The overlap below which an anchor may stand for the background.
 loc_loss_weight

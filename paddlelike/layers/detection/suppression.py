@@ -9,9 +9,9 @@ scores
 score_threshold
     The score above which a box is looked at.
 nms_top_k
-    How many boxes of a class are looked at; -1 for all.
+    The count of boxes of a class that are looked at; -1 for all.
 keep_top_k
-    How many boxes of an image remain; -1 for all.
+    The count of boxes of an image that remain; -1 for all.
 nms_threshold
     The overlap above which a worse box is dropped.
 normalized
@@ -340,7 +340,7 @@ def retinanet_detection_output(
     nms_threshold: float = 0.3,
     nms_eta: float = 1.0,
 ) -> Variable:
-    """Return what is seen in each image: (D, 6), class from 1 on, score, corners; one sequence per image.
+    """Return the objects found in each image: (D, 6), class from 1 on, score, corners; a sequence per image.
 
     Operator ``retinanet_detection_output``. For each level ``bboxes`` (N, M, 4) moves ``anchors`` (M, 4), and
     ``scores`` (N, M, C) are probabilities; ``im_info`` (N, 3): height, width, scale. As in Fluid 1.8

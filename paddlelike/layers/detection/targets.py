@@ -23,7 +23,7 @@ rpn_rois
 gt_boxes
     The true boxes, (G, 4), one sequence per image.
 batch_size_per_im
-    How many regions of an image are sampled.
+    The count of regions of an image that are sampled.
 fg_fraction
     The largest share of them that is foreground.
 fg_thresh
@@ -55,9 +55,9 @@ positive_overlap, rpn_positive_overlap
 negative_overlap, rpn_negative_overlap
     The overlap below which an anchor is background.
 rpn_batch_size_per_im
-    How many anchors of an image are sampled.
+    The count of anchors of an image that are sampled.
 rpn_straddle_thresh
-    How many pixels an anchor may reach beyond the image; below 0 for any.
+    The count of pixels that an anchor may reach beyond the image; below 0 for any.
 rpn_fg_fraction
     The largest share of the sampled anchors that is foreground.
 """

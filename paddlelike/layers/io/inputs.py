@@ -43,7 +43,7 @@ def data(
     append_batch_size
         Whether a batch dim of -1 is put in front of ``shape``.
     lod_level
-        How many levels of sequences the rows have.
+        The count of levels of sequences that the rows have.
     type
         The type of the value.
 

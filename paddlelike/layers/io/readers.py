@@ -7,7 +7,7 @@ without a feed until EOFException, ``reset()`` it.
 Parameters
 ----------
 capacity
-    How many batches are read ahead.
+    The count of batches that are read ahead.
 feed_list
     Variables, one per slot.
 use_double_buffer
@@ -17,7 +17,7 @@ shapes
 dtypes
     The dtype of each slot.
 lod_levels
-    How many levels of sequences each slot has; None for none.
+    The count of levels of sequences that each slot has; None for none.
 reader
     A reader of :func:`py_reader`.
 place

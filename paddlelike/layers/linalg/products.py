@@ -51,7 +51,7 @@ def fc(
     size
         The width of the result.
     num_flatten_dims
-        How many of the first dims count as rows; the others are columns, whose count must be known.
+        The count of leading dims that become rows; the others are columns, whose count must be known.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def mul(
     x, y
         Variables of two dims or more, flattened to matrices.
     x_num_col_dims, y_num_col_dims
-        How many of the first dims count as rows of the matrix.
+        The count of leading dims that become rows of the matrix.
 
     Returns
     -------

@@ -9,7 +9,7 @@ num_total_classes
 sample_weight
     The weight of each row, (N, 1); None for 1.
 num_neg_samples
-    How many classes are drawn for each row; None for 10.
+    The count of classes that are drawn for each row; None for 10.
 sampler
     ``"uniform"``, ``"log_uniform"`` or ``"custom_dist"``.
 custom_dist
@@ -17,7 +17,7 @@ custom_dist
 logits
     Unnormalized scores (N, classes).
 num_samples
-    How many classes are drawn.
+    The count of classes that are drawn.
 num_true
     The count of true classes of a row.
 remove_accidental_hits

@@ -16,7 +16,7 @@ padding
 dilation
     The distance between the elements of a window: an int, or one per spatial dim.
 groups
-    How many groups of channels are convolved apart; None for 1. It divides both counts of channels.
+    The count of groups of channels that are convolved apart; None for 1. It divides both counts of channels.
 output_size
     The spatial dims of the result: an int, or one per dim; None to compute them from ``filter_size``.
 x
@@ -24,11 +24,11 @@ x
 kernel_sizes
     The height and width of a window: one int for both, or two.
 strides
-    The step between windows: as ``kernel_sizes``.
+    The step between windows, given like ``kernel_sizes``.
 paddings
     Zeros around the image: an int, two (vertical, horizontal) or four (top, left, bottom, right).
 dilations
-    The distance between elements of a window: as ``kernel_sizes``.
+    The distance between elements of a window, given like ``kernel_sizes``.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def conv3d(
     Returns
     -------
     Variable
-        (N, num_filters, D', H', W') with sizes as of :func:`conv2d`, in the dtype of ``input``.
+        (N, num_filters, D', H', W') with the sizes of :func:`conv2d`, in the dtype of ``input``.
 
     Raises
     ------
@@ -295,7 +295,7 @@ def conv3d_transpose(
     Returns
     -------
     Variable
-        (N, num_filters, D', H', W') with sizes as of :func:`conv2d_transpose`, in the dtype of ``input``.
+        (N, num_filters, D', H', W') with the sizes of :func:`conv2d_transpose`, in the dtype of ``input``.
 
     Raises
     ------

@@ -27,7 +27,7 @@ __all__ = ["log_softmax", "maxout", "softmax"]
 def log_softmax(
     input: Variable, axis: int | None = None, dtype: DtypeLike | None = None, name: str | None = None
 ) -> Variable:
-    """Return ``log(softmax(input))`` along ``axis``, the last (operators ``softmax``, ``log``).
+    """Return ``log(softmax(input))`` along ``axis``, by default the last (operators ``softmax``, ``log``).
 
     With ``dtype`` the input is converted first.
 
@@ -74,7 +74,7 @@ def maxout(x: Variable, groups: int, name: str | None = None, axis: int = 1) -> 
     x
         (N, C, H, W), or (N, H, W, C).
     groups
-        How many channels are compared at a time.
+        The count of channels that are compared at a time.
     axis
         The dim of the channels: 1, or -1 or 3.
 

@@ -74,7 +74,7 @@ class Uniform(Distribution):
     low
         The lower bound, included: a number, an array or a variable.
     high
-        The upper bound, excluded: as ``low``.
+        The upper bound, excluded; given like ``low``.
 
     >>> Uniform(0.0, 2.0).sample([3]).shape
     (3,)
@@ -124,7 +124,7 @@ class Normal(Distribution):
     loc
         The mean: a number, an array or a variable.
     scale
-        The standard deviation: as ``loc``.
+        The standard deviation, given like ``loc``.
 
     >>> Normal([0.0, 1.0], [1.0, 2.0]).sample([3]).shape
     (3, 2)

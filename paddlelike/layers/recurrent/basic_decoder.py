@@ -74,7 +74,7 @@ class DecodeHelper:
 
 
 class TrainingHelper(DecodeHelper):
-    """A helper whose next input is that of the true sequence ("teacher forcing").
+    """A helper that takes the next input from the true sequence ("teacher forcing").
 
     ``inputs`` are ``(N, T, ...)``, or ``(T, N, ...)`` with ``time_major``; ``sequence_length`` is ``(N,)``.
     Williams & Zipser, A learning algorithm for continually running networks, 1989.

@@ -5,7 +5,7 @@ Parameters
 max_step_num
     The largest count of steps; None for no limit.
 beam_size
-    How many continuations are kept for a source.
+    The count of continuations that are kept for a source.
 end_id
     The id that ends a sentence.
 ids

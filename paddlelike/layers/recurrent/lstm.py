@@ -37,7 +37,7 @@ max_len
 hidden_size
     The width of the states.
 num_layers
-    How many LSTMs lie one above the other.
+    The count of stacked LSTMs.
 dropout_prob
     The probability of dropout between layers.
 is_bidirec

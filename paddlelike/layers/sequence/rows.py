@@ -11,11 +11,11 @@ filter_stride
 padding_start
     Where a window begins, counted from its row; None for minus half of its rows.
 stride
-    The step between windows: as ``filter_size``.
+    The step between windows, given like ``filter_size``.
 input_image_size
     The real sizes of the images, (N, 2); None for that of ``input``.
 out_stride
-    How many times the images were scaled down: an int, or two.
+    The factor by which the images were scaled down: an int, or two.
 pool_type
     ``"average"``, ``"sum"``, ``"sqrt"``, ``"max"``, ``"last"`` or ``"first"``.
 pad_value
@@ -25,7 +25,7 @@ alpha
 beta
     The factor of the encoding.
 future_context_size
-    How many rows after its own a row sees.
+    The count of later rows that a row sees.
 
 Returns
 -------
@@ -88,9 +88,9 @@ def sequence_conv(
     Parameters
     ----------
     filter_size
-        How many rows a window holds.
+        The count of rows that a window holds.
     padding
-        Not read, as in Fluid.
+        Ignored, as in Fluid.
 
     Returns
     -------

@@ -142,7 +142,7 @@ def concat(
 def split(
     input: Variable, num_or_sections: int | Sequence[Size], dim: int | Variable = -1, name: str | None = None
 ) -> list[Variable]:
-    """Return ``input`` split along ``dim`` into a count of equal parts, or parts of given lengths.
+    """Return ``input`` split along ``dim`` into equal parts, or into parts of the given lengths.
 
     Operator ``split``. One length may be -1, which means the rest. Lengths and ``dim`` may be variables.
 

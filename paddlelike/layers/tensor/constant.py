@@ -17,11 +17,11 @@ x
 start
     The first number: a number, or a variable of shape [1].
 end
-    The bound, excluded: as ``start``.
+    The bound, excluded; given like ``start``.
 step
-    The distance of neighbours: as ``start``.
+    The distance of neighbours, given like ``start``.
 stop
-    The last number, included: as ``start``.
+    The last number, included; given like ``start``.
 num
     The count of numbers: an int, or a variable of shape [1].
 """

@@ -11,7 +11,7 @@ updates
 hash_size
     The bound of the hashes, excluded.
 num_hash
-    How many hashes each row gets.
+    The count of hashes that each row gets.
 """
 
 from __future__ import annotations
@@ -344,7 +344,7 @@ def nonzero(input: Variable, as_tuple: bool = False) -> Variable | tuple[Variabl
 
 
 def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = False) -> Variable:
-    """Return a 1 at each id, else zeros; ids of shape (..., 1) give (..., depth), float32.
+    """Return one-hot rows, 1 at the id and 0 elsewhere: ids (..., 1) give (..., depth), float32.
 
     Operator ``one_hot``. An id out of range is an error, or with ``allow_out_of_range`` gives zeros.
 

@@ -217,7 +217,7 @@ def flatten(x: Variable, axis: int = 1, name: str | None = None) -> Variable:
     Parameters
     ----------
     axis
-        How many of the first dims become rows, 0 to the count of dims.
+        The count of leading dims that become rows, 0 to the count of dims.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What ONNX and CNTK call operators of each element, where theirs compute the same."""
+"""Names in ONNX and CNTK of elementwise operators that compute the same there."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Uniform; log-uniform (small numbers, frequent words, more often); or given, drawn by Walker's alias method.
 With a seed Paddle draws them by C++'s Mersenne twisters (Matsumoto and Nishimura 1998) and GNU's
-distributions. Every operator with a seed begins anew in every run, so the first numbers of the latest seeds
+distributions. Every operator with a seed starts again in every run, so the first numbers of the latest seeds
 are kept.
 """
 
@@ -116,7 +116,7 @@ class Twister:
         found = self.draw(count) // np.uint64(scale)
         while (
             beyond := np.flatnonzero(found >= total)
-        ).size:  # C++ draws these anew: the next ones take their place
+        ).size:  # C++ draws these again: the next ones take their place
             found = np.delete(found, beyond)
             found = np.append(found, self.draw(count - found.size) // np.uint64(scale))
         return found.astype(np.int64)

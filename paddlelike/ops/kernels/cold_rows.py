@@ -93,7 +93,7 @@ class ColdRows:
         self._used[places] = self._now
 
     def choose(self, count: int, more: int) -> Array | None:
-        """Return which of ``count`` rows stay in memory so that ``more`` fit; rows in use stay. None: all."""
+        """Return the rows to keep in memory so that ``more`` fit, or None for all; rows in use stay."""
         if self.most is None or count + more <= self.most:
             return None
         used = self._used[:count]

@@ -45,7 +45,7 @@ def draw_unit(ids: Array, count: int, seed: int) -> Array:
 
 
 class RowRule(NamedTuple):
-    """What a new row holds: ``fill_constant`` (first), ``uniform_random`` (first to second) or
+    """The initial values of a row: ``fill_constant`` (first), ``uniform_random`` (first to second) or
     ``gaussian_random`` (mean first, deviation second; within six deviations).
     """
 

@@ -65,7 +65,7 @@ def consume(results: Iterator[None]) -> None:
 
 
 class _Pools:
-    """The threads of this process by how many were asked for, created at their first use."""
+    """The threads of this process by the requested count, created at their first use."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -61,7 +61,7 @@ def _fft_r2c(x: Array, *, attrs: HalfAttrs) -> Array:
 
 @register_kernel("fft_c2r", "X -> Out", RealAttrs.table())
 def _fft_c2r(x: Array, *, attrs: RealAttrs) -> Array:
-    """The real numbers of which X is the half of a transform."""
+    """The inverse transform to real numbers; X holds half of their spectrum."""
     sizes = [x.shape[axis] for axis in attrs.axes]
     sizes[-1] = attrs.last_dim_size or 2 * (sizes[-1] - 1)
     scaling = attrs.scale(as_forward=False)

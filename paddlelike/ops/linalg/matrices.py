@@ -23,7 +23,7 @@ from paddlelike.ops.operands import normalize_axis
 
 @register_kernel("matmul_v2", "X Y -> Out", {"trans_x": Bool(False), "trans_y": Bool(False)})
 def _matmul(x: Array, y: Array, *, trans_x: bool, trans_y: bool) -> Array:
-    """The matrix product as numpy's; the last two dims are exchanged first where asked for."""
+    """The matrix product as numpy's; the last two dims are exchanged first on request."""
     x = np.swapaxes(x, -1, -2) if trans_x and x.ndim > 1 else x
     return np.asarray(np.matmul(x, np.swapaxes(y, -1, -2) if trans_y and y.ndim > 1 else y))
 

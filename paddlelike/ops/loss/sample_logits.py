@@ -102,7 +102,7 @@ def _draw_shared_samples(
 ) -> tuple[Array, Array]:
     """Return true and drawn classes, and the expected count of each in the number of draws made.
 
-    Raises EnforceNotMet when more samples are asked for than there are classes.
+    Raises EnforceNotMet when ``num_samples`` exceeds the count of classes.
     """
     count, num_samples = logits.shape[1], attrs.num_samples
     if num_samples > count:

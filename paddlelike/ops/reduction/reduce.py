@@ -96,7 +96,7 @@ def _equals(d: Array, out: Array, x: Array) -> Array:
 
 
 class Reduction(NamedTuple):
-    """What every engine reads of a reduction: numpy, shape rule, gradient, JAX, ONNX, CNTK.
+    """The facts of a reduction that every engine reads: numpy, shape rule, gradient, JAX, ONNX, CNTK.
 
     Attributes
     ----------

@@ -133,7 +133,7 @@ class CAllGather(_Exchange):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        """Return the sum over the workers, of which each keeps its own rows."""
+        """Return this worker's rows of the sum over all workers."""
         return [_derive_gradient(op, "c_reducescatter")]
 
 

@@ -54,7 +54,7 @@ class _Ordered(_Remote):
 
 @register
 class Send(_Ordered):
-    """Each ``X[i]`` to the server ``epmap[i]``, under its own name.
+    """Send each ``X[i]`` to the server ``epmap[i]``, under its own name.
 
     With ``sections`` (rows of each block) ``X`` is one variable that is cut on the way: block i goes to
     ``epmap[i]`` as ``send_varnames[i]``.

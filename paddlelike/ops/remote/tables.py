@@ -25,7 +25,7 @@ from paddlelike.framework.opdef.remote import find_remote
 
 @register
 class DistributedLookupTable(OpDef):
-    """``Outputs[k][i] = W[Ids[k][i]]``, only the rows asked for coming over the network.
+    """``Outputs[k][i] = W[Ids[k][i]]``; only the requested rows come over the network.
 
     Rows ``sum(height_sections[:j])`` and following of ``W`` are ``table_names[j]`` at ``endpoints[j]``. Ids
     have the form of ``lookup_table`` (last dim 1) or ``lookup_table_v2``, as ``lookup_table_version`` says.
@@ -82,7 +82,7 @@ class Prefetch(OpDef):
 class LookupSparseTable(OpDef):
     """``Out[i]``: the row ``Ids[i, 0]`` of the SelectedRows ``W``.
 
-    With ``auto_grown_table`` a row that is asked for the first time is added to ``W``, unless ``is_test``.
+    With ``auto_grown_table`` an id that ``W`` lacks is added to it as a new row, unless ``is_test``.
     """
 
     type = "lookup_sparse_table"

@@ -74,7 +74,7 @@ class FsspecStore:
         def head(name: str) -> tuple[str, bytes]:
             try:
                 return name, self.read(f"{folder}/{name}", 0, _HEAD)
-            except Exception:  # an empty file, in some stores; who reads it is told what is wrong
+            except Exception:  # an empty file, in some stores; its reader gets an error
                 return name, b""
 
         return dict(_at_once(head, names))

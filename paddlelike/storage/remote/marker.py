@@ -185,7 +185,7 @@ def _parse(store: Store, base: str, number: int, data: bytes) -> Marker:
 
 
 class RemoteRoot:
-    """Where a remote directory is: its store, its path in it, and its markers.
+    """The location of a remote directory: its store, its path in the store, and its markers.
 
     Parameters
     ----------

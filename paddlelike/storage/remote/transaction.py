@@ -83,7 +83,7 @@ class RemoteTransaction:
     ) -> bool:
         """Leave the file of ``name`` as it was saved as ``record``; return False where it is not there.
 
-        ``otherwise`` is not used: without locks, who commits second is told to save again.
+        ``otherwise`` is not used: without locks, the second to commit gets an error that says to save again.
 
         Raises
         ------

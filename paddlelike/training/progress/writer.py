@@ -49,7 +49,7 @@ class ProgressWriter:
         After how many minibatches of training, of a test, progress is written; None for growing distances,
         0 for never.
     first, test_first
-        How many minibatches at the beginning are written one by one.
+        The count of first minibatches that are written one by one.
     freq
         Minibatches between two updates; 0: after 1, 3, 7, 15, ...; None: no updates.
     first
@@ -93,7 +93,7 @@ class ProgressWriter:
             self.on_write_test_update(counts, updates, metrics)
 
     def summarize_training(self) -> None:
-        """Summarize what came since the last summary, and begin anew."""
+        """Summarize what came since the last summary, and start a new one."""
         tally = self._training
         if tally.now[1]:
             tally.summaries += 1
@@ -110,7 +110,7 @@ class ProgressWriter:
         self._began["training"] = time.monotonic()
 
     def summarize_test(self) -> None:
-        """Summarize the tests since the last summary, and begin anew."""
+        """Summarize the tests since the last summary, and start a new one."""
         tally = self._test
         if tally.now[1]:
             tally.summaries += 1

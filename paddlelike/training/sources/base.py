@@ -1,4 +1,4 @@
-"""What a minibatch source is: streams, minibatches, and a position that can be saved."""
+"""Minibatch sources: streams, minibatches, and a position that can be saved."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Minibatch(dict[Any, Any]):
     num_samples
         The count of its samples: rows, or sequences.
     total_samples
-        The same in all workers together, of which each has a share.
+        The samples of all workers together; each worker has a share.
     end_of_sweep
         Whether a sweep over the data ends with it, or within it.
 

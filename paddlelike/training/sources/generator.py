@@ -114,7 +114,7 @@ class ReplayedSource(MinibatchSource):
         self._close()
         self._random.restore(start)
         self._sweep, self._first_random = sweep, start if first is None else first
-        if sweep == position == 0:  # read anew
+        if sweep == position == 0:  # read again
             self._first_random = None
             return
         if sweep and try_aside(lambda: self._replay(*begin), SWAPPING.hold) is False:
@@ -175,7 +175,7 @@ class GeneratorSource(ReplayedSource):
     form
         What the items are: "samples", tuples with an item for each variable; "sample_lists", lists of those,
         as of ``fluid.io.batch``; "batches", tuples of arrays, or dicts. Minibatches are made of samples;
-        otherwise each is an item, whatever size is asked for.
+        otherwise each is an item, whatever the requested size is.
     max_sweeps
         Where the data ends; by default, never.
 
@@ -235,7 +235,7 @@ class GeneratorSource(ReplayedSource):
 class LoaderSource(ReplayedSource):
     """Reads the batches of a ``DataLoader`` or ``PyReader`` with its threads, again and again.
 
-    A minibatch is a batch of the loader, whatever size is asked for. The loader's threads read ahead; the
+    A minibatch is a batch of the loader, whatever the requested size is. The loader's threads read ahead; the
     position counts what was given. The script itself should not draw from Python's or numpy's global
     generator while the threads do.
 

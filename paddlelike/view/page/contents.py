@@ -1,4 +1,4 @@
-"""What a page shows of files: variables, programs, findings, a load plan, a difference; as plain values."""
+"""The contents of a page as plain values: variables, programs, findings, a load plan, a difference."""
 
 from __future__ import annotations
 

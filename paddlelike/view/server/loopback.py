@@ -39,7 +39,7 @@ class Request(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What is answered: HTML, or a value as JSON."""
+    """An answer: HTML, or a value as JSON."""
 
     value: Any
     is_html: bool = False

@@ -12,7 +12,7 @@ from paddlelike.distributed.protocol.server.round_barrier import Round, Updates
 
 
 class ServerBase:
-    """What a server knows of its round, its trainers and its work; see :class:`.ServerState`."""
+    """The state of a server: its round, its trainers and its work; see :class:`.ServerState`."""
 
     def __init__(
         self,

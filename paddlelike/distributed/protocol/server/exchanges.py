@@ -1,4 +1,4 @@
-"""What a server keeps beside its parameters: last saves, texts that trainers share, work for its thread."""
+"""Records of a server beside its parameters: last saves, texts that trainers share, work for its thread."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Saving:
 
 
 class Saves:
-    """By trainer its last save; a repeated request finds the save that it began."""
+    """The last save of each trainer; a repeated request finds the save that it began."""
 
     def __init__(self) -> None:
         self._last: dict[int, Saving] = {}

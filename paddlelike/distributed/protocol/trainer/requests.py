@@ -31,7 +31,7 @@ AGREEING = ("hello", "rollback", "finish", "fetch")
 
 
 class TrainerRequests:
-    """What a trainer asks of its servers at the moment; see :class:`.TrainerState`."""
+    """The pending requests of a trainer to its servers; see :class:`.TrainerState`."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ class Call:
     server: int
     request: Request
     timeout: float
-    ticket: int  #: the id of the call, by which a late reply is told from the awaited one
+    ticket: int  #: the id of the call, by which a late reply is distinguished from the awaited one
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,8 @@ class DirectServer:
     idle
         Seconds after which a connection is closed whose peer neither sends nor reads what is due.
     most
-        How many connections may wait for their peer at once; of more, the one that has waited longest is
-        closed, and its trainer connects again.
+        The count of connections that may wait for their peer at once. When there are more, the one that has
+        waited longest is closed, and its trainer connects again.
     tls
         The certificates; None: clear text.
     """

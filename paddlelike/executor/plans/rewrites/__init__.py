@@ -1,1 +1,1 @@
-"""What is done to the steps of a plan before they are bound."""
+"""Rewrites of the steps of a plan before they are bound."""

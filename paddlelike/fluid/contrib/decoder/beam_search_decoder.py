@@ -130,7 +130,7 @@ class TrainingDecoder(_Decoder):
 
 
 class BeamSearchDecoder(_Decoder):
-    """A decoder that goes on from its best words, until they end.
+    """A decoder that continues its best words until they end.
 
     Parameters
     ----------
@@ -145,13 +145,13 @@ class BeamSearchDecoder(_Decoder):
     input_var_dict
         More inputs of the cell, by name.
     topk_size
-        How many words of a step are looked at.
+        The count of words of a step that are looked at.
     sparse_emb
         Whether the embedding's gradient is sparse.
     max_len
         The largest number of steps.
     beam_size
-        How many sentences are kept.
+        The count of sentences that are kept.
     end_id
         The word that ends a sentence, where they are put together; steps end at 1, as in Fluid.
     """

@@ -25,7 +25,7 @@ __all__ = ["InitState", "StateCell"]
 
 
 class InitState:
-    """What a state is before the first step.
+    """The initial value of a state.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class State(Protocol):
 
 
 class Decoder(Protocol):
-    """What a cell needs of a decoder."""
+    """The interface of a decoder that a cell uses."""
 
     def _hold(self, start: InitState) -> State: ...
 

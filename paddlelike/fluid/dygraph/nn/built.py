@@ -1,4 +1,4 @@
-"""What the layers of this folder have in common: an operator, a bias, an activation."""
+"""The base of the layers in this folder: an operator, a bias, an activation."""
 
 from __future__ import annotations
 

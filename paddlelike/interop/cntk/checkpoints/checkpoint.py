@@ -59,7 +59,7 @@ class CntkCheckpoint:
     Attributes
     ----------
     program
-        Computes the model, the loss and the metric; its dropout is that of training.
+        Computes the model, the loss and the metric; its dropout is on, as in training.
     startup_program
         What ``minimize`` puts the initial values of its variables into.
     feeds

@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 Path = str | os.PathLike[str]
 Array = np.ndarray[Any, Any]
 
-NEWEST: Final = 18  # the version that is written unless another one is asked for
+NEWEST: Final = 18  # the version that is written by default
 _OLDEST: Final = 9  # what CNTK 2.7 loads
 _SEQUENCES: Final = 11  # which CumSum, Range and ScatterND came with
 _PORTS: Final = ("feed", "fetch")
 
 
 class OnnxReport(NamedTuple):
-    """What was written.
+    """The report of an export.
 
     Attributes
     ----------

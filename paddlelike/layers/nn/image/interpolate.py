@@ -174,7 +174,7 @@ def resize_bilinear(
     Returns
     -------
     Variable
-        (N, C, H', W'), in the dtype of ``input``; the sizes as of :func:`image_resize`.
+        (N, C, H', W'), in the dtype of ``input``, with the sizes of :func:`image_resize`.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])
@@ -202,7 +202,7 @@ def resize_nearest(
     Returns
     -------
     Variable
-        (N, C, H', W'), in the dtype of ``input``; the sizes as of :func:`image_resize`.
+        (N, C, H', W'), in the dtype of ``input``, with the sizes of :func:`image_resize`.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])
@@ -231,7 +231,7 @@ def resize_trilinear(
     Returns
     -------
     Variable
-        (N, C, D', H', W'), in the dtype of ``input``; the sizes as of :func:`image_resize`.
+        (N, C, D', H', W'), in the dtype of ``input``, with the sizes of :func:`image_resize`.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 4, 8, 8])
@@ -292,7 +292,7 @@ def _resize(
 def image_resize_short(input: Variable, out_short_len: int, resample: str = "BILINEAR") -> Variable:
     """Return images resized so that the shorter side is ``out_short_len``, in the same proportions.
 
-    Operators as of :func:`image_resize`. ``resample`` names the way, as in ``image_resize``.
+    Operators as in :func:`image_resize`. ``resample`` names the way, as in ``image_resize``.
 
     Returns
     -------

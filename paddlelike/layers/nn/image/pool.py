@@ -97,7 +97,7 @@ def pool3d(
     Returns
     -------
     Variable
-        (N, C, D', H', W') with sizes as of :func:`pool2d`, in the dtype of ``input``.
+        (N, C, D', H', W') with the sizes of :func:`pool2d`, in the dtype of ``input``.
 
     Raises
     ------

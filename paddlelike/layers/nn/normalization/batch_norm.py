@@ -9,7 +9,7 @@ epsilon
 in_place
     Whether the result is written to ``input``.
 moving_mean_name, moving_variance_name, do_model_average_for_mean_and_var
-    Not read, as in Fluid.
+    Ignored, as in Fluid.
 slot_dim
     The width of a slot whose first number is a count of shows; -1 for no slots.
 sync_stats

@@ -15,7 +15,7 @@ epsilon
 groups
     The count of groups of channels.
 n
-    How many neighboring channels are added.
+    The count of neighboring channels that are added.
 k, alpha, beta
     A number of the formula.
 weight

@@ -28,7 +28,7 @@ class _Attrs(Attrs):
 
 @register
 class RetinanetDetectionOutput(OpDef):
-    """What is seen in each image: class, score and box, the surest first.
+    """The objects found in each image: class, score and box, the surest first.
 
     For each level BBoxes ``(N, M, 4)``: moves of Anchors ``(M, 4)``; Scores ``(N, M, C)``; ImInfo ``(N,
     3)``: height, width, scale. Out ``(D, 6)``: (class from 1 on, score, x1, y1, x2, y2) in the original

@@ -21,7 +21,7 @@ _FINER: Final = 5.0  # outlines are drawn on a grid that is finer by this factor
 
 
 class _Image(NamedTuple):
-    """What belongs to one image."""
+    """The objects and regions of one image."""
 
     scale: Any
     classes: Array

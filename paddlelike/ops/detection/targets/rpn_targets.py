@@ -1,4 +1,4 @@
-"""What the scores and moves of anchors should be: rpn_target_assign and retinanet_target_assign.
+"""Targets for the scores and moves of anchors: rpn_target_assign and retinanet_target_assign.
 
 Ren et al., Faster R-CNN, 2015; Lin et al., Focal loss for dense object detection (RetinaNet), 2017.
 """

@@ -36,7 +36,7 @@ def find_overlaps(first: Array, second: Array, *, normalized: bool) -> Array:
 
 
 class Boxes(NamedTuple):
-    """Boxes with their areas, for overlaps that are asked for in many parts."""
+    """Boxes with their areas, for overlaps that are computed in many parts."""
 
     columns: Array  # (4, N)
     areas: Array

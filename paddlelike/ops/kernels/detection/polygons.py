@@ -34,7 +34,7 @@ def find_polygon_overlaps(first: Array, second: Array) -> Array:
 
 
 class Polygons(NamedTuple):
-    """Polygons with their areas, for overlaps that are asked for in many parts."""
+    """Polygons with their areas, for overlaps that are computed in many parts."""
 
     edges: _Edges
     areas: Array

@@ -17,7 +17,7 @@ from paddlelike.ops.kernels.lod import read_levels
 
 
 class AxisWeights(NamedTuple):
-    """What each bin of a region takes along one dim: a slice of pixels, weights (bins, pixels)."""
+    """The pixels of each bin of a region along one dim: a slice of pixels, weights (bins, pixels)."""
 
     part: slice
     weights: Array

@@ -39,7 +39,7 @@ FLAG: Final = "FLAGS_use_fast_kernels"
 _FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))
 _PAYS: Final = 1 << 29  # elements that exact kernels leave to numpy first: about the time of numba's start
 _LONGS: Final = (np.dtype(np.int64),)
-_LONG: Final = 2.0  # seconds of compiling from which on the user is told
+_LONG: Final = 2.0  # seconds of compiling after which the user gets a message
 _lock: Final = RLock()
 _logger: Final = logging.getLogger(__name__)
 
@@ -296,7 +296,7 @@ def _copy_with(function: Callable[..., Any], names: dict[str, Any]) -> FunctionT
     return copied
 
 
-_spent = [0.0, 0.0]  # seconds of compiling so far; 1 once the user was told
+_spent = [0.0, 0.0]  # seconds of compiling so far; 1 once the user got the message
 
 
 def _tell_if_long(seconds: float, folder: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""What steps of an LSTM or a GRU do between their products and their exponentials, in one pass each.
+"""The steps of an LSTM or a GRU between their products and their exponentials, in one pass each.
 
 Every operation rounds as numpy's does: the results have the same bits; numpy takes the exponentials. Gates
 are sigmoids, whose argument is at most 13, as in Paddle's recurrent kernels. ``run_lstm`` and ``run_gru``

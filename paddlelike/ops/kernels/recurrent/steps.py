@@ -114,7 +114,7 @@ def _find_steps(starts_bytes: bytes, lengths_bytes: bytes, reverse: bool) -> Ste
 
 
 def _make_steps(rows: Array, counts: Array, order: Array) -> Steps:
-    """Return the steps of rows in batch order, ``counts[t]`` of which belong to step t."""
+    """Return the steps of rows in batch order; ``counts[t]`` rows belong to step t."""
     begins = np.cumsum(counts) - counts
     places = np.arange(len(rows)) - np.repeat(begins, counts)
     first = counts[0] if len(counts) else 0

@@ -102,9 +102,9 @@ def transpose_convolve(
 def find_output_dims(
     op: str, windows: Windows, spatial: Sequence[int], output_size: Sequence[int]
 ) -> tuple[int, ...]:
-    """Return the spatial dims that these windows come from: the smallest, or the ones asked for.
+    """Return the spatial dims that these windows come from: the smallest, or the requested ones.
 
-    Raises ShapeError when those asked for do not give these windows.
+    Raises ShapeError when the requested ones do not give these windows.
     """
     smallest = tuple(
         -1 if n < 0 else (n - 1) * stride + extent - low - high

@@ -28,7 +28,7 @@ _SUMS: Final = ("BatchSize", "BatchSum", "BatchSquareSum")
 
 @register
 class DataNorm(OpDef):
-    """``Y = (X - Means) * Scales`` per column, times ``scale_w`` plus ``bias`` if asked for.
+    """``Y = (X - Means) * Scales`` per column, times ``scale_w`` plus ``bias`` on request.
 
     ``Means = BatchSum / BatchSize``, ``Scales = sqrt(BatchSize / BatchSquareSum)``. The three sums are
     trained like parameters: their gradients are what the batch adds to them. With ``slot_dim`` the

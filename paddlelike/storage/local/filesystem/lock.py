@@ -3,7 +3,7 @@
 The system releases the lock when its holder dies, however it dies. Where a file system has no flock, whoever
 creates the file holds the lock, and the process named in it counts, or its lease (:mod:`.lock_file`).
 
-Threads of one process take the lock in the order in which they asked for it. Processes look whether it is
+Threads of one process take the lock in the order of their requests. Processes look whether it is
 free, the more often the longer they have waited, and note in the lock file that they wait; a process that
 finds such a note when it releases the lock lets others go first. So none is overtaken without end.
 """
@@ -58,7 +58,7 @@ _TURN: Final = 0.04  # seconds in which threads of a process follow each other b
 _GONE: Final = 5.0  # seconds without a look after which a thread was interrupted, and waits no more
 _END: Final = 30.0  # seconds that the end of the interpreter waits for saves in daemon threads
 _TRIES: Final = 200  # to take a lock whose file its last holder may remove at this moment
-_LONG: Final = 2.0  # seconds of waiting after which the user is told
+_LONG: Final = 2.0  # seconds of waiting after which the user gets a message
 _GRACE: Final = 1.0  # seconds in which another user's entry may be one that is created or removed
 _DISK: Final = 60.0  # seconds in which the disk takes a save that has taken place
 
@@ -233,7 +233,7 @@ class Lock:
     def hand_over(self) -> Lock:
         """Return a lock that holds what this one held until the disk has the save; this one holds nothing."""
         other = Lock(self._path, self._what)
-        with contextlib.suppress(OSError):  # then others do not wait longer than they were asked to
+        with contextlib.suppress(OSError):  # then others do not wait longer than their limit
             os.lseek(self._files[0], 0, os.SEEK_END)
             os.write(self._files[0], SAVED)
         with _opening.hold():

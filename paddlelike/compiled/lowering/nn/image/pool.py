@@ -118,7 +118,7 @@ _find_maxima.defvjp(_find_maxima_forward, _find_maxima_backward)
 
 
 def _pad_after(axis: pool_kernels.Axis) -> int:
-    """Return the padding behind the data that gives exactly the number of windows asked for."""
+    """Return the padding behind the data that gives exactly the requested number of windows."""
     assert axis.stride is not None
     return (len(axis.spans) - 1) * axis.stride + axis.kernel - axis.size - axis.pad[0]
 

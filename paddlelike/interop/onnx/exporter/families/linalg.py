@@ -42,7 +42,7 @@ def _convert_fc(step: Step) -> None:
 
 
 def _turn(step: Step, value: str, rank: int, turn: bool) -> str:
-    """Return matrices with their last two dims exchanged if asked for."""
+    """Return matrices with their last two dims exchanged on request."""
     order = list(range(rank))
     return step.transpose(value, [*order[:-2], rank - 1, rank - 2]) if turn and rank > 1 else value
 

@@ -103,7 +103,7 @@ def _translate_update_slice(e: Equation) -> str:
 
 
 def count_up(e: Equation, dim: Any, rank: int, axis: int) -> str:
-    """Return 0, 1, ... up to a dim, int64, along one axis of so many."""
+    """Return the int64 indices 0, 1, ... of a dim, as an array of ``rank`` dims along one axis."""
     shape = [1] * rank
     if isinstance(dim, int):
         shape[axis] = dim

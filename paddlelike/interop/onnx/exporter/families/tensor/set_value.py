@@ -1,4 +1,4 @@
-"""set_value: a part of an array written anew."""
+"""set_value: overwrite a part of an array."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def _as_float(node: Node, name: str) -> str:
 
 @reads("DFT")
 def _read_dft(node: Node) -> None:
-    """Of a length that is asked for: what is behind it does not count, zeros fill up to it."""
+    """With a requested length: later elements are cut off, missing ones are zero."""
     rank, dims = node.rank(), node.dims()
     axis = node.attr("axis", 1)
     if node.opset >= 20:

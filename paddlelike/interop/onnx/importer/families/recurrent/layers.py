@@ -28,7 +28,7 @@ _MODES: Final = {("tanh",): "RNN_TANH", ("relu",): "RNN_RELU", ("sigmoid", "tanh
 
 
 class _Layer(NamedTuple):
-    """What directions share: the input ``(N, T, width)``, the lengths, and how many units there are."""
+    """The values that directions share: the input ``(N, T, width)``, the lengths, the count of units."""
 
     x: str
     lengths: str

@@ -99,7 +99,7 @@ def _choose(node: Node, inside: str, new: str, old: str) -> str:
 
 
 class _Cell:
-    """What the cells share: gates, products with the recurrent weights, activations."""
+    """The parts that cells share: gates, products with the recurrent weights, activations."""
 
     def __init__(
         self, node: Node, activations: Sequence[Activation], r: Array, bias: Array, peepholes: Array | None
