@@ -26,12 +26,12 @@ def find_dense_part(head: bytes) -> int | None:
 
 
 def is_selected_rows(head: bytes, source: Source | None = None) -> bool:
-    """Return whether a stream of SelectedRows with at least one row begins with ``head``.
+    """Return whether a stream of SelectedRows begins with ``head``.
 
     Of many rows the tensor part lies behind the head: without ``source`` they are not recognized.
     """
     rows = int.from_bytes(head[4:12], _ENDIAN)
-    if head[:4] != bytes(4) or not rows:
+    if head[:4] != bytes(4):
         return False
     at = 12 + 8 * rows + 8
     if source is None or at + 9 <= len(head):

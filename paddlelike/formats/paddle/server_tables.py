@@ -30,7 +30,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -44,6 +44,7 @@ from paddlelike.formats.entry import Entry
 from paddlelike.formats.sources import Buffer, Folder, Source
 
 _PART: Final = re.compile(r"(?:([0-9]{3,9})/)?part-[0-9]{3,9}(-[0-9]{5,9})?(?:\.gz)?").fullmatch
+_FOLDER: Final = re.compile("[0-9]{3}").fullmatch
 _ANY_ID: Final = (1 << 63) - 1  # the height of a table that has none
 _FRONT: Final = 5  # slot, days unseen, score, shows, clicks
 _COUNTS, _STATS = [3, 4, 1], [0, 2]
@@ -107,6 +108,11 @@ class ServerTables(FolderFormat):
     title = "tables of Paddle 2's parameter servers"
     holds = Capabilities(frozenset({VarType.FP32}), selected_rows=True, order=False)
 
+    def __post_init__(self) -> None:
+        for name, value in (("width", self.width), ("shards", self.shards)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}, and must be at least 1")
+
     def sniff(self, folder: Folder) -> bool:
         names = [name for name in folder.list_names() if name != "__manifest__"]
         return bool(names) and all(map(_PART, names))
@@ -122,8 +128,14 @@ class ServerTables(FolderFormat):
             for name in names:
                 with source.open_file(name) as file:
                     lines.append(_read_lines(name, file, has_ids=is_sparse))
-            width = max((numbers.shape[1] for _, numbers in lines), default=0)
-            numbers = np.concatenate([_pad(one, width) for _, one in lines])
+            widths = {numbers.shape[1]: name for name, (_, numbers) in zip(names, lines, strict=True)}
+            width = max(widths)
+            if odd := widths.keys() - {0, width} - (_SHORT if is_sparse else set()):
+                raise FormatError(
+                    f"table {table} has lines of {min(odd)} numbers in {widths[min(odd)]}, and of {width} in "
+                    f"{widths[width]}"
+                )
+            numbers = np.concatenate([_pad(one, width or 1) for _, one in lines])
             if not is_sparse:
                 found.append(_make_entry(table, LoDTensor(numbers), names[0]))
                 continue
@@ -150,7 +162,10 @@ class ServerTables(FolderFormat):
         tables = sorted(name for name in values if f"{name}_counts" in values)
         used: set[str] = set()
         files: dict[str, Iterable[Buffer]] = {}
-        for index, name in enumerate(tables):
+        folders = {name for name in tables if _FOLDER(name)}
+        free = (folder for index in count() if (folder := f"{index:03}") not in folders)
+        for name in tables:
+            folder = name if name in folders else next(free)
             ids, numbers, read = _gather_columns(name, values)
             used |= read
             shards = ids.view(np.uint64) % np.uint64(self.shards)
@@ -158,7 +173,6 @@ class ServerTables(FolderFormat):
             ends = np.searchsorted(shards[order], np.arange(self.shards + 1))
             for k in range(self.shards):
                 rows = order[ends[k] : ends[k + 1]]
-                folder = name if re.fullmatch("[0-9]{3}", name) else f"{index:03}"
                 files[f"{folder}/part-000-{k:05}.gz"] = _encode_shard(ids, numbers, rows)
         if left := sorted(values.keys() - used):
             raise FormatError(
@@ -171,6 +185,8 @@ class ServerTables(FolderFormat):
         """Return which columns are the rows, their counts and each part of their state."""
         front = {"_counts": _COUNTS, "_stats": _STATS}
         count = numbers.shape[1]
+        if not len(numbers):
+            return {"": [0] * (self.width or 0), "_counts": [0] * 3, "_stats": [0] * 2}
         widths = range(1, count) if self.width is None else [self.width]
         fits = [
             columns
@@ -188,7 +204,7 @@ class ServerTables(FolderFormat):
         # Nothing else looks like powers, and Adam's rule is the default of these servers.
         if self.width is not None or len(fits) == 1 or (fits and _POWERS in fits[0]):
             return {**fits[0], **front}
-        return {"_columns": list(range(_FRONT, count)), **front} if count else {"": [], **front}
+        return {"_columns": list(range(_FRONT, count)), **front}
 
 
 def _is_plausible(numbers: Array, columns: dict[str, list[int]]) -> bool:
@@ -229,18 +245,27 @@ def _read_lines(name: str, file: Source, *, has_ids: bool) -> tuple[Array, Array
     try:
         if text and not text.endswith(b"\n"):
             raise ValueError("its last line has no end")
-        if (has_ids and kinds - {numbers.shape[1]} - _SHORT) or len(kinds) > 2 or min(kinds, default=9) < 1:
+        odd = kinds - {numbers.shape[1]} - (_SHORT if has_ids else set())
+        if odd or len(kinds) > 2 or min(kinds, default=9) < 1:
             raise ValueError(f"its lines have {', '.join(map(str, sorted(kinds)[:9]))} numbers")
         check_total(numbers.nbytes, file.size)
         if any(len(word) > _LONGEST_NUMBER for row in rows for word in row):
             raise ValueError(f"a number takes more than {_LONGEST_NUMBER} characters")
         if has_ids:
-            ids[:] = [int(row[0]) if row[0].isdigit() else -1 for row in rows]
+            ids[:] = _parse_ids([row[0] for row in rows])
         flat = np.array([word for row in rows for word in row[has_ids:]], np.bytes_)
         numbers[np.arange(numbers.shape[1]) < lengths[:, None]] = flat.astype(np.float32)
     except (ValueError, OverflowError) as error:
         raise FormatError(f"{name} is not a shard of a table: {error}") from error
     return ids.view(np.int64), numbers
+
+
+def _parse_ids(words: list[bytes]) -> list[int]:
+    """Return unsigned numbers of 64 bits. Raises ValueError for others."""
+    for word in words:
+        if not word.isdigit() or int(word) >> 64:
+            raise ValueError(f"{word.decode(errors='replace')!r} is not an id")
+    return [*map(int, words)]
 
 
 def _unpack(name: str, file: Source) -> bytes:
@@ -278,6 +303,10 @@ def _gather_columns(name: str, values: Values) -> tuple[Array, Array, set[str]]:
     if not isinstance(table, SelectedRows):
         raise FormatError(f"{name!r} is not SelectedRows: only growing tables have ids")
     ids, rows = table.row_array, np.asarray(table.held_array, np.float32)
+    if rows.ndim != 2 or not rows.shape[1]:
+        raise FormatError(f"{name!r} has rows of the shape {list(rows.shape[1:])}, not of some numbers")
+    if len(np.unique(ids)) < len(ids):
+        raise FormatError(f"{name!r} has an id twice", hint="join the rows of an id")
     read = {name}
 
     def take(end: str, width: int) -> Array:
@@ -288,9 +317,16 @@ def _gather_columns(name: str, values: Values) -> tuple[Array, Array, set[str]]:
         if isinstance(value, SelectedRows):
             places = value.find_rows(ids)
             held = np.asarray(value.held_array, np.float32)
+            if held.shape[1:] != (width,):
+                raise FormatError(
+                    f"{name + end!r} has rows of {list(held.shape[1:])}, not of {width} numbers"
+                )
             found[places >= 0] = held[places[places >= 0]]
         else:
-            found[:] = np.asarray(value.held_array if isinstance(value, LoDTensor) else value).reshape(-1)
+            array = np.asarray(value.held_array if isinstance(value, LoDTensor) else value).reshape(-1)
+            if array.size not in (1, width):
+                raise FormatError(f"{name + end!r} has {array.size} numbers, not {width}")
+            found[:] = array
         return found
 
     rule = next(one for one in _RULES if all(name + part in values for part in one.parts if part != _POWERS))

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import index
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -45,8 +46,12 @@ class _Piece(NamedTuple):
     array: PickledArray | Entry
 
     @property
+    def ends(self) -> tuple[int, int]:
+        return (0, math.prod(self.shape)) if self.span is None else self.span
+
+    @property
     def size(self) -> int:
-        return math.prod(self.shape) if self.span is None else self.span[1] - self.span[0]
+        return self.ends[1] - self.ends[0]
 
 
 @dataclass(frozen=True)
@@ -91,8 +96,7 @@ class PaddleDistributed(FolderFormat):
         pieces = cast("list[_Piece]", entry.payload)
         whole = memory.empty(entry.shape, numpy_dtype(entry.dtype))
         covered = np.zeros(entry.shape if len(pieces) > 1 else (), bool)
-        for box in dict.fromkeys((one.offset, one.shape) for one in pieces):
-            parts = sorted((p for p in pieces if (p.offset, p.shape) == box), key=lambda p: p.span or ())
+        for box, parts in _group(pieces).items():
             arrays = [self._read_piece(source, part) for part in parts]
             where = tuple(slice(at, at + dim) for at, dim in zip(*box, strict=True))
             whole[where] = (arrays[0] if len(arrays) == 1 else np.concatenate(arrays)).reshape(box[1])
@@ -141,6 +145,18 @@ def _get_parts(value: object) -> Mapping[str, Any]:
     return value.parts
 
 
+def _get_dims(value: Iterable[Any]) -> tuple[int, ...]:
+    return tuple(map(index, value))
+
+
+def _group(pieces: list[_Piece]) -> dict[tuple[tuple[int, ...], tuple[int, ...]], list[_Piece]]:
+    """Return the pieces of each box, by its offset and shape, in the order of their elements."""
+    boxes: dict[tuple[tuple[int, ...], tuple[int, ...]], list[_Piece]] = {}
+    for piece in pieces:
+        boxes.setdefault((piece.offset, piece.shape), []).append(piece)
+    return {box: sorted(parts, key=lambda part: part.ends) for box, parts in boxes.items()}
+
+
 def _list_entries(held: Mapping[str, Any], source: Folder, left_out: list[LeftOut]) -> Listing:
     """Return the tensors of a checkpoint, each with its pieces."""
     boxes = {
@@ -149,11 +165,14 @@ def _list_entries(held: Mapping[str, Any], source: Folder, left_out: list[LeftOu
         for one in map(_get_parts, some)
     }
     files = _Files(source)
+    wholes: dict[str, Iterable[int] | None] = {}
+    for (key, *_), box in boxes.items():
+        wholes.setdefault(key, box.get("global_shape"))
     pieces: dict[str, dict[Any, _Piece]] = {key: {} for key in held["state_dict_metadata"]}
-    for index, file in held["storage_metadata"].items():
-        one = _get_parts(index)
-        key, offset, span = one["tensor_key"], tuple(one["global_offset"]), one.get("flattened_range")
-        shape = tuple(boxes[key, offset, span]["local_shape"])
+    for position, file in held["storage_metadata"].items():
+        one = _get_parts(position)
+        key, offset, span = one["tensor_key"], _get_dims(one["global_offset"]), one.get("flattened_range")
+        shape = _get_dims(boxes[key, offset, span]["local_shape"])
         array = files.find(file, key)
         if isinstance(array, str):
             left_out.append(LeftOut(key, array))
@@ -164,16 +183,15 @@ def _list_entries(held: Mapping[str, Any], source: Folder, left_out: list[LeftOu
     entries: dict[str, Entry] = {}
     for key, parts in pieces.items():
         name = free_name("/".join(map(str, paths.get(key, (key,)))), entries)
-        whole = next(box.get("global_shape") for (owner, *_), box in boxes.items() if owner == key)
-        entries[name] = _join(name, list(parts.values()), whole)
+        entries[name] = _join(name, list(parts.values()), wholes.get(key))
     return Listing(entries.values(), [*left_out, *files.list_rest()])
 
 
-def _join(name: str, pieces: list[_Piece], whole: tuple[int, ...] | None) -> Entry:
+def _join(name: str, pieces: list[_Piece], whole: Iterable[int] | None) -> Entry:
     """Return the entry of a tensor. Raises FormatError unless its pieces have as many elements as it."""
     facts = [describe_array(name, p.array) if isinstance(p.array, PickledArray) else p.array for p in pieces]
     ends = [[at + dim for at, dim in zip(p.offset, p.shape, strict=True)] for p in pieces]
-    shape = tuple(max(some) for some in zip(*ends, strict=True)) if whole is None else tuple(whole)
+    shape = tuple(max(some) for some in zip(*ends, strict=True)) if whole is None else _get_dims(whole)
     check_shape(f"{name!r:.80}", shape, 16)
     for piece, fact, end in zip(pieces, facts, ends, strict=True):
         inside = min(piece.offset, default=0) >= 0 and all(a <= b for a, b in zip(end, shape, strict=True))
@@ -181,6 +199,13 @@ def _join(name: str, pieces: list[_Piece], whole: tuple[int, ...] | None) -> Ent
             raise FormatError(
                 f"{name!r:.80}: {piece.file} has {fact.dtype.name} {list(fact.shape)}, where elements "
                 f"{list(piece.offset)} to {end} of {facts[0].dtype.name} {list(shape)} should be"
+            )
+    for (offset, dims), parts in _group(pieces).items():
+        check_shape(f"{name!r:.80}", dims, 16)
+        if [0, *(p.ends[1] for p in parts)] != [*(p.ends[0] for p in parts), math.prod(dims)]:
+            raise FormatError(
+                f"{name!r:.80}: the box {list(dims)} at {list(offset)} has elements "
+                + ", ".join(f"{p.ends[0]} to {p.ends[1]}" for p in parts[:9])
             )
     count = sum(piece.size for piece in pieces)
     if not pieces or count != math.prod(shape):

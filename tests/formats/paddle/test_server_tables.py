@@ -212,6 +212,8 @@ def test_invalid_server_tables_are_refused(tmp_path: Path) -> None:
         "no id": gzip.compress(b"-7 0 0 0 1 0 0.5\n"),
         "half a line": b"7 0 0 0 1 0 0.5",
         "three lengths": b"7 0 0 0 1 0 1\n8 0 0 0 1 0 1 2\n9 0 0 0 1 0 1 2 3\n",
+        "too large": b"18446744073709551616 0 0 0 1 0 1\n",
+        "not as wide as others": b"7 0 0 0 1 0 1 2 3\n",
         "twice": b"7 0 0 0 1 0 1\n7 0 0 0 1 0 1\n",
         "long": b"7 0 0 0 1 0 " + b"1" * 200 + b"\n",
     }.items():
@@ -229,6 +231,64 @@ def test_invalid_server_tables_are_refused(tmp_path: Path) -> None:
     values["emb_counts"] = SelectedRows([1], 9, np.ones((1, 3), "float32"))
     with pytest.raises(FormatError, match="not w"):
         ServerTables().write(values)
+
+
+def _table(name: str, ids: Any, rows: Any) -> dict[str, Any]:
+    counts = SelectedRows(ids, 9, np.ones((len(ids), 3), "float32"))
+    return {name: SelectedRows(ids, 9, np.float32(rows)), f"{name}_counts": counts}
+
+
+def _write(form: ServerTables, values: Any) -> MemoryFolder:
+    return MemoryFolder({name: b"".join(data) for name, data in form.write(values).items()})
+
+
+def test_a_name_that_is_a_number_takes_no_other_tables_folder() -> None:
+    values = {**_table("001", [1], [[1, 2]]), **_table("emb", [2], [[3, 4]]), **_table("more", [3], [[5, 6]])}
+    read = ServerTables(width=2).read_all(_write(ServerTables(shards=2), values))
+    found = {name: read[name].held_array.tolist() for name in ("000", "001", "002")}  # type: ignore[union-attr]
+    assert found == {"000": [[3, 4]], "001": [[1, 2]], "002": [[5, 6]]}
+
+
+@pytest.mark.parametrize("width", [None, 4])
+def test_a_table_without_rows_is_read(width: int | None, tmp_path: Path) -> None:
+    folder = _write(ServerTables(shards=2), _table("emb", [], np.zeros((0, 4))))
+    read = ServerTables(width=width).read_all(folder)
+    shapes = {name: value.held_array.shape for name, value in read.items()}  # type: ignore[union-attr]
+    assert shapes == {"000": (0, width or 0), "000_counts": (0, 3), "000_stats": (0, 2)}
+    job = Job("sgd")
+    job.call(tables.save_one_table, str(tmp_path / "t"), format=ServerTables(shards=2))
+    job.call(tables.load_one_table, str(tmp_path / "t"))
+    assert job.scope.find_var("emb").get_selected_rows().rows() == []
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        (_table("emb", [1, 1], [[1, 2], [3, 4]]), "'emb' has an id twice"),
+        (_table("emb", [1], np.zeros((1, 0))), r"'emb' has rows of the shape \[0\]"),
+        (_table("emb", [1], np.zeros((1, 2, 2))), r"'emb' has rows of the shape \[2, 2\]"),
+        (
+            _table("emb", [1], [[1]]) | {"emb_stats": SelectedRows([1], 9, np.ones((1, 4), "float32"))},
+            "2 numb",
+        ),
+        (_table("emb", [1], [[1]]) | {"emb_stats": np.ones(3, "float32")}, "has 3 numbers, not 2"),
+    ],
+)
+def test_values_that_are_no_table_are_refused(values: Any, why: str) -> None:
+    with pytest.raises(FormatError, match=why):
+        ServerTables().write(values)
+
+
+@pytest.mark.parametrize("how", [{"width": 0}, {"shards": 0}, {"shards": -1}])
+def test_a_width_or_a_number_of_shards_below_one_is_refused(how: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="must be at least 1"):
+        ServerTables(**how)
+
+
+def test_lines_of_a_dense_table_are_equally_long() -> None:
+    for files in ({"001/part-000": b"1 2\n4\n"}, {"001/part-000": b"1 2\n", "001/part-001": b"4\n"}):
+        with pytest.raises(FormatError, match="lines"):
+            ServerTables().read_all(MemoryFolder(files))
 
 
 @pytest.mark.slow

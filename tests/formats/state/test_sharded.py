@@ -12,6 +12,9 @@ import paddlelike as fluid
 from paddlelike import inspection
 from paddlelike.errors import FormatError
 from paddlelike.formats.entry import list_left_out
+from paddlelike.formats.state import sharded
+from paddlelike.formats.state.format import encode
+from paddlelike.formats.state.plain_pickles import encode_plain
 from paddlelike.formats.state.sharded import PaddleDistributed
 from paddlelike.testing.formats import FormatContract, MemoryFolder
 from tests.helpers.golden_data import GOLDEN
@@ -86,3 +89,17 @@ def test_a_tensor_of_use_binary_format_is_called_as_its_file(tmp_path: Path) -> 
     expected = np.arange(6, dtype="float32").reshape(2, 3)
     np.testing.assert_array_equal(fluid.load_program_state(str(REAL / "tensor331"))["tensor331"], expected)
     assert fluid.convert(REAL / "tensor331", tmp_path / "a.npz").names == ("tensor331",)
+
+
+@pytest.mark.parametrize("spans", [((0, 3), (1, 4)), ((0, 2), (2, 5)), ((3, 0), (0, 9))])
+def test_pieces_of_a_box_that_do_not_follow_one_another_are_refused(spans: tuple[Any, Any]) -> None:
+    where = {"global_offset": (0,), "is_flattened": True, "tensor_key": "w", "replica_id": None}
+    box = {"global_offset": (0,), "local_shape": (6,), "dtype": "float32", "global_shape": (6,)}
+    ids = [sharded._make("LocalTensorIndex", {**where, "flattened_range": span}) for span in spans]
+    boxes = [sharded._make("LocalTensorMetadata", {**box, "flattened_range": span}) for span in spans]
+    parts = {"state_dict_metadata": {"w": boxes}, "storage_metadata": dict(zip(ids, "ab", strict=True))}
+    files = {"0.metadata": encode_plain(sharded._make("Metadata", parts))}
+    for file, (start, stop) in zip("ab", spans, strict=True):
+        files[file] = b"".join(encode({"w": np.zeros(max(stop - start, 0), "float32")}))
+    with pytest.raises(FormatError, match="'w'"):
+        PaddleDistributed().entries(MemoryFolder(files))
