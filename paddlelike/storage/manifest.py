@@ -296,13 +296,16 @@ def _encode_entry(record: Record, author: int = 0) -> str:
     size, checksum, (inode, written), facts, pieces, _, parts = record
     if tuple(facts) == _DENSE and not facts["lod"]:
         name, kind, dtype, shape, _ = facts.values()
-        front = f'{{"variable":{_quote(name)},{_encode_dense(kind, dtype, tuple(shape))}'
+        try:
+            front = f'{{"variable":{_quote(name)},{_encode_dense(kind, dtype, tuple(shape))}'
+        except TypeError:  # another writer's, of other types
+            front = _to_json(facts)[:-1] + ","
     else:
         front = _to_json(facts)[:-1] + "," * bool(facts)
     text = f'{front}"size":{size},"stamp":[{inode},{written}]'
     if checksum is not None:
         algorithm, _, digest = checksum.partition(":")
-        text = f'{text},"{algorithm}":"{digest}"'
+        text = f'{text},"{algorithm}":{_quote(digest)}'
     if pieces:
         text = f'{text},"pieces":{_to_json(pieces)}'
     if parts:

@@ -63,6 +63,17 @@ def test_entries_encoded_before_are_the_same_with_other_authors_and_names():
             ]
 
 
+@pytest.mark.parametrize(
+    ("fact", "value"),
+    [("variable", 5), ("shape", [[1]]), ("shape", None), ("kind", [1]), ("dtype", {"a": 1}), ("lod", "x")],
+)
+def test_whatever_another_writer_says_of_a_file_stays_in_the_next_manifest(fact, value):
+    facts = {"variable": "w", "kind": "lod_tensor", "dtype": "FP32", "shape": [2], "lod": [], fact: value}
+    records = {"w": Record(8, 'crc32:a"b\\', (1, 2), facts)}
+    assert manifest.decode(manifest.encode_json(records)).files == records
+    assert manifest.measure(records.values()) > 0
+
+
 @pytest.mark.parametrize("algorithm", ["xxh3_128", "sha256", "crc32"])
 def test_every_flipped_bit_is_found(tmp_path, algorithm):
     save(tmp_path / "m", checksum=algorithm)
