@@ -36,7 +36,7 @@ def round_packets(x: Array) -> Array:
 
 def _round_away(x: Array) -> Array:
     whole = np.trunc(x)
-    return whole + np.copysign(np.abs(x - whole) >= 0.5, x)
+    return whole + np.copysign((np.abs(x - whole) >= 0.5).astype(x.dtype), x)
 
 
 def sigmoid(x: Array) -> Array:
