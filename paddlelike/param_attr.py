@@ -60,7 +60,7 @@ class ParamAttr(NearKeywords, Versioned, Displayed):
     ) -> None:
         if isinstance(initializer, type):
             raise TypeError(
-                f"ParamAttr: initializer is the class {initializer.__name__}, expected one of its objects\n"
+                f"ParamAttr: initializer is the class {initializer.__name__}, expected an instance of it\n"
                 f"  hint: call it: initializer={initializer.__name__}()"
             )
         if learning_rate is None or isinstance(learning_rate, str | Sequence):

@@ -133,7 +133,7 @@ class TestSetGradientClip:
             clip.set_gradient_clip(clip.GradientClipByValue(1.0), param_list=["fc_0.w0"])
 
 
-def test_a_regularizer_of_ones_own() -> None:
+def test_a_regularizer_may_be_subclassed() -> None:
     class Cubic(regularizer.L2DecayRegularizer):  # type: ignore[misc]
         """Adds ``coeff * parameter ** 3``."""
 

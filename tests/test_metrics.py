@@ -21,7 +21,7 @@ def halves(metric: Any, preds: Any, labels: Any) -> Any:
     return metric.eval()
 
 
-def test_precision_and_recall() -> None:
+def test_precision_and_recall_equal_those_of_real_fluid() -> None:
     assert halves(metrics.Precision(), PREDS, LABELS) == 0.6  # 3 of 5, as the real system says
     assert halves(metrics.Recall(), PREDS, LABELS) == 0.75
     assert metrics.Precision().eval() == 0.0
@@ -84,7 +84,7 @@ def test_auc_refuses_invalid_predictions(preds: Any, labels: Any) -> None:
         metrics.Auc("auc").update(preds, labels)
 
 
-def test_edit_distance() -> None:
+def test_edit_distance_is_the_mean_and_the_fraction_of_wrong_sequences() -> None:
     distance = metrics.EditDistance("distance")
     with pytest.raises(ValueError, match="no sequences yet"):
         distance.eval()

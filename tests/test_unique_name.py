@@ -35,7 +35,7 @@ def test_a_switch_returns_the_generator_to_switch_back_to() -> None:
         assert unique_name.generate("fc") == "fc_1"
 
 
-def test_a_copy_of_the_current_counters_goes_on_where_they_were() -> None:
+def test_a_copy_of_the_current_counters_continues_from_their_values() -> None:
     with unique_name.guard():
         unique_name.generate("fc")
         copied = copy.deepcopy(unique_name.generator)

@@ -355,4 +355,4 @@ def _from_spec(record: _Record, collection: ParameterCollection, blocks: list[Bl
             return make(record.spec, collection)
     except (TypeError, ValueError, IndexError, GraphError) as error:
         raise LoadError(f"the spec of {record.name} makes no {kind.__name__} ({error!s:.200})") from error
-    raise LoadError(f"{data} has not the parameters of {record.name} that its spec asks for")
+    raise LoadError(f"{data} lacks parameters of {record.name} that its spec needs")

@@ -59,7 +59,7 @@ def check_total(unpacked: int, size: int) -> None:
     if unpacked > max(least, factor * size):
         raise FormatError(
             f"a file of {size} bytes claims to unpack to {unpacked}, more than {factor} times as many",
-            hint="if you know who wrote it, write it anew without compression and without doubled arrays "
+            hint="if you know who wrote it, write it again without compression and without doubled arrays "
             "(a ZIP file: zip -0)",
         )
 

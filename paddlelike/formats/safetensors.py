@@ -244,7 +244,7 @@ def _read_header(file: Source) -> tuple[dict[str, Any], int]:
 def _make_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the pairs of a JSON object. Raises ValueError where a name stands twice."""
     if len(made := dict(pairs)) < len(pairs):
-        raise ValueError(f"of the names {[name for name, _ in pairs[:99]]!s:.100} one is there twice")
+        raise ValueError(f"a name is repeated: {[name for name, _ in pairs[:99]]!s:.100}")
     return made
 
 

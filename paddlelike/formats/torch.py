@@ -213,13 +213,13 @@ def _rebuild_typed(
     """Return a tensor of a type without a storage class of its own, such as float8; its bytes are stored."""
     dtype = more[2] if len(more) > 2 else None
     if not isinstance(storage, _Storage):
-        raise FormatError("a tensor whose storage is none")
+        raise FormatError("a tensor without a storage")
     return _View(storage, 0, tuple(shape), (), f"a tensor of {dtype}")
 
 
 def _rebuild_quantized(storage: object, offset: int, shape: Sequence[int], *_: object) -> _View:
     if not isinstance(storage, _Storage):
-        raise FormatError("a tensor whose storage is none")
+        raise FormatError("a tensor without a storage")
     return _View(storage, 0, tuple(shape), (), "a quantized tensor")
 
 

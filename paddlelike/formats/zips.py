@@ -59,7 +59,7 @@ class Member(NamedTuple):
         assert self.info is not None
         if self.info.compress_type != zipfile.ZIP_DEFLATED:
             raise FormatError(
-                f"member {self.info.filename!r:.80} is not packed by deflate: pack it anew with zip"
+                f"member {self.info.filename!r:.80} is not packed by deflate: pack it again with zip"
             )
         enough = min(self.stored_size, 2 * wanted + _PIECE) if wanted < self.size else self.stored_size
         try:

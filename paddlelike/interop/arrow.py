@@ -112,7 +112,7 @@ def import_rows(
     found = _read_file(_load_arrow(), path)
     variable = variable or found.facts.get("variable")
     if variable is None:
-        raise FormatError(f"{path} does not say of which variable its rows are", hint="pass variable=")
+        raise FormatError(f"{path} does not name the variable of its rows", hint="pass variable=")
     value, _ = _read_value(dirname, variable)
     values = np.asarray(value.held_array)
     if found.rows.dtype != values.dtype or found.rows.shape[1] != math.prod(values.shape[1:]):
@@ -182,7 +182,7 @@ def _read_delta(
         count = len(chain.records) - 1
         raise LoadError(
             f"{variable!r} of {where.path} has no link {link}: {count} are behind its whole value",
-            hint="link=None exports all rows; a chain begins anew when it would cost more than it saves",
+            hint="link=None exports all rows; a chain starts again when it would cost more than it saves",
         )
     return read_link(where, chain, link), {"link": chain.records[link].facts["link"]}
 

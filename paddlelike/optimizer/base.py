@@ -230,7 +230,7 @@ class Optimizer(State):
         pairs = [(parameter, grad) for parameter, grad in found if isinstance(parameter, Parameter)]
         if not pairs:
             warn_user(
-                f"{type(self).__name__}: {loss.name!r} depends on no parameter that is trained, so that "
+                f"{type(self).__name__}: {loss.name!r} does not depend on any trained parameter, so "
                 "nothing will be updated"
             )
         return pairs
@@ -303,7 +303,7 @@ class Optimizer(State):
     state_dict = _make_refusal("state_dict", "save the state with fluid.save or fluid.io.save_persistables")
     set_dict = _make_refusal("set_dict", "load the state with fluid.load or fluid.io.load_persistables")
     current_step_lr = _make_refusal("current_step_lr", "fetch the learning rate's variable from the executor")
-    clear_gradients = _make_refusal("clear_gradients", "gradients of a graph are computed anew in every run")
+    clear_gradients = _make_refusal("clear_gradients", "gradients of a graph are computed again in every run")
 
     if not TYPE_CHECKING:  # a type checker finds the mistake itself
 
@@ -350,7 +350,7 @@ class Optimizer(State):
         if param.type == VarType.SELECTED_ROWS and not getattr(cls, "elements", ()):
             raise GraphError(
                 f"{type(self).__name__}: {param.name!r} is a growing table "
-                "(sparse_embedding), of which it cannot update single rows",
+                "(sparse_embedding); it cannot update single rows of it",
                 hint="SGD, Momentum, Adagrad, Adam, Ftrl and RMSProp update its rows one by one",
             )
         inputs: dict[str, Any] = {"Param": param, "Grad": grad, **self._extra_inputs()}

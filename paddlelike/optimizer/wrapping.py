@@ -230,6 +230,6 @@ class PipelineOptimizer:
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         raise UnsupportedError(
-            "PipelineOptimizer runs sections of a network on several devices, of which there is one here",
+            "PipelineOptimizer runs sections of a network on several devices, but there is only one here",
             hint="minimize with the optimizer inside; the results are the same",
         )

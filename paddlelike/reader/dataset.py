@@ -378,7 +378,7 @@ def parse_sample(line: str, variables: Sequence[Variable], texts: Sequence[str],
     sample, at = [], 0
     for text in texts:
         if words[at : at + 1] != ["1"] or len(words) < at + 2:
-            raise _bad_line(where, f"no 1 and {text}, which the dataset was told to read")
+            raise _bad_line(where, f"no 1 and {text}, which the dataset is set to read")
         at += 2
     for variable in variables:
         try:

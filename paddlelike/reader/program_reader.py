@@ -56,7 +56,7 @@ class BatchQueue(Versioned):
     def start(self, reader: Callable[[], Iterable[list[LoDTensor]]]) -> None:
         """Start an epoch. If one is running, warn and continue it."""
         if self._batches is not None:
-            warn_user("start: this reader is already started, and its epoch goes on; reset() ends an epoch")
+            warn_user("start: this reader is already started, and its epoch has not ended; reset() ends it")
             return
         variable = global_scope().var(self._holder)
         if variable.value is None:  # after unpickling: scopes are pickled without queues

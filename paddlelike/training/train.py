@@ -136,7 +136,9 @@ def train(
             f"{model_inputs_to_streams!r}\n  hint: train(loss, data, parameter_learners=optimizer)"
         )
     if parameter_learners is None and not _is_trained(criterion):
-        warn_user("train: without parameter_learners=optimizer nothing is learned, the losses are computed")
+        warn_user(
+            "train: without parameter_learners=optimizer nothing is learned; only the losses are computed"
+        )
     collector = _Collector()
     trainer = Trainer(None, criterion, parameter_learners, [*writers, collector])
     source = Feeding(trainer, minibatch_source, 1).source

@@ -46,7 +46,7 @@ def test_scripts_end_as_in_fluid_1_8(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_different_on_purpose(name: str) -> None:
+def test_recorded_differences_from_fluid_still_exist(name: str) -> None:
     assert list(unlike(outcome(name), GOLDEN[name]))
 
 

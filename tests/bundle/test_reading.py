@@ -46,7 +46,7 @@ def test_values_are_exact_and_sharing_is_kept(prefix: str) -> None:  # T16, T21,
         assert np.asarray(value).dtype == golden[key].dtype, key
 
 
-def test_the_arrays_alone_are_what_numpy_sees() -> None:  # T17, T18, T20
+def test_numpy_sees_only_the_arrays() -> None:  # T17, T18, T20
     """numpy.load is the second reader; it shows dtype and shape of every member."""
     seen = json.loads((GOLDEN / "numpy-sees.json").read_text())
     for file in ("shared.zip", "everything.zip", "net.zip", "graph.zip"):

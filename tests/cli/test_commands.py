@@ -178,7 +178,7 @@ def test_diff_says_by_its_status_whether_files_differ(tmp_path: Path) -> None:
     assert parse("diff", FIT / "persistables", FIT / "persistables")[0] == 0
 
 
-def test_verify_without_manifest() -> None:
+def test_verify_without_a_manifest_ends_with_status_2() -> None:
     assert run("verify", FIT / "persistables").exit_code == 2
     assert run("verify", FIT / "nothing").exit_code == 2
 

@@ -59,7 +59,7 @@ def test_a_prefix_selects_by_path_components(tmp_path: Path) -> None:  # D05, D1
         np.testing.assert_array_equal(array, golden[name])
 
 
-def test_keys_and_append_as_in_the_tutorial(tmp_path: Path) -> None:  # D07-D11, D14
+def test_keys_and_append_work_as_in_the_tutorial(tmp_path: Path) -> None:  # D07-D11, D14
     m1, other = dy.ParameterCollection(), dy.ParameterCollection()
     m3 = m1.add_subcollection("m3")
     a = m1.add_parameters(10, name="a")

@@ -94,13 +94,13 @@ def nest() -> tuple[Any, ...]:
 @pytest.mark.parametrize(
     ("builder", "spec", "text"),
     [
-        ("GRUBuilder", (1, 10**9, 10**9), "has not the parameters"),
-        ("GRUBuilder", (10**9, 1, 1), "has not the parameters"),
-        ("VanillaLSTMBuilder", (1, 1, 40_000, False, 1.0), "has not the parameters"),
-        ("GRUBuilder", (0, 1, 1), "has not the parameters"),
+        ("GRUBuilder", (1, 10**9, 10**9), "lacks parameters of"),
+        ("GRUBuilder", (10**9, 1, 1), "lacks parameters of"),
+        ("VanillaLSTMBuilder", (1, 1, 40_000, False, 1.0), "lacks parameters of"),
+        ("GRUBuilder", (0, 1, 1), "lacks parameters of"),
         ("GRUBuilder", (1, "a", 1), "makes no GRUBuilder"),
         ("GRUBuilder", nest(), "makes no GRUBuilder"),
-        ("BiRNNBuilder", (0, 2, 4, None, None), "has not the parameters"),
+        ("BiRNNBuilder", (0, 2, 4, None, None), "lacks parameters of"),
     ],
     ids=["wide", "deep", "square", "none", "text", "nested", "no-factory"],
 )

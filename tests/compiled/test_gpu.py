@@ -211,7 +211,7 @@ def test_a_gpu_trains_as_numpy_does() -> None:
 
 
 @needs_gpu
-def test_layers_of_the_zoo_on_a_gpu() -> None:
+def test_layers_of_the_zoo_compute_the_same_on_a_gpu() -> None:
     """Each gives what numpy gives: :func:`compare` asserts that."""
     found = [compare(name, fluid.CUDAPlace(0)) for name in LAYERS]
     assert sum(refused is not None for refused in found) > 230

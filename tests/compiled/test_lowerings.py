@@ -39,7 +39,7 @@ REFUSED = (
     "are values",
     "sequences of sequences",
     "unstable sort",
-    "polygons, or boxes of which every class has its own",
+    "polygons, or separate boxes for every class",
 )
 #: The host draws their masks; see test_state.py.
 DRAWN = {"dropout"}

@@ -37,7 +37,7 @@ def divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("run", [run_quietly, floats._run_with_errstate], ids=["usual", "any numpy"])
-def test_a_quotient_by_zero_warns_outside_alone(run: object) -> None:
+def test_a_quotient_by_zero_warns_only_outside(run: object) -> None:
     one, zero = np.ones(1), np.zeros(1)
     with np.errstate(divide="raise"):
         before = np.geterr()

@@ -117,7 +117,7 @@ def test_the_files_of_a_network_are_synced_before_the_commit(tmp_path: Path) -> 
     check(events, tmp_path, lambda e: e[0] == "rename" and e[2] == str(tmp_path / "m"))
 
 
-def test_an_export_a_prefix_a_conversion_and_a_log(tmp_path: Path) -> None:
+def test_an_export_a_prefix_a_conversion_and_a_log_survive_a_power_cut(tmp_path: Path) -> None:
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
         out = fluid.layers.scale(fluid.data("x", [None, 3]), 2.0)

@@ -41,7 +41,7 @@ def test_made_up_data_is_announced_once_per_data_set() -> None:
     assert "these samples are made up (PADDLELIKE_SYNTHETIC_DATA is set, " in said[0]
 
 
-def test_the_variable_set_to_zero_asks_for_no_made_up_data(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_setting_the_variable_to_zero_turns_synthetic_data_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PADDLELIKE_SYNTHETIC_DATA", "0")
     with pytest.raises(FileNotFoundError):
         dataset.mnist.train()

@@ -72,7 +72,7 @@ def test_a_missing_feed_is_named_with_what_to_do(exe: fluid.Executor) -> None:
     assert caught.value.hint == "feed it: exe.run(..., feed={'x': array})"
 
 
-def test_parameters_without_values_ask_for_the_startup_program_alone(
+def test_the_hint_for_parameters_without_values_names_only_the_startup_program(
     exe: fluid.Executor,
 ) -> None:
     fluid.layers.fc(fluid.data("x", [None, 4]), 3)

@@ -75,7 +75,7 @@ def test_deprecated_functions_say_so_at_each_call(capsys: pytest.CaptureFixture[
     assert "is deprecated since 1.5" in (old.__doc__ or "")
 
 
-def test_a_logger_writes_to_stderr_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_logger_writes_only_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     logger = log_helper.get_logger("paddlelike.tests.log", logging.INFO, fmt="%(levelname)s: %(message)s")
     try:
         logger.info("a line")

@@ -72,7 +72,7 @@ def test_files_of_the_recipe_are_read(name: str) -> None:  # H03, H06, H09, H10
         np.testing.assert_array_equal(value.array, values["at:" + key.replace("/", "|")])
 
 
-def test_every_dtype_chunked_and_compressed_ones_too() -> None:
+def test_every_dtype_is_read_from_plain_chunked_and_compressed_datasets() -> None:
     golden = np.load(GOLDEN / "dtypes.npz")
     found = Hdf5().read_all((GOLDEN / "dtypes.hdf5").read_bytes())
     by_key = {name.replace("/", "|"): name for name in found} | {

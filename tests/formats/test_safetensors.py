@@ -146,7 +146,7 @@ ROW = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
         ({"w": ROW | {"shape": [0, 2**40, 2**40], "data_offsets": [0, 0]}}, b"", "no array has the dims"),
         ({"w": ROW | {"shape": [2] + [1] * 32}}, b"\0" * 8, "no array has the dims"),
         ({"w": ROW | {"dtype": []}}, b"\0" * 8, "has the element type"),
-        (b'{"w": %s, "w": %s}' % ((json.dumps(ROW).encode(),) * 2), b"\0" * 8, "one is there twice"),
+        (b'{"w": %s, "w": %s}' % ((json.dumps(ROW).encode(),) * 2), b"\0" * 8, "a name is repeated"),
         ({"w": ROW | {"shape": [-2]}}, b"\0" * 8, "not whole numbers"),
         ({"w": ROW | {"shape": [True]}}, b"\0" * 8, "not whole numbers"),
         ({"w": 3}, b"", "no dtype, shape"),

@@ -27,7 +27,7 @@ def die(*_: Any) -> int:
     return 1
 
 
-def test_work_is_done_beside_and_waited_for() -> None:
+def test_a_thread_does_its_work_and_wait_returns_after_it() -> None:
     may_end, idents = threading.Event(), []
 
     def work() -> None:

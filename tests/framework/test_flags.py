@@ -81,8 +81,8 @@ def test_versions_around_1_8_5_pass(least: str, most: str | None) -> None:
 @pytest.mark.parametrize(
     ("least", "most", "words"),
     [
-        ("1.8.6", None, "asks for Fluid 1.8.6 or newer"),
-        ("1.6", "1.8.4", "asks for Fluid 1.6 to 1.8.4"),
+        ("1.8.6", None, "requires Fluid 1.8.6 or newer"),
+        ("1.6", "1.8.4", "requires Fluid 1.6 to 1.8.4"),
     ],
 )
 def test_other_versions_are_refused(least: str, most: str | None, words: str) -> None:

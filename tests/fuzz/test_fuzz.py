@@ -37,7 +37,7 @@ def test_hundreds_of_damaged_inputs_raise_only_our_errors_within_limits(name: st
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_an_input_is_made_of_seed_and_number_alone(name: str) -> None:
+def test_an_input_depends_only_on_seed_and_number(name: str) -> None:
     first = [make(TARGETS[name], 7, number) for number in range(30)]
     assert [make(TARGETS[name], 7, number) for number in reversed(range(30))] == first[::-1]
     assert len(set(first)) > 10
@@ -106,7 +106,7 @@ def _digits(rng: Random) -> bytes:
     return str(rng.getrandbits(60)).encode()
 
 
-def test_a_process_that_ends_is_a_fault_and_the_others_go_on() -> None:
+def test_a_process_that_ends_is_a_fault_and_the_others_continue() -> None:
     made = [make(Target("dies", _digits, lambda data, root: None), 0, number) for number in range(40)]
     deadly = set(made[::9])
 

@@ -44,7 +44,7 @@ def test_the_values_read_are_those_the_real_run_recorded(run: Run) -> None:
     assert digests == {key: entry["sha256"] for key, entry in files.items()}
 
 
-def test_one_file_per_persistable(run: Run, tmp_path: Path) -> None:
+def test_save_persistables_writes_one_file_per_persistable(run: Run, tmp_path: Path) -> None:
     fluid.io.save_persistables(run.exe, str(tmp_path / "ours"), run.main)
     assert contents(tmp_path / "ours") == contents(GOLDEN / run.name / "persistables")
 

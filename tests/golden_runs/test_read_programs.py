@@ -46,7 +46,7 @@ def train(main: Any, batches: list[Any]) -> list[float]:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_program_goes_on_from_saved_variables(name: str) -> None:
+def test_a_program_continues_from_saved_variables(name: str) -> None:
     programs = GOLDEN / name / "programs"
     main, startup = (parse((programs / f"{one}_train.pb").read_bytes()) for one in ("main", "startup"))
     with fluid.scope_guard(fluid.Scope()):

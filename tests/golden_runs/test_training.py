@@ -62,7 +62,7 @@ def test_training_from_the_start_gives_the_recorded_losses(name: str) -> None:
         assert_all_close(run.values(), arrays(name, "values_after_10_more_steps"))
 
 
-def test_training_goes_on_from_the_real_checkpoint(name: str) -> None:
+def test_training_continues_from_the_real_checkpoint(name: str) -> None:
     with building(name) as run:
         run.exe.run(run.startup)
         fluid.io.load_persistables(run.exe, str(GOLDEN / name / "persistables"), run.main)

@@ -14,7 +14,7 @@ from paddlelike.framework.codec.schema import messages
 from tests.import_paddle.test_install import in_a_new_process
 
 
-def test_paddle_has_the_names_of_1_8_5_alone(tmp_path: Path) -> None:
+def test_paddle_has_only_the_names_of_1_8_5(tmp_path: Path) -> None:
     script = """
 import paddlelike
 paddlelike.install()
@@ -127,7 +127,7 @@ def test_one_place_stands_for_a_list_of_it(exe: fluid.Executor) -> None:
     assert exe.run(program, feed={"x": np.ones((2, 2), "float32")}, fetch_list=[loss])[0].shape == (1,)
 
 
-def test_a_reader_that_is_started_twice_goes_on(exe: fluid.Executor) -> None:
+def test_a_reader_that_is_started_twice_continues(exe: fluid.Executor) -> None:
     reader = fluid.layers.py_reader(4, [[-1, 1]], ["float32"], use_double_buffer=False)
     out = fluid.layers.scale(fluid.layers.read_file(reader), 2.0)
     reader.decorate_tensor_provider(lambda: ([np.full((2, 1), i, "float32")] for i in range(3)))

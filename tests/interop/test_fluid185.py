@@ -150,7 +150,7 @@ def test_the_same_files_are_written_and_a_manifest_in_each_directory(exchange: E
 
 
 @pytest.mark.parametrize("direction", ["ours read there", "theirs read here"])
-def test_training_goes_on_on_the_other_side(exchange: Exchange, direction: str) -> None:
+def test_training_continues_on_the_other_side(exchange: Exchange, direction: str) -> None:
     before, after = {
         "ours read there": (exchange.ours, exchange.theirs_from_ours),
         "theirs read here": (exchange.theirs, exchange.ours_from_theirs),

@@ -81,7 +81,7 @@ NAMES = ["mlp-momentum", "mlp-adam", "sparse-adagrad", "shards-sgd"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_real_servers_go_on_with_what_ours_saved(name: str, tmp_path: Path) -> None:
+def test_real_servers_continue_from_saves_of_ours(name: str, tmp_path: Path) -> None:
     with SavingJob(ours(name), servers=3) as job:
         losses = job.go(our_feeds(name), FIRST, LAST, save=(SAVED, tmp_path / "model"))
     loaded = tmp_path / "model"
@@ -94,7 +94,7 @@ def test_real_servers_go_on_with_what_ours_saved(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_our_servers_go_on_with_what_real_ones_saved(name: str, tmp_path: Path) -> None:
+def test_our_servers_continue_from_saves_of_real_ones(name: str, tmp_path: Path) -> None:
     losses = real_job(name, tmp_path / "real", FIRST, LAST, save=tmp_path / "model")
     with SavingJob(ours(name), servers=3, loaded=tmp_path / "model") as job:
         again = job.go(our_feeds(name), SAVED, LAST)

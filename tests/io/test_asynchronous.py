@@ -299,7 +299,7 @@ def test_the_handle_raises_any_error_of_the_save() -> None:
     ],
     ids=["wait", "check", "load", "next save"],
 )
-def test_a_save_that_somebody_waits_for_rests_no_more(
+def test_waiting_for_a_save_ends_its_pause(
     gate: threading.Event, wait: Callable[[asynchronous.PendingSave], object]
 ) -> None:
     def work() -> SaveReport:

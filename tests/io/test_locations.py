@@ -267,5 +267,5 @@ def test_a_load_of_two_saves_is_begun_again(tmp_path: Path, monkeypatch: pytest.
         return real(*arguments, **options)
 
     monkeypatch.setattr(loading, "_load_model", always)
-    with pytest.raises(LoadError, match="saved anew"):
+    with pytest.raises(LoadError, match="saved again"):
         answer(path)

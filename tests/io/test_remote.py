@@ -668,7 +668,7 @@ def test_a_marker_cannot_point_elsewhere(exe: fluid.Executor, program: fluid.Pro
 # Addresses
 
 
-def test_addresses_that_lead_nowhere(exe: fluid.Executor, program: fluid.Program) -> None:
+def test_invalid_remote_addresses_are_refused(exe: fluid.Executor, program: fluid.Program) -> None:
     with pytest.raises(StorageError, match="not an address that fsspec knows"):
         fluid.io.save_persistables(exe, "nonsense://a/b", program)
     with pytest.raises(StorageError, match="names no directory"):

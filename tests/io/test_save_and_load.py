@@ -153,7 +153,7 @@ def test_memory_holds_what_a_combined_file_holds(exe: fluid.Executor, tmp_path: 
         assert values(main) == want
 
 
-def test_chosen_variables_by_predicate_by_list_and_by_name(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_variables_are_chosen_by_predicate_list_or_name(exe: fluid.Executor, tmp_path: Path) -> None:
     main, startup = build()
     exe.run(startup)
     weight = main.global_block().var("fc_0.w_0")
@@ -177,7 +177,7 @@ def test_unused_files_are_reported_and_left(exe: fluid.Executor, tmp_path: Path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
-def test_surplus_bytes_of_a_parameter_server_are_passed_over(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_surplus_bytes_of_a_parameter_server_are_ignored(exe: fluid.Executor, tmp_path: Path) -> None:
     main, startup = build()
     exe.run(startup)
     fluid.io.save_persistables(exe, str(tmp_path), main)

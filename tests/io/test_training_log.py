@@ -29,7 +29,7 @@ def test_a_resumed_run_replaces_what_it_repeats(tmp_path: Path) -> None:
     assert log.restarts() == [3]
 
 
-def test_a_line_that_a_killed_process_cut_is_passed_over(tmp_path: Path) -> None:
+def test_a_line_cut_by_a_killed_process_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "losses.jsonl"
     TrainingLog(path).write(0, loss=1.0)
     whole = path.read_bytes()
@@ -94,7 +94,7 @@ def test_numbers_that_are_not_finite_stay_and_lines_are_json(tmp_path: Path) -> 
         json.loads(line, parse_constant=refuse)
 
 
-def test_lines_of_others_are_passed_over(tmp_path: Path) -> None:
+def test_lines_of_others_are_skipped(tmp_path: Path) -> None:
     path = tmp_path / "losses.jsonl"
     path.write_bytes(
         b'\xff\n[]\n3\n{"run": 1, "step": "x", "values": {}}\n{"run": 1e999, "step": 1, "values": {}}\n'

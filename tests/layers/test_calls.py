@@ -50,7 +50,7 @@ def test_layers_build_the_programs_of_fluid(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_built_otherwise_on_purpose(name: str) -> None:
+def test_recorded_differences_of_programs_still_exist(name: str) -> None:
     with fresh_programs() as (main, _):
         CALLS[name](fluid)
         assert list(differences(canonical(main), GOLDEN[name]["main"]))

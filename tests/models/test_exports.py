@@ -67,7 +67,7 @@ def load_networks() -> Any:
 
 
 @pytest.mark.parametrize("name", sorted(read_archive("models185")))
-def test_the_export_of_a_whole_network(name: str, tmp_path: Path) -> None:
+def test_a_whole_network_is_exported_as_by_fluid(name: str, tmp_path: Path) -> None:
     files = read_archive("models185")[name]
     model = find_names(files)[0] or "__model__"
     load_networks().save(name, tmp_path)

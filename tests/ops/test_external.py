@@ -66,7 +66,7 @@ OUTSIDE_MODULES = (
 )  # fmt: skip
 
 
-def test_the_operators_that_reach_outside_of_a_run() -> None:
+def test_the_external_operators_are_those_listed() -> None:
     assert {name for name, op in all_ops().items() if op.external} == EXTERNAL
 
 

@@ -85,7 +85,7 @@ def run(code: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 
-def test_a_look_up_imports_what_registers_the_operator_alone() -> None:
+def test_a_lookup_imports_only_the_module_of_the_operator() -> None:
     run(LOOK_UPS.format(type="softmax", more="assert 'paddlelike.ops.detection' not in sys.modules"))
     run(LOOK_UPS.format(type="relu_grad", more="assert registry.find_or_none('conv2d@2') is None"))
 

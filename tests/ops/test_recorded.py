@@ -24,7 +24,7 @@ def test_points_of_two_parts_have_different_names() -> None:
 
 
 @pytest.mark.parametrize("name", POINTS)
-def test_values_and_lod(name: str) -> None:
+def test_recorded_values_and_lods_are_computed(name: str) -> None:
     replay = Replay(name, POINTS[name])
     replay.run()
     for slot, record in GOLDEN[name]["out"].items():
@@ -51,7 +51,7 @@ def test_shapes_declared_when_the_program_is_built(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, record in GOLDEN.items() if "grad" in record])
-def test_gradients(name: str) -> None:
+def test_recorded_gradients_are_computed(name: str) -> None:
     replay = Replay(name, POINTS[name])
     replay.run()
     got = replay.gradients()

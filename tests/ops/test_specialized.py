@@ -49,7 +49,7 @@ def test_a_special_kernel_gives_the_same_bits(case: Case) -> None:
     np.testing.assert_array_equal(got, want)
 
 
-def test_operators_of_every_step_are_special() -> None:
+def test_common_operators_have_specialized_calls() -> None:
     assert {case.type for case in SPECIAL} >= {"elementwise_add", "elementwise_mul", "mul", "scale", "sgd"}
 
 

@@ -100,7 +100,7 @@ def test_without_parameters_there_is_nothing_to_do() -> None:
     loss = fluid.layers.mean(
         fluid.layers.fc(x, 2, param_attr=fluid.ParamAttr(trainable=False), bias_attr=False)
     )
-    with pytest.warns(UserWarning, match="SGDOptimizer: 'mean_0.tmp_0' depends on no param"):
+    with pytest.warns(UserWarning, match="SGDOptimizer: 'mean_0.tmp_0' does not depend on any trained param"):
         assert optimizer.SGD(0.1).minimize(loss) == ([], [])
 
 

@@ -84,7 +84,7 @@ def test_a_script_is_the_command_of_a_dataset(tmp_path: Path) -> None:
     assert np.array(feed["x"]).tolist() == [[1.5, 2.0], [3.0, 4.25]]
 
 
-def test_samples_of_scripts_for_python_2() -> None:
+def test_samples_may_be_zip_objects_as_in_python_2_scripts() -> None:
     sample: Any = zip(["words", "label"], [[7, 8], [1]], strict=True)
     assert fluid.data_generator.MultiSlotDataGenerator()._gen_str(sample) == "2 7 8 1 1\n"
 

@@ -53,7 +53,7 @@ KINDS = ["QueueDataset", "InMemoryDataset"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_batches_go_on_over_the_ends_of_files(kind: str, files: list[str], variables: list[Any]) -> None:
+def test_batches_span_the_ends_of_files(kind: str, files: list[str], variables: list[Any]) -> None:
     data = dataset(kind, files, variables)
     for _ in range(2):
         feeds = list(data.feeds())

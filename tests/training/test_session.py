@@ -181,7 +181,7 @@ def test_checkpoints_may_be_behind_urls_and_written_by_a_thread(
     assert steps == [40]
 
 
-def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_skipped(tmp_path: Path) -> None:
     run(tmp_path, samples=20, frequency=8, preserve=True)
     for name in ("m", "m.2"):
         path = next(path for path in (tmp_path / name).iterdir() if path.name.startswith("fc_0.w"))
@@ -316,7 +316,7 @@ def test_a_progress_bar_is_drawn_in_a_notebook() -> None:
     assert '<progress value="64" max="64"></progress> 64 of 64 samples, loss ' in output.data["text/html"]
 
 
-def test_training_in_one_call(tmp_path: Path) -> None:
+def test_train_equals_a_session_built_by_hand(tmp_path: Path) -> None:
     """Rows C16, C23, C24, C30, C32, C33: the numbers of a session made by hand."""
     config = training.CheckpointConfig(tmp_path / "m", frequency=10)
     summary = training.train(

@@ -108,7 +108,7 @@ def test_other_files_in_a_followed_directory_do_no_harm(tmp_path: Path) -> None:
     assert (state["logs"], state["saves"]) == ([], [])
 
 
-def test_a_save_is_looked_into_by_its_number_alone(tmp_path: Path) -> None:
+def test_a_save_is_only_shown_by_its_id(tmp_path: Path) -> None:
     save(tmp_path / "one", 1.0)
     shutil.copytree(FIT / "persistables", tmp_path.parent / f"{tmp_path.name}-secret")
     with LoopbackServer(make_live_routes(Follower(tmp_path))) as found:

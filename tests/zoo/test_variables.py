@@ -32,7 +32,7 @@ def describe(var: Any) -> str:
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_variables_of_a_layer(name: str) -> None:
+def test_variables_of_a_layer_equal_those_of_fluid(name: str) -> None:
     golden = GOLDEN[name]
     with fresh_programs() as (main, startup):
         out = LAYERS[name]()

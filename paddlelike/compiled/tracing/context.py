@@ -126,7 +126,7 @@ class OpContext:
             return self._with_rows_of_step(x)
         count = self._find_count(x)
         if count is None:
-            raise LoweringError("it draws values for sequences that are computed")
+            raise LoweringError("it draws values for sequences whose lengths are only known at run time")
         return OpContext(self.trace, self.op, count)
 
     def note_count(self, offsets: jax.Array, x: jax.Array, find: Callable[[int], int] = int) -> None:
@@ -148,7 +148,7 @@ class OpContext:
         """Return a context for the rows of one step of sequences."""
         source = None if x.source is None else self.trace.root.given.get(x.source)
         if not isinstance(source, Packed) or self.trace.step is None:
-            raise LoweringError("it draws values for rows whose count is computed")
+            raise LoweringError("it draws values for rows whose count is only known at run time")
         expected = (source.lengths > self.trace.step).sum()
         self.check(x.live == expected, "it draws values for the rows of another step")
         assert x.source is not None

@@ -115,7 +115,7 @@ class ServerPartition:
         if not variables:
             raise LoadError(
                 f"nothing was loaded from {where}: parameter server {endpoint} keeps "
-                f"{_some(one.name for one in slices)}, and the load asks for "
+                f"{_some(one.name for one in slices)}, and the load requests "
                 f"{_some(variable.name for variable in chosen) or 'nothing'}",
                 hint="load_persistables(exe, dirname, program) with the program of this server",
             )
@@ -219,7 +219,7 @@ class TrainerPartition:
         note = "a trainer takes its parameters from the servers; they load this directory by themselves"
         if not variables:
             raise LoadError(
-                f"nothing was loaded from {where}: every variable asked for is on the servers",
+                f"nothing was loaded from {where}: every requested variable is on the servers",
                 hint="load with a server's program on each server",
             )
         return LoadShare(variables, notes=(note,))

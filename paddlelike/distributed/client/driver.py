@@ -228,7 +228,7 @@ class Driver:
         return not isinstance(outcome, Resumed)
 
     def _interrupt(self) -> None:
-        self._lose(FaultError("this trainer was interrupted in a call and cannot go on"))
+        self._lose(FaultError("this trainer was interrupted in a call and cannot continue"))
 
     def disconnect(self) -> None:
         """Close the connections without telling the servers."""

@@ -79,8 +79,8 @@ class Sink:
         """Return memory for the next ``length`` bytes. Raises FrameError for a record out of order."""
         if offset != self._given + self._filled or length > self.size - offset:
             raise FrameError(
-                f"a record of {length} bytes at {offset} of {self.size} bytes, of which "
-                f"{self._given + self._filled} came"
+                f"a record of {length} bytes at {offset} of {self.size} bytes, but "
+                f"{self._given + self._filled} arrived"
             )
         if self._filled + length > len(self._memory):
             self._flush()

@@ -39,7 +39,7 @@ class _EnvironmentRoleMaker(RoleMakerBase):
         if self._is_collective is not (role.kind == "worker"):
             asked, found = ("no servers", "servers") if self._is_collective else ("servers", "none")
             raise RoleError(
-                f"{type(self).__name__} asks for a job with {asked}, but the environment names {found}",
+                f"{type(self).__name__} needs a job with {asked}, but the environment names {found}",
                 hint="PaddleCloudRoleMaker(is_collective=True) is for jobs without servers, which the "
                 "launcher starts with --run_mode collective",
             )

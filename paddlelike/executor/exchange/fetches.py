@@ -139,12 +139,12 @@ def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy
         return view_fetched(value) if value.size else _fetch_empty(value)
     if value is None:
         raise NotInitializedError(
-            f"fetch_list asks for {name!r}, which holds no value after the run",
+            f"fetch_list contains {name!r}, which holds no value after the run",
             hint="persistables get values from the startup program or a load, temporaries from an operator",
         )
     if isinstance(value, SelectedRows):
         raise EnforceNotMet(
-            f"fetch_list asks for {name!r}, which holds SelectedRows (a sparse gradient), not a tensor",
+            f"fetch_list contains {name!r}, which holds SelectedRows (a sparse gradient), not a tensor",
             hint="use layers.get_tensor_from_selected_rows, or is_sparse=False",
         )
     if isinstance(value, LoDTensorArray):
@@ -155,7 +155,7 @@ def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy
     lod = frame.lods.get(position)
     if return_numpy and lod:
         raise RuntimeError(
-            f"fetch_list asks for {name!r}, which has a LoD (its rows are sequences), as no numpy array has\n"
+            f"fetch_list contains {name!r}, which has a LoD (its rows are sequences), as no numpy array has\n"
             "  hint: exe.run(..., return_numpy=False) returns LoDTensors; numpy.array(tensor) gives the rows"
         )
     array = np.array(value, order="C") if shared else np.asarray(value, order="C")

@@ -147,7 +147,7 @@ class Plan:
                 -1:
             ]  # by a layer of that name
             hint = f"did you mean {made[0]!r}?" if made else suggest_names(name, block.vars) or None
-            raise EnforceNotMet(f"fetch_list asks for {name!r}, which the program does not have", hint=hint)
+            raise EnforceNotMet(f"fetch_list contains {name!r}, which the program does not have", hint=hint)
         return self.layout.get_position(block, name)
 
     # Binding

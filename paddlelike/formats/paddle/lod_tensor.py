@@ -69,8 +69,8 @@ class Header(NamedTuple):
         offset = self.data_offset + start * size
         if start < 0 or count < 0 or offset + count * size > self.end:
             raise FormatError(
-                f"elements {start} to {start + count} are asked for, the tensor has {math.prod(self.shape)} "
-                f"({self.dtype.name} {list(self.shape)})"
+                f"elements {start} to {start + count} were requested, but the tensor has "
+                f"{math.prod(self.shape)} ({self.dtype.name} {list(self.shape)})"
             )
         return offset, count * size
 

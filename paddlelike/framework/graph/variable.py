@@ -216,7 +216,7 @@ class Variable(EncodedState, Displayed):
         if is_installed():
             warn_user(
                 f"variable {self.name!r} is always true while the program is built, whatever its value. "
-                "Use layers.cond for its value, `is not None` to ask whether it is there"
+                "Use layers.cond for its value, `is not None` to test whether it is there"
             )
             return True
         raise TypeError(

@@ -99,14 +99,14 @@ def _check_keywords(cls: type[OpDef], function: Kernel, expected: int) -> tuple[
     if not variadic and positional != expected:
         raise GraphError(
             f"operator {cls.type!r}: {function.__name__} takes {positional} positional "
-            f"arguments, its slots ask for {expected}"
+            f"arguments, but its slots need {expected}"
         )
     known = ("attrs",) if isinstance(cls.attrs, AttrTable) else tuple(cls.attrs)
     if code.co_flags & inspect.CO_VARKEYWORDS:
         return known, False
     unknown = [name for name in keywords if name not in known and name != "wanted"]
     if unknown:
-        raise GraphError(f"operator {cls.type!r}: {function.__name__} asks for attributes {unknown}")
+        raise GraphError(f"operator {cls.type!r}: {function.__name__} needs the unknown attributes {unknown}")
     return tuple(name for name in keywords if name != "wanted"), "wanted" in keywords
 
 

@@ -323,7 +323,7 @@ class Checkpoints:
             lines = [f"{path}: {damage}" for path, damage in damaged.items()]
             raise LoadError(
                 f"no checkpoint in {self.root} can be loaded:\n  " + "\n  ".join(lines),
-                hint="remove the damaged directories to begin anew",
+                hint="remove the damaged directories to start over",
             )
         return None
 

@@ -140,6 +140,6 @@ def read_stamped(where: Location | Source, read: Callable[[], T]) -> tuple[T, ob
                     warn_user(*warning)
                 return value, stamp
     raise LoadError(
-        f"nothing was loaded from {where.path}: it was saved anew, {TRIES} times, while it was being loaded",
+        f"nothing was loaded from {where.path}: it was saved again, {TRIES} times, while it was being loaded",
         hint="load when no other process saves there",
     )

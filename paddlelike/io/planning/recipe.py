@@ -121,7 +121,7 @@ def _reorder_shape(shape: Shape, parts: int) -> Shape:
 def _slice_shape(rows: tuple[int, int], shape: Shape) -> Shape:
     start, stop = rows
     if not shape or not 0 <= start <= stop <= shape[0]:
-        raise Misfit(f"rows {start} to {stop} are asked for, the file has shape {list(shape)}")
+        raise Misfit(f"rows {start} to {stop} were requested, but the file has shape {list(shape)}")
     return stop - start, *shape[1:]
 
 

@@ -102,7 +102,7 @@ class _Checked:
     def __iter__(self) -> Iterator[Buffer]:
         if self._where.stamp() != self._stamp:
             raise SaveError(
-                f"{self._where.path} was saved anew while it was compacted; nothing was written",
+                f"{self._where.path} was saved again while it was compacted; nothing was written",
                 hint="compact it again",
             )
         return iter(self._buffers)

@@ -66,7 +66,7 @@ class While:
             raise GraphError(
                 f"While: nothing in the block writes its condition {self.cond_var.name!r}, so that the loop "
                 "never ends once it has begun",
-                hint="compute it anew in the block: layers.less_than(i, limit, cond=condition), or "
+                hint="compute it again in the block: layers.less_than(i, limit, cond=condition), or "
                 "layers.assign(new_value, condition)",
             )
         given = list(dict.fromkeys([self.cond_var.name, *given]))

@@ -51,7 +51,7 @@ class LodRankTable(OpDef):
         if level >= len(lod):
             raise EnforceNotMet(
                 f"lod_rank_table: {ctx.op.input('X')[0]!r} has a LoD of {len(lod)} levels, "
-                f"level {level} is asked for",
+                f"but level {level} was requested",
                 hint="feed a LoDTensor: fluid.create_lod_tensor(array, [lengths], place)",
             )
         lengths = np.diff(lod[level])

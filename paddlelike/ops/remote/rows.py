@@ -52,7 +52,7 @@ class SplitByref(OpDef):
         ends = list(itertools.accumulate(_find_heights(len(x), num, sections)))
         if ends[-1] != len(x):
             raise ShapeError(
-                f"split_byref: X has {len(x)} rows, sections {list(sections)} ask for {ends[-1]}"
+                f"split_byref: X has {len(x)} rows, but sections {list(sections)} need {ends[-1]}"
             )
         return [x[start:end] for start, end in itertools.pairwise([0, *ends])]
 

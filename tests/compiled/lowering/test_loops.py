@@ -123,7 +123,7 @@ def tagger() -> Any:
     return L.mean(L.softmax_with_cross_entropy(L.fc(last, 4), label))
 
 
-def test_sequences_of_unequal_lengths_with_dropout_at_every_step() -> None:
+def test_sequences_of_unequal_lengths_train_with_dropout_at_every_step() -> None:
     rng = np.random.default_rng(3)
     batches = [[1, 5, 2, 5], [7, 1, 1, 4]]  # of one bucket
     feeds = [{"x": make_sequences(rng, each), "y": rng.integers(0, 4, (4, 1))} for each in batches]

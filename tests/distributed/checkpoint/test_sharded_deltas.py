@@ -178,7 +178,7 @@ def test_chains_in_a_remote_directory_are_planned_and_loaded_as_whole_saves_are(
 
 
 @pytest.mark.slow
-def test_a_chain_of_shards_goes_on_in_another_job_and_ends_with_another_count(tmp_path: Path) -> None:
+def test_a_chain_of_shards_continues_in_another_job_and_ends_with_another_count(tmp_path: Path) -> None:
     chain = tmp_path / "chain"
     _save(tmp_path, 2, range(3))
     _save(tmp_path, 2, range(3, 5), loaded=chain)

@@ -64,7 +64,7 @@ def test_pieces_refuse_gaps_and_more_than_the_limit() -> None:
 def test_a_sink_refuses_what_does_not_follow() -> None:
     sink = Sink(10, lambda offset, data: None)
     sink.place(0, 0, 4)
-    with pytest.raises(fluid.core.EnforceNotMet, match="4 bytes at 6 of 10 bytes, of which 4 came"):
+    with pytest.raises(fluid.core.EnforceNotMet, match="4 bytes at 6 of 10 bytes, but 4 arrived"):
         sink.place(0, 6, 4)
     with pytest.raises(fluid.core.EnforceNotMet, match="11 bytes at 4 of 10"):
         sink.place(0, 4, 11)

@@ -110,7 +110,7 @@ def test_shared_out_state_is_saved_whole_and_continued_by_three(tmp_path: Path, 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bytes read are counted by /proc")
-def test_workers_read_their_own_state_alone(tmp_path: Path) -> None:
+def test_workers_read_only_their_own_state(tmp_path: Path) -> None:
     source = tmp_path / "3" / "trained"
     first = run_workers(3, "restore_share", "", str(tmp_path / "3"), "")
     assert [one.code for one in first] == [0, 0, 0], first[0].errors

@@ -52,7 +52,7 @@ def test_every_update_is_applied_once_when_answers_are_lost(start):
 
 
 @pytest.mark.parametrize("moment", ["trainer.push", "trainer.push.done", "trainer.pull"])
-def test_a_trainer_killed_counts_anew_and_loses_nothing(moment, start):
+def test_a_killed_trainer_restarts_its_count_and_loses_nothing(moment, start):
     job = start(faults={"trainer 1": {"at": moment, "number": 6 if "push" in moment else None, "do": "kill"}})
     held, steps = updates(job)
     assert job.restarts == 1
@@ -63,7 +63,7 @@ def test_a_trainer_killed_counts_anew_and_loses_nothing(moment, start):
 @pytest.mark.parametrize(
     "moment", ["server.push", "server.apply.mid", "server.apply.done", "server.pull.done"]
 )
-def test_a_server_killed_goes_on_from_its_save_and_applies_nothing_twice(moment, run):
+def test_a_killed_server_continues_from_its_save_and_applies_nothing_twice(moment, run):
     number = {"number": 20} if moment.startswith("server.apply") else {"number": 9}
     number = {} if moment == "server.pull.done" else number
     fault = {"at": moment, "do": "kill"} | number

@@ -77,7 +77,7 @@ def learned_and_exported(directory: Path) -> None:
     assert np.mean((found - expected) ** 2) < 0.5 * np.var(expected)
 
 
-def test_another_number_of_servers_goes_on_where_the_save_was(tmp_path: Path) -> None:
+def test_another_count_of_servers_continues_from_the_save(tmp_path: Path) -> None:
     run_job(tmp_path, "sync", 0, 20, "-", "first")
     run_job(tmp_path, "sync", 20, 40, "first", "second", "--server_num=3")
     resumed = losses(tmp_path, 0)

@@ -115,7 +115,7 @@ def test_the_environment_defines_collective_workers(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PADDLE_TRAINER_ID", "1")
     role = PaddleCloudRoleMaker(is_collective=True)
     assert (role.is_worker(), role.worker_index(), role.worker_num()) == (True, 1, 2)
-    with pytest.raises(RoleError, match="asks for a job with servers, but the environment names none"):
+    with pytest.raises(RoleError, match="needs a job with servers, but the environment names none"):
         PaddleCloudRoleMaker().generate_role()
     with pytest.raises(ValueError, match="current_id is 1, expected 0 to 0"):
         UserDefinedCollectiveRoleMaker(1, ["a:1"])
@@ -149,7 +149,7 @@ def test_a_barrier_that_scripts_rely_on_is_refused(monkeypatch: pytest.MonkeyPat
     assert output == [1.0, 2.0]
 
 
-def test_a_role_maker_of_ones_own() -> None:
+def test_a_role_maker_may_be_subclassed() -> None:
     class Own(RoleMakerBase):
         def generate_role(self) -> None:
             self._role, self._current_id, self._trainers_num = Role.WORKER, 1, 2

@@ -264,7 +264,7 @@ else: Path("closed").touch(); time.sleep(4.5); print("evaluated")
     assert (tmp_path / "log" / "workerlog.0").read_text() == "evaluated\n"
 
 
-def test_a_process_can_be_restarted_alone(tmp_path: Path) -> None:
+def test_a_single_process_can_be_restarted(tmp_path: Path) -> None:
     script = """
 ready()
 print(os.environ["PADDLELIKE_RESUME_POLICY"])

@@ -39,7 +39,7 @@ def decide_at(*hellos):
 PUSH = Staged(5, 9, 1)
 
 
-def test_servers_at_one_round_go_on():
+def test_servers_at_one_round_continue():
     assert decide_at(at(5), at(5)) == Proceed(5)
 
 
@@ -77,7 +77,7 @@ def test_a_rollback_that_has_begun_is_joined():
     assert (back.to, back.generation) == (4, 2)
 
 
-def test_servers_of_two_generations_do_not_go_on_though_their_round_is_one():
+def test_servers_of_two_generations_do_not_continue_even_at_the_same_round():
     """Proves D12."""
     decision = decide_at(at(4, base=4, generation=1), at(4))
     assert isinstance(decision, RollBack)

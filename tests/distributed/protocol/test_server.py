@@ -238,7 +238,7 @@ def test_a_trainer_that_never_came_is_silent_after_the_lease():
     assert talk.say("Commit", 0, now=31.0).silent == (1,)
 
 
-def test_rounds_go_on_without_those_who_closed(talk):
+def test_rounds_continue_without_trainers_that_closed(talk):
     """Proves D4."""
     assert isinstance(talk.say("Complete", 1), CompleteReply)
     assert isinstance(talk.say("Complete", 1), CompleteReply)
@@ -381,7 +381,7 @@ def test_a_save_is_work_and_its_answer_is_kept(talk):
     assert isinstance(talk.work(), Write)
 
 
-def test_a_save_that_broke_is_refused_and_the_server_goes_on(talk):
+def test_a_failed_save_is_refused_and_the_server_continues(talk):
     talk.say("Save", 0)
     talk.state.fail_work(talk.work(), "disk full")
     reply = talk.say("Save", 0)
@@ -468,7 +468,7 @@ def test_a_trainer_waits_for_its_own_update(free):
     assert free.push(0, number=2).duplicate is False
 
 
-def test_a_new_process_counts_anew_and_a_restarted_server_remembers(free):
+def test_a_new_process_restarts_its_count_and_a_restarted_server_remembers(free):
     """Proves D9."""
     free.push(0, number=1)
     free.state.end_apply(free.work())

@@ -60,7 +60,9 @@ until("let_workers_end", 200)
     assert (tmp_path / "log" / "workerlog.0").read_text().count("TRAINER ['--lr', '0.1']") == 3
 
 
-def test_workers_alone_find_each_other_and_go_on_from_their_last_checkpoint(tmp_path: Path) -> None:
+def test_workers_without_servers_find_each_other_and_continue_from_their_last_checkpoint(
+    tmp_path: Path,
+) -> None:
     pytest.importorskip("jax", reason="workers exchange through JAX's distributed runtime")
     programs = Path(__file__).parents[1] / "collective" / "programs.py"
     script = f"""

@@ -103,7 +103,7 @@ def test_a_role_without_servers_names_the_list() -> None:
     assert "PADDLE_PSERVERS_IP_PORT_LIST, the servers as host:port" in text
 
 
-def test_servers_without_a_role_ask_for_the_role() -> None:
+def test_servers_without_a_role_get_an_error_that_names_the_variable() -> None:
     assert "TRAINING_ROLE, which is TRAINER or PSERVER" in problem_of(THIRD)
 
 

@@ -358,7 +358,7 @@ def test_averages_are_cut_like_their_parameters() -> None:
             assert program.global_block().var(one.name).shape == one.shape
 
 
-def test_the_optimizer_may_be_of_any_kind_that_updates_rows_alone() -> None:
+def test_any_optimizer_that_updates_single_rows_is_allowed() -> None:
     """Fluid moves adadelta nowhere, and refuses lamb, which needs whole parameters."""
     for name, cut in (("Adadelta", True), ("Lamb", False)):
         with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():

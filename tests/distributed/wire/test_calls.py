@@ -323,7 +323,7 @@ channel.close()
 
 
 @pytest.mark.parametrize("channel", ["fresh", "used"])
-def test_a_process_that_forks_goes_on_calling(serve: Serve, channel: str) -> None:
+def test_a_process_keeps_calling_after_a_fork(serve: Serve, channel: str) -> None:
     """As a trainer does whose data loader forks: before its first call, or after it."""
     server, _ = serve({"Echo": Verb()})
     command = [sys.executable, "-c", FORKED, f"127.0.0.1:{server.port}", channel]

@@ -181,7 +181,7 @@ def test_a_refusal_leaves_the_connection_usable(serve: Serve, when: str) -> None
     assert channel._direct._idle == [kept]
 
 
-def test_a_verb_that_fails_is_an_error_of_the_caller_and_the_server_goes_on(serve: Serve) -> None:
+def test_a_verb_that_fails_is_an_error_of_the_caller_and_the_server_continues(serve: Serve) -> None:
     _, channel = serve({"Fail": Fail(), "Echo": Verb()})
     with pytest.raises(RejectedError, match=r"(?s)ZeroDivisionError: no trainers.*its log has the traceback"):
         call(channel, "Fail", {})
@@ -319,7 +319,7 @@ def test_a_client_that_the_direct_listener_refuses_calls_over_grpc(serve: Serve)
     assert channel.call("Echo", {"a": 1}, direct=channel.open_direct()) == {"a": 1}
 
 
-def test_a_server_may_speak_grpc_alone(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_may_speak_only_grpc(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     _, channel = serve({"Echo": Verb()}, direct=False)
     assert channel.open_direct() is None
     monkeypatch.setenv("PADDLELIKE_DIRECT", "0")
@@ -402,7 +402,7 @@ BAD_FRAMES = {
 
 
 @pytest.mark.parametrize("frame", BAD_FRAMES.values(), ids=BAD_FRAMES)
-def test_a_malformed_frame_ends_its_connection_alone(serve: Serve, frame: bytes) -> None:
+def test_a_malformed_frame_ends_only_its_own_connection(serve: Serve, frame: bytes) -> None:
     count = Count()
     server, channel = serve({"Count": count, "Echo": Verb()})
     with connect(server, ticket(server)) as sock:

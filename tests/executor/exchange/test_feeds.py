@@ -81,7 +81,7 @@ def test_a_variable_as_key_of_a_feed_is_not_fed(exe: fluid.Executor) -> None:
         exe.run(feed={x: X})
 
 
-def test_fed_names_that_the_program_lacks_are_passed_over_with_a_warning(exe: fluid.Executor) -> None:
+def test_fed_names_that_the_program_lacks_are_ignored_with_a_warning(exe: fluid.Executor) -> None:
     out = fluid.layers.scale(fluid.data("x", [None, 4]), 2.0)
     for _ in range(2):  # also where the plan is known
         with pytest.warns(UserWarning, match=r"'X' is not found in the program; did you mean 'x'\?") as given:

@@ -47,7 +47,7 @@ def test_a_real_file_is_read_and_written_back(name):
     assert dumps(value) == data
 
 
-def test_a_table_with_room_for_more_rows():
+def test_a_table_with_spare_rows_is_read():
     """A parameter server's table names only the rows that were asked for."""
     value = SelectedRows([17, 3], 1001, np.zeros((1001, 8), "float32"))
     header = selected_rows.read_header(dumps(value) + b"more")

@@ -124,7 +124,7 @@ def test_every_protocol_and_both_numpy_versions_are_read(protocol):
             assert array.dtype.isnative
 
 
-def test_a_file_of_python_2():
+def test_a_state_file_of_python_2_is_read():
     """Its cPickle keeps names and elements as byte strings, and numpy's flags as numbers."""
     data = (
         b"\x80\x02}q\1U\1wq\2cnumpy.core.multiarray\n_reconstruct\nq\3cnumpy\nndarray\nq\4K\0\x85"
@@ -220,7 +220,7 @@ def test_two_paths_that_print_alike_get_different_names():
     assert {name: array.tolist() for name, array in got.items()} == {"a/b": [0], "a/b (2)": [1]}
 
 
-def test_an_array_cut_into_pieces():
+def test_an_array_stored_in_pieces_is_joined():
     whole = np.arange(12.0).reshape(3, 4)
     held = {
         "w@@.0": whole.reshape(-1)[:7],

@@ -144,7 +144,7 @@ def test_pruning_keeps_thousands_of_operators_of_one_variable():
     assert len(parsed(program)._prune(["x"]).global_block().ops) == 4000
 
 
-def test_blocks_in_a_list_are_numbered_anew_when_others_go():
+def test_blocks_in_a_list_are_renumbered_when_others_are_removed():
     program = blocks(3, [-1, 0, 0])
     op = program.blocks[0].ops.add(type="listen_and_serv")
     op.attrs.add(name="optimize_blocks", type=int(AttrType.BLOCKS)).blocks_idx.append(2)

@@ -100,7 +100,7 @@ def test_a_function_takes_one_array_per_slot() -> None:
         def forward(x: Array) -> Array:
             return x
 
-    with pytest.raises(GraphError, match="forward takes 1 positional arguments, its slots ask for 2"):
+    with pytest.raises(GraphError, match="forward takes 1 positional arguments, but its slots need 2"):
         registry.register(TwoSlots)
 
 
@@ -113,7 +113,7 @@ def test_a_function_asks_for_declared_attributes_only() -> None:
         def infer(x: Spec, *, axes: int) -> Spec:
             return x
 
-    with pytest.raises(GraphError, match=r"infer asks for attributes \['axes'\]"):
+    with pytest.raises(GraphError, match=r"infer needs the unknown attributes \['axes'\]"):
         registry.register(Undeclared)
 
 
@@ -129,7 +129,7 @@ def test_a_slot_is_read_from_its_text() -> None:
     ] == SLOTS
 
 
-def test_one_argument_per_slot() -> None:
+def test_kernels_get_one_argument_per_slot() -> None:
     names = {"X": ["x"], "Many": ["a", EMPTY, "b"]}
     assert make_arguments(SLOTS, names, str.upper) == ["X", ["A", None, "B"], None, []]
     assert make_arguments(SLOTS, names | {"X": [EMPTY]}, len, -1) == [-1, [1, -1, 1], -1, []]

@@ -179,7 +179,7 @@ def test_an_unchanged_checkpoint_is_written_as_read(kind: str, tmp_path: Path) -
     np.testing.assert_equal(state, real)
 
 
-def test_training_goes_on_from_what_was_saved_here(tmp_path: Path) -> None:
+def test_training_continues_from_our_own_saves(tmp_path: Path) -> None:
     with np.load(MODELS / "ck-momentum.npz") as file:
         real = {key: file[key] for key in file.files}
     found = open_and_minimize("momentum")

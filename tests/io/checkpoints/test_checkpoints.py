@@ -256,9 +256,7 @@ def test_a_checkpoint_is_not_removed_while_it_is_read(
         pass
 
 
-def test_a_damaged_checkpoint_is_passed_over(
-    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
-) -> None:
+def test_a_damaged_checkpoint_is_skipped(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path)
     train(checkpoints, exe, program, range(1, 4))
     (tmp_path / "step-00000003" / "a").write_bytes(b"cut")

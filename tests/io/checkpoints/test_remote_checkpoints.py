@@ -167,7 +167,7 @@ def test_foreign_files_are_left_alone(exe: fluid.Executor, program: fluid.Progra
     assert steps(checkpoints) == [4]
 
 
-def test_a_damaged_checkpoint_is_passed_over(exe: fluid.Executor, program: fluid.Program, root: str) -> None:
+def test_a_damaged_checkpoint_is_skipped(exe: fluid.Executor, program: fluid.Program, root: str) -> None:
     checkpoints = fluid.io.Checkpoints(root)
     train(checkpoints, exe, program, 1, 2)
     store, folder = where(root).store, where(root).root

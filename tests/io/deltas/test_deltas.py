@@ -43,7 +43,7 @@ def list_links(path: Path) -> list[str]:
     return sorted(".".join(name.split(".")[::2]) for name in names)
 
 
-def test_a_delta_holds_the_changed_rows_alone(tmp_path: Path) -> None:
+def test_a_delta_holds_only_the_changed_rows(tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path / "d", delta=True)
     training.step(7, 3, 7)
@@ -128,7 +128,7 @@ def test_nothing_changed_writes_nothing(tmp_path: Path) -> None:
     assert training.save(tmp_path, delta=True).written == 0
 
 
-def test_a_chain_that_costs_too_much_is_folded_or_begins_anew(tmp_path: Path) -> None:
+def test_a_chain_that_costs_too_much_is_folded_or_restarted(tmp_path: Path) -> None:
     """Proves C5."""
     training = Training(fluid.optimizer.SGD(0.1))
     training.save(tmp_path, delta=True)
@@ -454,7 +454,7 @@ def test_a_directory_that_is_saved_while_it_is_compacted_stays_as_saved(
         return original(value)
 
     monkeypatch.setattr(compact, "encode_value", save_meanwhile)
-    with pytest.raises(SaveError, match="saved anew"):
+    with pytest.raises(SaveError, match="saved again"):
         fluid.io.compact(tmp_path)
     assert training.loaded(tmp_path) == training.values()
 

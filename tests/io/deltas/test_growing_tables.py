@@ -74,7 +74,7 @@ def _load_elsewhere(path: Path) -> dict[str, tuple[bytes, bytes]]:
     return other.values()
 
 
-def test_a_delta_holds_changed_new_and_forgotten_rows_alone(tmp_path: Path) -> None:
+def test_a_delta_holds_only_changed_new_and_forgotten_rows(tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path, delta=True)
     first = -(1 << 40)
@@ -93,7 +93,7 @@ def test_a_delta_holds_changed_new_and_forgotten_rows_alone(tmp_path: Path) -> N
     assert _load_elsewhere(tmp_path) == training.values()
 
 
-def test_rows_that_alone_were_forgotten_are_a_link_of_their_ids(tmp_path: Path) -> None:
+def test_a_link_of_only_forgotten_rows_holds_their_ids(tmp_path: Path) -> None:
     """Proves C7."""
     training = Training()
     rows = np.arange(3000) * 7919 - (1 << 40)
@@ -132,7 +132,7 @@ def test_a_load_restores_the_bits_of_the_last_save_after_any_actions(
     assert _load_elsewhere(tmp_path / "d") == expected
 
 
-def test_a_chain_is_compacted_and_begun_anew_and_shared(tmp_path: Path) -> None:
+def test_a_chain_is_compacted_restarted_and_shared(tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path / "a", delta=True)
     training.step(3, 4)

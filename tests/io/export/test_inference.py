@@ -271,7 +271,7 @@ def test_a_trusted_model_may_do_more_than_compute(net: Net, exe: fluid.Executor,
         assert copy.exists(), "a copy of a trusted program is trusted"
 
 
-def test_an_empty_model(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_an_empty_model_file_is_refused(exe: fluid.Executor, tmp_path: Path) -> None:
     (tmp_path / "__model__").write_bytes(b"")
     with pytest.raises(LoadError, match="is not a model: it is empty"):
         load(str(tmp_path), exe)

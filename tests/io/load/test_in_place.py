@@ -52,7 +52,7 @@ def test_the_arrays_stay_and_take_the_values(tmp_path: Path, saved: dict[str, np
         np.testing.assert_array_equal(value(name), array)
 
 
-def test_combined_files_too(tmp_path: Path) -> None:
+def test_combined_files_are_loaded_in_place(tmp_path: Path) -> None:
     shape, program = (5 << 10, 1024), program_of(a=((5 << 10, 1024), "float32"))
     tensor = fluid.global_scope().find_var("a").get_tensor()
     tensor.set(np.ones(shape, np.float32))

@@ -242,7 +242,7 @@ def test_rows_are_read_alone(tmp_path: Path) -> None:
     report = loaded(tmp_path, program, Rules().rename("w", "w", rows=(500, 510)))
     assert report.nbytes == 160
     np.testing.assert_array_equal(value("w"), table[500:510])
-    with pytest.raises(LoadError, match="rows 9995 to 10005 are asked for, the file has shape"):
+    with pytest.raises(LoadError, match="rows 9995 to 10005 were requested, but the file has shape"):
         loaded(tmp_path, program, Rules().rename("w", "w", rows=(9995, 10005)))
 
 
@@ -271,7 +271,7 @@ def test_an_overlap_needs_a_value_around_it_or_init(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["directory", "combined", "names"])
-def test_warm_start_with_another_last_layer(tmp_path: Path, form: str) -> None:
+def test_a_warm_start_skips_the_last_layer_when_it_differs(tmp_path: Path, form: str) -> None:
     """The new layer starts as its startup program says, the others go on where they were."""
     filename = None if form == "directory" else "all"
     saved = save(tmp_path / "ten", network(classes=10), filename)

@@ -109,7 +109,7 @@ def test_two_processes_that_save_again_and_again_never_mix(tmp_path: Path) -> No
     counts = [tuple(map(int, out.split())) for out, _ in results]
     assert all(saved > 0 for saved, _ in counts), results
     assert seen
-    assert all("does not exist" in said or "saved anew" in said for said in refusals), refusals
+    assert all("does not exist" in said or "saved again" in said for said in refusals), refusals
     last = {open_number(path, name) for name in "abc"}
     assert last in ({999.0 + counts[0][0]}, {1999999.0 + counts[1][0]})
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["m"]

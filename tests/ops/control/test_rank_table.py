@@ -34,7 +34,7 @@ def test_the_longest_sequence_comes_first_and_equals_keep_their_order() -> None:
 
 
 def test_a_rank_table_of_a_missing_level_is_refused() -> None:
-    with pytest.raises(EnforceNotMet, match="LoD of 1 levels, level 1 is asked for"):
+    with pytest.raises(EnforceNotMet, match="LoD of 1 levels, but level 1 was requested"):
         table(ONE, level=1)
 
 
@@ -44,7 +44,7 @@ def test_an_array_holds_the_steps_of_sequences() -> None:
     assert tensors(array) == rows
 
 
-def test_steps_of_a_gradient_without_a_lod() -> None:
+def test_a_gradient_without_a_lod_is_cut_into_the_same_steps() -> None:
     with_lod, _ = call("lod_tensor_to_array", X, table(ONE), lods={"X": ONE})
     without, _ = call("lod_tensor_to_array", X, table(ONE))
     assert tensors(without) == tensors(with_lod)

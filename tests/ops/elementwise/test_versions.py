@@ -83,7 +83,7 @@ def test_bfloat16_is_cut_in_paddle_2_and_rounded_in_paddle_3(version: str, wante
     assert (bits.astype(np.uint32) << 16).view(np.float32).tolist() == wanted
 
 
-def test_places_of_the_largest_in_paddle_2() -> None:
+def test_top_k_v2_picks_the_same_indices_as_paddle_2() -> None:
     """``top_k_v2`` selects and sorts; equal numbers come as C++ leaves them, NaN before all others."""
     for row, k, wanted in (
         ([0] * 10, 5, [8, 6, 7, 5, 9]),

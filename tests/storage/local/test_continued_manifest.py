@@ -156,7 +156,7 @@ def saving(tmp_path: Path) -> Iterator[Path]:
     thread.join()
 
 
-def test_a_reader_beside_saves_gets_one_of_them_whole(saving: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_during_saves_gets_one_whole_save(saving: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Proves S10."""
     monkeypatch.setattr(transaction, "_MOST_PARTS", 3)  # so that names are used again
     seen = set()

@@ -14,7 +14,7 @@ from paddlelike.framework.opdef import GRAD
 
 def _read_mask(mask: jax.Array | Packed, *values: Value | None) -> jax.Array:
     if isinstance(mask, Packed) or any(isinstance(value, Packed) and value.offsets for value in values):
-        raise LoweringError("sequences, of which the mask chooses some")
+        raise LoweringError("the mask selects some of the sequences")
     if mask.dtype != jnp.bool_:
         raise LoweringError("Mask is not bool")
     return mask.reshape(-1)

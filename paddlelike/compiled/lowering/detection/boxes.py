@@ -79,7 +79,7 @@ def box_clip(boxes: Packed, info: jax.Array | Packed) -> Value:
     require_sequences(boxes)
     info = get_rows(info)
     if boxes.count > info.shape[0]:
-        raise LoweringError("there is no row of ImInfo for each sequence")
+        raise LoweringError("ImInfo does not have one row per sequence")
     rows = boxes.rows
     size = round_half_away(info[:, :2] / info[:, 2:])
     bound = (size - 1)[jnp.minimum(boxes.index_rows(), boxes.count - 1)].astype(rows.dtype)

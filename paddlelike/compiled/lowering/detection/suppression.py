@@ -39,7 +39,7 @@ def multiclass_nms2(
     nms_threshold: float, nms_eta: float,
 ) -> tuple[Packed, Packed]:  # fmt: skip
     if scores.ndim != 3 or boxes.shape[-1] != 4:
-        raise LoweringError("polygons, or boxes of which every class has its own")
+        raise LoweringError("polygons, or separate boxes for every class")
     images, classes, count = scores.shape
     if boxes.shape[:2] != (images, count):
         raise LoweringError("Scores do not fit BBoxes")

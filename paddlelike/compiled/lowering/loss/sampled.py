@@ -90,7 +90,7 @@ def sample_logits(
     rows, true = labels.shape
     classes = logits.shape[1]
     if num_samples > classes:
-        raise LoweringError("more samples are asked for than there are classes")
+        raise LoweringError("it draws more samples than there are classes")
     if not use_customized_samples:
 
         def draw(generator: Generator, _: int) -> jax.Array | np.ndarray[Any, Any]:

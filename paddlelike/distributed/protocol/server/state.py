@@ -296,7 +296,7 @@ class ServerState(ServerBase):
     def _refuse_version(self, version: int | None) -> Refused | None:
         if self.mode != "sync" or version is None or version == self.round:
             return None
-        return self._refuse("version", f"round {version} is asked for, this server is at {self.round}")
+        return self._refuse("version", f"round {version} was requested, but this server is at {self.round}")
 
     def _refuse_denied(self, denial: Denial) -> Refused | None:
         return None if denial is None else self._refuse(*denial)

@@ -98,7 +98,9 @@ class Graph:
         """Return an operator as versions before 13 have it: axes and sizes are attributes there."""
         if self.opset < 13 and kind in _ATTRIBUTES and len(inputs) > 1:
             if inputs[1] not in self.constants:
-                raise InexpressibleError(f"{kind} needs opset 13: its {_ATTRIBUTES[kind]} are computed")
+                raise InexpressibleError(
+                    f"{kind} needs opset 13: its {_ATTRIBUTES[kind]} are only known at run time"
+                )
             attrs = attrs | {_ATTRIBUTES[kind]: self.constants[inputs[1]].tolist()}
             inputs = inputs[:1]
         if self.opset < 12 and kind in _STRICT:
@@ -125,7 +127,9 @@ class Graph:
         if self.opset < before:
             for name, value in zip(names, inputs[1:], strict=False):
                 if value and value not in self.constants:
-                    raise InexpressibleError(f"{kind} needs opset {before}: its {name} are computed")
+                    raise InexpressibleError(
+                        f"{kind} needs opset {before}: its {name} are only known at run time"
+                    )
                 held = self.constants[value] if value else None
                 if held is not None and not (name == "steps" and (held == 1).all()):
                     attrs = attrs | {name: held.item() if held.ndim == 0 or name == "k" else held.tolist()}

@@ -226,7 +226,7 @@ _faults: list[str] = []  # what went wrong when numba was used
 def _give_up(fault: str) -> None:
     """Record and report a failure of numba. From then on numpy computes everything."""
     _faults.append(fault)
-    _logger.warning("paddlelike: %s; numpy goes on instead", fault)
+    _logger.warning("paddlelike: %s; numpy is used instead", fault)
 
 
 @functools.cache

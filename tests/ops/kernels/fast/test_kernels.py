@@ -126,9 +126,9 @@ def test_every_kernel_gives_what_fluid_gives(name: str) -> None:
 def check_recorded(name: str, *, compiled: bool) -> set[str]:
     """Compare with Fluid 1.8.5's values and gradients; return the kernels that were called."""
     with force_kernels(compiled=compiled) as called:
-        test_recorded.test_values_and_lod(name)
+        test_recorded.test_recorded_values_and_lods_are_computed(name)
         if "grad" in GOLDEN[name]:
-            test_recorded.test_gradients(name)
+            test_recorded.test_recorded_gradients_are_computed(name)
     return called
 
 

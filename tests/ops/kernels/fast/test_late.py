@@ -59,7 +59,7 @@ def test_asking_for_kernels_without_numba_is_an_error_that_names_the_extra(
     assert "paddlelike[fast]" in str(caught.value)
 
 
-def test_the_environment_asks_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_flag_may_be_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend_missing(monkeypatch)
     monkeypatch.setenv(FLAG, "1")
     with pytest.raises(UnsupportedError):
@@ -93,7 +93,7 @@ def test_a_kernel_that_reads_computes_the_same_of_what_is_read_only() -> None:
 
 @needs_numba
 @pytest.mark.slow
-def test_a_step_beside_a_save_has_the_bits_of_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_during_a_save_has_the_bits_of_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The chains of a CRF read its transitions in a compiled kernel; numpy adds in another order."""
     fluid.set_flags({FLAG: True})
     fluid.default_startup_program().random_seed = 5

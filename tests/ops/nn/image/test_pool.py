@@ -107,7 +107,7 @@ def test_operands_that_do_not_fit_are_refused(
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=str)
-def test_a_pool_over_everything_in_c_order(dtype: Any) -> None:
+def test_the_gradient_of_a_global_max_pool_goes_to_the_first_maximum(dtype: Any) -> None:
     rng = np.random.default_rng(4)
     x = rng.integers(0, 9, (5, 7, 6, 6)).astype(dtype)  # many maxima are equal
     d_out = rng.standard_normal((5, 7, 1, 1)).astype(dtype)

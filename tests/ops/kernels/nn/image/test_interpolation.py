@@ -17,7 +17,7 @@ RNG = np.random.default_rng(3)
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("last", [False, True], ids=["C-order", "channels-last"])
-def test_one_pixel_that_is_not_finite_reaches_its_neighbours_alone(value: float, last: bool) -> None:
+def test_one_pixel_that_is_not_finite_reaches_only_its_neighbours(value: float, last: bool) -> None:
     x = RNG.standard_normal((2, 3, *SIZES))
     x[1, 2, 20, 3] = value
     given = view_channels_first(as_channels_last(x)) if last else x
