@@ -86,7 +86,7 @@ def error_clip_callback(block: Block, context: Mapping[str, str]) -> None:
     block
         The block of the gradients.
     context
-        The names of variables by those of their gradients.
+        The names of variables, by the name of their gradient.
 
     Raises
     ------

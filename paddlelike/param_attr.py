@@ -28,7 +28,7 @@ class ParamAttr(NearKeywords, Versioned, Displayed):
     Parameters
     ----------
     initializer
-        The initializer; None for that of the layer.
+        The initializer; None for the default of the layer.
     do_model_average
         Whether ``ModelAverage`` averages the parameter.
     name
@@ -36,7 +36,7 @@ class ParamAttr(NearKeywords, Versioned, Displayed):
     learning_rate
         A factor of the optimizer's learning rate.
     regularizer
-        Replaces that of the optimizer.
+        Replaces the regularizer of the optimizer.
     trainable
         False: the parameter gets no gradient.
 
@@ -140,15 +140,15 @@ class WeightNormParamAttr(ParamAttr):
     dim
         The dim whose slices have lengths of their own; None for one length.
     learning_rate
-        What multiplies the optimizer's learning rate.
+        The factor of the optimizer's learning rate.
     do_model_average
         Whether ``ModelAverage`` averages the parameter.
     name
         The name; None for a generated one.
     initializer
-        The initializer; None for that of the layer.
+        The initializer; None for the default of the layer.
     regularizer
-        The regularizer; None for that of the optimizer.
+        The regularizer; None for the regularizer of the optimizer.
     trainable
         Whether training changes it.
 

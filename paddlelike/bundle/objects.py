@@ -26,7 +26,7 @@ def dump_all(file: Target, objects: Iterable[Any], protocol: int = pickle.HIGHES
 
     ``file`` is a path, written as a whole or not at all, or a binary file object.
 
-    ``protocol`` is that of the pickles.
+    ``protocol`` is the protocol of the pickles.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ Parameters
 dim
     The shape: an int, or a tuple of ints.
 value
-    What becomes an expression: the number, or the numbers of a vector.
+    The value of the expression: the number, or the numbers of a vector.
 
 Returns
 -------

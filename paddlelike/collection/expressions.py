@@ -19,7 +19,7 @@ index
 table
     A table of :meth:`ParameterCollection.add_lookup_parameters`.
 value
-    What becomes an expression: numbers, an array, or a parameter.
+    The value of the expression: numbers, an array, or a parameter.
 dim
     The length of the vector.
 variable

@@ -34,7 +34,7 @@ class Parameters:
     Its value is that of the Program variable ``variable_name`` in the global scope, so that Fluid's layers,
     optimizers, saves and loads see it too.
 
-    ``shape`` is that of its value.
+    ``shape`` is the shape of its value.
 
     Parameters
     ----------

@@ -136,7 +136,7 @@ def mean_dim(x: Operand, d: Sequence[int], b: bool, n: int = 0) -> Expression:
     b
         For batches, which expressions here do not have.
     n
-        What sums are divided by; 0 for the count of elements.
+        The divisor of sums; 0 for the count of elements.
 
     Returns
     -------
@@ -211,7 +211,7 @@ def hinge(x: Operand, index: int, m: float = 1.0) -> Expression:
     index
         The index of the true class.
     m
-        How much the true class should exceed the others.
+        The margin by which the true class should exceed the others.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

@@ -88,11 +88,11 @@ class ElementAccess:
         self._allocate("float32")
 
     def _alloc_double(self, place: Place | None = None) -> None:
-        """As :meth:`_alloc_float`, float64."""
+        """Like :meth:`_alloc_float`, float64."""
         self._allocate("float64")
 
     def _alloc_int(self, place: Place | None = None) -> None:
-        """As :meth:`_alloc_float`, int32."""
+        """Like :meth:`_alloc_float`, int32."""
         self._allocate("int32")
 
     def _allocate(self, dtype: str) -> None:

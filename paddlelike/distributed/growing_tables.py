@@ -314,7 +314,7 @@ def load_all(path: str, program: Program) -> None:
 
 
 def copy_table(source: str, target: str, program: Program) -> None:
-    """Set the rows of a table on servers to those of another; counters stay, and state starts from zero."""
+    """Set the rows of a table on servers to those of another; counters stay, state starts from zero."""
     _ask_servers(program, lambda client: client.edit_tables("copy", source, to=target))
 
 

@@ -71,7 +71,7 @@ def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
 def _find_misfit(frame: Frame, op: Operator, error: Exception) -> str | None:
     """Return what the shape rule of an operator says of the values that it stumbled over, if it refuses them.
 
-    Names of variables stand in place of slots.
+    Names of variables are in place of slots.
     """
     if isinstance(error, PaddlelikeError) or not isinstance(error, ValueError | IndexError):
         return None

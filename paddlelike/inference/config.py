@@ -70,7 +70,7 @@ LOOPS: Final = 600.0  # seconds that the loops of one run may take
 
 
 class AnalysisConfig:
-    """Where a model is: ``AnalysisConfig(directory)``, ``AnalysisConfig(program_file, parameter_file)``.
+    """A model: ``AnalysisConfig(directory)``, ``AnalysisConfig(program_file, parameter_file)``.
 
     Every switch of Paddle's engine (GPU, MKLDNN, TensorRT, passes ...) may be called; :meth:`summary` lists
     the calls that have no effect. ``enable_onnxruntime()`` has onnxruntime compute what it can of the model

@@ -34,9 +34,9 @@ class PendingSave:
     target
         The directory or file that is saved.
     work
-        What the thread runs.
+        The function that the thread runs.
     hurry
-        What is called when somebody waits for the end.
+        The function to call when somebody waits for the end.
 
     >>> save = start_save("model", lambda: SaveReport("model"))
     >>> save.wait(10.0).target, save.done()

@@ -173,7 +173,7 @@ class Ledger:
             _shorten(self._loaded, lambda loaded: len(loaded.states))
 
     def forget_location(self, key: str) -> None:
-        """Forget a directory that was removed; ``key`` is that of its location."""
+        """Forget a directory that was removed; ``key`` is the key of its location."""
         with self._lock.hold():
             for where in [where for where in self._saves if where[0] == key]:
                 del self._saves[where]

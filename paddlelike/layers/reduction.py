@@ -111,7 +111,7 @@ def _make_reduction(
         return emit(type, {"X": input}, attrs, name=name)
 
     layer.__name__ = layer.__qualname__ = type
-    layer.__doc__ = f"""Return the {what} along ``dim``, an int or several; None: of all.
+    layer.__doc__ = f"""Return the {what} along ``dim``, an int or several; None: over all dims.
 
     Operator ``{type}``.
 

@@ -184,7 +184,7 @@ class Optimizer(State):
         startup_program
             The program of the initial values; None for the default one.
         parameter_list
-            The parameters to differentiate by, or their names; None for those of the optimizer.
+            The parameters to differentiate by, or their names; None for the parameters of the optimizer.
         no_grad_set
             Variables, or their names, through which no gradient passes; None for none.
         callbacks

@@ -148,7 +148,7 @@ class LarsMomentumOptimizer(Optimizer):
     momentum
         The share of the last step that is kept, usually 0.9.
     lars_coeff
-        How far to trust the ratio of the norms.
+        The coefficient of the ratio of the norms.
     lars_weight_decay
         The weight decay, which also enters the ratio of the norms.
 

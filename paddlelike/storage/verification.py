@@ -29,7 +29,7 @@ class Verification(Displayed):
     directory
         The directory that was compared.
     good
-        Files whose size and checksum are those of the manifest.
+        Files whose size and checksum match the manifest.
     missing, cut, changed, extra
         Files that do not exist; of another size; of the same size with other bytes; not in the manifest.
     unchecked

@@ -287,7 +287,7 @@ def training_session(
     Parameters
     ----------
     trainer
-        What is trained.
+        The trainer that the session runs.
     mb_source
         A minibatch source; or a tuple of arrays or a reader of samples, in the order of the data variables,
         or a loader, which are read again and again.

@@ -50,8 +50,8 @@ class Trainer:
     progress_writers
         Writers that report the progress, such as a :class:`ProgressPrinter`.
     program, startup_program
-        What is run in training, if it is not the program of the loss, such as the trainer's program of a
-        transpiler; and the initializers, if not the default startup program.
+        The program to run in training, if it is not the program of the loss, such as a transpiler's program
+        for trainers; and the initializers, if not the default startup program.
     executor
         None: one on the CPU.
 

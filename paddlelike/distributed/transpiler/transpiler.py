@@ -198,7 +198,7 @@ class DistributeTranspiler:
         Raises
         ------
         GraphError
-            Before ``transpile``, or its ``trainer_id`` is that of no trainer.
+            Before ``transpile``, or its ``trainer_id`` does not belong to a trainer.
         DeadlineError
             Some servers do not listen in time; the error names them.
 

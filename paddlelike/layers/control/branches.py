@@ -183,7 +183,7 @@ def switch_case(
     branch_fns
         Functions by index: a dict, a list of functions, or a list of pairs ``(index, function)``.
     default
-        The function to call for another index; None for that of the greatest index.
+        The function to call for another index; None for the function of the greatest index.
 
     Raises
     ------

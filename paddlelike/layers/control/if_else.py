@@ -19,7 +19,7 @@ __all__ = ["IfElse"]
 
 
 class IfElse:
-    """Two networks, one for the rows where ``cond`` is true and one for the others.
+    """Two networks: one for the rows where ``cond`` is true, one for the other rows.
 
     ``cond`` is bool of shape ``[N, 1]`` (operators ``split_lod_tensor``, ``conditional_block``,
     ``merge_lod_tensor``). Inside a block, :meth:`input` returns its rows of a variable, :meth:`output`

@@ -7,7 +7,7 @@ counter_name
 begin
     The value in the first run, when it counts by 1.
 step
-    What each run adds.
+    The increment of each run.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ clip
 offset
     The share of a step before the first center.
 steps
-    The pixels between places along x and y; 0 for the size of the image over that of the map.
+    The pixels between places along x and y; 0 for the size of the image divided by the size of the map.
 densities
     For each fixed size, how many centers there are in each direction.
 fixed_sizes

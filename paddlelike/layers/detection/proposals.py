@@ -19,7 +19,7 @@ refer_level
 refer_scale
     The side of such a region, in pixels.
 scores
-    How much each anchor looks like an object, (N, A, H, W).
+    The score of each anchor for being an object, (N, A, H, W).
 bbox_deltas
     Codes of the boxes, (N, 4 * A, H, W).
 im_info

@@ -7,7 +7,7 @@ input
 rois
     Regions (R, 4) in pixels of the image, one sequence per image.
 spatial_scale
-    The factor from pixels of the image to those of the feature map.
+    The factor from pixels of the image to pixels of the feature map.
 pooled_height, pooled_width
     The count of bins in each direction.
 trans

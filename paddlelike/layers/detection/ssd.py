@@ -35,7 +35,7 @@ min_ratio, max_ratio
 min_sizes, max_sizes
     For each map, the smaller and the larger side in pixels; None to take them from the ratios.
 steps, step_w, step_h
-    For each map, the pixels between places; None for the size of the image over that of the map.
+    For each map, the pixels between places; None for the size of the image divided by the size of the map.
 offset
     The share of a step before the first center.
 variance

@@ -268,7 +268,7 @@ def locality_aware_nms(
 
     ``bboxes`` (N, M, 4), or M polygons of 8, 16, 24 or 32 numbers, and ``scores`` (N, 1, M). A box that
     overlaps the one merged last by more than ``nms_threshold`` goes into it, by the scores of both, which add
-    up; the result is that of :func:`multiclass_nms` for the merged boxes. Operator ``locality_aware_nms``; no
+    up; the result equals :func:`multiclass_nms` for the merged boxes. Operator ``locality_aware_nms``; no
     gradient. Zhou et al., EAST, 2017.
 
     Returns

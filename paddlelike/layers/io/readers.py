@@ -21,7 +21,7 @@ lod_levels
 reader
     A reader of :func:`py_reader`.
 place
-    Where Fluid would put the buffer. It has no effect.
+    The place of the buffer in Fluid. It has no effect.
 """
 
 from __future__ import annotations

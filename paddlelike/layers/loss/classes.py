@@ -9,7 +9,7 @@ label
 fg_num
     The count of examples that are not background, int32 (1,).
 gamma
-    How much less easy examples weigh.
+    The exponent that lowers the weight of easy examples.
 alpha
     The weight of the class; the background weighs ``1 - alpha``.
 """

@@ -7,7 +7,7 @@ input
 label
     The target, in the shape of ``input``.
 delta
-    Where the loss becomes linear.
+    The distance from which the loss is linear.
 x, y
     (N, ...), of one shape.
 inside_weight
@@ -15,7 +15,7 @@ inside_weight
 outside_weight
     Factors of the terms; None for 1.
 sigma
-    Where a term becomes linear: from ``1 / sigma ** 2`` on; None for 1.
+    A term becomes linear from ``1 / sigma ** 2`` on; None for 1.
 
 Raises
 ------

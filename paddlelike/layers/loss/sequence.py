@@ -9,7 +9,7 @@ label
 length
     The lengths of the sequences, int64 (N, 1), for padded batches; None where there is a LoD.
 blank
-    The class that stands for no symbol.
+    The class of the blank, which stands for no symbol.
 input_length
     The lengths of the inputs, int64, for padded batches; None where there is a LoD.
 """
@@ -215,7 +215,7 @@ def ctc_greedy_decoder(
     input
         Probabilities (T, classes + 1) with LoD, or (N, L, classes + 1) with ``input_length``.
     padding_value
-        What fills rows of a padded result.
+        The value that fills rows of a padded result.
 
     Returns
     -------

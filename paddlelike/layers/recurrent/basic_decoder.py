@@ -9,7 +9,7 @@ start_tokens
 end_token
     The id that ends a sequence.
 softmax_temperature
-    What scores are divided by; None for 1.
+    The divisor of scores; None for 1.
 """
 
 from __future__ import annotations

@@ -250,13 +250,13 @@ def beam_search(
     Parameters
     ----------
     pre_ids, pre_scores
-        What the step before selected, (prefixes, 1).
+        The selection of the previous step, (prefixes, 1).
     ids, scores
         The candidates of every prefix, (prefixes, K), often of :func:`topk`.
     level
         The level of LoD that separates the sources.
     is_accumulated
-        Whether scores hold those of the steps before.
+        Whether scores include the scores of earlier steps.
     return_parent_idx
         Whether the index of each prefix is returned as well.
 

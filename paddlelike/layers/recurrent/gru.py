@@ -107,7 +107,7 @@ def gru_unit(
     """Return the new hidden state of a GRU after one step, the old one after reset, and the gates.
 
     Operator ``gru_unit``. ``input`` is (N, size), ``hidden`` (N, size / 3); the gates are (N, size).
-    ``activation`` is that of the candidate, ``gate_activation`` that of the gates; other ones than the
+    ``activation`` applies to the candidate, ``gate_activation`` to the gates; other ones than the
     defaults are ignored as in Fluid, see ``fluid.quirks()``. With ``origin_mode`` the update gate weights the
     candidate as in Cho et al. 2014.
 

@@ -90,7 +90,7 @@ def dynamic_lstm(
     Operator ``lstm``. ``input`` (T, size) is the output of a layer, often ``fc``; ``size`` is 4 times the
     width of the cell. ``h_0`` and ``c_0``, (sequences, size / 4), are zeros by default. With
     ``use_peepholes`` the gates see the cell; with ``is_reverse`` every sequence is processed from its end.
-    ``gate_activation`` is that of the gates, ``candidate_activation`` that of the candidates and
+    ``gate_activation`` applies to the gates, ``candidate_activation`` to the candidates and
     ``cell_activation`` that of the cell's output: sigmoid, tanh, relu or identity. Hochreiter & Schmidhuber
     1997.
 

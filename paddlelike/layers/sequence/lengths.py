@@ -27,7 +27,7 @@ index
 updates
     Numbers (T, 1) with LoD: one sequence per row of ``input``.
 offset
-    Where each part begins, int64 (sequences, 1).
+    The start of each part, int64 (sequences, 1).
 """
 
 from __future__ import annotations

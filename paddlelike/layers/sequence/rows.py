@@ -9,7 +9,7 @@ num_filters
 filter_stride
     1, the only step that Fluid takes.
 padding_start
-    Where a window begins, counted from its row; None for minus half of its rows.
+    The start of a window, counted from its row; None for minus half of its rows.
 stride
     The step between windows, given like ``filter_size``.
 input_image_size

@@ -49,7 +49,7 @@ def create_tensor(dtype: DtypeLike, name: str | None = None, persistable: bool =
     Returns
     -------
     Variable
-        Of ``dtype``; its shape is that of what is written to it.
+        Of ``dtype``; its shape is the shape of the value that is written to it.
 
     Raises
     ------

@@ -153,7 +153,7 @@ def split(
     input
         A variable of any shape.
     num_or_sections
-        The count of equal parts, or the list of their lengths, of which one may be -1.
+        The count of equal parts, or the list of their lengths; one of them may be -1.
     dim
         The dim that is cut: an int, or a variable of shape [1].
 
@@ -212,7 +212,7 @@ def stack(x: Variable | Sequence[Variable], axis: int = 0) -> Variable:
     x
         A list of variables of one shape.
     axis
-        Where the new dim stands in the result.
+        The position of the new dim in the result.
 
     Returns
     -------

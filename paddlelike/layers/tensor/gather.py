@@ -7,7 +7,7 @@ input, x
 index
     Indices, int32 or int64: (N,) for rows, (..., K) for elements in the first K dims.
 updates
-    What is written: for each index, a row or a slice of the result.
+    The values to write: for each index, a row or a slice of the result.
 hash_size
     The bound of the hashes, excluded.
 num_hash
@@ -408,7 +408,7 @@ def shard_index(
     shard_id
         The index of this shard, from 0.
     ignore_value
-        What ids of other shards become.
+        The value that replaces ids of other shards.
 
     Returns
     -------

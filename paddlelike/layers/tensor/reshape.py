@@ -83,7 +83,7 @@ def reshape(
     Parameters
     ----------
     shape
-        Ints, of which one may be -1 (inferred) and 0 means the dim of ``x`` at that index; or variables of
+        Ints; one may be -1 (inferred), and 0 means the dim of ``x`` at that index; or variables of
         shape [1], or one int variable.
     actual_shape
         An int variable that replaces ``shape`` at run time; None for none.
@@ -183,7 +183,7 @@ def unsqueeze(input: Variable, axes: int | ShapeLike, name: str | None = None) -
     Parameters
     ----------
     axes
-        Where new dims of length 1 stand in the result: an int, several, or variables.
+        The positions of the new dims of length 1 in the result: an int, several, or variables.
 
     Returns
     -------

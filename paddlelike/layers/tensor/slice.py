@@ -7,7 +7,7 @@ input, x
 axes
     The dims that are cut.
 starts, ends
-    Where each part begins, and the bound behind it: ints, negative ones from the end, or variables of shape
+    The start of each part, and the excluded bound: ints, negative ones from the end, or variables of shape
     [1].
 strides
     The step in each of ``axes``, negative to go backwards.
@@ -15,7 +15,7 @@ shape
     The shape of the part: ints, or a variable; None for that of ``x``. -1 in ``crop_tensor`` extends to the
     end.
 offsets
-    Where the part begins in each dim: ints, or a variable; None for 0.
+    The start of the part in each dim: ints, or a variable; None for 0.
 pad_value
     The number that fills.
 """

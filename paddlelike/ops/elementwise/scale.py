@@ -258,7 +258,7 @@ class Cast(OpDef):
 
 @register
 class LaterCast(Cast):
-    """As ``cast``; the lower halves of float32 are cut off for bfloat16."""
+    """Like ``cast``; the lower halves of float32 are cut off for bfloat16."""
 
     type = "cast" + LATER
     since = "2"
@@ -272,7 +272,7 @@ class LaterCast(Cast):
 
 @register
 class LatestCast(Cast):
-    """As ``cast``."""
+    """Like ``cast``."""
 
     type = "cast" + LATEST
     since = "2"

@@ -167,7 +167,7 @@ class Sign(OpDef):
 
 @register
 class LaterSign(Sign):
-    """As ``sign``; NaN stays NaN."""
+    """Like ``sign``; NaN stays NaN."""
 
     type = "sign" + LATER
     since = "2"

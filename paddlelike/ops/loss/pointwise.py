@@ -232,7 +232,7 @@ class KldivLoss(OpDef):
     "kldiv_loss", "X Target -> Loss", {"reduction": String("mean"), "log_target": Bool(False)}, changed=True
 )
 def _kldiv_loss(x: Array, target: Array, *, reduction: str, log_target: bool) -> Array:
-    """As in Fluid 1.8; Target may hold logarithms."""
+    """The same as in Fluid 1.8; Target may hold logarithms."""
     if not log_target:
         loss = KldivLoss.forward(x, target, reduction=reduction)
     else:

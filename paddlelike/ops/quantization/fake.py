@@ -173,7 +173,7 @@ class FakeQuantizeMovingAverageAbsMax(_Moving):
 
 @register
 class FakeQuantizeDequantizeMovingAverageAbsMax(_Moving):
-    """As ``fake_quantize_moving_average_abs_max``; the steps are multiplied by their size again."""
+    """Like ``fake_quantize_moving_average_abs_max``; the steps are multiplied by their size again."""
 
     type = "fake_quantize_dequantize_moving_average_abs_max"
 

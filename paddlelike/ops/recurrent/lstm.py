@@ -128,7 +128,7 @@ class Lstm(OpDef):
 
 @register
 class Lstmp(OpDef):
-    """As ``lstm``, but what is fed back is ``r = act(h ProjWeight)``, the output Projection.
+    """Like ``lstm``, but what is fed back is ``r = act(h ProjWeight)``, the output Projection.
 
     Weight is (P, 4H), ProjWeight (H, P), H0 (sequences, P). ``cell_clip`` and ``proj_clip``, where above 0,
     limit c and r. As in Paddle, act is ``cell_activation``, unless ``proj_activation`` is identity.

@@ -223,7 +223,7 @@ class Unique(_Unique):
 
 @register
 class UniqueWithCounts(_Unique):
-    """As ``unique``; Count holds how often each number of Out occurs in X."""
+    """Like ``unique``; Count holds how often each number of Out occurs in X."""
 
     type = "unique_with_counts"
     outputs = ("Out", "Index", "Count")

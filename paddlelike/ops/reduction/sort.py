@@ -245,7 +245,7 @@ class ArgSort(OpDef):
 
 @register
 class LaterArgSort(OpDef):
-    """As ``argsort``; NaN is larger than all other numbers."""
+    """Like ``argsort``; NaN is larger than all other numbers."""
 
     type = "argsort" + LATER
     since = "2"

@@ -90,7 +90,7 @@ class SendBarrier(_Ordered):
 
 @register
 class Recv(_Ordered):
-    """Each ``Out[i]`` from the server ``epmap[i]``, under its own name.
+    """Receive each ``Out[i]`` from the server ``epmap[i]``, under its own name.
 
     With ``recv_varnames`` ``Out`` is one variable that is put together from the blocks of these names;
     ``varnames`` are then their names on the server. ``do_not_run``: a communicator fetches in the background.

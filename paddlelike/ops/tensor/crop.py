@@ -67,7 +67,7 @@ class Crop(OpDef):
 
 @register
 class CropTensor(OpDef):
-    """As ``crop``; shape and offsets may be tensors, and a size of -1 reaches to the end of X."""
+    """Like ``crop``; shape and offsets may be tensors, and a size of -1 reaches to the end of X."""
 
     type = "crop_tensor"
     inputs = ("X", "Shape?", "Offsets?", "ShapeTensor*?", "OffsetsTensor*?")

@@ -241,7 +241,7 @@ def _tile(x: Array, tensor: Array | None, tensors: list[Array], *, repeat_times:
 
 @register_kernel("broadcast_tensors", "X* -> Out*")
 def _broadcast_tensors(arrays: list[Array]) -> list[Array]:
-    """Every array in the shape of all together."""
+    """Return every array broadcast to the common shape of all."""
     return [np.copy(array) for array in np.broadcast_arrays(*arrays)]
 
 

@@ -72,7 +72,7 @@ class CTFDeserializer:
     filename
         The path of the file.
     streams
-        What to read from it.
+        The streams to read from the file.
 
     Raises
     ------

@@ -71,7 +71,7 @@ def fused_embedding_seq_pool(
 ) -> Variable:
     """Return the sums of the embeddings of each sequence of ids (operator ``fused_embedding_seq_pool``).
 
-    ``input`` (T, 1) int64 has one level of LoD; ``size`` is that of the table, (V, D); the result is (N,
+    ``input`` (T, 1) int64 has one level of LoD; ``size`` is the size of the table, (V, D); the result is (N,
     D). Ids of ``padding_idx`` (from the end if negative) count as zeros. Raises ShapeError for a
     ``combiner`` but sum.
 

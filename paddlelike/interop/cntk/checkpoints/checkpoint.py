@@ -71,7 +71,7 @@ class CntkCheckpoint:
     learner
         The state of the learner.
     batch_size
-        The samples of a minibatch, of which the learner's state was converted.
+        The samples of the minibatch that the learner's state was converted for.
     differences
         Where training here is not CNTK's: random numbers, and running variances.
     external_state, distributed_state

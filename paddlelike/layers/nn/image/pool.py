@@ -11,7 +11,7 @@ pool_type
 pool_stride
     The step between windows: an int, or one per spatial dim.
 pool_padding
-    What surrounds the image: an int, one per spatial dim, or two per spatial dim (before and after);
+    The padding around the image: an int, one per spatial dim, or two per spatial dim (before and after);
     or ``"SAME"`` or ``"VALID"``. Maxima ignore it.
 global_pooling
     Whether one window covers the whole image; ``pool_size`` and ``pool_padding`` are then ignored.

@@ -24,7 +24,7 @@ from paddlelike.ops.kernels.fast import polygons as fast_polygons
 
 @register
 class LocalityAwareNms(OpDef):
-    """As multiclass_nms, after neighbours in the order of the boxes were merged.
+    """Like multiclass_nms, after neighbours in the order of the boxes were merged.
 
     BBoxes ``(N, M, 4)`` or polygons, Scores ``(N, 1, M)``. A box that overlaps the one merged last by more
     than ``nms_threshold`` goes into it: the mean of both by their scores, with the sum of the scores.

@@ -67,7 +67,7 @@ class MulticlassNms(OpDef):
 
 @register
 class MulticlassNms2(OpDef):
-    """As multiclass_nms, with the index of each box kept; empty outputs when there is none.
+    """Like multiclass_nms, with the index of each box kept; empty outputs when there is none.
 
     Index ``(rows, 1)`` int32 counts through the batch: ``image * M + box``; of sequences
     ``row * classes + label``.

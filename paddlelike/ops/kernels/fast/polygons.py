@@ -60,7 +60,7 @@ _HELPERS = (_cut, _measure_common)
 
 @compile_late("int64(T[:, ::1], T, T, int64[::1])", least=1 << 8, exact=False, helpers=_HELPERS)
 def suppress_polygons(polygons: Array, threshold: Number, eta: Number, kept: Array) -> int:
-    """As ``suppress_boxes``, for polygons."""
+    """Like ``suppress_boxes``, for polygons."""
     number = polygons.dtype.type
     edges = np.empty((len(polygons), 5, polygons.shape[1] // 2))
     areas = np.empty(len(polygons), polygons.dtype)
@@ -87,7 +87,7 @@ def suppress_polygons(polygons: Array, threshold: Number, eta: Number, kept: Arr
 
 @compile_late("int64(T[:, ::1], T[::1], T, int64[::1])", least=1 << 8, exact=False, helpers=_HELPERS)
 def merge_polygons(polygons: Array, scores: Array, threshold: Number, apart: Array) -> int:
-    """As ``merge_boxes``, for polygons."""
+    """Like ``merge_boxes``, for polygons."""
     number = polygons.dtype.type
     corners = polygons.shape[1] // 2
     here, last = np.empty((5, corners)), np.empty((5, corners))

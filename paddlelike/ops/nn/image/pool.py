@@ -166,7 +166,7 @@ class Pool3d(_Pool):
 
 
 class _LaterPool(_Pool):
-    """As Paddle 2 means it: a window that reaches over the padding counts the elements before its end."""
+    """Pooling as in Paddle 2: a window that reaches over the padding counts the elements before its end."""
 
     since = "2"
 

@@ -94,7 +94,7 @@ def _convert_einsum(step: Step) -> None:
 
 @converts("cos_sim")
 def _convert_cos_sim(step: Step) -> None:
-    """Each row of X with the one of Y, which may be one for all."""
+    """Pair each row of X with its row of Y, or with the only row of Y."""
     x, y = (step.reshape(step.input(slot), 0, -1) for slot in ("X", "Y"))
     norms = [step.reduce("ReduceL2", each, [1], keep=True) for each in (x, y)]
     product = step.reduce("ReduceSum", step.add("Mul", x, y), [1], keep=True)

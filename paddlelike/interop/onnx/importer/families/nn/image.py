@@ -189,7 +189,7 @@ _LARGEST: Final = 1 << 25  # elements of the matrix of a dim
 
 @reads("Resize", "Upsample")
 def _read_resize(node: Node) -> None:
-    """Of known sizes: the weights of each dim are a matrix. Else Fluid's operators, if the rule is theirs."""
+    """With known sizes the weights of a dim are a matrix; else Fluid's operators where they have the rule."""
     dims, mode = node.dims(), node.attr("mode", "nearest")
     sides = [_Side(n, n, 1.0) for n in dims] if node.type == "Upsample" else _find_regions(node)
     known = _find_sizes(node, sides)

@@ -89,7 +89,7 @@ def _read_matmul_integer(node: Node) -> None:
 
 @reads("ConvInteger")
 def _read_conv_integer(node: Node) -> None:
-    """As sums of float32, like MatMulInteger."""
+    """Compute sums of float32, like MatMulInteger."""
     node.give(node.cast(convolve(node, _restore(node, 0, -1, 2), _restore(node, 1, -1, 3, 0)), VarType.INT32))
 
 

@@ -183,7 +183,7 @@ def _slice_at_run(node: Node, axes: list[int] | None) -> None:
 
 @reads("Expand")
 def _read_expand(node: Node) -> None:
-    """To the shape that X's and the given one broadcast to."""
+    """Broadcast X to the common shape of its own and the given one."""
     dims, known = node.dims() or (1,), node.find_known(1)
     if known is not None and -1 not in dims:
         wanted = [int(dim) for dim in known.reshape(-1)]
