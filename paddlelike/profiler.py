@@ -13,7 +13,7 @@ __all__ = ["cuda_profiler", "profiler", "reset_profiler", "start_profiler", "sto
 
 
 def start_profiler(state: str, tracer_option: str = "Default") -> None:
-    """Start to time operators; ``state`` is "CPU", "GPU" or "All", all of which mean the CPU.
+    """Start to time operators; ``state`` is "CPU", "GPU" or "All"; each means the CPU.
 
     Raises ValueError for another ``state`` or ``tracer_option``.
     """

@@ -106,7 +106,7 @@ def drop_zero_steps(steps: list[Step], stops: AbstractSet[str]) -> list[Step]:
 
 
 def drop_unfed_steps(steps: list[Step], available: AbstractSet[str]) -> list[Step]:
-    """Drop the steps of which no incoming gradient exists."""
+    """Drop the steps without an incoming gradient."""
     found = set(available)
     kept = []
     for step in steps:

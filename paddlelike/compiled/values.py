@@ -28,7 +28,7 @@ class Packed:
     rows : array
         Shape (T, ...); T is a bucket.
     offsets : tuple of arrays
-        One per level, as LoD has them; none for rows without a LoD of which only the first ones are in use.
+        One per level, as LoD has them; none for rows without a LoD when only the first ones are in use.
     longest : int
         A bucket: no sequence of the last level has more rows.
     shown : bool

@@ -32,7 +32,7 @@ SHORTEST: Final = 64  # bytes of its rows, beside 4 for the place of each
 _PIECE: Final = 2 << 20  # bytes that are read at a time
 _AHEAD: Final = 8  # pieces of memory for old rows that is made ready before it is used
 _ONE_VIEW: Final = np.empty(2)[1:]
-_ALONE: Final = getrefcount(_ONE_VIEW.base)  # references to memory of which there is one view
+_ALONE: Final = getrefcount(_ONE_VIEW.base)  # references to memory that has one view
 
 
 class _Rows:

@@ -14,7 +14,7 @@ from paddlelike.framework.graph.variable import Parameter, Variable
 #: A size that may be known only at run time.
 Size: TypeAlias = int | Variable
 
-#: Sizes of which some, or all as one variable, may be known only at run time.
+#: Sizes; some, or all as one variable, may be known only at run time.
 ShapeLike: TypeAlias = Sequence[Size] | Variable
 
 #: Variables in lists, tuples and dicts, as deep as a script likes.

@@ -35,7 +35,7 @@ class Loop(NamedTuple):
     inputs
         The variables that the kernel takes.
     outputs
-        By variable, which of the results it gets; a result is a state after each step, ``(T, N, H)``.
+        The result that each variable gets; a result is a state after each step, ``(T, N, H)``.
     """
 
     kernel: Kernel

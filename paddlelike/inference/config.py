@@ -1,4 +1,4 @@
-"""The model of a predictor, and the switches of Paddle's engine, most of which have no effect here."""
+"""The model of a predictor, and the switches of Paddle's engine; most have no effect here."""
 
 from __future__ import annotations
 

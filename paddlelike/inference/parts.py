@@ -56,7 +56,7 @@ def writes_scope(op: Operator) -> bool:
 def cut_into_parts(
     program: Program, feeds: Collection[str], fetches: Collection[str], kept: Collection[int]
 ) -> list[Part] | None:
-    """Return the parts of a program, of which the Executor runs those with the operators ``kept``.
+    """Return the parts of a program; the Executor runs those with the operators ``kept``.
 
     None: what goes from one part to the next is not always a tensor, or too few operators are left.
     """

@@ -119,7 +119,7 @@ def _format_place(place: Layout, index: int, size: tuple[float, float]) -> str:
 
 
 def _format_path(path: tuple[Point, ...]) -> str:
-    """Return an edge as cubic curves, of which Graphviz wants 3 n + 1 points, after the tip of its arrow."""
+    """Return an edge as cubic curves, in Graphviz's form: the tip of its arrow, then 3 n + 1 points."""
     points = [(x, -y) for x, y in path]
     (x, y), (tip_x, tip_y) = points[0], points[-1]
     points[-1] = tip_x, tip_y - math.copysign(_ARROW, tip_y - points[-2][1])

@@ -52,7 +52,7 @@ def export_rows(
     dirname
         A directory of ``save_persistables``.
     link
-        Which link of the variable's chain of deltas (from 1 on): the rows that changed in that save, and the
+        The link of the variable's chain of deltas, from 1 on: the rows that changed in that save, and the
         ids that were forgotten. None: all rows, with all deltas.
 
     Raises

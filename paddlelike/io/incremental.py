@@ -1,4 +1,4 @@
-"""The ledger: which value of which variable is saved in which directory, so that a save writes changes only.
+"""The ledger: the saved values of variables by directory, so that a save writes only changes.
 
 A variable counts as saved in a directory after it was saved there or loaded from there. The ledger keeps the
 count of its writes, the array itself and the record of the file; a file that has been replaced or changed

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LayerHelper", "LayerHelperBase"]
 
-# It is computed by layers, each of which has a helper.
+# It is computed by layers; each one has a helper.
 _create_weight_normalized: Final[Hook[[LayerHelper, WeightNormParamAttr, list[int], VarType], Variable]] = (
     Hook("create_weight_normalized")
 )

@@ -269,7 +269,7 @@ def buffered(reader: Reader, size: int) -> Reader:
 
 
 class ReadAhead(Iterator[Any]):
-    """The samples of ``reader()``, of which a thread reads up to ``size`` ahead, from now on.
+    """The samples of ``reader()``; a thread reads up to ``size`` of them ahead, from now on.
 
     An exception of the reader is raised after the samples before it. :meth:`close` ends the thread, and so
     does the end of this object.

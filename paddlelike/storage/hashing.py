@@ -4,7 +4,7 @@ A checksum is text that names its algorithm, such as ``xxh3_128:<hex>``.
 
 ``xxh3_128`` is taken piece by piece, so that a slice of a large file can be compared without the rest. Of a
 file of at most 1 MiB it is the plain xxh3_128 of the bytes, as ``xxhsum -H2`` prints it; of a larger file it
-is the xxh3_128 of the 16-byte digests (big-endian) of its pieces of 1 MiB, the last of which may be shorter.
+is the xxh3_128 of the 16-byte digests (big-endian) of its pieces of 1 MiB; the last one may be shorter.
 
 Where a slice ends within a piece, it is compared by parts: the xxh3_64 of each 16 KiB of the file, in one
 text of base64. Of a file with more than 16,384 of them, each 2, 4, ... 64 make one: the xxh3_64 of their

@@ -1,4 +1,4 @@
-"""Pickles of Theano with a GPU, files that are no pickles, and names that the numpy of Theano knows."""
+"""Pickles of Theano with a GPU, files that are not pickles, and names that the numpy of Theano knows."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def command(
     names: Annotated[
         str | None, typer.Option(help="The variables of a combined file, which stores no names: a,b,c.")
     ] = None,
-    link: Annotated[int | None, typer.Option(help="In a chain of deltas: of which save.")] = None,
+    link: Annotated[int | None, typer.Option(help="The link of a chain of deltas, from 1 on.")] = None,
     opset: Annotated[int, typer.Option(help="Of an ONNX file that is written.")] = 18,
     model_filename: Annotated[
         str | None, typer.Option(help="File of the program in a model's directory; __model__ if left out.")

@@ -42,7 +42,7 @@ class Compilations:
         self.count = 0
         self.passed_over = 0
         self._plan, self._first_reader, self._pads = plan, first_reader, pads
-        self._sized = sized  # inputs of which sizes follow
+        self._sized = sized  # inputs that sizes follow from
         self._executables: dict[Signature, Executable] = {}
         self._seen: set[int] = set()  # the hashes of signatures that numpy ran
         self._recent: deque[bool] = deque(maxlen=_RECENT)  # whether the shapes of a run were new

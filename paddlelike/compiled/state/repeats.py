@@ -51,7 +51,7 @@ class Repeat:
     copied
         The positions of what is fed and may have to be copied first.
     only
-        The positions of which others must not write: several have one array.
+        The positions that others must not write: several share one array.
     """
 
     def __init__(

@@ -50,7 +50,7 @@ class DeviceTables:
     """The large persistables whose memory a piece, steps ``start`` to ``stop``, gives to the next values."""
 
     def __init__(self, plan: CompiledPlan, start: int, stop: int, donated: Iterable[int]) -> None:
-        self._ids = _find_ids(plan, start, stop)  # of tables of which only rows are written
+        self._ids = _find_ids(plan, start, stop)  # of tables where only rows are written
         self._tables = {n: _DeviceTable() for n in donated if _is_large(plan.layout.persistables[n])}
         for position, table in self._tables.items():
             table.by_rows = position in self._ids

@@ -19,7 +19,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 _PRODUCTS: Final = frozenset(("conv_general_dilated", "dot_general"))
 _MOVES: Final = frozenset(("copy", "reshape", "rev", "squeeze", "transpose"))  # what a product reads through
-_SAME: Final = _MOVES | {"broadcast_in_dim", "slice"}  # of which repetition costs nothing
+_SAME: Final = _MOVES | {"broadcast_in_dim", "slice"}  # repeating them costs nothing
 _LEAST: Final = 4096  # elements
 
 

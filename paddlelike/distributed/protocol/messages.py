@@ -145,7 +145,7 @@ def reply_from_header(verb: str, header: Mapping[str, Any]) -> Reply:
     Raises
     ------
     FormatError
-        A header that is no such reply.
+        A header that is not such a reply.
     """
     kinds: dict[Any, type[Reply]] = {"waiting": Waiting, "refused": Refused, "ok": REPLIES[verb]}
     kind = header.get("kind")

@@ -1,4 +1,4 @@
-"""Tables on servers, of which trainers fetch only the rows that they look up.
+"""Tables on servers; trainers fetch only the rows that they look up.
 
 Of tables in blocks of rows (``is_sparse``) lookups become ``distributed_lookup_table``, of tables without a
 size ``distributed_sparse_embedding``. Of tables sharded by id (``is_distributed``) lookups become split_ids,

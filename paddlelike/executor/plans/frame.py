@@ -32,7 +32,7 @@ class Binding(NamedTuple):
     share: Share | None  # passes LoDs on
     dead: tuple[int, ...]  # the values that no later step uses
     is_plain: bool  # the kernel takes the values as they are, and its results are stored as they are
-    hollow: tuple[int, ...] = ()  # the values of which later steps read the shape alone
+    hollow: tuple[int, ...] = ()  # the values whose shape alone later steps read
     candidates: tuple[int, ...] = ()  # large ones among these inputs may be written over
 
 
@@ -134,7 +134,7 @@ def write_persistable(frame: Frame, position: int, value: object, *, fresh: bool
     holder = frame.holders[position]
     old = holder.value
     if isinstance(value, np.ndarray) and frame.layout.persistables[position].type == VarType.SELECTED_ROWS:
-        value = SelectedRows((), len(value), value)  # memory for as many rows, of which none is in use yet
+        value = SelectedRows((), len(value), value)  # memory for as many rows; none is in use yet
     if not isinstance(value, np.ndarray):
         holder.set_value(value)
         return value

@@ -21,7 +21,7 @@ def find_last_uses(block: Block, ops: list[Operator], keep: set[str]) -> list[li
 
 
 def find_last_values(block: Block, ops: list[Operator], dying: list[list[str]]) -> list[list[str]]:
-    """Return for each operator the variables of which later ones read shape and dtype alone.
+    """Return for each operator the variables whose shape and dtype alone later ones read.
 
     ``dying`` are the last uses of any kind.
     """

@@ -49,7 +49,7 @@ def decode_program(data: bytes, *, trusted: bool = False) -> Program:
 def decode_message(kind: str, data: bytes) -> object:
     """Return the message ``kind`` in ``data``: a ProgramDesc, VarDesc or OpDesc.
 
-    Raises FormatError for another kind and for bytes that are no such message.
+    Raises FormatError for another kind and for bytes that are not such a message.
     """
     if kind not in ("ProgramDesc", "VarDesc", "OpDesc") or not isinstance(data, bytes):
         raise FormatError(f"{kind!r:.40} is not a message of a program")

@@ -108,7 +108,7 @@ class OpDef:
     traceable: ClassVar[bool] = True
     #: Results may have their channels last in memory, whatever the inputs have.
     reorders: ClassVar[bool] = False
-    #: Input slots of which the kernel reads shape and dtype alone: their memory can be free by then.
+    #: Input slots whose shape and dtype alone the kernel reads: their memory can be free by then.
     shapes_of: ClassVar[tuple[str, ...]] = ()
     #: True for operators that reach outside of the run's variables: files, readers, other processes, Python
     #: functions, the terminal. A program read from bytes runs them only when its reader says it is trusted.

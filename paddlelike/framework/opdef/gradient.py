@@ -19,7 +19,7 @@ class Gradient:
     are the slots it returns, by default the gradient of every forward input slot in order. ``lod`` is
     the slot whose LoD level they take over, OWN when each takes that of what it is the gradient of;
     ``lod_in_run`` the same of the LoD in a run, where Fluid's kernels do otherwise ("" for none).
-    ``shapes_of``: the slots of which ``backward`` reads shape and dtype alone.
+    ``shapes_of``: the slots whose shape and dtype alone ``backward`` reads.
     ``traceable``: see :class:`OpDef`; without it, compiled programs differentiate the operator's formula.
     ``views``: gradients may share memory with what ``backward`` takes (None: as the operator's outputs do).
     """

@@ -11,7 +11,7 @@ change. The limits:
 - A mapping keeps its file open, so only the largest files are mapped, a quarter of those that a process may
   have open; the others are read.
 - The elements of a file begin after a header, whose 20 to 40 bytes depend on the dims. Where that is
-  no multiple of the element's size, numpy would copy the array in every single operation; such a value is
+  not a multiple of the element's size, numpy would copy the array in every single operation; such a value is
   copied once, when it is first used (:class:`MappedTensor`). Half of all shapes or more are affected.
 - The first write to a page costs as much as reading three: load eagerly for training, lazily for
   prediction, inspection, or for using a part.

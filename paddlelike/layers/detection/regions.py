@@ -239,7 +239,7 @@ def roi_perspective_transform(
     spatial_scale: float = 1.0,
     name: str | None = None,
 ) -> tuple[Variable, Variable, Variable]:
-    """Return quadrangles of ``input`` as rectangles, which of their pixels have values, and the transforms.
+    """Return quadrangles of ``input`` as rectangles, the mask of pixels with values, and the transforms.
 
     Operator ``roi_perspective_transform``. ``input`` (N, C, H, W) float32; ``rois`` (R, 8): four corners (x,
     y) from the upper left one clockwise, with one sequence per image. Results: (R, C, transformed_height,

@@ -25,7 +25,7 @@ gt_label
 anchor_mask
     The indices of the anchors of this map.
 ignore_thresh
-    The overlap above which a box that is no one's is not counted as background.
+    The overlap above which a box without an object is not counted as background.
 gt_score
     The weight of each true box, (N, B); None for 1.
 use_label_smooth

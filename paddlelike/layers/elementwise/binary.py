@@ -36,7 +36,7 @@ __all__ = [
 
 
 class Elementwise(Protocol):
-    """A layer of two inputs, one of which may have fewer dims."""
+    """A layer of two inputs; one may have fewer dims."""
 
     def __call__(
         self, x: Variable, y: Variable, axis: int = -1, act: str | None = None, name: str | None = None

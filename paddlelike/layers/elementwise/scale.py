@@ -140,7 +140,7 @@ def clip(x: Variable, min: float, max: float, name: str | None = None) -> Variab
 def clip_by_norm(x: Variable, max_norm: float, name: str | None = None) -> Variable:
     """Return ``x``, scaled down so that its L2 norm is at most ``max_norm`` (operator ``clip_by_norm``).
 
-    Zeros stay zeros, of which Fluid 1.8.5 makes NaN.
+    Zeros stay zeros, where Fluid 1.8.5 gives NaN.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def nce(
     ``input`` is (N, D), ``label`` int64 (N, true classes). ``num_neg_samples`` (10) classes are drawn
     uniformly, log-uniformly, or by ``custom_dist``. Gutmann & Hyvärinen 2010.
 
-    There are ``num_total_classes`` classes, of which noise is drawn by ``sampler``: "uniform",
+    There are ``num_total_classes`` classes; ``sampler`` says how noise is drawn: "uniform",
     "log_uniform" or "custom_dist", from ``seed``. ``sample_weight`` weighs the rows, (N, 1); with
     ``is_sparse`` the gradients are rows.
 

@@ -253,7 +253,7 @@ class GrowingRows(SelectedRows):
         self._hold(self._rows[places], values[places])
 
     def forget(self, ids: Array) -> None:
-        """Forget the rows of ids, none of which repeats, where there are any, and free their memory."""
+        """Forget the rows of ids, if any, and free their memory; no id may repeat."""
         if self._cold is not None:
             self.keep(np.empty(0, np.int64))
             there, _ = self._cold.read(ids)

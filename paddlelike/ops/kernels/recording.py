@@ -26,7 +26,7 @@ _SYMBOLS: Final[dict[Any, str]] = {
     np.greater: ">",
 }
 _BY_KEYWORD: Final = (np.maximum, np.minimum)  # whose third argument numpy takes for a mistake
-_INEXACT: Final = (np.power,)  # of which numpy has a version of its own
+_INEXACT: Final = (np.power,)  # numpy has its own version of these
 
 
 class _Nothing:

@@ -21,7 +21,7 @@ class MinibatchSourceFromData(IndexedSource):
     Parameters
     ----------
     data_streams
-        Arrays by name, whose first axis counts the samples, or lists of arrays: sequences, each of which is
+        Arrays by name, whose first axis counts the samples, or lists of arrays: sequences, where each is
         one sample. All have the same count.
     max_samples
         Where the data ends; ``FULL_DATA_SWEEP``: after one sweep.

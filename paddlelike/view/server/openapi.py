@@ -9,7 +9,7 @@ from paddlelike.storage.manifest import library_version
 
 
 def describe_api(title: str, model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the description of the routes of a model, of which ``model`` is what ``GET /model`` answers.
+    """Return the description of the routes of a model; ``model`` is the answer of ``GET /model``.
 
     >>> feeds = [{"name": "x", "dtype": "float32", "shape": [-1, 2], "lod": 0}]
     >>> api = describe_api("line", {"feeds": feeds, "fetches": []})

@@ -68,7 +68,7 @@ class Connection:
             self._timeout = seconds
 
     def limit_sends(self, seconds: float) -> None:
-        """Let a send of which the peer reads nothing end after ``seconds`` with BlockingIOError."""
+        """Let a send that the peer does not read end after ``seconds`` with BlockingIOError."""
         self._limit(socket.SO_SNDTIMEO, seconds)
 
     def _limit(self, option: int, seconds: float) -> None:

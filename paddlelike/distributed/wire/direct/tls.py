@@ -106,7 +106,7 @@ class TlsConnection(Connection):
             return int(got)
 
     def _feed(self, left: int) -> None:
-        """Receive encrypted bytes, of which there are at least as many as of ``left`` decrypted ones.
+        """Receive encrypted bytes, at least as many as ``left`` decrypted ones take.
 
         OpenSSL may have taken up to one record of them from the memory already.
         """

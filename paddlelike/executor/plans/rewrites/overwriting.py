@@ -21,7 +21,7 @@ def overwrite_inputs(step: Step, hollow: Sequence[int], layout: Layout) -> Step:
     """Return a step that writes its result over an input where its operator and the plan allow it.
 
     Whether nobody else holds the array is known at each run only, see :func:`is_unshared`; an array that is
-    small or shared is left alone. ``hollow``: the values of which later steps read the shape alone.
+    small or shared is left alone. ``hollow``: the values whose shape alone later steps read.
     """
     binding = step.binding
     if binding is None or len(binding.outputs) != 1:

@@ -24,7 +24,7 @@ def extend_with_decoupled_weight_decay(base_optimizer: type[Any]) -> type[Any]:
     """Return a class like ``base_optimizer`` with two more arguments, which come first.
 
     ``weight_decay``, a float or a variable, is the part of each parameter that a step subtracts from it;
-    ``apply_decay_param_fun(name)`` says of which parameters. All other arguments are given by name. Raises
+    ``apply_decay_param_fun(name)`` selects the parameters. All other arguments are given by name. Raises
     TypeError unless ``base_optimizer`` is a class of optimizers.
 
     >>> from paddlelike.optimizer import SGD

@@ -293,7 +293,7 @@ def _convert(graph: Graph, program: Program) -> dict[int, tuple[str, str]]:
 
 
 def _make_inputs(graph: Graph, program: Program, inputs: list[str]) -> list[Any]:
-    """Return the declared inputs; sequences come as a batch and lengths, of which the rows are taken."""
+    """Return the declared inputs; sequences come as a batch and lengths, and are cut into rows."""
     ports = []
     for name in inputs:
         variable = program.global_block().var(name)

@@ -1,7 +1,7 @@
 """Values that do not depend on what is fed: sizes, axes and indices that nodes compute from other constants.
 
 Dims that are only known at run time are NaN in an array of float64, so that what is computed from the other
-dims is still known: ``[N, 3, 8, 8]`` cut to ``[3, 8, 8]``, or a shape of which one dim is missing.
+dims is still known: ``[N, 3, 8, 8]`` cut to ``[3, 8, 8]``, or a shape with one dim missing.
 """
 
 from __future__ import annotations

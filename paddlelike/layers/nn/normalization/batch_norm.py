@@ -266,7 +266,7 @@ def data_norm(
     The statistics are parameters ``<name>.batch_size``, ``.batch_sum`` and ``.batch_square_sum``, whose
     gradients carry the statistics of the batch; ``param_attr`` is a dict of their initial values.
 
-    ``slot_dim`` is the width of a slot of which the first number is a count: slots without counts stay
+    ``slot_dim`` is the width of a slot whose first number is a count: slots without counts stay
     zero, and ``epsilon`` is added to the squares. ``enable_scale_and_shift`` adds a scale and a
     bias for each column. Each run keeps ``summary_decay_rate`` of the sums. With ``in_place`` the result
     is ``input`` itself. ``moving_mean_name``, ``moving_variance_name`` and

@@ -151,7 +151,7 @@ def _open(array: Array) -> Array | None:
 
 
 def _run_opened(kernel: Callable[..., object], *arguments: object) -> object:
-    """Run a kernel on arrays some of which are read-only, and which it only reads."""
+    """Run a kernel that only reads its arrays; some of them are read-only."""
     return kernel(*(_open(one) if isinstance(one, np.ndarray) else one for one in arguments))
 
 

@@ -4,7 +4,7 @@ Gates are in the order update, reset, candidate. The weight, declared (H, 3H), i
 other in memory: (H, 2H) for update and reset, (H, H) for the candidate. Arrays of all steps are in batch
 order (:mod:`paddlelike.ops.kernels.recurrent.steps`).
 
-Steps of few narrow rows cost calls of numpy, each of which takes twice as long over columns of a wider array.
+Steps of few narrow rows cost calls of numpy, and each takes twice as long over columns of a wider array.
 So a step works on blocks: its update gates, then its reset gates, then its candidates, ``(3 n, H)``.
 """
 

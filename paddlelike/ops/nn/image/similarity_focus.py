@@ -48,7 +48,7 @@ class SimilarityFocus(OpDef):
 
 
 def _choose(matrix: Array) -> tuple[list[int], list[int]]:
-    """Return the rows and columns of the greatest numbers of which no two share a row or column."""
+    """Return the rows and columns of the greatest numbers; no two share a row or column."""
     height, width = matrix.shape
     rows: list[int] = []
     columns: list[int] = []

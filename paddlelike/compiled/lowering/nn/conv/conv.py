@@ -17,7 +17,7 @@ from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.ops.kernels.nn.image.windows import Windows, is_channels_last, make_windows
 from paddlelike.ops.nn.conv.conv_transpose import find_output_dims
 
-_MOST_SHIFTS: Final = 64  # elements of a kernel, each of which makes a program longer
+_MOST_SHIFTS: Final = 64  # elements of a kernel; each one makes a program longer
 
 
 def take_first(x: jax.Array, data_format: str) -> jax.Array:

@@ -18,7 +18,7 @@ from paddlelike.compiled.packing import LoweringError
 from paddlelike.ops.kernels.nn.image import pool as pool_kernels
 from paddlelike.ops.nn.image.pool import PoolAttrs, WindowAttrs, find_factor
 
-_MOST_PLACES: Final = 25  # of a window, each of which makes a program longer
+_MOST_PLACES: Final = 25  # of a window; each one makes a program longer
 
 
 @lowers("pool2d", "pool3d")

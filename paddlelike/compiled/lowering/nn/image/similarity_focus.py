@@ -1,4 +1,4 @@
-"""similarity_focus: the greatest numbers of matrices of which no two share a row or column."""
+"""similarity_focus: the greatest numbers of matrices, no two of them in one row or column."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class _Phase(NamedTuple):
 
     @classmethod
     def of(cls, at: int, stride: int, low: int, kernel: int, size: int, number: int) -> _Phase:
-        """Return the phase of the pixels ``at``, ``at + stride``, ..., of which there are ``size``."""
+        """Return the phase of the ``size`` pixels ``at``, ``at + stride``, ..."""
         skip, first = divmod(low + at, stride)
         places = len(range(first, kernel, stride))
         before, after = places - 1 - skip, size - 1 + skip - (number - 1)

@@ -42,7 +42,7 @@ def _find_places(step: Step, attrs: SetValueAttrs) -> dict[int, list[int]]:
     shape, found = step.shape("Input"), {}
     for axis, start, end, stride in zip(attrs.axes, attrs.starts, attrs.ends, attrs.steps, strict=True):
         if shape[axis] < 0:
-            step.refuse(f"Input has shape {shape}: dim {axis}, of which a part is written, is not known")
+            step.refuse(f"Input has shape {shape}: dim {axis}, where a part is written, is not known")
         last = None if stride < 0 and end < -shape[axis] else end
         found[axis] = [*range(shape[axis])][start:last:stride]
         if axis in attrs.decrease_axes:

@@ -23,7 +23,7 @@ def _read_softmax(node: Node) -> None:
         rows = node.reshape(x, *(0 for _ in dims[:axis]), -1)
         out = node.emit("softmax", rows, axis=-1)
         if dims[axis:].count(-1) > 1:
-            node.refuse(f"it is one over dims {dims[axis:]}, of which more than one is not known")
+            node.refuse(f"it is one over dims {dims[axis:]}, and more than one of them is not known")
         out = node.reshape(out, *(0 for _ in dims[:axis]), *dims[axis:])
     if node.type == "LogSoftmax":  # log of softmax itself is -inf where that is too small
         axes = [axis] if node.opset >= 13 else list(range(axis, rank))
