@@ -42,7 +42,7 @@ class Thread:
 
     def start(self) -> None:
         """Start the thread. Raises RuntimeError where none can be started, or nobody would wait for it."""
-        if not self._daemon and not threading.main_thread().is_alive():  # as in a function of atexit
+        if not self._daemon and _is_ending():  # as in a function of atexit
             self.cancel()
             raise RuntimeError(f"the interpreter is about to end, and no thread is started for {self.name}")
         self._is_started = True
@@ -98,6 +98,15 @@ class Thread:
             work()
         finally:
             self._ended.set()
+
+
+def _is_ending() -> bool:
+    """Return whether the main thread has ended, so that the interpreter waits for no thread any more.
+
+    Before Python 3.13 an interrupt of ``main_thread().is_alive()`` makes it false for good.
+    """
+    main = threading.main_thread()
+    return bool(main._is_stopped) if hasattr(main, "_is_stopped") else not main.is_alive()
 
 
 class Task(Generic[Result]):

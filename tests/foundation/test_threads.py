@@ -94,11 +94,14 @@ def test_cancelled_work_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not thread.cancel()
 
 
-def test_an_interrupt_at_any_operation_of_a_start_either_has_the_work_done_once_or_not_at_all() -> None:
+@pytest.mark.parametrize("daemon", [True, False])
+def test_an_interrupt_at_any_operation_of_a_start_either_has_the_work_done_once_or_not_at_all(
+    daemon: bool,
+) -> None:
     done: list[int] = []
 
     def start() -> None:
-        thread = Thread(lambda: done.append(1), "interrupted")
+        thread = Thread(lambda: done.append(1), "interrupted", daemon=daemon)
         found.append(thread)
         thread.start()
 
@@ -110,6 +113,7 @@ def test_an_interrupt_at_any_operation_of_a_start_either_has_the_work_done_once_
             found[0].cancel()
             assert found[0].wait(30), at
         assert len(done) <= 1
+    assert threading.main_thread().is_alive()
 
 
 @pytest.mark.parametrize("start", [None, refuse])

@@ -206,9 +206,12 @@ class Lock:
 
     def release(self) -> None:
         """Release the lock and remove its file; nothing where it is not held."""
-        if self in _waiting:  # Ctrl-C came as it left
-            _waiting.remove(self)
-        self.__exit__(None, None, None)
+        try:
+            if self in _waiting:  # Ctrl-C came as it left
+                _waiting.remove(self)
+            self.__exit__(None, None, None)
+        finally:  # where Ctrl-C comes now
+            close_files(self._files)
 
     def is_lost(self) -> bool:
         """Return whether another process has taken the lock over, as this one was stopped for a lease."""
