@@ -53,6 +53,10 @@ _LATER: Final[dict[tuple[str, str], Any]] = {
     ("kldiv_loss", "log_target"): False,
     ("nanmedian", "mode"): "avg",
     ("round", "decimals"): 0,
+    ("quantize_linear", "qmin"): -128,
+    ("quantize_linear", "qmax"): 127,
+    ("dequantize_linear", "qmin"): -128,
+    ("dequantize_linear", "qmax"): 127,
 }
 
 
