@@ -31,7 +31,7 @@ from paddlelike.distributed.fleet.pslib_tables import LOOKUPS, grow_tables
 from paddlelike.distributed.fleet.pslib_tables import fleet_embedding as fleet_embedding
 from paddlelike.distributed.fleet.role_maker import PaddleCloudRoleMaker
 from paddlelike.distributed.fleet.strategy import AsyncStrategy
-from paddlelike.errors import UnsupportedError
+from paddlelike.errors import FormatError, UnsupportedError
 from paddlelike.executor import Executor
 from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.foundation.warn import warn_user
@@ -219,8 +219,13 @@ _POINTED: Final[dict[str, Callable[..., Any]]] = {
 
 def _save_listed(table: str, path: str, whitelist: str, program: Program) -> None:
     """Save the rows of the ids that a file lists, one a line: of a table, its counters and its state."""
-    lines = Path(whitelist).read_text().split()
-    ids = np.array([int(one) for one in lines], np.uint64).view(np.int64)
+    try:
+        lines = Path(whitelist).read_text(encoding="utf-8").split()
+        ids = np.array([int(one) for one in lines], np.uint64).view(np.int64)
+    except (ValueError, OverflowError) as error:
+        raise FormatError(
+            f"{whitelist}: {error}", hint="it has an id, an unsigned number, on each line"
+        ) from error
     with tempfile.TemporaryDirectory() as folder:
         growing_tables.save_one_table(fleet._executor, table, folder, program)
         values = {}

@@ -75,9 +75,13 @@ def suggest_prefix(path: str) -> str:
 def explain_prefix(path: str) -> str | None:
     """Return which other system's files have names that begin with ``path``, and a next step, or None."""
     folder, base = os.path.split(path)
-    if is_remote(path) or not base or not os.path.isdir(folder or "."):
+    if is_remote(path) or not base:
         return None
-    return explain_names(name for name in os.listdir(folder or ".") if name.startswith(f"{base}."))
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:  # missing, or not to be listed
+        return None
+    return explain_names(name for name in names if name.startswith(f"{base}."))
 
 
 def check_tensor_file(where: Location, name: str) -> None:

@@ -185,11 +185,8 @@ def _read_directory(
     directory: Location, var_list: Iterable[Variable | str] | None, *, verify: bool
 ) -> dict[str, Array]:
     """Return the values in the files of a directory, compared with the manifest while they are read."""
-    pieces = PaddleDistributed()
-    if pieces.sniff(directory):
-        entries = pieces.entries(directory)
-        _warn_of(note_left_out(list_left_out(entries), directory.path))
-        return {entry.name: _get_elements(pieces.read(directory, entry)) for entry in entries}
+    if PaddleDistributed().sniff(directory):
+        return _read_pieces(directory, var_list, verify=verify)
     comparison = choose_comparison(directory, None, verify=None if verify else False, lazy=False)
     only = None if var_list is None else _list_names(var_list)
     contents = open_directory(directory, comparison.records, complete=False, only=only)
@@ -205,6 +202,31 @@ def _read_directory(
     if len(wants) < len(names):
         raise _explain_unread(directory, names, found)
     return {name: _get_elements(value) for name, value in zip(names, reading.values, strict=True)}
+
+
+def _read_pieces(
+    directory: Location, var_list: Iterable[Variable | str] | None, *, verify: bool
+) -> dict[str, Array]:
+    """Return the values of a checkpoint of paddle.distributed."""
+    pieces = PaddleDistributed()
+    comparison = choose_comparison(directory, None, verify=None if verify else False, lazy=False)
+    compared = ComparedFolder(directory, comparison.records or {})
+    check = partial(check_problems, directory, comparison, shown=directory.path)
+    try:
+        entries = pieces.entries(compared if comparison.records else directory)
+    except FormatError:  # other bytes than the saved ones are reported as damage
+        check(compared.bad, count=len(comparison.records or ()))
+        raise
+    check(compared.bad, count=len(comparison.records or ()))
+    _warn_of(note_left_out(list_left_out(entries), directory.path))
+    found = {entry.name: entry for entry in entries}
+    names = list(found) if var_list is None else _list_names(var_list)
+    if missing := [name for name in names if name not in found]:
+        raise MissingFileError(
+            f"nothing was loaded from {directory.path}: it holds no {', '.join(missing[:8])}",
+            hint="var_list holds the variables that were saved there",
+        )
+    return {name: _get_elements(pieces.read(directory, found[name])) for name in names}
 
 
 def _find_combined(directory: Location) -> str | None:

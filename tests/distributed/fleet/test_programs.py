@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ import paddlelike as fluid
 from paddlelike.distributed.fleet import parameter_server
 from paddlelike.distributed.fleet.base import DistributedOptimizer
 from paddlelike.distributed.fleet.parameter_server import DistributedTranspiler
+from paddlelike.distributed.fleet.pslib import _save_listed
 from paddlelike.distributed.fleet.role_maker import Role, UserDefinedRoleMaker
 from paddlelike.distributed.fleet.strategy import StrategyFactory, strategy_for
-from paddlelike.errors import GraphError, RoleError
+from paddlelike.errors import FormatError, GraphError, RoleError
 from tests.helpers.fresh import fresh_programs
 
 SERVERS = ["127.0.0.1:6174", "127.0.0.1:6175"]
@@ -219,3 +221,11 @@ def test_there_is_one_fleet() -> None:
     from paddlelike.incubate.fleet.parameter_server import distribute_transpiler  # type: ignore[import-not-found]
 
     assert distribute_transpiler.fleet is parameter_server.fleet
+
+
+@pytest.mark.parametrize("text", [b"1\nx\n", b"-1\n", b"18446744073709551616\n", b"\xff\n"])
+def test_a_whitelist_with_anything_else_than_ids_is_refused_by_name(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "list").write_bytes(text)
+    with pytest.raises(FormatError, match="list: .*\n.*an id, an unsigned number, on each line"):
+        _save_listed("emb", str(tmp_path / "saved"), str(tmp_path / "list"), fluid.Program())
+    assert not (tmp_path / "saved").exists()

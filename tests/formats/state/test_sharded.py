@@ -10,7 +10,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike import inspection
-from paddlelike.errors import FormatError
+from paddlelike.errors import FormatError, LoadError, MissingFileError
 from paddlelike.formats.entry import list_left_out
 from paddlelike.formats.state import sharded
 from paddlelike.formats.state.format import encode
@@ -103,3 +103,22 @@ def test_pieces_of_a_box_that_do_not_follow_one_another_are_refused(spans: tuple
         files[file] = b"".join(encode({"w": np.zeros(max(stop - start, 0), "float32")}))
     with pytest.raises(FormatError, match="'w'"):
         PaddleDistributed().entries(MemoryFolder(files))
+
+
+def test_only_the_tensors_of_var_list_are_loaded() -> None:
+    state = fluid.load_program_state(str(REAL / "two331"), ["plain", "model/row"])
+    assert [*state] == ["plain", "model/row"]
+    with pytest.raises(MissingFileError, match="it holds no model/raw"):
+        fluid.load_program_state(str(REAL / "two331"), ["model/raw"])
+
+
+def test_a_checkpoint_with_a_manifest_is_compared_with_it(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", w=np.array([1.5, 2.5]))
+    fluid.convert(tmp_path / "a.npz", tmp_path / "c", "paddle_distributed")
+    file = tmp_path / "c" / "0_0.distcp"
+    file.write_bytes(
+        file.read_bytes().replace(np.float64(2.5).tobytes()[-2:], np.float64(4.5).tobytes()[-2:])
+    )
+    with pytest.raises(LoadError, match=r"0_0\.distcp: its bytes are not those that were saved"):
+        fluid.load_program_state(tmp_path / "c")
+    assert fluid.load_program_state(tmp_path / "c", verify=False)["w"].tolist() == [1.5, 4.5]

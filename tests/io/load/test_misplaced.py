@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError, NotInitializedError
+from paddlelike.io.load.misplaced import explain_prefix
 from tests.io.loading import executor, network, save
 
 
@@ -63,3 +66,13 @@ def test_gradients_are_not_saved_and_the_error_says_why(tmp_path: Path) -> None:
         executor().run(startup)
         with pytest.raises(NotInitializedError, match=r"and v\.persistable"):
             fluid.io.save_vars(executor(), str(tmp_path), main, predicate=lambda v: "@GRAD" in v.name)
+
+
+def test_a_folder_that_may_not_be_listed_is_no_other_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str) -> list[str]:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    assert explain_prefix(str(tmp_path / "model")) is None
