@@ -226,6 +226,6 @@ def test_there_is_one_fleet() -> None:
 @pytest.mark.parametrize("text", [b"1\nx\n", b"-1\n", b"18446744073709551616\n", b"\xff\n"])
 def test_a_whitelist_with_anything_else_than_ids_is_refused_by_name(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "list").write_bytes(text)
-    with pytest.raises(FormatError, match="list: .*\n.*an id, an unsigned number, on each line"):
+    with pytest.raises(FormatError, match=r"list: .*\n.*an id, an unsigned number, on each line"):
         _save_listed("emb", str(tmp_path / "saved"), str(tmp_path / "list"), fluid.Program())
     assert not (tmp_path / "saved").exists()
