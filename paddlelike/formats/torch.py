@@ -277,7 +277,7 @@ def _read_zip(file: Source) -> tuple[_Tensors, dict[str, Member]]:
     if len(roots) != 1:
         raise FormatError("the ZIP file has no data.pkl, so torch.save has not written it")
     order = members.get(roots[0] + "byteorder")
-    if order is not None and bytes(file.read_at(order.offset or 0, 6)) != b"little":
+    if order is not None and bytes(order.read(file)) != b"little":
         raise FormatError("the elements are big-endian")
     data = members[roots[0] + "data.pkl"].read(file)
     (value,), _, _ = _load_pickles(data, 1)
@@ -304,7 +304,7 @@ def _read_legacy(file: Source) -> tuple[_Tensors, dict[str, Member]]:
     """Return the tensors by name, and where the elements of each storage are, of a file before 1.6."""
     data = file.read_at(0, file.size)
     (magic, _, _, value, keys), at, by_key = _load_pickles(data, 5)
-    if magic != _MAGIC or not isinstance(keys, list):
+    if magic != _MAGIC or not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
         raise FormatError(
             "the file begins as one of torch.save, but has another magic number or no list of keys"
         )

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from paddlelike.errors import FormatError
+from paddlelike.formats import torch
 from paddlelike.formats.torch import Torch
 from paddlelike.testing import FormatContract
 
@@ -104,3 +105,18 @@ def test_crafted_pickles_are_refused(data: bytes, text: str, capsys: pytest.Capt
     with pytest.raises(FormatError, match=text):
         Torch().read_all(make_file(data))
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("keys", [[[1]], [{}], [5], None])
+def test_keys_of_an_old_file_that_are_not_text_are_refused(keys: Any) -> None:
+    parts = (torch._MAGIC, 1001, {"little_endian": True}, {}, keys)
+    with pytest.raises(FormatError, match="no list of keys"):
+        Torch().read_all(b"".join(pickle.dumps(part, 2) for part in parts))
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_the_byte_order_is_read_from_a_file_that_was_packed_again(packing: int) -> None:
+    file = io.BytesIO(make_file(tensor()))
+    with zipfile.ZipFile(file, "a", packing) as archive:
+        archive.writestr("archive/byteorder", b"little")
+    assert Torch().read_all(file.getvalue())["w"].shape() == [2]  # type: ignore[union-attr]
