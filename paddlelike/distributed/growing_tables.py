@@ -267,7 +267,8 @@ def load_one_table(
     variables, where = _list_variables(name, program), locate(path)
     if not (where.exists() and ServerTables().sniff(where)):
         return _load_table(executor, path, program, variables)
-    with tempfile.TemporaryDirectory(dir=Path(path).absolute().parent) as folder:
+    beside = Path(path).absolute().parent if _is_on_servers(program) else None
+    with tempfile.TemporaryDirectory(dir=beside) as folder:
         held = _copy_table(where, folder, name, variables, list_tables(program))
         return _load_table(executor, folder, program, held)
 
@@ -275,10 +276,14 @@ def load_one_table(
 def _load_table(
     executor: Executor, path: str, program: Program, variables: list[Variable]
 ) -> LoadReport | None:
-    if find_placement(program) is not None and find_endpoint(program) is None:
+    if _is_on_servers(program):
         names = [one.name for one in variables]
         return _ask_servers(program, lambda client: client.load_table(path, names))
     return load_vars(executor, path, program, vars=variables)
+
+
+def _is_on_servers(program: Program) -> bool:
+    return find_placement(program) is not None and find_endpoint(program) is None
 
 
 def _copy_table(

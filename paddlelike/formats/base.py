@@ -260,6 +260,16 @@ class FolderFormat(Format[Folder, Mapping[str, Iterable[Buffer]]]):
     def sniff(self, folder: Folder) -> bool:
         """Return whether ``folder`` can be of this format. Never raises."""
 
+    def is_part(self, name: str) -> bool:  # noqa: ARG002
+        """Return whether a file is read beside those of a ``write``, whatever these hold.
+
+        Parameters
+        ----------
+        name
+            Of a file in the folder.
+        """
+        return False
+
     def read(self, source: Folder, entry: Entry, *, into: Array | None = None) -> Value:
         with source.open_file(entry.file) as file:
             return read_dense(file, entry, into=into)

@@ -478,7 +478,14 @@ def _write(
         named = {prefix + name: spool.release(progress.count(b)) for name, b in files.items()}
         write_all(directory or ".", named, durability=durability)
         return
-    transaction = locate(path).begin(options)
+    where = locate(path)
+    parts = [name for name in where.list_names() if target.is_part(name)] if where.exists() else []
+    if others := sorted({*parts} - files.keys()):
+        raise SaveError(
+            f"{path} holds {', '.join(others[:8])} of another save, read with the new files",
+            hint="remove that directory, or choose another path",
+        )
+    transaction = where.begin(options)
     for name, buffers in files.items():
         transaction.add(name, spool.release(progress.count(buffers)))
     transaction.commit()

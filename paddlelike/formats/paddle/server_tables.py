@@ -117,6 +117,9 @@ class ServerTables(FolderFormat):
         names = [name for name in folder.list_names() if name != "__manifest__"]
         return bool(names) and all(map(_PART, names))
 
+    def is_part(self, name: str) -> bool:
+        return _PART(name) is not None
+
     def entries(self, source: Folder) -> list[Entry]:
         parts: dict[tuple[str, bool], list[str]] = {}
         for name in source.list_names():

@@ -77,6 +77,9 @@ class PaddleDistributed(FolderFormat):
                 raise
             return False
 
+    def is_part(self, name: str) -> bool:
+        return _METADATA.fullmatch(name) is not None
+
     def entries(self, source: Folder) -> list[Entry]:
         found = {int(one[1]): one[0] for name in source.list_names() if (one := _METADATA.fullmatch(name))}
         if not found:

@@ -9,6 +9,7 @@ import json
 import lzma
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.distributed import growing_tables as tables
-from paddlelike.errors import FormatError, LoadError
+from paddlelike.errors import FormatError, LoadError, SaveError
 from paddlelike.formats.paddle.server_tables import ServerTables
 from paddlelike.inspection.diagnosis import diagnose
 from paddlelike.inspection.inspect import inspect
@@ -289,6 +290,31 @@ def test_lines_of_a_dense_table_are_equally_long() -> None:
     for files in ({"001/part-000": b"1 2\n4\n"}, {"001/part-000": b"1 2\n", "001/part-001": b"4\n"}):
         with pytest.raises(FormatError, match="lines"):
             ServerTables().read_all(MemoryFolder(files))
+
+
+def test_a_table_is_not_saved_beside_shards_that_would_be_read_with_it(tmp_path: Path) -> None:
+    job, target = Job("sgd"), tmp_path / "t"
+    job.train()
+    job.call(tables.save_one_table, str(target), format=ServerTables(shards=3))
+    before = _read_folder(target)
+    with pytest.raises(SaveError, match=r"holds 000/part-000-00002\.gz of another save"):
+        job.call(tables.save_one_table, str(target), format=ServerTables(shards=2))
+    assert _read_folder(target) == before
+    job.call(tables.save_one_table, str(target), format=ServerTables(shards=3))
+    job.call(tables.load_one_table, str(target))
+
+
+def test_a_table_is_loaded_from_a_folder_that_is_not_written_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job("sgd")
+    job.train()
+    job.call(tables.save_one_table, str(tmp_path / "t"), format=ServerTables(shards=2))
+    made: list[object] = []
+    create = tempfile.mkdtemp
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda *how: made.append(how[-1]) or create(*how))
+    job.call(tables.load_one_table, str(tmp_path / "t"))
+    assert made == [None]  # the system's
 
 
 @pytest.mark.slow

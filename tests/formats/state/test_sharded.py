@@ -10,7 +10,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike import inspection
-from paddlelike.errors import FormatError, LoadError, MissingFileError
+from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats.entry import list_left_out
 from paddlelike.formats.state import sharded
 from paddlelike.formats.state.format import encode
@@ -122,3 +122,15 @@ def test_a_checkpoint_with_a_manifest_is_compared_with_it(tmp_path: Path) -> Non
     with pytest.raises(LoadError, match=r"0_0\.distcp: its bytes are not those that were saved"):
         fluid.load_program_state(tmp_path / "c")
     assert fluid.load_program_state(tmp_path / "c", verify=False)["w"].tolist() == [1.5, 4.5]
+
+
+def test_a_checkpoint_is_not_written_beside_one_of_a_higher_number(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", w=np.ones(2))
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "3.metadata").write_bytes(b"newer")
+    with pytest.raises(SaveError, match=r"holds 3\.metadata of another save"):
+        fluid.convert(tmp_path / "a.npz", tmp_path / "c", "paddle_distributed", overwrite=True)
+    (tmp_path / "c" / "3.metadata").unlink()
+    for _ in range(2):
+        fluid.convert(tmp_path / "a.npz", tmp_path / "c", "paddle_distributed", overwrite=True)
+    assert fluid.load_program_state(tmp_path / "c")["w"].tolist() == [1, 1]
