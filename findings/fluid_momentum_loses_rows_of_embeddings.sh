@@ -2,7 +2,7 @@
 # paddlepaddle 1.8.5 on a CPU (Python 3.7): Momentum and RMSProp on embedding(is_sparse=True) find the rows of a gradient
 # by binary search, as if they were sorted; without a repeated id they are in the order of the batch. So which rows
 # train depends on the order of the ids. SGD, Adam and Adagrad train all of them, and so do both with is_sparse=False.
-# Seen: one step from 0, rate 1, gradient 1 for each of the ids 3 1 2 0: rows 0 and 3 stay 0; sorted ids: all move.
+# Seen: one step from 0, rate 1.0, gradient 1 for each of the ids 3 1 2 0: rows 0 and 3 stay 0; sorted ids: all move.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
