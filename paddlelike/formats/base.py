@@ -23,7 +23,7 @@ a combined file of Paddle variables: 2 entries, 32 bytes of elements
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Generic, TypeVar
 
@@ -31,7 +31,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype
 from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
-from paddlelike.errors import FormatError
+from paddlelike.errors import FormatError, SaveError
 from paddlelike.formats.entry import Entry, read_dense, read_dense_rows
 from paddlelike.formats.sources import Buffer, Folder, Readable, as_source
 
@@ -269,6 +269,28 @@ class FolderFormat(Format[Folder, Mapping[str, Iterable[Buffer]]]):
             Of a file in the folder.
         """
         return False
+
+    def check_room(self, folder: Folder, names: Collection[str]) -> None:
+        """Check that a folder has no file that would be read with those that ``write`` makes.
+
+        Parameters
+        ----------
+        folder
+            It exists, and may be empty.
+        names
+            Of the files to be written there.
+
+        Raises
+        ------
+        SaveError
+            It has one, of another save.
+        """
+        others = [name for name in folder.list_names() if name not in names and self.is_part(name)]
+        if others:
+            raise SaveError(
+                f"the target has {', '.join(others[:8])} of another save, to be read with the new files",
+                hint="remove them, or choose another path",
+            )
 
     def read(self, source: Folder, entry: Entry, *, into: Array | None = None) -> Value:
         with source.open_file(entry.file) as file:

@@ -467,24 +467,15 @@ def _find_target(path: str, wanted: str | AnyFormat | None) -> AnyFormat:
 def _write(
     path: str, target: AnyFormat, written: Any, spool: Spool, progress: _Progress, options: SaveOptions
 ) -> None:
-    durability = options.durability
-    if isinstance(target, FileFormat):
-        directory, name = os.path.split(path)
-        write_all(directory or ".", {name: spool.release(progress.count(written))}, durability=durability)
-        return
-    files = dict(written)
-    if target.name == "fluid_save":
+    files = {"": written} if isinstance(target, FileFormat) else dict(written)
+    if isinstance(target, FileFormat) or target.name == "fluid_save":  # files whose names begin with the path
         directory, prefix = os.path.split(path)
-        named = {prefix + name: spool.release(progress.count(b)) for name, b in files.items()}
-        write_all(directory or ".", named, durability=durability)
+        named = {prefix + name: spool.release(progress.count(buffers)) for name, buffers in files.items()}
+        write_all(directory or ".", named, durability=options.durability)
         return
     where = locate(path)
-    parts = [name for name in where.list_names() if target.is_part(name)] if where.exists() else []
-    if others := sorted({*parts} - files.keys()):
-        raise SaveError(
-            f"{path} holds {', '.join(others[:8])} of another save, read with the new files",
-            hint="remove that directory, or choose another path",
-        )
+    if where.exists():
+        target.check_room(where, files)
     transaction = where.begin(options)
     for name, buffers in files.items():
         transaction.add(name, spool.release(progress.count(buffers)))

@@ -297,7 +297,7 @@ def test_a_table_is_not_saved_beside_shards_that_would_be_read_with_it(tmp_path:
     job.train()
     job.call(tables.save_one_table, str(target), format=ServerTables(shards=3))
     before = _read_folder(target)
-    with pytest.raises(SaveError, match=r"holds 000/part-000-00002\.gz of another save"):
+    with pytest.raises(SaveError, match=r"the target has 000/part-000-00002\.gz of another save"):
         job.call(tables.save_one_table, str(target), format=ServerTables(shards=2))
     assert _read_folder(target) == before
     job.call(tables.save_one_table, str(target), format=ServerTables(shards=3))

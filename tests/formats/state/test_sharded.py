@@ -128,7 +128,7 @@ def test_a_checkpoint_is_not_written_beside_one_of_a_higher_number(tmp_path: Pat
     np.savez(tmp_path / "a.npz", w=np.ones(2))
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "3.metadata").write_bytes(b"newer")
-    with pytest.raises(SaveError, match=r"holds 3\.metadata of another save"):
+    with pytest.raises(SaveError, match=r"the target has 3\.metadata of another save"):
         fluid.convert(tmp_path / "a.npz", tmp_path / "c", "paddle_distributed", overwrite=True)
     (tmp_path / "c" / "3.metadata").unlink()
     for _ in range(2):
