@@ -83,7 +83,8 @@ def _make(
         return build(compute, to_expression(x))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Return {formula if formula[:4] == "the " else f"``{formula}``"} of each element.
+    what = formula if formula.startswith("the ") else f"``{formula}``"
+    function.__doc__ = f"""Return {what} of each element.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

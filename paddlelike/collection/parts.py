@@ -9,7 +9,7 @@ x
 xs
     A list of vectors, or of matrices with equally many rows.
 d
-    The dim that is looked along, from 0.
+    The dim to work along, counted from 0.
 
 Returns
 -------

@@ -155,7 +155,7 @@ def test_the_arrays_of_a_scope_are_members_named_by_their_variables(tmp_path: Pa
     assert again.find_var("rows").get_selected_rows().rows() == [2, 0]
 
 
-def test_a_program_read_from_a_file_keeps_what_this_package_does_not_know() -> None:  # T01
+def test_a_program_read_from_a_file_keeps_unknown_fields() -> None:  # T01
     model = Path(__file__).parent.parent / "golden" / "mnist_conv_bn" / "programs" / "main_train.pb"
     program = fluid.Program.parse_from_string(model.read_bytes())
     for way in COPIES.values():

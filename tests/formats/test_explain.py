@@ -87,7 +87,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_an_error_says_what_a_file_is(name):
+def test_a_read_error_names_the_kind_of_the_file(name):
     data, words = FILES[name]
     data = data if isinstance(data, bytes) else pickle.dumps(data, 2)
     with pytest.raises(FormatError, match=words) as caught:

@@ -98,7 +98,7 @@ def find_leaves(value: Any, path: str) -> dict[str, Any]:
 
 @given(st.dictionaries(st.text("xyz", min_size=1, max_size=2), NESTED, max_size=4), st.sampled_from((2, 4)))
 @settings(max_examples=150, deadline=None)
-def test_of_a_pickle_every_leaf_is_read_or_named(held: dict[str, Any], protocol: int) -> None:
+def test_every_leaf_of_a_pickle_is_read_or_named(held: dict[str, Any], protocol: int) -> None:
     leaves = find_leaves(held, "")
     read, named = list_all(pickle.dumps(held, protocol))
     good = {path: value.shape for path, value in leaves.items() if is_number(value)}
@@ -116,7 +116,7 @@ HELD = {"f4", "f8", "f2", "i1", "i8", "?", "c8", "u1"}
 
 @given(st.lists(st.sampled_from(KINDS), unique=True, max_size=len(KINDS)))
 @settings(max_examples=40, deadline=None)
-def test_of_arrays_in_npz_and_hdf5_every_one_is_read_or_named(kinds: list[str]) -> None:
+def test_every_array_of_npz_and_hdf5_is_read_or_named(kinds: list[str]) -> None:
     arrays = {f"in/{kind}": np.zeros(2, kind) for kind in kinds}
     npz, hdf5 = io.BytesIO(), io.BytesIO()
     np.savez(npz, w=np.ones(1), **arrays)
@@ -134,7 +134,7 @@ TYPES = {"F32": 4, "F64": 8, "BF16": 2, "I8": 1, "BOOL": 1, "U16": 2, "U64": 8, 
 
 @given(st.lists(st.sampled_from(sorted(TYPES)), unique=True))
 @settings(max_examples=40, deadline=None)
-def test_of_safetensors_every_one_is_read_or_named(kinds: list[str]) -> None:
+def test_every_tensor_of_safetensors_is_read_or_named(kinds: list[str]) -> None:
     header, at = {}, 0
     for kind in kinds:
         header[kind] = {"dtype": kind, "shape": [3], "data_offsets": [at, at + 3 * TYPES[kind]]}
@@ -147,7 +147,7 @@ def test_of_safetensors_every_one_is_read_or_named(kinds: list[str]) -> None:
 
 @given(st.lists(st.sampled_from(KINDS), unique=True))
 @settings(max_examples=40, deadline=None)
-def test_of_a_bundle_of_theano_every_array_is_read_or_named(kinds: list[str]) -> None:
+def test_every_array_of_a_theano_bundle_is_read_or_named(kinds: list[str]) -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as bundle:
         bundle.writestr("pkl", pickle.dumps({}))
@@ -162,7 +162,7 @@ def test_of_a_bundle_of_theano_every_array_is_read_or_named(kinds: list[str]) ->
 
 @given(st.lists(st.sampled_from(range(1, 24)), unique=True))
 @settings(max_examples=40, deadline=None)
-def test_of_an_onnx_file_every_initializer_is_read_or_named(kinds: list[int]) -> None:
+def test_every_initializer_of_an_onnx_file_is_read_or_named(kinds: list[int]) -> None:
     onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
     tensors = []
     for kind in kinds:
@@ -184,7 +184,7 @@ def test_of_an_onnx_file_every_initializer_is_read_or_named(kinds: list[int]) ->
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=5))
 @settings(max_examples=40, deadline=None)
-def test_of_a_file_of_dynet_every_block_is_read_and_every_gradient_named(kinds: list[Any]) -> None:
+def test_every_block_of_a_dynet_file_is_read_and_every_gradient_named(kinds: list[Any]) -> None:
     values = np.ones((2, 3), "float32")
     blocks = [
         Block(LOOKUP_PARAMETER if is_lookup else PARAMETER, f"/w{i}", values, values if full else None)

@@ -95,7 +95,7 @@ def test_a_package_that_cannot_be_imported_is_named_and_the_others_are_known(
         assert registry.sniff(TOY_FILE) is registry.find("toy")
 
 
-def test_a_format_that_raises_while_it_recognizes_is_warned_of(fresh_registry: Registry) -> None:
+def test_a_format_that_raises_in_sniff_causes_a_warning(fresh_registry: Registry) -> None:
     state = registry.find("state")
 
     class Raising(type(state)):  # type: ignore[misc]

@@ -60,7 +60,7 @@ def test_a_thread_that_cannot_be_started_is_an_error_and_waited_for_by_nobody(
     assert thread.wait()
 
 
-def test_whoever_waits_does_the_work_of_a_thread_that_died(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_thread_does_the_work_of_a_dead_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_thread, "start_new_thread", die)
     monkeypatch.setattr(threads, "_PATIENCE", 0.01)
     done = []

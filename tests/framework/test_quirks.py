@@ -586,7 +586,7 @@ def test_the_flag_turns_to_the_textbook(name: str, monkeypatch: pytest.MonkeyPat
     agrees(found, wanted)
 
 
-def test_the_table_names_where_both_ways_and_the_source() -> None:
+def test_every_row_of_quirks_has_all_its_texts() -> None:
     rows = fluid.quirks()
     text = str(rows)
     words: Sequence[str] = [word for row in rows for word in row[1:]]

@@ -51,7 +51,7 @@ def test_minimize_returns_pairs_in_order_of_creation(name: str) -> None:
         assert [[p.name, g.name] for p, g in pairs] == manifest(name)["params_grads"]
 
 
-def test_persistables_and_their_kinds(name: str) -> None:
+def test_persistables_and_their_kinds_equal_those_of_fluid(name: str) -> None:
     with building(name) as run:
         got = {
             v.name: {

@@ -93,7 +93,7 @@ FINDINGS = sorted((PROJECT / "findings").glob("*"))
 
 
 @pytest.mark.parametrize("script", FINDINGS, ids=lambda path: path.name)
-def test_a_finding_stands_alone_and_says_what_was_seen(script: Path) -> None:
+def test_a_finding_runs_without_the_package_and_reports_its_result(script: Path) -> None:
     text = script.read_text()
     head = text.splitlines()[:6]
     assert head[0] == "#!/usr/bin/env bash"

@@ -95,7 +95,7 @@ def test_a_damaged_file_is_a_problem_not_an_error(tmp_path: Path) -> None:
     assert not found
 
 
-def test_nothing_there_names_what_is_near(tmp_path: Path) -> None:
+def test_an_error_on_a_missing_path_suggests_a_near_name(tmp_path: Path) -> None:
     (tmp_path / "epoch_10").mkdir()
     (tmp_path / "epoch_10" / "w").write_bytes(encode(np.ones(1, "float32")))
     with pytest.raises(MissingFileError, match="did you mean 'epoch_10'"):

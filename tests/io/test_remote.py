@@ -169,7 +169,7 @@ def test_a_combined_file_is_saved_and_loaded_remotely(
     assert loaded(exe, url, program, filename="all") == [0, 1, 2, 3, 4]
 
 
-def test_a_directory_that_was_uploaded_counts_as_it_is(
+def test_an_uploaded_directory_is_loaded_as_it_is(
     exe: fluid.Executor, program: fluid.Program, url: str, tmp_path: Path
 ) -> None:
     fluid.io.save_persistables(exe, str(tmp_path / "local"), program)

@@ -94,7 +94,7 @@ def test_a_model_of_paddle2_that_is_exported_again_stays_one(first: str, tmp_pat
             assert (one.lod(), np.array(one).tobytes()) == (other.lod(), np.array(other).tobytes()), name
 
 
-def test_a_loop_over_what_is_fed_is_left_out_aloud(tmp_path: Path) -> None:
+def test_a_loop_that_updates_a_feed_is_left_out_with_a_warning(tmp_path: Path) -> None:
     write_files(read_archive("layers262")["while_loop"], tmp_path)
     exe = fluid.Executor()
     with fluid.scope_guard(fluid.Scope()):

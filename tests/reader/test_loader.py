@@ -181,7 +181,7 @@ def test_a_reset_in_the_middle_begins_again(inputs: list[Any], exe: fluid.Execut
         made.reset()
 
 
-def test_runs_before_the_start_are_refused_and_a_second_start_is_warned_of(
+def test_runs_before_the_start_are_refused_and_a_second_start_causes_a_warning(
     inputs: list[Any], exe: fluid.Executor
 ) -> None:
     made, out = inside(inputs, batches())

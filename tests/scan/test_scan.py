@@ -222,6 +222,6 @@ def test_deep_nesting_in_deep_calls_ends(tmp_path: Path) -> None:
     assert stopping(script.findings) == ["paddle.fluid.layers.nope"]
 
 
-def test_nothing_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError, match="there is no file or directory"):
         scan(tmp_path / "absent")

@@ -26,7 +26,7 @@ def save(directory, files=FILES, **options):
     return transaction.commit()
 
 
-def test_a_manifest_says_what_each_file_is(tmp_path):
+def test_a_manifest_describes_each_file(tmp_path):
     committed = save(tmp_path / "m", program="5f")
     read = manifest_file.read_manifest(tmp_path / "m")
     assert read.program == "5f"
@@ -67,7 +67,7 @@ def test_entries_encoded_before_are_the_same_with_other_authors_and_names():
     ("fact", "value"),
     [("variable", 5), ("shape", [[1]]), ("shape", None), ("kind", [1]), ("dtype", {"a": 1}), ("lod", "x")],
 )
-def test_whatever_another_writer_says_of_a_file_stays_in_the_next_manifest(fact, value):
+def test_records_of_another_writer_stay_in_the_next_manifest(fact, value):
     facts = {"variable": "w", "kind": "lod_tensor", "dtype": "FP32", "shape": [2], "lod": [], fact: value}
     records = {"w": Record(8, 'crc32:a"b\\', (1, 2), facts)}
     assert manifest.decode(manifest.encode_json(records)).files == records

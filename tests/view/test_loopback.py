@@ -112,7 +112,7 @@ def _get_head(server: LoopbackServer, line: str = "GET / HTTP/1.1", more: str = 
     )
 
 
-def test_of_too_many_connections_without_the_token_the_oldest_are_closed() -> None:
+def test_the_oldest_of_too_many_connections_without_the_token_are_closed() -> None:
     with LoopbackServer({}) as found:
         found.start()
         silent = [_connect(found) for _ in range(MOST + 8)]

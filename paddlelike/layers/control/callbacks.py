@@ -43,7 +43,7 @@ def Print(  # noqa: N802  (Fluid's name)
     summarize
         The count of elements that are printed; -1 for all.
     print_tensor_name, print_tensor_type, print_tensor_shape, print_tensor_lod
-        Whether to print this of the variable.
+        Whether to print the name, the type, the shape or the LoD of the variable.
     print_phase
         ``"forward"``, ``"backward"`` for its gradient, or ``"both"``.
 

@@ -56,7 +56,7 @@ def _make_elementwise(type: str, formula: str, example: str) -> Elementwise:
         return emit(type, {"X": x, "Y": y}, {"axis": axis, "use_mkldnn": False}, name=name, act=act)
 
     layer.__name__ = layer.__qualname__ = type
-    layer.__doc__ = f"""Return ``act({formula})``, number by number (operator ``{type}``).
+    layer.__doc__ = f"""Return ``act({formula})``, element by element (operator ``{type}``).
 
     The dims of ``y`` are those of ``x`` from dim ``axis`` on, or its last ones (-1); it is repeated
     over the others.

@@ -68,7 +68,8 @@ def make_unary(
         return emit(type, {"X": x}, name=name)
 
     layer.__name__ = layer.__qualname__ = type
-    layer.__doc__ = f"""Return ``{formula}``, number by number (operator ``{type}``).
+    what = formula if formula.startswith("the ") else f"``{formula}``"
+    layer.__doc__ = f"""Return {what}, element by element (operator ``{type}``).
 
     Raises
     ------
@@ -88,43 +89,43 @@ def make_unary(
 abs = make_unary("abs", "|x|", ("-2, 0, 1", "2. 0. 1."), NUMBERS)
 
 
-acos = make_unary("acos", "arc cosine of x", ("-1, 0, 1", "3.142 1.571 0.   "))
+acos = make_unary("acos", "the arc cosine of x", ("-1, 0, 1", "3.142 1.571 0.   "))
 
 
-asin = make_unary("asin", "arc sine of x", ("-1, 0, 1", "-1.571  0.     1.571"))
+asin = make_unary("asin", "the arc sine of x", ("-1, 0, 1", "-1.571  0.     1.571"))
 
 
-atan = make_unary("atan", "arc tangent of x", ("-2, 0, 1", "-1.107  0.     0.785"))
+atan = make_unary("atan", "the arc tangent of x", ("-2, 0, 1", "-1.107  0.     0.785"))
 
 
-ceil = make_unary("ceil", "least integer >= x", ("-1.5, 0.5, 2", "-1.  1.  2."))
+ceil = make_unary("ceil", "the least integer >= x", ("-1.5, 0.5, 2", "-1.  1.  2."))
 
 
-cos = make_unary("cos", "cosine of x", ("-2, 0, 1", "-0.416  1.     0.54 "))
+cos = make_unary("cos", "the cosine of x", ("-2, 0, 1", "-0.416  1.     0.54 "))
 
 
 exp = make_unary("exp", "e ** x", ("-2, 0, 1", "0.135 1.    2.718"), NUMBERS)
 
 
-floor = make_unary("floor", "greatest integer <= x", ("-1.5, 0.5, 2", "-2.  0.  2."))
+floor = make_unary("floor", "the greatest integer <= x", ("-1.5, 0.5, 2", "-2.  0.  2."))
 
 
-log = make_unary("log", "natural logarithm of x", ("1, 2, 4", "0.    0.693 1.386"), WIDE_FLOATS)
+log = make_unary("log", "the natural logarithm of x", ("1, 2, 4", "0.    0.693 1.386"), WIDE_FLOATS)
 
 
 reciprocal = make_unary("reciprocal", "1 / x", ("0.5, 1, 4", "2.   1.   0.25"))
 
 
-round = make_unary("round", "nearest integer, halves away from 0", ("-1.5, 0.4, 2.5", "-2.  0.  3."))
+round = make_unary("round", "the nearest integer, halves away from 0", ("-1.5, 0.4, 2.5", "-2.  0.  3."))
 
 
 rsqrt = make_unary("rsqrt", "1 / sqrt(x)", ("0.25, 1, 4", "2.  1.  0.5"))
 
 
-sin = make_unary("sin", "sine of x", ("-2, 0, 1", "-0.909  0.     0.841"))
+sin = make_unary("sin", "the sine of x", ("-2, 0, 1", "-0.909  0.     0.841"))
 
 
-sqrt = make_unary("sqrt", "square root of x", ("0.25, 1, 4", "0.5 1.  2. "))
+sqrt = make_unary("sqrt", "the square root of x", ("0.25, 1, 4", "0.5 1.  2. "))
 
 
 square = make_unary("square", "x * x", ("-2, 0, 1", "4. 0. 1."), NUMBERS)

@@ -48,7 +48,7 @@ def run(background: Background, pushes: Pushes) -> None:
 
 
 @pytest.mark.parametrize("average", [False, True])
-def test_steps_that_come_during_a_push_go_together(average: bool) -> None:
+def test_steps_that_come_during_a_push_are_sent_together(average: bool) -> None:
     pushes = Pushes()
     run(Background(average=average), pushes)
     assert len(pushes.outboxes) == 2

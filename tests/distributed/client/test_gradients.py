@@ -139,7 +139,7 @@ def test_a_step_that_was_given_up_leaves_nothing(one: Any) -> None:
 
 
 @pytest.mark.usefixtures("early")
-def test_another_call_in_the_midst_of_a_step_ends_its_push_and_the_barrier_repeats_it(one: Any) -> None:
+def test_another_call_during_a_step_ends_its_push_and_the_barrier_repeats_it(one: Any) -> None:
     job, endpoint, begun, trainer = one
     stage(trainer, endpoint, 1.0, ["fc_1.w_0"])
     found = trainer.pull([(endpoint, "fc_1.b_0")])
@@ -150,7 +150,7 @@ def test_another_call_in_the_midst_of_a_step_ends_its_push_and_the_barrier_repea
 
 
 @pytest.mark.usefixtures("early")
-def test_a_connection_that_breaks_in_the_midst_is_replaced_and_everything_sent_again(
+def test_a_broken_connection_is_replaced_and_everything_is_sent_again(
     one: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job, endpoint, begun, trainer = one
@@ -173,7 +173,7 @@ def test_a_connection_that_breaks_in_the_midst_is_replaced_and_everything_sent_a
 
 
 @pytest.mark.usefixtures("early")
-def test_a_script_that_fails_in_the_midst_of_a_step_can_end(one: Any) -> None:
+def test_a_script_that_fails_during_a_step_can_end(one: Any) -> None:
     _, endpoint, _, trainer = one
     stage(trainer, endpoint, 1.0, ["fc_1.w_0"])
     sending = [thread for thread in threading.enumerate() if thread.name == "paddlelike-push"]

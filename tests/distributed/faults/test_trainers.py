@@ -82,7 +82,7 @@ def test_a_trainer_that_comes_late_is_waited_for(run, undisturbed):
     assert Result(job.finish()) == undisturbed()
 
 
-def test_of_two_processes_with_one_id_the_older_one_ends(run, undisturbed):
+def test_the_older_of_two_processes_with_one_id_ends(run, undisturbed):
     job = run(think=0.2)
     job.until_said("trainer 1", "done", 2)
     older = job.processes["trainer 1"]

@@ -152,7 +152,7 @@ def test_only_worker_0_saves(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["local", "hadoop"])
-def test_checkpoints_on_the_file_systems_of_scripts(
+def test_checkpoints_are_saved_and_loaded_on_the_file_systems_of_scripts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

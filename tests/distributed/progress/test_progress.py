@@ -33,7 +33,7 @@ class Status:
         return self.said, ()
 
 
-def test_rates_are_what_happened_between_two_looks() -> None:
+def test_rates_are_counts_per_second_between_two_looks() -> None:
     status, now = Status(), [100.0]
     (endpoint,) = free_endpoints(1)
     status.said = {"rounds": 10, "bytes_in": 1000, "bytes_out": 500, "silent": [1]}

@@ -107,7 +107,7 @@ def test_servers_without_a_role_get_an_error_that_names_the_variable() -> None:
     assert "TRAINING_ROLE, which is TRAINER or PSERVER" in problem_of(THIRD)
 
 
-def test_an_own_address_must_be_in_the_list_as_it_is_written() -> None:
+def test_the_address_of_a_process_must_be_in_the_list_literally() -> None:
     text = problem_of(THIRD | {"TRAINING_ROLE": "PSERVER", "POD_IP": "10.0.0.2", "PADDLE_PORT": "6175"})
     assert "10.0.0.2:6175, which is not in the list of servers 10.0.0.1:6174,10.0.0.2:6174 as it is" in text
     assert "did you mean '10.0.0.2:6174'?" in text

@@ -292,7 +292,7 @@ def test_a_sharded_table_takes_sparse_gradients() -> None:
     ("arguments", "what"),
     [({"padding": 3}, "padding_idx has no effect on .*'table'"), ({"new": True}, "'table' is not sharded")],
 )
-def test_limits_of_sharded_tables_that_fluid_has_silently_are_warned_of(arguments: Any, what: str) -> None:
+def test_silent_limits_of_fluids_sharded_tables_cause_warnings(arguments: Any, what: str) -> None:
     sharded(**arguments)
     with pytest.warns(UserWarning, match=what):
         fluid.DistributeTranspiler().transpile(0, trainers=2)

@@ -118,7 +118,7 @@ def test_each_of_several_scopes_and_programs_keeps_its_values(expected: Callable
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda scope: pickle.loads(pickle.dumps(scope))])
-def test_a_copied_scope_trains_apart(
+def test_a_copied_scope_trains_independently(
     duplicate: Callable[[Any], Any], expected: Callable[[int], Values]
 ) -> None:
     main, startup = build(fluid.optimizer.Adam(0.1))

@@ -140,7 +140,9 @@ def test_large_values_are_written_over_and_hollowed(
             assert set(seen) == expected
 
 
-def test_a_failing_operator_is_named_as_ever(exe: fluid.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_operator_is_named_in_unrolled_runs_too(
+    exe: fluid.Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(unrolled, "_RUNS", 1)
     out = fluid.layers.fc(fluid.layers.data("x", [40]), 3)
     exe.run(fluid.default_startup_program())

@@ -156,7 +156,7 @@ def test_a_table_of_parameter_names_is_kept_apart_from_the_arrays():
 
 
 @pytest.mark.parametrize("protocol", [2, 4])
-def test_named_tensors_and_tensors_by_eval(protocol):
+def test_tensors_stored_by_name_or_by_eval_are_read(protocol):
     held = {
         "weight": Reduced(tuple, ("linear_0.w_0", np.ones(2))),
         "bias": Reduced(eval, "data", {"data": np.zeros(3)}),

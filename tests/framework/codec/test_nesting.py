@@ -92,7 +92,7 @@ def test_blocks_that_multiply_the_operators_by_their_depth_are_refused():
         parsed(program)
 
 
-def test_an_attribute_that_is_a_list_where_a_block_is_wanted():
+def test_a_list_of_blocks_in_place_of_a_block_is_refused():
     program = blocks(2)
     runs(program, 0, 1, AttrType.BLOCKS)
     with pytest.raises(FormatError, match="'sub_block' of operator 'while' is of type BLOCKS, "):

@@ -37,7 +37,7 @@ def test_every_change_of_a_program_drops_its_plans() -> None:
         assert not program.plans
 
 
-def test_a_program_takes_over_what_another_one_says_of_its_variables() -> None:
+def test_a_program_takes_over_the_descriptions_of_variables_of_another() -> None:
     """As scripts do that prune and read programs by Fluid's inner functions."""
     x = fluid.data("x", [None, 4])
     y = fluid.layers.fc(x, 2, param_attr=fluid.ParamAttr("w", trainable=False))

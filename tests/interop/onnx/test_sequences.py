@@ -169,7 +169,7 @@ def test_networks_on_sequences_are_exported_at_other_opsets(name: str, opset: in
 
 
 @pytest.mark.parametrize("name", ["lstm-back", "gru-started", "softmax", "conv", "reverse"])
-def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
+def test_exported_sequence_networks_are_imported_again(name: str, tmp_path: Path) -> None:
     want, _, given = run_both(NETWORKS[name], tmp_path)
     scope = fluid.Scope()
     program, feeds, fetches = fluid.import_onnx(tmp_path / "s.onnx", scope=scope)

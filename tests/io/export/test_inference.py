@@ -302,7 +302,7 @@ def test_the_program_alone_has_no_values(net: Net, exe: fluid.Executor, tmp_path
         load(str(tmp_path), exe)
 
 
-def test_an_auc_in_the_program_is_warned_of(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_an_auc_in_the_program_causes_a_warning(exe: fluid.Executor, tmp_path: Path) -> None:
     x = fluid.data("x", [None, 4])
     prediction = fluid.layers.fc(x, 2, act="softmax")
     fluid.layers.auc(prediction, fluid.data("label", [None, 1], "int64"))

@@ -246,7 +246,9 @@ def _text(rules: Rules) -> str:
 # Loads that take a part
 
 
-def test_not_strict_loads_what_fits_and_tells_the_rest(tmp_path: Path, started: fluid.Program) -> None:
+def test_strict_false_loads_matching_values_and_reports_the_rest(
+    tmp_path: Path, started: fluid.Program
+) -> None:
     saved = save(tmp_path / "a", network(classes=3))
     (tmp_path / "a" / "fc_0.b_0").unlink()
     own(tmp_path / "a", "stranger", np.zeros(1, F32))

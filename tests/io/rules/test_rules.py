@@ -365,7 +365,7 @@ def test_the_same_rules_fit_a_dict_for_set_program_state(tmp_path: Path) -> None
         np.testing.assert_array_equal(value("fc_0.w_0"), state["model.fc_0.w_0"])
 
 
-def test_rules_are_values() -> None:
+def test_rules_compare_add_and_hash_as_values() -> None:
     assert Rules([Skip("a")]) + Rules([Init("b")]) == Rules().skip("a").init("b")
     assert {Rules().skip("a"): 1}[Rules().skip("a")] == 1
     with pytest.raises(TypeError, match="a rule is"):

@@ -17,7 +17,7 @@ from tests.ops.random.test_tensors import compute, infer
 REAL = VarType.FP32
 
 
-def test_fake_init_knows_how_many_rows_there_are_and_has_none() -> None:
+def test_fake_init_gives_a_height_but_no_rows() -> None:
     found = compute("fake_init", {}, {"shape": [3, 2]})
     assert isinstance(found, SelectedRows)
     assert (found.height(), found.rows(), found.array) == (3, [], None)

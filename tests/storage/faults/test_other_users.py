@@ -385,7 +385,7 @@ def test_a_checkpoint_that_another_user_puts_beside_is_named_and_not_restored(ho
     act_as(READER, reader_restores)
 
 
-def test_whoever_may_read_a_save_of_another_user_loads_it(home: Path) -> None:
+def test_a_user_with_read_permission_loads_the_save_of_another_user(home: Path) -> None:
     home.chmod(0o1777)
 
     def victim_saves() -> None:
@@ -465,7 +465,7 @@ def test_the_message_to_a_waiting_user_names_who_saves(home: Path) -> None:
     os.close(reading)
 
 
-def test_where_a_server_squashes_users_what_it_shows_is_this_user(
+def test_on_a_server_that_squashes_users_the_shown_owner_counts_as_this_user(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(1)

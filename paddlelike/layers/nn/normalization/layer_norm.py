@@ -17,7 +17,7 @@ groups
 n
     The count of neighboring channels that are added.
 k, alpha, beta
-    A number of the formula.
+    A constant of the formula.
 weight
     A parameter of two to five dims.
 dim

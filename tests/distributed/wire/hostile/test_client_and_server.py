@@ -247,7 +247,7 @@ def test_the_first_message_must_come_soon() -> None:
     assert cancelled == ["silent"]
 
 
-def test_of_too_many_waits_the_oldest_are_cancelled() -> None:
+def test_the_oldest_of_too_many_waits_are_cancelled() -> None:
     watch = IdleWatch(600, most=3)
     cancelled: list[str] = []
     for name, is_started in (("a", True), ("b", False), ("c", False), ("d", True), ("e", True), ("f", True)):
