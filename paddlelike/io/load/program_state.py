@@ -214,9 +214,11 @@ def _read_pieces(
     check = partial(check_problems, directory, comparison, shown=directory.path)
     try:
         entries = pieces.entries(compared if comparison.records else directory)
-    except FormatError:  # other bytes than the saved ones are reported as damage
+    except FormatError as error:  # other bytes than the saved ones are reported as damage
         check(compared.bad, count=len(comparison.records or ()))
-        raise
+        if directory.path in error.message:
+            raise
+        raise FormatError(f"{directory.path}: {error.message}", hint=error.hint) from error
     check(compared.bad, count=len(comparison.records or ()))
     _warn_of(note_left_out(list_left_out(entries), directory.path))
     found = {entry.name: entry for entry in entries}

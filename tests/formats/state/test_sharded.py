@@ -112,6 +112,14 @@ def test_only_the_tensors_of_var_list_are_loaded() -> None:
         fluid.load_program_state(str(REAL / "two331"), ["model/raw"])
 
 
+def test_a_checkpoint_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
+    files = read_files(REAL / "two331")
+    for name in ("0.metadata", "0_0.distcp"):
+        (tmp_path / name).write_bytes(files[name])
+    with pytest.raises(FormatError, match=rf"{tmp_path}: the metadata names '1_0\.distcp'"):
+        fluid.load_program_state(tmp_path)
+
+
 def test_a_checkpoint_with_a_manifest_is_compared_with_it(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", w=np.array([1.5, 2.5]))
     fluid.convert(tmp_path / "a.npz", tmp_path / "c", "paddle_distributed")
