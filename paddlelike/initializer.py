@@ -20,7 +20,7 @@ scale
 seed
     The seed; with 0 the startup program's seed decides.
 low, high
-    The bounds: included and excluded.
+    The bounds; ``low`` is included, ``high`` excluded.
 diag_num
     The count of elements that are set to ``diag_val``.
 diag_step

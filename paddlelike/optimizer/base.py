@@ -74,7 +74,7 @@ class Optimizer(State):
     grad_clip
         A gradient clip of :mod:`paddlelike.clip`; None for no clip.
     name
-        A part of the names of the accumulators; None for the class's.
+        A text for the names of the accumulators (``w_NAME_velocity_0``); None adds nothing.
 
     Raises
     ------

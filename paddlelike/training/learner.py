@@ -54,7 +54,7 @@ def data_parallel_distributed_learner(
     learner
         The optimizer that each trainer has.
     num_quantization_bits, distributed_after
-        CNTK's; gradients travel in 32 bits, from the first sample on.
+        Options of CNTK; here gradients travel in 32 bits, from the first sample on.
     sync_mode
         Whether all trainers take every step together; only then a training has the same bits again.
 

@@ -291,7 +291,7 @@ class Program(EncodedState, Roles, Displayed):
         Parameters
         ----------
         throw_on_error
-            Accepted for Fluid.
+            Accepted for scripts of Fluid; it has no effect.
         with_details
             Whether to add what a ProgramDesc does not hold.
 

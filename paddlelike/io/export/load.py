@@ -54,7 +54,7 @@ def load_inference_model(
     params_filename
         The one file of all parameters; None: a file each.
     pserver_endpoints
-        Accepted for Fluid.
+        Accepted for scripts of Fluid; it has no effect.
     trusted
         Load a model whose operators reach outside of it (files, other processes, Python functions, the
         terminal). By default such a model is refused.
