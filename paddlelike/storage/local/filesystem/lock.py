@@ -105,10 +105,12 @@ class Lock:
             _waiting.append(self)
             if not self._files:
                 self._wait_for_turn()
-        finally:
-            if self in _waiting:  # no call before it, in which Ctrl-C may arrive
+            if self in _waiting:  # a fork empties it
                 _waiting.remove(self)
-        return self
+            return self
+        except BaseException:  # such as Ctrl-C, also where the lock was taken already
+            self.release()
+            raise
 
     def _wait_for_turn(self) -> None:
         start = time.monotonic()
