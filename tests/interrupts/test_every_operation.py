@@ -28,8 +28,12 @@ from tests.interrupts.interrupting import (
     wait_until_left,
 )
 
-# A thread that was interrupted as it left its turn is waited for, for seconds.
-pytestmark = pytest.mark.filterwarnings("ignore:waiting for another thread")
+pytestmark = [
+    # A thread that was interrupted as it left its turn is waited for, for seconds.
+    pytest.mark.filterwarnings("ignore:waiting for another thread"),
+    # Python ignores what is raised in what a __del__ calls.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 W = "fc_0.w_0"
 FEED = {"x": np.ones((4, 3), "float32")}

@@ -35,7 +35,7 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
     written: those of a small save are waited for.
     """
     problems: list[str] = []
-    handed: list[Lock] = []
+    handed = Lock(layout.lock, layout.base)
 
     def sync() -> None:
         try:
@@ -43,7 +43,7 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
             sync_file_system(layout.directory)
             sync_directory(layout.staging)
             sync_directory(layout.parent)
-            handed[0].check()
+            handed.check()
             finish()
         except FileNotFoundError:  # somebody removed the directory
             with contextlib.suppress(OSError, PaddlelikeError):
@@ -54,7 +54,7 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
                 f"in {layout.staging} until the next load or save: {error}"
             )
         finally:
-            handed[0].release()
+            handed.release()
             if _running.get(layout.base) is thread:
                 del _running[layout.base]
         if thread.is_current() and has_returned.is_set():
@@ -68,7 +68,7 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
     has_returned = Event()
     thread = Thread(sync, f"sync {layout.base}", daemon=False)
     try:
-        handed.append(lock.hand_over())
+        lock.hand_over(handed)
         _running[layout.base] = thread
         thread.start()
         thread.wait(_PATIENCE if nbytes < _SMALL else 0)
@@ -77,8 +77,7 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
     except BaseException:  # Ctrl-C: what is left beside the directory goes with the next load or save
         if thread.cancel():
             _running.pop(layout.base, None)
-            for one in handed:
-                one.release()
+            handed.release()
         raise
     has_returned.set()
     if not thread.is_running():

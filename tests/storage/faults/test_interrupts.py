@@ -59,15 +59,13 @@ def _hold(path: str) -> None:
 
 
 def _hand_over(path: str) -> None:
-    first = Lock(path, "it", wait=1.0)
+    first, other = (Lock(path, "it", wait=1.0) for _ in range(2))
     try:
         with first:
-            other = first.hand_over()
-            try:
-                other.check()
-            finally:
-                other.release()
+            first.hand_over(other)
+            other.check()
     finally:
+        other.release()
         first.release()
 
 

@@ -235,9 +235,8 @@ class Lock:
                 hint="save again",
             )
 
-    def hand_over(self) -> Lock:
-        """Return a lock that holds what this one held until the disk has the save; this one holds nothing."""
-        other = Lock(self._path, self._what)
+    def hand_over(self, other: Lock) -> None:
+        """Let another lock of the same file hold it, until the disk has the save; this one holds nothing."""
         with contextlib.suppress(OSError):  # then others do not wait longer than their limit
             os.lseek(self._files[0], 0, os.SEEK_END)
             os.write(self._files[0], SAVED)
@@ -249,7 +248,6 @@ class Lock:
             _held.discard(self)
             _held.add(other)
             other._files.extend(map(self._files.pop, (0,)))  # at once
-        return other
 
     def _limit(self, wait: float, content: Content | None) -> float:
         """Return the seconds to wait for the present holder."""
