@@ -178,7 +178,7 @@ print(f"lag {np.median(lags):.2f} s, AUC of the next hour {np.mean(late):.3f}")
 assert held[-1]["rows"] < 0.5 * came[-1]  # of a week, and twice seen, not of all days
 week = [one["bytes"] for one in held[2 * WEEK :]]
 assert max(week) < 1.1 * min(week)  # memory stays, though ids go on coming
-assert np.median(deltas) < 0.5 * np.median(bases)
+assert np.median(deltas) < 0.75 * np.median(bases)  # which hold what changed in a day
 assert np.mean(late) > 0.7
 
 # %% The same job again, from its last save, in one process without servers: what they saved is whole.
