@@ -295,7 +295,7 @@ class Executor(Displayed):
         Raises
         ------
         RuntimeError
-            There is no dataset. For the rest see :meth:`run`.
+            ``dataset`` is None. For the rest see :meth:`run`.
 
         >>> import pathlib, tempfile
         >>> import paddlelike as fluid
@@ -341,7 +341,7 @@ class Executor(Displayed):
         Raises
         ------
         RuntimeError
-            There is no dataset. For the rest see :meth:`Executor.run`.
+            ``dataset`` is None. For the rest see :meth:`Executor.run`.
 
         >>> import pathlib, tempfile
         >>> import paddlelike as fluid

@@ -265,7 +265,7 @@ _ROWS: Final = (
     Quirk(
         "group_norm_parameters",
         "layers.group_norm without param_attr or bias_attr",
-        "there is no scale, or no bias",
+        "the layer has no scale without param_attr, and no bias without bias_attr",
         "both are learned (Wu & He 2018), unless False is given",
         "python/paddle/fluid/layers/nn.py:4912, 4919 (1.8.5): 'if param_attr', where other layers take "
         "None for the default",

@@ -33,7 +33,7 @@ def compact(dirname: str | os.PathLike[str]) -> Committed:
     Returns
     -------
     Committed
-        Which files were written; none where there is no chain.
+        The files that were written; none if the directory has no chain.
 
     Raises
     ------

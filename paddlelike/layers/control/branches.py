@@ -137,7 +137,7 @@ def case(
     TypeError
         A pair is malformed.
     GraphError
-        There is no pair.
+        The list of pairs is empty.
 
     >>> x = fill_constant([1], "float32", 0.3)
     >>> out = case([(x < 0.1, lambda: x), (x < 0.5, lambda: x * 2.0)], default=lambda: x * 3.0)

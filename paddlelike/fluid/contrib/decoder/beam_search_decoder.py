@@ -16,6 +16,7 @@ x
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -29,7 +30,7 @@ from paddlelike.framework.graph.block import Block
 __all__ = ["BeamSearchDecoder", "InitState", "StateCell", "TrainingDecoder"]
 
 
-class _Decoder:
+class _Decoder(ABC):
     """A block that is entered once, in which a cell computes steps."""
 
     def __init__(self, state_cell: StateCell) -> None:
@@ -37,9 +38,9 @@ class _Decoder:
         self._status = "before"
         state_cell._enter(self)
 
+    @abstractmethod
     def _hold(self, start: InitState) -> State:
         """Return a state of the cell as the loop keeps it."""
-        raise NotImplementedError
 
     @contextmanager
     def _enter(self) -> Iterator[None]:

@@ -164,7 +164,9 @@ class StateCell:
         """Return the variable of a state."""
         self._bind()
         if state_name not in self._values:
-            raise ValueError(f"there is no state {state_name!r}, only {', '.join(self._values)}")
+            raise ValueError(
+                f"{state_name!r} is not a state of this cell, which has {', '.join(self._values)}"
+            )
         found: Variable = self._values[state_name]
         return found
 
@@ -219,7 +221,9 @@ class StateCell:
         self._bind()
         for name, value in inputs.items():
             if name not in self._inputs:
-                raise ValueError(f"there is no input {name!r}, only {', '.join(self._inputs)}")
+                raise ValueError(
+                    f"{name!r} is not an input of this cell, which has {', '.join(self._inputs)}"
+                )
             self._inputs[name] = value
         if self._updater is None:
             raise ValueError("this StateCell has no updater; decorate a function with state_updater")
