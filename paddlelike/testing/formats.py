@@ -196,7 +196,7 @@ class FormatContract:
         buffers = [np.frombuffer(buffer, np.uint8) for file in files for buffer in file if len(buffer)]
         assert any(np.shares_memory(buffer, array) for buffer in buffers) == (entry.offset is not None)
 
-    def test_reading_fills_the_array_that_is_given(self) -> None:
+    def test_reading_fills_a_given_array(self) -> None:
         array = np.ones((2, 3), numpy_dtype(sorted(self.format.holds.dtypes)[0]))
         source = self.source(self.write({"w": array}))
         (entry,) = self.format.entries(source)

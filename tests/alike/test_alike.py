@@ -34,7 +34,7 @@ def outcome(name: str) -> Any:
         return json.loads(json.dumps(record(fluid, canonical, CASES[name])))
 
 
-def test_the_table_is_complete() -> None:
+def test_the_table_of_cases_is_complete() -> None:
     assert sorted(CASES) == sorted(GOLDEN)
     assert set(GOLDEN) >= set(DIFFERENT)
 

@@ -57,7 +57,7 @@ NETWORKS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_gradients_are_slopes(exe: fluid.Executor, network: str) -> None:
+def test_gradients_match_numerical_derivatives(exe: fluid.Executor, network: str) -> None:
     x = free()
     loss = L.reduce_sum(L.square(NETWORKS[network](x)))
     (gradient,) = fluid.gradients([loss], [x])
@@ -65,7 +65,7 @@ def test_gradients_are_slopes(exe: fluid.Executor, network: str) -> None:
     np.testing.assert_allclose(got, slope(exe, loss, {"x": X}), rtol=1e-7, atol=1e-8)
 
 
-def test_targets_on_the_way_to_others_count_in_full(exe: fluid.Executor) -> None:
+def test_a_target_that_feeds_another_target_contributes_its_full_gradient(exe: fluid.Executor) -> None:
     x = free()
     h = L.tanh(x)
     (gradient,) = fluid.gradients([h, L.square(h)], [x])
@@ -73,7 +73,7 @@ def test_targets_on_the_way_to_others_count_in_full(exe: fluid.Executor) -> None
     np.testing.assert_allclose(got, (1 + 2 * np.tanh(X)) * (1 - np.tanh(X) ** 2), rtol=1e-12)
 
 
-def test_given_starts_on_the_way_count_in_full(exe: fluid.Executor) -> None:
+def test_a_given_start_gradient_of_an_intermediate_target_is_used(exe: fluid.Executor) -> None:
     x, start = free(), fluid.data("start", [2, 4], "float64")
     h = L.tanh(x)
     (gradient,) = fluid.gradients([h, L.square(h)], [x], target_gradients=[start, None])
@@ -81,7 +81,7 @@ def test_given_starts_on_the_way_count_in_full(exe: fluid.Executor) -> None:
     np.testing.assert_allclose(got, (3 + 2 * np.tanh(X)) * (1 - np.tanh(X) ** 2), rtol=1e-12)
 
 
-def test_every_pass_keeps_its_own_values(exe: fluid.Executor) -> None:
+def test_two_backward_passes_keep_separate_values(exe: fluid.Executor) -> None:
     x = free()
     h = L.tanh(x)
     passes = [fluid.gradients([L.square(h)], [x])[0], fluid.gradients([h], [x])[0]]
@@ -122,7 +122,7 @@ def test_stop_gradient_on_one_factor_keeps_the_gradient_of_the_other(exe: fluid.
     np.testing.assert_allclose(got, np.tanh(X) * (1 - np.tanh(X) ** 2), rtol=1e-12)
 
 
-def test_inputs_without_a_gradient_have_none_in_their_place() -> None:
+def test_inputs_without_a_gradient_give_none_at_their_position() -> None:
     """As Fluid 1.8.5 returned them: of several inputs None, of a single one nothing."""
     x, apart, stopped = free(), free("apart"), fluid.data("stopped", [2, 4], "float64")
     y = L.tanh(x) + stopped
@@ -158,7 +158,7 @@ def test_the_operators_that_compute_gradients_of_parameters_are_marked() -> None
     assert [one for one in marked if one] == [["fc_0.b_0", "fc_0.b_0@GRAD"], ["fc_0.w_0", "fc_0.w_0@GRAD"]]
 
 
-def test_only_what_is_wanted_is_computed() -> None:
+def test_only_requested_gradients_are_computed() -> None:
     h = L.fc(L.fc(fluid.data("x", [None, 4]), 3), 2)
     first = fluid.default_main_program().global_block().var("fc_0.tmp_1")
     fluid.backward.append_backward(L.mean(h), no_grad_set={first})
@@ -169,7 +169,7 @@ def test_only_what_is_wanted_is_computed() -> None:
 # What is refused
 
 
-def test_a_loss_is_one_number() -> None:
+def test_a_loss_must_be_one_number_that_an_operator_computes() -> None:
     h = L.fc(fluid.data("x", [None, 4]), 3)
     with pytest.raises(GraphError, match=r"shape \[-1, 3\], expected \[1\]") as caught:
         fluid.backward.append_backward(h)
@@ -180,7 +180,7 @@ def test_a_loss_is_one_number() -> None:
         fluid.backward.append_backward("loss")
 
 
-def test_a_list_may_name_an_input_as_attacks_on_models_do() -> None:
+def test_parameter_list_may_name_a_fed_variable() -> None:
     x = free()
     loss = L.mean(L.square(x))
     ((variable, gradient),) = fluid.backward.append_backward(loss, parameter_list=[x.name])
@@ -216,7 +216,7 @@ def test_gradients_of_gradients_stop_where_fluid_has_no_second_gradient() -> Non
     assert fluid.backward.append_backward(L.reduce_sum(L.square(first))) == []
 
 
-def test_starts_must_fit_their_targets() -> None:
+def test_start_gradients_must_have_the_shape_of_their_targets() -> None:
     x = free()
     y = L.tanh(x)
     with pytest.raises(GraphError, match=r"has shape \[2, 4\], but its gradient 'z' has shape \[7\]"):
@@ -225,7 +225,7 @@ def test_starts_must_fit_their_targets() -> None:
         fluid.gradients([y], [x], target_gradients=[None, None])
 
 
-def test_operators_of_later_paddles_are_not_differentiated() -> None:
+def test_operators_of_later_paddle_versions_have_no_gradient() -> None:
     from paddlelike.framework.codec.schema import messages
 
     message = messages().ProgramDesc()

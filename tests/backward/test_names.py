@@ -20,7 +20,7 @@ def test_the_first_pass_has_plain_names() -> None:
     assert names.get_gradient("nobody") is None
 
 
-def test_a_later_pass_leaves_taken_names_to_the_earlier_one() -> None:
+def test_a_second_backward_pass_does_not_reuse_names() -> None:
     y = L.relu(fluid.data("x", [None, 4]))
     block = y.block
     PassNames(block)
@@ -38,7 +38,7 @@ def test_a_later_pass_leaves_taken_names_to_the_earlier_one() -> None:
     assert names.get_variable(start) == y.name
 
 
-def test_a_start_that_is_given_keeps_its_name() -> None:
+def test_a_given_start_gradient_keeps_its_name() -> None:
     y = L.relu(fluid.data("x", [None, 4]))
     names = PassNames(y.block)
     assert names.start_at(y.name, "given") == "given"

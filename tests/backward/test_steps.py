@@ -47,7 +47,7 @@ def flow(steps: list[Step]) -> list[tuple[str, str, str]]:
     ("gradient", "variable"),
     [("w@GRAD", "w"), ("w@GRAD@RENAME@block0@3", "w"), ("w", "w"), ("a@GRAD@GRAD", "a@GRAD")],
 )
-def test_a_gradient_belongs_to_a_variable(gradient: str, variable: str) -> None:
+def test_the_variable_of_a_gradient_follows_from_its_name(gradient: str, variable: str) -> None:
     assert find_variable_name(gradient) == variable
 
 

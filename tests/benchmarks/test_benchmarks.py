@@ -17,7 +17,7 @@ NAMES = sorted(".".join(path.relative_to(HERE).with_suffix("").parts) for path i
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_benchmark_says_its_command_and_is_in_the_page(name: str) -> None:
+def test_every_benchmark_names_its_command_and_is_on_the_page(name: str) -> None:
     module = import_module(f"tests.benchmarks.{name}")
     assert callable(module.main)
     assert f"python -m tests.benchmarks.{name}" in module.__doc__

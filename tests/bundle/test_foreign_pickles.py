@@ -25,7 +25,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_an_array_of_a_gpu_is_an_array(name: str) -> None:
+def test_a_gpu_array_in_a_pickle_is_read_as_a_numpy_array(name: str) -> None:
     array = np.arange(6, dtype="f4").reshape(2, 3)
     inner = pickle.dumps(array, 2)[2:-1]
     data = b"\x80\x02]c" + name.encode() + b"\n" + inner + FUNCTIONS[name] + b"Ra."

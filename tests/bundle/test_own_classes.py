@@ -94,7 +94,7 @@ def test_every_optimizer_comes_back_and_builds_the_same_operators(name: str, way
     assert inner.get_opti_var_name_list() == wanted.get_opti_var_name_list()
 
 
-def test_averages_come_back() -> None:  # T01
+def test_moving_averages_survive_pickling() -> None:  # T01
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()):
         fluid.layers.fc(fluid.data("x", [None, 2]), 1)
@@ -117,7 +117,7 @@ def test_averages_come_back() -> None:  # T01
     ],
     ids=lambda made: type(made).__name__,
 )
-def test_small_objects_come_back(made: Any) -> None:  # T01
+def test_small_objects_survive_pickling(made: Any) -> None:  # T01
     for way in COPIES.values():
         again = way(made)
         assert type(again) is type(made)
@@ -130,7 +130,7 @@ def fingerprint(value: Any) -> Any:
     return {key: fingerprint(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
-def test_a_variable_brings_its_program() -> None:  # T01
+def test_a_pickled_variable_includes_its_program() -> None:  # T01
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()):
         x = fluid.data("x", [None, 2])
@@ -141,7 +141,7 @@ def test_a_variable_brings_its_program() -> None:  # T01
         assert again.block.program.to_string(True) == main.to_string(True)
 
 
-def test_the_arrays_of_a_scope_are_members_named_by_their_variables(tmp_path: Path) -> None:  # T17, T21
+def test_arrays_of_a_scope_are_zip_members_with_the_names_of_variables(tmp_path: Path) -> None:  # T17, T21
     scope = train().scope
     scope.var("rows").set_value(fluid.core.SelectedRows([2, 0], 5, np.ones((2, 3), "float32")))
     bundle.dump(scope, tmp_path / "scope.zip")
@@ -226,7 +226,7 @@ def test_the_table_names_classes_that_exist_and_every_class_with_a_state() -> No
     assert leaves - listed == {MappedTensor}  # its pickle is that of a LoDTensor
 
 
-def test_a_table_that_grows_makes_the_same_rows_afterwards() -> None:
+def test_an_unpickled_growing_table_creates_the_same_new_rows() -> None:
     table = GrowingRows(3, np.dtype("float32"), RowRule("uniform_random", -1.0, 1.0, 7))
     table.add_rows([5, -(1 << 60)])
     for way in COPIES.values():
@@ -256,7 +256,7 @@ def build_print_program() -> fluid.Program:
     return main
 
 
-def test_a_program_of_a_bundle_does_not_act_unless_it_is_trusted(tmp_path: Path) -> None:
+def test_a_bundled_program_runs_external_operators_only_when_trusted(tmp_path: Path) -> None:
     bundle.dump(build_print_program(), tmp_path / "p")
     exe = fluid.Executor(fluid.CPUPlace())
     with pytest.raises(UntrustedError, match="'print'"):
@@ -317,7 +317,7 @@ def test_a_damaged_pickle_only_raises_our_errors() -> None:
             bundle.load(io.BytesIO(whole[:length]))
 
 
-def test_a_bundle_says_nothing_of_values_that_are_missing(tmp_path: Path) -> None:  # T20
+def test_a_bundle_without_its_arrays_raises_format_error(tmp_path: Path) -> None:  # T20
     bundle.dump(train().scope, tmp_path / "s")
     with zipfile.ZipFile(tmp_path / "s") as archive:
         data = archive.read("pkl")

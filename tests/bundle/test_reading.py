@@ -46,7 +46,7 @@ def test_values_are_exact_and_sharing_is_kept(prefix: str) -> None:  # T16, T21,
         assert np.asarray(value).dtype == golden[key].dtype, key
 
 
-def test_numpy_sees_only_the_arrays() -> None:  # T17, T18, T20
+def test_numpy_load_finds_only_the_arrays_of_a_bundle() -> None:  # T17, T18, T20
     """numpy.load is the second reader; it shows dtype and shape of every member."""
     seen = json.loads((GOLDEN / "numpy-sees.json").read_text())
     for file in ("shared.zip", "everything.zip", "net.zip", "graph.zip"):
@@ -63,7 +63,9 @@ def test_a_class_of_the_caller_gets_its_state(name: str) -> None:  # T10-T12
     assert [w.name for layer in net.layers for w in layer] == ["W1", "b1", "W2", "b2"]
 
 
-def test_a_data_set_that_is_gone_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:  # T13
+def test_a_missing_dataset_is_named_in_the_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:  # T13
     monkeypatch.setattr(Net, "home", tmp_path)
     with pytest.raises(FileNotFoundError, match=r"train.pkl"):
         bundle.load(GOLDEN / "net.zip", classes=CLASSES)
@@ -109,7 +111,7 @@ def test_bundles_that_theano_cannot_load_are_read_or_explained() -> None:  # T21
         assert {name: a[0] for name, a in found.items()} == {"x": 0, "x_2": 1, "x_2 (2)": 2}
 
 
-def test_an_array_of_objects_takes_no_other_with_it() -> None:  # T21
+def test_an_unreadable_array_does_not_hide_the_other_arrays() -> None:  # T21
     file = io.BytesIO()
     records = np.zeros(2, [("a", "f4"), ("b", "i4")])
     bundle.dump({"w": np.ones(3), "records": records, "texts": np.array(["a", "bc"])}, file)
@@ -126,7 +128,7 @@ def test_an_array_of_objects_takes_no_other_with_it() -> None:  # T21
     assert "objects or records" in repr(loaded["records"])
 
 
-def test_defaultdicts_come_back() -> None:
+def test_defaultdicts_are_read() -> None:
     file = io.BytesIO()
     bundle.dump(
         {"list": collections.defaultdict(list, a=[1]), "none": collections.defaultdict(None, b=2)}, file
@@ -139,7 +141,7 @@ def test_defaultdicts_come_back() -> None:
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_a_random_state_continues(protocol: int) -> None:
+def test_an_unpickled_random_state_continues_its_sequence(protocol: int) -> None:
     state = np.random.RandomState(3)
     state.standard_normal(5)
     found = bundle.load(io.BytesIO(pickle.dumps(state, protocol)))
@@ -156,7 +158,7 @@ def test_a_random_state_continues(protocol: int) -> None:
     ],
     ids=["position", "key", "kind", "nothing"],
 )
-def test_another_state_of_a_generator_is_refused(state: object) -> None:
+def test_an_unknown_generator_state_is_refused(state: object) -> None:
     class Damaged:
         def __reduce__(self) -> Any:
             return vars(np.random)["__RandomState_ctor"], (), state
@@ -166,7 +168,7 @@ def test_another_state_of_a_generator_is_refused(state: object) -> None:
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
-def test_sparse_matrices_come_back_as_their_parts(form: str) -> None:
+def test_sparse_matrices_are_read_as_their_component_arrays(form: str) -> None:
     sparse = pytest.importorskip("scipy.sparse", reason="scipy comes with scikit-learn, of the extra 'test'")
     dense = np.float32([[0, 2, 0], [1, 0, 3]])
     file = io.BytesIO()
@@ -178,7 +180,7 @@ def test_sparse_matrices_come_back_as_their_parts(form: str) -> None:
     assert f"{form}_matrix of shape (2, 3)" in repr(found)
 
 
-def test_a_small_file_of_many_zeros_is_refused_before_memory_is_taken(
+def test_a_zip_bomb_is_refused_before_memory_is_allocated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("paddlelike.formats.elements._MOST_UNPACKED", (1 << 20, 64))
@@ -277,7 +279,7 @@ NESTED = b"\x80\x02)q\x00" + b"".join(b"h%ch%c\x86q%c" % (n - 1, n - 1, n) for n
     ],
     ids=["lists", "sets", "range", "key", "keys", "dict", "frozenset", "called", "made", "id"],
 )
-def test_a_pickle_is_refused_before_it_takes_time_or_memory_without_end(data: bytes) -> None:
+def test_a_pickle_that_exceeds_limits_of_time_or_memory_is_refused(data: bytes) -> None:
     def refuse() -> None:
         with pytest.raises(FormatError):
             bundle.load(io.BytesIO(data))
@@ -296,7 +298,7 @@ def test_containers_of_a_training_history_are_read_as_written() -> None:
         assert bundle.load(io.BytesIO(pickle.dumps(values, protocol))) == values
 
 
-def test_a_class_is_made_only_when_the_caller_passes_it() -> None:
+def test_a_class_is_instantiated_only_when_the_caller_passes_it() -> None:
     with pytest.raises(FormatError, match=r"tmodel.Net, which is not on the list(.|\n)*classes="):
         bundle.load(GOLDEN / "net.zip")
     assert set(bundle.arrays(GOLDEN / "net.zip")) == {"W1", "b1", "W2", "b2"}  # T20: the arrays survive
@@ -316,7 +318,7 @@ def test_a_bundle_that_is_cut_or_flipped_only_raises_our_error() -> None:
             continue
 
 
-def test_a_member_that_claims_more_than_it_holds_is_refused() -> None:
+def test_a_member_with_an_overstated_size_is_refused() -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         header = (

@@ -22,7 +22,7 @@ def members(path: Path) -> list[str]:
         return archive.namelist()
 
 
-def test_arrays_are_named_by_what_holds_them(tmp_path: Path) -> None:  # T14, T17, T21
+def test_arrays_are_named_after_the_attribute_or_key_that_holds_them(tmp_path: Path) -> None:  # T14, T17, T21
     model = Attributes()
     model.weights = np.ones((2, 3))  # type: ignore[attr-defined]
     model.parts = {"enc/W": np.zeros(2), "layer1.b": np.ones(1)}  # type: ignore[attr-defined]
@@ -35,7 +35,7 @@ def test_arrays_are_named_by_what_holds_them(tmp_path: Path) -> None:  # T14, T1
         np.testing.assert_array_equal(seen["enc/W"], [0, 0])
 
 
-def test_values_of_a_scope_are_named_by_their_variables(tmp_path: Path) -> None:  # T17, T24
+def test_values_of_a_scope_are_named_after_their_variables(tmp_path: Path) -> None:  # T17, T24
     with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
         fluid.layers.fc(fluid.data("x", [None, 3]), 2, param_attr="w", bias_attr="b")
         fluid.Executor(fluid.CPUPlace()).run(fluid.default_startup_program())
@@ -60,7 +60,7 @@ def test_names_never_collide(tmp_path: Path) -> None:  # T21: where Theano loses
     assert bare[0] == 9
 
 
-def test_switches_refuse_unnamed_and_doubled_arrays(tmp_path: Path) -> None:  # T22
+def test_options_make_unnamed_and_duplicate_arrays_errors(tmp_path: Path) -> None:  # T22
     with pytest.raises(SaveError, match=r"has no name"):
         bundle.dump([np.ones(2)], tmp_path / "m.zip", allow_unnamed=False)
     with pytest.raises(SaveError, match="two arrays are called 'W'"):
@@ -68,7 +68,7 @@ def test_switches_refuse_unnamed_and_doubled_arrays(tmp_path: Path) -> None:  # 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_array_is_one_member_and_one_object(tmp_path: Path) -> None:  # T23
+def test_a_shared_array_is_stored_once_and_loaded_as_one_object(tmp_path: Path) -> None:  # T23
     array = np.arange(5)
     bundle.dump({"a": array, "b": [array, array]}, tmp_path / "m.zip")
     assert members(tmp_path / "m.zip") == ["a", "pkl"]
@@ -77,7 +77,7 @@ def test_one_array_is_one_member_and_one_object(tmp_path: Path) -> None:  # T23
 
 
 @pytest.mark.parametrize("protocol", range(5))
-def test_every_protocol_comes_back(protocol: int) -> None:  # T05, T19
+def test_every_pickle_protocol_is_read_back(protocol: int) -> None:  # T05, T19
     value = {"f": np.asfortranarray(np.ones((2, 3))), "zero": np.array(2.5), "empty": np.zeros((0, 3), "f4"),
              "big": np.arange(3, dtype=">i4"), "text": np.array(["a", "bcd"]), "scalar": np.float32(0.5),
              "plain": [1, 2.5, "three", None, b"x", (True,), {4}, 1 + 2j]}  # fmt: skip
@@ -133,7 +133,7 @@ def test_several_objects_go_into_one_file(tmp_path: Path) -> None:  # T05, T08
         np.testing.assert_array_equal(pickle.load(file), objects[0])  # Python's own reader
 
 
-def test_a_persistent_id_of_the_caller_is_used() -> None:  # T14
+def test_a_persistent_id_function_of_the_caller_is_used() -> None:  # T14
     seen: list[Any] = []
 
     def find_id(archive: zipfile.ZipFile) -> Any:

@@ -32,7 +32,7 @@ def parse(*arguments: object) -> tuple[int, Any]:
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["inspect", "--help"]], ids=" ".join)
-def test_help_may_be_cut_off(arguments: list[str]) -> None:
+def test_a_closed_pipe_during_help_is_not_an_error(arguments: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "paddlelike", *arguments]
@@ -52,7 +52,7 @@ def test_every_command_has_help(name: str) -> None:
     assert f"{name.ljust(7)}  {line}" in run("--help").stdout
 
 
-def test_help_and_completion_import_nothing_that_computes() -> None:
+def test_help_and_completion_import_neither_numpy_nor_layers() -> None:
     modules = ", ".join(f"paddlelike.cli.{module}" for module, _ in COMMANDS.values() if module is not None)
     heavy = "[one for one in sys.modules if one == 'numpy' or '.interop' in one or '.layers' in one]"
     script = f"import sys, {modules}, paddlelike.cli.app; print({heavy})"
@@ -64,7 +64,7 @@ def test_the_version_is_printed() -> None:
     assert run("--version").stdout == f"paddlelike {paddlelike.__version__}\n"
 
 
-def test_a_reader_closed_early_is_not_an_error(tmp_path: Path) -> None:
+def test_a_closed_output_pipe_is_not_an_error(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", **{f"w{number}": np.ones(1, "float32") for number in range(3000)})
     command = [sys.executable, "-m", "paddlelike", "inspect", str(tmp_path / "a.npz")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -76,7 +76,7 @@ def test_a_reader_closed_early_is_not_an_error(tmp_path: Path) -> None:
         assert process.stderr.read() == b""
 
 
-def test_lines_end_where_the_terminal_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_are_cut_at_the_terminal_width(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = run("inspect", FIT / "persistables").stdout
     monkeypatch.setenv("COLUMNS", "60")
     lines = run("inspect", FIT / "persistables").stdout.splitlines()
@@ -86,7 +86,7 @@ def test_lines_end_where_the_terminal_ends(monkeypatch: pytest.MonkeyPatch) -> N
     assert all(line.endswith("…") for line in table)
 
 
-def test_sentences_are_wrapped_where_the_terminal_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_wrap_at_the_terminal_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.chdir(FIT)
     for arguments in ("scan inference", "plan persistables --program inference"):
@@ -97,7 +97,7 @@ def test_sentences_are_wrapped_where_the_terminal_ends(monkeypatch: pytest.Monke
     assert all(" ".join(one.split()) in wrapped for one in sources)
 
 
-def test_files_of_no_known_kind_are_found(tmp_path: Path) -> None:
+def test_files_of_unknown_kind_are_reported(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
     result = run("inspect", tmp_path / "a.png")
     assert result.exit_code == 1
@@ -105,7 +105,7 @@ def test_files_of_no_known_kind_are_found(tmp_path: Path) -> None:
     assert "PNG" in result.stdout
 
 
-def test_hints_are_in_the_words_of_the_command_line(tmp_path: Path) -> None:
+def test_hints_name_command_line_options_instead_of_functions(tmp_path: Path) -> None:
     (tmp_path / "x.npz").write_bytes(b"here")
     (tmp_path / "all").write_bytes((FIT / "inference_combined" / "params").read_bytes())
     exists = run("convert", FIT / "persistables", tmp_path / "x.npz")
@@ -140,7 +140,7 @@ def test_inspect_prints_one_variable() -> None:
     assert "did you mean 'fc_0.w_0'" in wrong.stderr
 
 
-def test_inspect_finds_not_a_number(tmp_path: Path) -> None:
+def test_inspect_finds_nan(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", w=np.float32([np.nan]))
     assert parse("inspect", tmp_path / "a.npz")[0] == 1
     assert parse("inspect", tmp_path / "a.npz", "--headers")[0] == 0
@@ -152,13 +152,13 @@ def test_names_in_files_cannot_control_the_terminal(tmp_path: Path) -> None:
         assert "\x1b" not in run(command, tmp_path).output
 
 
-def test_doctor_says_what_opens_a_model() -> None:
+def test_doctor_prints_the_call_that_opens_a_model() -> None:
     result = run("doctor", FIT / "inference_combined")
     assert result.exit_code == 0
     assert "model_filename='model', params_filename='params'" in result.stdout
 
 
-def test_scan_says_what_stops_and_writes_a_page(tmp_path: Path) -> None:
+def test_scan_lists_obstacles_and_writes_a_page(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import paddle.fluid as fluid\nfluid.dygraph.guard()\n")
     result = run("scan", tmp_path, "--html", tmp_path / "page.html")
     assert result.exit_code == 1
@@ -171,7 +171,7 @@ def test_scan_says_what_stops_and_writes_a_page(tmp_path: Path) -> None:
     assert (status, found["fine"], found["unknown_operators"]) == (0, True, [])
 
 
-def test_diff_says_by_its_status_whether_files_differ(tmp_path: Path) -> None:
+def test_the_exit_status_of_diff_shows_whether_files_differ(tmp_path: Path) -> None:
     assert parse("diff", FIT / "inference", FIT / "inference_combined")[0] in (0, 1)
     status, found = parse("diff", FIT / "persistables", FIT / "inference")
     assert (status, found["removed"], found["same"]) == (1, ["learning_rate_0"], 2)
@@ -183,7 +183,7 @@ def test_verify_without_a_manifest_ends_with_status_2() -> None:
     assert run("verify", FIT / "nothing").exit_code == 2
 
 
-def test_plan_says_by_its_status_whether_a_directory_fits(tmp_path: Path) -> None:
+def test_the_exit_status_of_plan_shows_whether_a_directory_fits(tmp_path: Path) -> None:
     program = FIT / "programs" / "main_train.pb"
     status, found = parse("plan", FIT / "persistables", "--program", program)
     assert (status, found["would_load"]) == (0, True)
@@ -215,7 +215,7 @@ def test_convert_refuses_to_overwrite_a_file(tmp_path: Path) -> None:
 )
 @pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_shells_complete(shell: str, words: list[str], offered: list[str]) -> None:
+def test_shell_completion_works(shell: str, words: list[str], offered: list[str]) -> None:
     if shutil.which(shell) is None or shutil.which("paddlelike") is None:
         pytest.skip(f"{shell} or the program paddlelike is not installed")
     line = " ".join(words)
@@ -274,9 +274,7 @@ def test_env_lists_the_core() -> None:
         (["inspect", "/nothing/here"], 2, "there is no file or directory"),
     ],
 )
-def test_wrong_use_of_the_command_line_names_what_is_near(
-    arguments: list[str], status: int, text: str
-) -> None:
+def test_a_mistyped_command_or_option_gets_a_suggestion(arguments: list[str], status: int, text: str) -> None:
     command = [sys.executable, "-m", "paddlelike", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == status
@@ -284,7 +282,7 @@ def test_wrong_use_of_the_command_line_names_what_is_near(
     assert done.stdout == ""
 
 
-def test_without_the_extra_run_still_works(tmp_path: Path) -> None:
+def test_the_run_command_works_without_the_extra(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import sys, paddle.fluid as fluid; print(fluid.__name__, sys.argv[1])")
     (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('no typer', name='typer')")
@@ -304,7 +302,7 @@ def test_without_the_extra_run_still_works(tmp_path: Path) -> None:
         assert (done.returncode, text in done.stdout + done.stderr) == (status, True), done.stderr
 
 
-def test_demo_leaves_what_it_names(tmp_path: Path) -> None:
+def test_demo_leaves_the_files_that_it_lists(tmp_path: Path) -> None:
     result = run("demo", tmp_path / "demo")
     assert result.exit_code == 0
     commands = [line.split()[1:] for line in result.stdout.splitlines() if line.startswith("    paddlelike ")]
@@ -315,7 +313,7 @@ def test_demo_leaves_what_it_names(tmp_path: Path) -> None:
     assert run("demo", tmp_path / "demo").exit_code == 2
 
 
-def test_convert_makes_an_onnx_file_of_a_model_and_a_model_of_it(tmp_path: Path) -> None:
+def test_convert_exports_a_model_to_onnx_and_imports_it_again(tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="the extra onnx is not installed")
     status, made = parse("convert", FIT / "inference", tmp_path / "m.onnx", "--opset", 13)
     assert (status, made["inputs"], made["operators"]) == (
@@ -339,7 +337,7 @@ def test_convert_makes_an_onnx_file_of_a_model_and_a_model_of_it(tmp_path: Path)
     assert "exists" in again.stderr
 
 
-def test_tables_in_chains_are_one_variable_each(tmp_path: Path) -> None:
+def test_inspect_lists_a_table_saved_as_deltas_once(tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path / "d", delta=True)
     training.step(3, 7)
@@ -357,7 +355,7 @@ def test_tables_in_chains_are_one_variable_each(tmp_path: Path) -> None:
     assert (tmp_path / "d/emb").read_bytes() == (tmp_path / "whole/emb").read_bytes()
 
 
-def test_an_error_that_nobody_foresaw_is_a_sentence_with_a_status_of_its_own(
+def test_an_unexpected_error_prints_one_sentence_and_has_its_own_exit_status(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: object, **__: object) -> None:

@@ -13,7 +13,7 @@ from paddlelike.errors import FormatError, GraphError, LoadError, MissingFileErr
 from tests.collection.models import GOLDEN, arrays_of, make_whole
 
 
-def test_names_count_as_dynet_counts() -> None:  # D03, D04, D12, D13
+def test_names_are_numbered_as_in_dynet() -> None:  # D03, D04, D12, D13
     m, enc = make_whole()
     golden = np.load(GOLDEN / "whole.npz")
     assert {name: array.shape for name, array in arrays_of(m).items()} == {n: golden[n].shape for n in golden}
@@ -22,7 +22,7 @@ def test_names_count_as_dynet_counts() -> None:  # D03, D04, D12, D13
 
 
 @pytest.mark.parametrize("name", ["a/b", "a_b"])
-def test_a_name_that_full_names_are_made_with_is_refused(name: str) -> None:  # D12
+def test_names_with_a_slash_or_underscore_are_refused(name: str) -> None:  # D12
     m = dy.ParameterCollection()
     for add in (lambda: m.add_parameters(2, name=name), lambda: m.add_subcollection(name)):
         with pytest.raises(GraphError, match="neither '/' nor '_'"):
@@ -80,7 +80,7 @@ def test_keys_and_append_work_as_in_the_tutorial(tmp_path: Path) -> None:  # D07
     np.testing.assert_array_equal(c2.as_array(), c.as_array())
 
 
-def test_a_doubled_name_is_refused_and_the_file_stays(tmp_path: Path) -> None:  # D09, D11
+def test_a_duplicate_name_is_refused_and_the_file_is_unchanged(tmp_path: Path) -> None:  # D09, D11
     one, two = dy.ParameterCollection(), dy.ParameterCollection()
     one.add_parameters(2)
     two.add_parameters(2)
@@ -116,7 +116,7 @@ def test_populate_changes_everything_or_nothing_and_lists_every_difference() -> 
     assert [set(p.as_array().ravel()) for p in m.parameters_list()] == [{1.0}, {2.0}]
 
 
-def test_strict_names_compare_what_dynet_does_not(tmp_path: Path) -> None:  # D05
+def test_strict_names_refuse_names_that_differ(tmp_path: Path) -> None:  # D05
     saved, mine = dy.ParameterCollection(), dy.ParameterCollection()
     saved.add_parameters(2, name="a")
     mine.add_parameters(2, name="b")
@@ -163,7 +163,7 @@ def test_load_param_adds_a_parameter_of_the_file_s_size() -> None:  # D15
     assert m.lookup_parameters_list() == [table]
 
 
-def test_gradients_travel_with_the_values(tmp_path: Path) -> None:  # D38, D41
+def test_gradients_are_saved_and_loaded_with_the_values(tmp_path: Path) -> None:  # D38, D41
     m = dy.ParameterCollection()
     w, b = m.add_parameters((3, 2), name="W"), m.add_parameters(3, name="b")
     table, unused = m.add_lookup_parameters((4, 2), name="E"), m.add_parameters(2, name="unused")
@@ -189,7 +189,7 @@ def test_decayed_values_match_those_of_the_file() -> None:  # D43
     np.testing.assert_array_equal(x.as_array(), np.load(GOLDEN / "decay.npz")["loaded"])
 
 
-def test_inf_and_nan_are_refused_both_ways(tmp_path: Path) -> None:  # D42
+def test_inf_and_nan_are_refused_on_save_and_load(tmp_path: Path) -> None:  # D42
     m = dy.ParameterCollection()
     m.add_parameters(2, init=np.float32([1, np.nan]), name="x")
     with pytest.raises(SaveError, match=r"/x holds inf or nan"):

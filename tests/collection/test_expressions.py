@@ -92,7 +92,7 @@ def test_random_expressions_are_drawn_once() -> None:
     assert abs(np.mean(kept == 0) - 0.25) < 0.04  # four standard errors
 
 
-def test_names_and_shapes_that_do_not_fit_are_errors() -> None:
+def test_mismatched_names_and_shapes_are_errors() -> None:
     with pytest.raises(AttributeError, match=r"has no 'conv2d'.*dy\.Expression"):
         dy.conv2d  # noqa: B018
     dy.renew_cg()

@@ -21,7 +21,7 @@ def make_list() -> list[Any]:
     return [table, dy.GRUBuilder(1, 3, 4, m), m.add_parameters((5, 3)), OneLayerMLP(m, 3, 4, 2, dy.rectify)]
 
 
-def test_the_list_comes_back_in_order_with_fresh_names(tmp_path: Path) -> None:  # D20-D26, D28-D29, D36
+def test_a_loaded_list_keeps_its_order_and_gets_new_names(tmp_path: Path) -> None:  # D20-D26, D28-D29, D36
     saved = make_list()
     dy.save(tmp_path / "m", iter(saved))
     target = dy.ParameterCollection()
@@ -37,7 +37,7 @@ def test_the_list_comes_back_in_order_with_fresh_names(tmp_path: Path) -> None: 
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.data", "m.meta"]
 
 
-def test_records_have_the_form_of_dynet(tmp_path: Path) -> None:  # D24, D30, D40
+def test_records_are_written_in_the_form_of_dynet(tmp_path: Path) -> None:  # D24, D30, D40
     m = dy.ParameterCollection()
     dy.save(tmp_path / "m", [m.add_parameters(2, name="w"), dy.GRUBuilder(2, 3, 4, m)])
     ours = (tmp_path / "m.meta").read_bytes()
@@ -104,7 +104,7 @@ def nest() -> tuple[Any, ...]:
     ],
     ids=["wide", "deep", "square", "none", "text", "nested", "no-factory"],
 )
-def test_a_spec_that_does_not_fit_is_named(builder: str, spec: Any, text: str, tmp_path: Path) -> None:
+def test_a_mismatched_spec_is_named(builder: str, spec: Any, text: str, tmp_path: Path) -> None:
     (tmp_path / "m.data").write_bytes(b"")
     values = pickle.dumps(spec, 2)[2:-1]
     (tmp_path / "m.meta").write_bytes(f"c_dynet\n{builder}\n".encode() + values + b"X\2\0\0\0/x\x87.")
@@ -198,7 +198,7 @@ def test_a_pair_of_two_normalized_layers_computes_what_dynet_does() -> None:
     np.testing.assert_allclose(state.output().npvalue(), [0.0896352082490921, -0.7383602261543274], rtol=1e-5)
 
 
-def test_gains_of_several_layers_come_back(tmp_path: Path) -> None:
+def test_gains_of_several_layers_are_saved_and_loaded(tmp_path: Path) -> None:
     lstm = dy.VanillaLSTMBuilder(3, 4, 5, dy.ParameterCollection(), ln_lstm=True)
     for index, parameter in enumerate(lstm.normalization):
         parameter.set_value(np.full(parameter.shape(), index, "float32"))

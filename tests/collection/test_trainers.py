@@ -17,7 +17,7 @@ RECORDED = GOLDEN / "dynet" / "trainers.npz"
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", sorted(TRAINERS))
-def test_a_training_has_the_numbers_of_dynet(kind: str, way: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_training_gives_the_numbers_of_dynet(kind: str, way: str, capfd: pytest.CaptureFixture[str]) -> None:
     with np.load(RECORDED) as recorded:
         wanted = recorded[f"{kind}, {way}"]
     found = train(dy, kind, way)
@@ -34,7 +34,7 @@ def make() -> tuple[dy.ParameterCollection, dy.Parameters]:
     return m, w
 
 
-def test_restart_forgets_what_was_kept() -> None:
+def test_restart_clears_the_accumulators() -> None:
     m, w = make()
     trainer = dy.MomentumSGDTrainer(m, 0.1)
     steps = []
@@ -63,7 +63,7 @@ def test_gradients_that_are_not_finite_change_nothing() -> None:
     assert w.as_array().tolist() == [1, 2]
 
 
-def test_only_what_has_a_gradient_is_updated_and_then_has_none() -> None:
+def test_an_update_changes_only_parameters_with_a_gradient_and_clears_it() -> None:
     m, w = make()
     other = m.add_parameters(2, init=3.0)
     trainer = dy.SimpleSGDTrainer(m, 0.25)

@@ -102,7 +102,7 @@ def feed_history(rng: Any, longest: int = 14) -> Feed:
     ],
     ids=lambda one: one.__name__ if callable(one) else "",
 )
-def test_eight_batches_of_different_lengths_are_one_piece_and_few_compilations(
+def test_eight_batches_of_different_lengths_need_few_compilations(
     make: Callable[[], Any], feed: Callable[[Any], Feed], compilations: int
 ) -> None:
     rng = np.random.default_rng(3)
@@ -130,7 +130,7 @@ def test_the_gradients_of_numpys_kernels_have_the_sequences_of_their_values() ->
 
 
 @pytest.mark.parametrize("count", [8, 5])
-def test_a_sum_of_sequences_and_rows_without_a_lod_is_that_of_the_rows_in_use(count: int) -> None:
+def test_padding_rows_do_not_enter_a_sum_of_sequences_and_plain_rows(count: int) -> None:
     """Eight rows are as many as five have with the unused ones: numpy refuses them, and so does this."""
 
     def make() -> Any:
@@ -168,7 +168,7 @@ def test_the_tenth_compilation_names_the_padding_to_the_longest_sequence() -> No
         train(net, [{"words": rows(rng, [10, 1])}])
 
 
-def test_numpy_runs_shapes_that_are_new_again_and_again_until_they_come_back(
+def test_numpy_runs_shapes_that_keep_changing_until_one_repeats(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(compilations, "_OFTEN", 3)

@@ -60,7 +60,7 @@ def test_images_are_lowered_for_gpus_without_functions_of_cpus(for_gpus: None) -
     assert "stablehlo.convolution" in lower_case(cases[0], "cuda")
 
 
-def test_formulas_for_gpus_give_what_the_kernels_give(for_gpus: None) -> None:
+def test_gpu_formulas_give_the_results_of_the_kernels(for_gpus: None) -> None:
     cases = [case for case in compared(6) if case.type.startswith(("conv", "depthwise_conv", "pool"))]
     assert len(cases) > 25
     for case in cases:

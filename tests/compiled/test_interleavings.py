@@ -126,7 +126,7 @@ actions = st.tuples(
 
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(st.lists(actions, min_size=5, max_size=16), st.integers(1, 4))
-def test_any_order_of_actions_gives_what_numpy_gives(
+def test_any_order_of_actions_gives_the_results_of_numpy(
     programs: Programs, order: list[tuple[str, int, bool]], looked_at: int
 ) -> None:
     with make_sides(programs) as sides:

@@ -64,7 +64,7 @@ def compared(each: int = EACH, part: slice = ALL) -> list[Case]:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_lowerings_give_what_the_kernels_give(part: int) -> None:
+def test_lowerings_give_the_results_of_the_kernels(part: int) -> None:
     equal: set[str] = set()
     refused: dict[str, str] = {}
     different: dict[str, str] = {}
@@ -83,7 +83,7 @@ def test_lowerings_give_what_the_kernels_give(part: int) -> None:
     assert len(equal) > 350 / PARTS
 
 
-def test_a_few_lowerings_of_every_kind() -> None:
+def test_one_lowering_of_every_kind_gives_the_results_of_its_kernel() -> None:
     """By row, by formula, by derivative, with sequences; the slow test compares all."""
     wanted = {"softmax", "momentum", "reduce_max", "gather", "sequence_concat"}
     for case in compared():
@@ -103,5 +103,5 @@ def test_operators_without_a_lowering_are_listed_with_a_reason(
     record_property("summary", f"jax: {count - len(without)} of {count} operators")
 
 
-def test_the_tables_name_operators() -> None:
+def test_every_lowering_belongs_to_a_known_operator() -> None:
     assert sorted(set(load_lowerings()) - registry.all_ops().keys()) == []

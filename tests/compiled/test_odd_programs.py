@@ -54,7 +54,7 @@ def sgd() -> Any:
     return fluid.optimizer.SGD(0.1)
 
 
-def test_two_networks_for_two_parts_of_a_batch() -> None:
+def test_if_else_trains_two_branches_on_parts_of_a_batch() -> None:
     def make() -> Any:
         x, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 1])
         total = L.reduce_sum(x, 1, keep_dim=True)
@@ -120,7 +120,7 @@ def test_a_gradient_that_numpy_computes_has_the_sequences_of_a_piece() -> None:
     assert {"py_func", "sequence_unpad_grad"} <= set(refused)
 
 
-def test_a_projected_lstm_of_eight_units_learns_as_fluid_has_it() -> None:
+def test_a_projected_lstm_of_eight_units_learns_as_in_fluid() -> None:
     def make() -> Any:
         x = fluid.data("x", [None, 4], lod_level=1)
         hidden, _ = L.dynamic_lstmp(L.fc(x, 32), 32, 4)  # only the output gate learns
@@ -141,7 +141,7 @@ def test_a_dropout_of_sequences_that_numpy_draws_keeps_their_gradients() -> None
     assert "dropout" in refused
 
 
-def test_rows_of_sequences_are_summed_weighted_and_counted() -> None:
+def test_reductions_over_rows_of_sequences_ignore_the_padding() -> None:
     def make() -> Any:
         x, weights = fluid.data("x", [None, 3], lod_level=1), fluid.data("w", [None, 1])
         hidden = L.elementwise_mul(L.fc(x, 2, act="tanh"), weights)

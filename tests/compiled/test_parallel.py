@@ -209,7 +209,7 @@ print("equal")
     [SCRIPT, SEQUENCES, UNEVEN, SPARSE, WRITTEN],
     ids=["images", "sequences", "uneven", "sparse", "written"],
 )
-def test_eight_devices_give_what_copies_give_one_after_the_other(script: str, tmp_path: Path) -> None:
+def test_eight_devices_give_the_results_of_copies_run_one_by_one(script: str, tmp_path: Path) -> None:
     environment = os.environ | {
         "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
         "PYTHONPATH": os.pathsep.join(sys.path),
@@ -225,7 +225,7 @@ def test_eight_devices_give_what_copies_give_one_after_the_other(script: str, tm
     assert done.stdout == "equal\n", done.stderr
 
 
-def test_more_copies_than_devices_are_an_error_that_says_how_to_have_more() -> None:
+def test_more_copies_than_devices_is_an_error_with_a_hint() -> None:
     net = build(regression, lambda: fluid.optimizer.SGD(0.1))
     program = fluid.CompiledProgram(net.main).with_data_parallel(places=[fluid.CPUPlace()] * 16)
     with pytest.raises(UnsupportedError, match="16 CPU places") as error:

@@ -168,7 +168,7 @@ def test_a_wrong_label_is_an_error_and_changes_no_parameter() -> None:
     train(net, [feed])
 
 
-def test_forgotten_steps_are_numpys_errors_and_are_not_held_against_the_operator() -> None:
+def test_a_forgotten_startup_program_gives_the_error_of_numpy_and_disables_no_lowering() -> None:
     net = build(regression, sgd)
     empty = fluid.Scope()
     with pytest.raises(NotInitializedError, match="its startup program was run in another scope"):
@@ -214,7 +214,7 @@ def test_a_recurrent_block_trains_as_with_numpy() -> None:
     assert engine_of(net).refused == {}
 
 
-def test_a_gpu_that_is_not_there_is_an_error_that_says_what_helps() -> None:
+def test_a_missing_gpu_is_an_error_with_a_hint() -> None:
     with pytest.raises(UnsupportedError, match=r"CUDAPlace\(7\): JAX sees (no|\d+) GPUs?") as error:
         fluid.Executor(fluid.CUDAPlace(7))
     assert "fluid.CPUPlace() works on every machine" in error.value.hint
@@ -247,13 +247,13 @@ def test_the_flag_chooses_the_engine_and_64_bit_types_stay_off_outside() -> None
         assert jax.numpy.zeros(1, "int64").dtype == "int64"
 
 
-def test_the_engine_of_a_choice_of_feeds_is_kept() -> None:
+def test_the_engine_is_cached_for_each_choice_of_feeds() -> None:
     net = build(regression, sgd)
     args = (net.main, {"x": 0, "y": 0}, [net.fetch[0].name], None, fluid.CPUPlace())
     assert find_engine(*args) is find_engine(*args)
 
 
-def test_a_warm_up_that_assigns_the_rate_in_blocks_is_in_the_piece_of_the_step() -> None:
+def test_a_learning_rate_warm_up_compiles_into_the_training_step() -> None:
     def momentum() -> Any:
         rate = L.linear_lr_warmup(L.piecewise_decay([4, 6], [0.1, 0.05, 0.01]), 3, 0.0, 0.1)
         return fluid.optimizer.Momentum(rate, 0.9)
@@ -303,7 +303,7 @@ def test_a_fed_array_can_be_written_into_after_a_run_that_fetches_nothing() -> N
     np.testing.assert_array_equal(found, np.float32(1 / 512))
 
 
-def test_the_shape_of_sequences_that_numpy_reads_is_without_padding() -> None:
+def test_numpy_operators_see_the_shape_of_sequences_without_padding() -> None:
     def make() -> Any:
         hidden = L.fc(fluid.data("x", [None, 2], lod_level=1), 4)
         matrices = L.Print(L.reshape(hidden, [-1, 2, 2]), print_phase="forward")
@@ -343,7 +343,7 @@ def test_rows_are_gathered_from_and_by_sequences_that_are_cut_again() -> None:
             train(ours, [feed | wrong])
 
 
-def test_sparse_rows_that_hold_nothing_yet_are_left_to_numpy() -> None:
+def test_numpy_handles_selected_rows_without_values() -> None:
     piece = object.__new__(Piece)
     with pytest.raises(RefusedError, match="holds nothing yet"):
         piece._upload(None, 0, SelectedRows([], 4), 0, {})  # type: ignore[arg-type]

@@ -42,7 +42,7 @@ def values(net: Net) -> dict[str, Any]:
     return {name: np.array(net.scope.find_var(name).get_tensor()) for name in names}
 
 
-def test_training_with_dropout_clip_decay_and_schedule_is_that_of_numpy(net: Net) -> None:
+def test_training_with_dropout_clip_decay_and_schedule_matches_numpy(net: Net) -> None:
     other = build(regression, adam)
     feeds = batches(10)
     got, want = train(net, feeds), train(other, feeds, "numpy")
@@ -143,7 +143,7 @@ def test_copies_and_pickles_of_a_tensor_on_the_device_hold_its_elements() -> Non
     assert tensor.shape() == [3]
 
 
-def test_a_startup_program_is_left_to_numpy_so_that_initial_values_are_paddles(net: Net) -> None:
+def test_numpy_runs_startup_programs_so_initial_values_match_paddle(net: Net) -> None:
     other = build(regression, adam)
     with fluid.scope_guard(other.scope):
         other.exe.run(fluid.CompiledProgram(other.startup).with_backend("jax"))
@@ -191,7 +191,7 @@ def test_tables_are_updated_by_rows_and_kept_when_an_id_is_wrong(optimizer: Call
     ],
     ids=["SGD", "Adagrad", "Adam", "Momentum"],
 )
-def test_a_step_of_a_large_table_with_a_dense_gradient_takes_no_other_table(
+def test_a_dense_update_of_a_large_table_does_not_copy_the_table(
     optimizer: Callable[..., Any],
 ) -> None:
     shape = (1 << 14, 8)
@@ -246,7 +246,7 @@ def test_an_operator_that_prints_brings_no_parameter_to_the_host(monkeypatch: py
 
 @pytest.mark.parametrize("optimizer", ["SGD", "Adagrad"])
 @pytest.mark.parametrize("rate", [np.inf, np.nan])
-def test_a_rate_that_is_not_finite_spoils_all_rows_of_a_table_with_a_dense_gradient(
+def test_a_nan_learning_rate_reaches_all_rows_of_a_table_with_a_dense_gradient(
     optimizer: str, rate: float
 ) -> None:
     ours, theirs = (build(looked_up, lambda: getattr(fluid.optimizer, optimizer)(0.5)) for _ in range(2))
@@ -262,7 +262,7 @@ def test_a_rate_that_is_not_finite_spoils_all_rows_of_a_table_with_a_dense_gradi
 
 
 @pytest.mark.parametrize("odd", [np.nan, -1.0])
-def test_a_moment_without_a_root_spoils_its_element_of_a_table_with_a_dense_gradient(odd: float) -> None:
+def test_a_negative_moment_makes_only_its_own_element_nan(odd: float) -> None:
     ours, theirs = (build(looked_up, lambda: fluid.optimizer.Adagrad(0.5)) for _ in range(2))
     for net, by in ((ours, "jax"), (theirs, "numpy")):
         train(net, LOOKED_UP, by)

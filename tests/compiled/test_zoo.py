@@ -75,7 +75,9 @@ def compare(name: str, place: Any = None) -> dict[str, str] | None:
         return {engine.plan.steps[i].op.type: why for i, why in engine.refused.items()}
 
 
-def test_layers_of_the_zoo_compute_the_same_compiled(record_property: Callable[[str, object], None]) -> None:
+def test_compiled_layers_of_the_zoo_give_the_same_results(
+    record_property: Callable[[str, object], None],
+) -> None:
     found = {name: refused for name in LAYERS if (refused := compare(name)) is not None}
     whole = [name for name, refused in found.items() if not refused]
     text = f"jax: {len(whole)} of {len(found)} layers wholly compiled, the others in part, all equal to numpy"

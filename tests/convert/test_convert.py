@@ -214,7 +214,7 @@ def test_progress_ends_with_all_bytes(tmp_path: Path) -> None:
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
-def test_a_format_itself_brings_what_only_it_has(tmp_path: Path) -> None:
+def test_the_target_may_be_a_format_object_with_options(tmp_path: Path) -> None:
     write("npz", {"w": np.ones(2)}, tmp_path / "m.npz")
     made = Safetensors(metadata=(("made_by", "me"),))
     fluid.convert(tmp_path / "m.npz", tmp_path / "m.safetensors", made)
@@ -332,16 +332,16 @@ def test_a_lod_is_left_out_on_request(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "format"), [("/w", "dynet"), ("w", "cntk")])
-def test_a_target_called_model_is_of_the_system_of_the_names(name: str, format: str, tmp_path: Path) -> None:  # noqa: A002
+def test_the_names_decide_which_system_a_model_file_is_written_for(
+    name: str, format: str, tmp_path: Path
+) -> None:  # noqa: A002
     np.savez(tmp_path / "source.npz", **{name: np.ones((2, 3), "float32")})
     assert fluid.convert(tmp_path / "source.npz", tmp_path / "net.model").target_format == format
     assert fluid.convert(tmp_path / "net.model", tmp_path / "back.npz").source_format == format
 
 
 @pytest.mark.parametrize("form", ["combined", "bytes of somebody else"])
-def test_a_file_in_a_directory_that_holds_more_than_its_variable_is_refused(
-    tmp_path: Path, form: str
-) -> None:
+def test_a_file_of_several_variables_in_a_directory_is_refused(tmp_path: Path, form: str) -> None:
     """Else all but the first variable would be left out in silence."""
     folder, values = tmp_path / "model", {"a": np.float32([1, 2]), "b": np.float32([3])}
     write("directory", values, folder)

@@ -107,7 +107,7 @@ def test_the_checksums_of_zip_files_are_compared(saved: Path, suffix: str) -> No
         assert fluid.io.load_persistables(exe, str(saved), program, filename=path.name, verify=False)
 
 
-def test_a_zip_file_whose_two_names_of_a_member_differ_is_refused(saved: Path) -> None:
+def test_a_zip_file_with_contradicting_member_names_is_refused(saved: Path) -> None:
     path = saved / "w.npz"
     convert(saved / "each", path)
     data = path.read_bytes()
@@ -117,7 +117,7 @@ def test_a_zip_file_whose_two_names_of_a_member_differ_is_refused(saved: Path) -
 
 
 @pytest.mark.parametrize("form", ["each", "each/w", "net", "net.pdparams"])
-def test_a_diagnosis_finds_damage_in_every_form(saved: Path, form: str) -> None:
+def test_doctor_finds_damage_in_every_format(saved: Path, form: str) -> None:
     assert not [one for one in diagnose(saved / form).findings if one.level == "error"]
     damage(saved / {"each": "each/w", "net": "net.pdparams"}.get(form, form))
     (found,) = [one for one in diagnose(saved / form).findings if one.level == "error"]
@@ -130,7 +130,7 @@ def test_a_missing_saved_file_is_reported(saved: Path) -> None:
         merge(saved / "model", saved / "new")
 
 
-def test_a_conversion_waits_for_a_save_that_runs(saved: Path) -> None:
+def test_a_conversion_waits_for_a_running_save(saved: Path) -> None:
     gate = threading.Event()
 
     def work() -> SaveReport:

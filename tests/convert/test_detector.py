@@ -189,7 +189,7 @@ def build_db(net: Any, found: list[Any], heads: list[str]) -> Any:
 
 @pytest.mark.parametrize("heads", [["binarize"], ["binarize", "thresh"]], ids=["prediction", "training"])
 @pytest.mark.parametrize("backbone", [build_resnet_vd, build_mobilenet_v3])
-def test_the_twin_in_torch_computes_the_same(
+def test_the_equivalent_torch_model_computes_the_same(
     backbone: Callable[[Any, Any], list[Any]], heads: list[str], tmp_path: Path
 ) -> None:
     program, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()

@@ -113,7 +113,7 @@ DIFFERENT = {
 
 
 @pytest.mark.slow
-def test_every_model_computes_the_same_or_is_refused(tmp_path: Path) -> None:
+def test_every_model_exported_to_fluid_computes_the_same_or_is_refused(tmp_path: Path) -> None:
     refused = 0
     for name in sorted(MODELS):
         try:
@@ -124,7 +124,7 @@ def test_every_model_computes_the_same_or_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_real_fluid_opens_them(tmp_path: Path) -> None:
+def test_real_fluid_opens_exported_models(tmp_path: Path) -> None:
     python = os.environ.get("PADDLELIKE_FLUID185_PYTHON")
     if python is None:
         pytest.skip("PADDLELIKE_FLUID185_PYTHON names no interpreter of Paddle Fluid 1.8.5")

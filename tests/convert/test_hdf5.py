@@ -88,7 +88,7 @@ def test_every_persistable_resumes_exactly_and_parameters_alone_do_not(
     assert again[1:] != after[1:]
 
 
-def test_names_attributes_and_choice(
+def test_save_hdf5_writes_names_and_attributes_of_chosen_variables(
     exe: fluid.Executor, tmp_path: Path
 ) -> None:  # H02, H05, H06, H08, H10-H12
     build_network()
@@ -173,7 +173,9 @@ def test_a_file_of_all_variables_loads_into_a_network_without_the_optimizer(
     np.testing.assert_allclose(found, values["y"], rtol=1e-5, atol=1e-6)  # float32, another order of sums
 
 
-def test_names_are_mapped_without_their_output_too(exe: fluid.Executor, tmp_path: Path) -> None:  # H12
+def test_rename_accepts_tensorflow_names_without_the_output_suffix(
+    exe: fluid.Executor, tmp_path: Path
+) -> None:  # H12
     build_network()
     exe.run(fluid.default_startup_program())
     with h5py.File(tmp_path / "m.hdf5", "w") as file:
@@ -202,7 +204,7 @@ def load_as_the_text_does(path: Path, session: tf.Session) -> None:
             session.run(param_setters[name][0], {param_setters[name][1]: val})
 
 
-def test_the_code_of_the_text_reads_and_writes_the_files_of_tensorflow(
+def test_the_published_recipe_reads_and_writes_files_of_tensorflow(
     exe: fluid.Executor, tmp_path: Path
 ) -> None:  # H04-H08, H13-H17
     out, _ = build_tensorflow_network()
@@ -219,7 +221,7 @@ def test_the_code_of_the_text_reads_and_writes_the_files_of_tensorflow(
             np.testing.assert_array_equal(ours[key][()].ravel(), theirs[key][()].ravel())
 
 
-def test_a_session_says_what_it_is_fed_for(exe: fluid.Executor) -> None:
+def test_feeding_a_placeholder_other_than_the_assigned_one_is_refused(exe: fluid.Executor) -> None:
     build_network()
     first, second = tf.trainable_variables()
     assert {one.name for one in tf.global_variables()} > {first.name, second.name}

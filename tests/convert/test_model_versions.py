@@ -56,7 +56,7 @@ def list_names(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
-def test_the_two_files_compute_what_the_directory_does(name: str, tmp_path: Path) -> None:
+def test_the_two_files_of_paddle_2_predict_as_the_directory_does(name: str, tmp_path: Path) -> None:
     old = write_old(name, tmp_path)
     convert_arrangement(old, tmp_path / "model.pdmodel")
     program, _ = find_names(MODELS[name])
@@ -84,7 +84,7 @@ def test_real_paddle_2_opens_the_two_files(name: str, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr[-2000:]
 
 
-def test_the_report_names_what_paddle_2_no_longer_has(tmp_path: Path) -> None:
+def test_the_report_names_operators_that_paddle_2_lacks(tmp_path: Path) -> None:
     report = fluid.convert(write_old("ctr", tmp_path), tmp_path / "model.pdmodel")
     assert str(report).endswith("\n  Paddle 2.6 has no kernel of cos_sim")
 
@@ -127,7 +127,7 @@ def test_defaults_of_paddle_2_are_written_as_attributes(tmp_path: Path) -> None:
     assert not any(op.attrs.get(f"{kind}_values") for op in written for kind in ("fp32", "int32", "int64"))
 
 
-def test_every_attribute_that_is_read_of_paddle_3_is_one_of_paddle_2_or_refused() -> None:
+def test_attributes_of_paddle_3_become_attributes_of_paddle_2_or_are_refused() -> None:
     """The golden file lists the attributes in the operator prototypes of Paddle 2.6.2."""
     known = json.loads(gzip.decompress((GOLDEN / "attributes262.json.gz").read_bytes()))
     unknown = {

@@ -32,7 +32,7 @@ def convert(saved: Path, *rules: Rules) -> dict[str, Any]:
         return dict(found)
 
 
-def test_values_are_renamed_turned_skipped_and_others_kept(saved: Path) -> None:
+def test_rules_rename_transpose_and_skip_values_and_keep_the_others(saved: Path) -> None:
     found = convert(saved, Rules().skip("step").rename("fc_*.w_0", "linear*.weight", transpose=True))
     assert sorted(found) == ["fc_0.b_0", "linear0.weight"]
     assert np.array_equal(found["linear0.weight"], [[0, 4], [1, 5], [2, 6], [3, 7]])
@@ -139,7 +139,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("recipe", sorted(RECIPES))
-def test_recipes_give_the_names_of_the_twins(recipe: str) -> None:
+def test_recipes_give_the_names_of_the_equivalent_pytorch_models(recipe: str) -> None:
     tensor = fluid.create_lod_tensor(np.zeros((2, 3), "float32"), [[1, 1]], fluid.CPUPlace())
     names = NAMES[recipe]
     found = arrange(dict.fromkeys(names, tensor), find_rules(recipe), lambda value: value)

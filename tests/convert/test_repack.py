@@ -16,14 +16,14 @@ from paddlelike.interop.repack import merge, prune, split
 GOLDEN = Path(__file__).parents[1] / "golden" / "fit_a_line"
 
 
-def test_merged_parameters_are_the_bytes_of_paddle(tmp_path: Path) -> None:
+def test_merged_parameters_have_the_bytes_of_paddle(tmp_path: Path) -> None:
     merge(GOLDEN / "inference", tmp_path / "m", "params")
     assert (tmp_path / "m" / "params").read_bytes() == (GOLDEN / "inference_combined" / "params").read_bytes()
     assert (tmp_path / "m" / "__model__").read_bytes() == (GOLDEN / "inference" / "__model__").read_bytes()
     assert fluid.io.verify(tmp_path / "m")
 
 
-def test_split_parameters_are_the_bytes_of_paddle(tmp_path: Path) -> None:
+def test_split_parameters_have_the_bytes_of_paddle(tmp_path: Path) -> None:
     split(GOLDEN / "inference_combined", tmp_path / "s")
     for name in ("fc_0.w_0", "fc_0.b_0"):
         assert (tmp_path / "s" / name).read_bytes() == (GOLDEN / "inference" / name).read_bytes()
@@ -68,7 +68,7 @@ def test_a_combined_file_without_names_needs_them_as_an_argument(tmp_path: Path)
     assert (tmp_path / "s" / "b").read_bytes() == (GOLDEN / "inference" / "fc_0.b_0").read_bytes()
 
 
-def test_a_pruned_training_program_predicts(tmp_path: Path) -> None:
+def test_a_model_pruned_from_a_training_program_predicts(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "persistables", tmp_path / "t")
     shutil.copy(GOLDEN / "programs" / "main_train.pb", tmp_path / "t" / "__model__")
     done = prune(tmp_path / "t", tmp_path / "p", ["x"], ["fc_0.tmp_1"])
@@ -84,7 +84,7 @@ def test_a_pruned_training_program_predicts(tmp_path: Path) -> None:
     np.testing.assert_allclose(made, x @ w + b, rtol=1e-5)  # two orders of a float32 sum of 13
 
 
-def test_refusals_write_nothing(tmp_path: Path) -> None:
+def test_refused_conversions_write_nothing(tmp_path: Path) -> None:
     with pytest.raises(GraphError, match="no variable 'nothing'"):
         prune(GOLDEN / "inference", tmp_path / "p", None, ["nothing"])
     with pytest.raises(SaveError, match="exists and holds files"):

@@ -41,7 +41,7 @@ def test_a_kind_of_variable_is_not_an_element_type() -> None:
             dtype_row(dtype)
 
 
-def test_the_rows_agree_with_numpy_and_have_names_of_their_own() -> None:
+def test_rows_of_the_dtype_table_agree_with_numpy_and_have_unique_names() -> None:
     for var_type, row in TENSOR_DTYPES.items():
         assert convert_dtype(row.numpy) is var_type
         assert numpy_dtype(var_type) == row.numpy

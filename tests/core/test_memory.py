@@ -43,7 +43,7 @@ print(count(64 << 20), count(128 << 20))
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are not asked")
 @pytest.mark.parametrize("keeps", [True, False])
-def test_a_block_that_is_kept_is_used_again(keeps):
+def test_a_kept_block_of_memory_is_reused(keeps):
     environment = os.environ | {"PADDLELIKE_KEEP_MEMORY": str(int(keeps))}
     command = [sys.executable, "-c", _COUNT_FAULTS]
     told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout

@@ -60,7 +60,9 @@ def test_the_gpus_of_jax_are_available_as_places(
 
 
 @pytest.mark.parametrize("place", [CUDAPlace(0), CUDAPinnedPlace()], ids=str)
-def test_other_places_are_refused_with_what_to_pass(place: Place, gpus: Callable[[int], None]) -> None:
+def test_invalid_places_are_refused_with_a_list_of_valid_ones(
+    place: Place, gpus: Callable[[int], None]
+) -> None:
     gpus(0)
     with pytest.raises(
         UnsupportedError, match=r"JAX sees no GPU here|is not installed|no program runs there"
@@ -72,7 +74,7 @@ def test_other_places_are_refused_with_what_to_pass(place: Place, gpus: Callable
             list_places()
 
 
-def test_the_count_of_cpu_places_comes_from_the_caller_or_the_environment(
+def test_the_number_of_cpu_places_comes_from_the_caller_or_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("CPU_NUM", raising=False)

@@ -92,7 +92,7 @@ def test_permutations_match_those_of_the_real_system(count: int, expected: str) 
     assert digest(shuffle_range(count, 9)) == expected
 
 
-def test_first_numbers_can_be_read() -> None:
+def test_the_first_random_numbers_can_be_peeked() -> None:
     np.testing.assert_array_equal(
         Generator(1).uniform([2], LOW, HIGH),
         np.array([-0.29997754096984863, -0.21496756374835968], np.float32),
@@ -104,7 +104,7 @@ def test_first_numbers_can_be_read() -> None:
 
 
 @given(st.integers(1, MODULUS - 1), st.integers(1, 20000))
-def test_blocks_are_the_plain_sequence(state: int, count: int) -> None:
+def test_numbers_drawn_in_blocks_are_the_plain_sequence(state: int, count: int) -> None:
     generator = Generator()
     generator.state = state
     expected = list(itertools.islice(engine(state), count))
@@ -113,7 +113,7 @@ def test_blocks_are_the_plain_sequence(state: int, count: int) -> None:
 
 
 @given(st.integers(-(2**70), 2**70), st.integers(0, 10**12), st.integers(0, 3000))
-def test_skipping_is_drawing(seed: int, far: int, count: int) -> None:
+def test_skipping_numbers_equals_drawing_them(seed: int, far: int, count: int) -> None:
     one, other = Generator(seed), Generator(seed)
     one.skip(far)
     other.skip(far)
@@ -123,14 +123,14 @@ def test_skipping_is_drawing(seed: int, far: int, count: int) -> None:
 
 
 @pytest.mark.parametrize("method", ["uniform", "gaussian", "truncated_gaussian"])
-def test_two_draws_continue_where_one_would(method: str) -> None:
+def test_two_draws_equal_one_draw_of_both_lengths(method: str) -> None:
     whole = getattr(Generator(3), method)([30000])
     parts = Generator(3)
     halves = [getattr(parts, method)([n]) for n in (10002, 19998)]
     np.testing.assert_array_equal(np.concatenate(halves), whole)
 
 
-def test_an_odd_count_of_normal_numbers_uses_up_the_last_pair() -> None:
+def test_an_odd_number_of_normal_samples_consumes_the_last_pair() -> None:
     odd, even = Generator(3), Generator(3)
     np.testing.assert_array_equal(odd.gaussian([7]), even.gaussian([8])[:7])
     assert odd.state == even.state
@@ -175,7 +175,7 @@ def test_an_empty_interval_is_refused() -> None:
         Generator(1).integers(3, 3, [2])
 
 
-def test_large_results_lie_where_a_scope_can_take_them_over() -> None:
+def test_large_results_are_allocated_so_that_a_scope_can_own_them() -> None:
     generator = Generator(2)
     for array in (generator.uniform([300, 301]), generator.gaussian([300, 301])):
         assert memory.is_placed(array)

@@ -48,7 +48,7 @@ def keep(table: Array) -> OldRows:
     return old
 
 
-def test_rows_are_read_as_they_were_whenever_they_are_written() -> None:
+def test_a_reader_gets_the_old_rows_while_they_are_overwritten() -> None:
     """Before they are read, after it, twice, between two pieces."""
     table, rng = make_table(5000), np.random.default_rng(0)
     expected = table.tobytes()
@@ -93,7 +93,7 @@ def test_threads_update_rows_while_they_are_read() -> None:
     assert expected != table.tobytes()
 
 
-def test_a_table_that_is_written_whole_is_kept_whole() -> None:
+def test_a_table_overwritten_as_a_whole_is_copied_as_a_whole() -> None:
     table = make_table(2000)
     expected = table.tobytes()
     old = keep(table)
@@ -109,7 +109,7 @@ def test_a_table_that_is_written_whole_is_kept_whole() -> None:
     old.close()
 
 
-def test_unrecorded_writes_are_refused_or_use_other_memory() -> None:
+def test_unrecorded_writes_are_refused_or_go_to_new_memory() -> None:
     table = make_table(2000)
     expected = table.tobytes()
     tensor, other = LoDTensor(table), LoDTensor()
@@ -130,7 +130,7 @@ def test_unrecorded_writes_are_refused_or_use_other_memory() -> None:
     table[3] = 0  # its memory is as it was
 
 
-def test_a_table_whose_memory_others_may_write_is_not_read_here() -> None:
+def test_a_table_whose_memory_others_may_write_keeps_no_old_rows() -> None:
     """A save takes a snapshot of it."""
     table = make_table(2000)
     tensor = LoDTensor(table)

@@ -23,7 +23,7 @@ def test_rows_are_added_in_order(shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(total, expected)
 
 
-def test_no_rows_change_nothing() -> None:
+def test_adding_an_empty_set_of_rows_changes_nothing() -> None:
     total = np.ones((3, 2))
     add_rows(total, np.zeros(0, np.int64), np.zeros((0, 2)))
     assert (total == 1).all()
@@ -64,6 +64,6 @@ def test_many_ids_of_any_size_are_sorted(top: int) -> None:
     np.testing.assert_array_equal(sums[:, 0], counts)
 
 
-def test_rows_that_are_merged_already_are_not_copied() -> None:
+def test_merged_rows_are_not_copied() -> None:
     rows, values = np.array([1, 4, 9]), np.ones((3, 2))
     assert merge_rows(rows, values)[1] is values

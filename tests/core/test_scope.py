@@ -10,7 +10,7 @@ from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import EnforceNotMet
 
 
-def test_names_are_made_on_asking_and_found_in_parents() -> None:
+def test_scope_var_creates_names_and_find_var_searches_parents() -> None:
     scope = fluid.Scope()
     assert scope.find_var("x") is None
     made = scope.var("x")
@@ -48,7 +48,7 @@ def test_a_guard_changes_the_global_scope_even_when_it_is_left_by_an_error() -> 
     assert fluid.global_scope() is before
 
 
-def test_the_first_access_decides_the_kind() -> None:
+def test_the_first_access_decides_the_kind_of_a_variable() -> None:
     scope = fluid.Scope()
     kinds = {
         "tensor": (LoDTensor, "get_tensor"),
@@ -65,7 +65,7 @@ def test_the_first_access_decides_the_kind() -> None:
                 getattr(place, other)()
 
 
-def test_initialized_means_written() -> None:
+def test_a_variable_is_initialized_once_it_was_written() -> None:
     place = fluid.Scope().var("x")
     assert not place.is_initialized()
     place.get_tensor()
@@ -76,7 +76,7 @@ def test_initialized_means_written() -> None:
     assert not place.is_initialized()
 
 
-def test_versions_only_rise() -> None:
+def test_versions_of_a_variable_never_decrease() -> None:
     place = fluid.Scope().var("x")
     seen = [place.version]
     place.get_tensor().set(np.ones(2, "float32"))

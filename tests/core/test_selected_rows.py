@@ -12,7 +12,7 @@ ROWS = st.lists(st.integers(0, 50), unique=True, max_size=20)
 
 
 @given(ROWS, st.lists(st.integers(0, 50), max_size=20))
-def test_positions_are_those_that_a_search_finds(rows: list[int], asked: list[int]) -> None:
+def test_positions_of_rows_match_a_linear_search(rows: list[int], asked: list[int]) -> None:
     table = SelectedRows(rows, 51)
     expected = [rows.index(row) if row in rows else -1 for row in asked]
     assert table.find_rows(np.array(asked, np.int64)).tolist() == expected

@@ -55,7 +55,7 @@ def test_types_that_paddle_does_not_have_are_refused(dtype: str) -> None:
         fluid.LoDTensor().set(np.ones(2).astype(dtype), PLACE)
 
 
-def test_offsets_and_lengths_say_the_same() -> None:
+def test_offsets_and_lengths_describe_the_same_lod() -> None:
     made = tensor(6)
     made.set_recursive_sequence_lengths([[2, 1], [1, 2, 3]])
     assert made.lod() == [[0, 2, 3], [0, 1, 3, 6]]
@@ -78,7 +78,7 @@ def test_offsets_and_lengths_say_the_same() -> None:
     ],
     ids=["short", "falling", "start", "none", "levels"],
 )
-def test_offsets_that_do_not_fit_are_refused_and_change_nothing(lod: list[list[int]], words: str) -> None:
+def test_invalid_offsets_are_refused_and_change_nothing(lod: list[list[int]], words: str) -> None:
     made = tensor()
     made.set_lod([[0, 5]])
     version = made.version
@@ -87,7 +87,7 @@ def test_offsets_that_do_not_fit_are_refused_and_change_nothing(lod: list[list[i
     assert (made.lod(), made.version) == ([[0, 5]], version)
 
 
-def test_a_lod_may_stop_fitting_when_other_rows_are_set() -> None:
+def test_setting_other_rows_may_invalidate_a_lod() -> None:
     made = tensor()
     made.set_lod([[0, 5]])
     assert made.has_valid_recursive_sequence_lengths()
@@ -111,7 +111,7 @@ def test_tensors_are_made_of_lists_arrays_and_tensors() -> None:
         fluid.create_lod_tensor(3, [[1]], PLACE)
 
 
-def test_random_integers_lie_between_both_ends() -> None:
+def test_random_integers_include_both_bounds() -> None:
     made = fluid.create_random_int_lodtensor([[20, 30]], [2], PLACE, 3, 5)
     values = np.array(made)
     assert (values.shape, values.dtype.name, made.lod()) == ((50, 2), "int64", [[0, 20, 50]])
@@ -140,7 +140,7 @@ def test_an_array_from_a_pickle_gets_numpys_own_dtype() -> None:
     assert tensor.array.tolist() == [0.0, 1.0, 2.0]
 
 
-def test_every_array_that_a_tensor_gives_away_is_read_only_or_counted() -> None:
+def test_arrays_returned_by_a_tensor_are_read_only_or_tracked() -> None:
     tensor = fluid.LoDTensor(np.zeros((2, 3), "float32"))
     rows = SelectedRows([1, 2], 5, np.zeros((2, 3), "float32"))
     for value in (tensor.array, np.asarray(tensor), tensor.__array__(), rows.array, rows.get_tensor().array):
@@ -158,7 +158,7 @@ def test_every_array_that_a_tensor_gives_away_is_read_only_or_counted() -> None:
     assert np.asarray(tensor).tolist() == [[7.0] * 3] * 2
 
 
-def test_writing_into_an_array_that_somebody_keeps_read_only_leaves_theirs() -> None:
+def test_writes_do_not_change_an_array_that_was_handed_out_read_only() -> None:
     theirs = np.zeros(3, "float32")
     theirs.flags.writeable = False
     tensor = fluid.LoDTensor(theirs)

@@ -33,7 +33,7 @@ class Layer(Versioned):
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_caches_are_left_out(protocol: int) -> None:  # T11
+def test_pickles_leave_out_caches(protocol: int) -> None:  # T11
     for again in (pickle.loads(pickle.dumps(Layer(5), protocol)), copy.deepcopy(Layer(5))):
         assert vars(again) == {"W": 5, "cache": {}}
 
@@ -64,7 +64,7 @@ def test_invalid_states_are_refused(state: Any) -> None:
         restore(state)
 
 
-def test_states_are_plain_data() -> None:  # T02
+def test_pickled_states_are_plain_data() -> None:  # T02
     tensor = LoDTensor(np.ones((3, 1), "float32"), [[0, 1, 3]])
     state = tensor.__getstate__()
     assert state["version"] == 1
@@ -72,7 +72,7 @@ def test_states_are_plain_data() -> None:  # T02
 
 
 @pytest.mark.parametrize("protocol", [*range(pickle.HIGHEST_PROTOCOL + 1), "deepcopy"])
-def test_values_of_a_scope_come_back(protocol: Any) -> None:  # T01, T10
+def test_values_of_a_scope_survive_pickling(protocol: Any) -> None:  # T01, T10
     scope = Scope()
     tensor = scope.var("w").get_tensor()
     tensor.set(np.arange(6, dtype="float32").reshape(3, 2))
@@ -103,7 +103,7 @@ def test_values_of_a_scope_come_back(protocol: Any) -> None:  # T01, T10
     assert again.generator.state == drawn
 
 
-def test_small_values_come_back() -> None:
+def test_small_values_survive_pickling() -> None:
     for one in (CPUPlace(), CUDAPlace(2)):
         assert pickle.loads(pickle.dumps(one)) == one
     one = Generator(7)

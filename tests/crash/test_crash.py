@@ -65,7 +65,7 @@ def test_the_tracer_kills_before_the_call(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the number of mkdir is x86-64's")
-def test_a_call_that_is_wrongly_said_to_change_nothing_is_found(
+def test_a_system_call_wrongly_listed_as_harmless_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reason = tracer.usable()

@@ -153,7 +153,7 @@ def test_another_durability_is_refused(tmp_path: Path, call: Any) -> None:
         call(tmp_path / "x", durability="disk")
 
 
-def test_without_it_nothing_is_synced(tmp_path: Path) -> None:
+def test_without_durability_nothing_is_synced(tmp_path: Path) -> None:
     events = events_of(lambda: save(tmp_path / "m", 4))
     assert not [event for event in events if event[0] == "sync"]
     assert (tmp_path / "m").is_dir()

@@ -33,7 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_a_reader_gives_what_fluid_gave(home: Path, case: Callable[[Any], Any]) -> None:
+def test_readers_give_the_samples_of_fluid(home: Path, case: Callable[[Any], Any]) -> None:
     write_files(home, CASES[case])
     with warnings.catch_warnings():  # the tiny files are not the originals
         warnings.filterwarnings("ignore", message=".*is not the original file")
@@ -208,7 +208,7 @@ def test_tar_archives_with_a_missing_file_are_refused(home: Path) -> None:
         list(reader())
 
 
-def test_a_reader_of_two_files_of_images(home: Path) -> None:
+def test_reader_creator_of_mnist_reads_given_files(home: Path) -> None:
     write_files(home, ["mnist"])
     files = [str(home / "mnist" / f"t10k-{name}-ubyte.gz") for name in ("images-idx3", "labels-idx1")]
     with pytest.warns(UserWarning, match="not the original file"):

@@ -67,7 +67,7 @@ def test_made_up_images_have_the_shapes_and_labels_of_the_originals(
         assert 0 <= label < classes
 
 
-def test_images_of_a_digit_are_alike() -> None:
+def test_synthetic_images_of_one_digit_resemble_each_other() -> None:
     """The nearest mean of the training images tells the digit of most test images."""
     images, labels = map(np.array, zip(*dataset.mnist.train()(), strict=True))
     means = np.array([images[labels == digit].mean(axis=0) for digit in range(10)])
@@ -76,7 +76,7 @@ def test_images_of_a_digit_are_alike() -> None:
     assert (found == wanted).mean() > 0.95
 
 
-def test_housing_is_linear() -> None:
+def test_prices_of_synthetic_housing_are_linear_in_the_features() -> None:
     x, y = (np.array(part) for part in zip(*dataset.uci_housing.train()(), strict=True))
     assert (x.shape, x.dtype, y.shape) == ((404, 13), np.float64, (404, 1))
     design = np.column_stack([x, np.ones(len(x))])
@@ -104,7 +104,7 @@ def test_reviews_differ_by_their_words() -> None:
     assert len(dataset.sentiment.get_word_dict()) == 39768
 
 
-def test_words_follow_from_the_word_before() -> None:
+def test_each_synthetic_word_depends_on_the_word_before() -> None:
     words = dataset.imikolov.build_dict()
     assert len(words) == 2074
     grams = list(dataset.imikolov.train(words, 5)())
@@ -132,7 +132,7 @@ def test_translations_are_word_by_word() -> None:
     assert len(dataset.wmt16.get_dict("de", 10**6)) == 19220
 
 
-def test_the_tables_have_the_sizes_of_the_originals() -> None:
+def test_synthetic_vocabularies_have_the_sizes_of_the_originals() -> None:
     lens = dataset.movielens
     assert (lens.max_user_id(), lens.max_movie_id(), lens.max_job_id()) == (6040, 3952, 20)
     assert (len(lens.movie_categories()), len(lens.get_movie_title_dict())) == (18, 5175)

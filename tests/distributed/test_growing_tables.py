@@ -83,7 +83,7 @@ def _far(ids: Any) -> Any:
 
 
 @pytest.mark.parametrize("optimizer", _OPTIMIZERS.values(), ids=_OPTIMIZERS)
-def test_training_has_the_bits_of_a_table_with_a_size(optimizer: Callable[[], Any]) -> None:
+def test_growing_tables_train_with_the_bits_of_fixed_tables(optimizer: Callable[[], Any]) -> None:
     expected = Job(optimizer, sized=True).train(6)
     assert Job(optimizer).train(6) == expected
     assert Job(optimizer).train(6, transform=_far) == expected
@@ -129,7 +129,7 @@ def test_an_index_finds_what_a_dict_finds() -> None:
         assert index.find(asked).tolist() == [expected.get(one, -1) for one in asked.tolist()]
 
 
-def test_a_table_follows_another_that_grew_forgot_and_was_loaded() -> None:
+def test_a_following_table_repeats_additions_removals_and_loads() -> None:
     make = lambda fill: GrowingRows(1, np.dtype("float64"), RowRule("fill_constant", fill))
     leader, follower = make(0.0), make(7.0)
     leader.add_rows([5, 3, 9])
@@ -170,7 +170,7 @@ def test_a_share_of_the_ids_is_admitted_whatever_their_order() -> None:
     assert 10 < len(admitted[0]) < 40
 
 
-def test_shows_and_clicks_are_counted_and_ids_forgotten_by_score_and_by_days(
+def test_shows_and_clicks_are_counted_and_old_or_low_scored_ids_removed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     job = Job(_OPTIMIZERS["adagrad"], entry=tables.ShowClickEntry("shown", "clicked"))
@@ -194,7 +194,7 @@ def test_shows_and_clicks_are_counted_and_ids_forgotten_by_score_and_by_days(
     assert not job.look_up([1, 2, 3]).any()
 
 
-def test_a_year_of_pslib_days_forgets_what_its_accessor_does() -> None:
+def test_a_year_of_daily_shrinks_removes_the_ids_that_pslib_removes() -> None:
     """Against its formulas by hand: shrink decays, then scores; a save of mode 3 makes ids a day older."""
     job = Job(lambda: fluid.optimizer.SGD(0.1), entry=tables.ShowClickEntry("shown", "clicked"))
     rng, held, forgotten = np.random.default_rng(5), {}, 0
@@ -241,7 +241,7 @@ def test_training_continues_from_a_save_with_the_same_bits(tmp_path: Path) -> No
         np.testing.assert_array_equal(ours.array, theirs.array)
 
 
-def test_one_table_is_saved_and_loaded(tmp_path: Path) -> None:
+def test_a_single_growing_table_is_saved_and_loaded(tmp_path: Path) -> None:
     job, other = Job(_OPTIMIZERS["adagrad"]), Job(_OPTIMIZERS["adagrad"])
     job.train(4)
     for one, function in ((job, tables.save_one_table), (other, tables.load_one_table)):
@@ -261,7 +261,7 @@ def test_padding_is_zeros_and_gets_no_row() -> None:
     assert not job.look_up([4, 4, 4]).any()
 
 
-def test_training_without_startup_and_rules_for_whole_arrays_are_errors(tmp_path: Path) -> None:
+def test_training_before_startup_and_optimizers_of_whole_arrays_are_errors(tmp_path: Path) -> None:
     job = Job(_OPTIMIZERS["sgd"])
     job.train(1)
     with fluid.scope_guard(job.scope):

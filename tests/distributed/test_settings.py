@@ -70,7 +70,7 @@ def make_parser() -> Parser:
     ],
     ids=["hyphen", "typing error", "two", "refused", "missing", "abbreviation"],
 )
-def test_an_error_explains_the_option(
+def test_an_invalid_option_value_is_explained(
     arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:

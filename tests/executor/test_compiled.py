@@ -40,7 +40,7 @@ def trained(copies: int, steps: int = 3) -> tuple[list[float], dict[str, Any]]:
 
 
 @pytest.mark.parametrize("copies", [2, 3, 4])
-def test_equal_copies_train_as_one(copies: int) -> None:
+def test_copies_on_equal_batches_train_as_one_process(copies: int) -> None:
     losses, values = trained(copies)
     alone, wanted = trained(1)
     np.testing.assert_allclose(losses, alone, rtol=1e-5)
@@ -56,7 +56,7 @@ def compiled(exe: fluid.Executor) -> tuple[Any, Any]:
     return program.with_data_parallel(loss.name, places=fluid.cpu_places(2)), loss
 
 
-def test_each_copy_gives_its_value(exe: fluid.Executor, compiled: Any) -> None:
+def test_each_copy_returns_its_own_fetched_value(exe: fluid.Executor, compiled: Any) -> None:
     program, loss = compiled
     feed = {"x": X, "label": LABELS}
     (both,) = exe.run(program, feed=feed, fetch_list=[loss])
@@ -125,7 +125,7 @@ def test_rows_are_cut_as_fluid_cuts_them(rows: int, copies: int, means: list[flo
     assert found.tolist() == means  # what Fluid 1.8.5 gives
 
 
-def test_saves_take_the_program_inside(exe: fluid.Executor, compiled: Any, tmp_path: Any) -> None:
+def test_saves_accept_a_compiled_program(exe: fluid.Executor, compiled: Any, tmp_path: Any) -> None:
     program, _ = compiled
     report = fluid.io.save_params(exe, str(tmp_path), program)
     assert sorted(report.saved) == ["fc_0.b_0", "fc_0.w_0", "fc_1.b_0", "fc_1.w_0"]

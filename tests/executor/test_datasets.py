@@ -56,7 +56,7 @@ def test_the_handler_of_the_base_class_prints(
     assert capsys.readouterr().out == "y: [[0.]]\n"
 
 
-def test_titles_and_variables_go_together(exe: fluid.Executor, doubled: Any) -> None:
+def test_fetch_handlers_refuse_mismatched_arguments(exe: fluid.Executor, doubled: Any) -> None:
     with pytest.raises(ValueError, match="fetch_info holds 1 texts for 2 variables"):
         run(exe, fetch_list=[doubled, "x"], fetch_info=["only"])
     with pytest.raises(ValueError, match="var_dict is None"):

@@ -61,7 +61,7 @@ def test_products_whose_results_nobody_reads_are_counted(exe: fluid.Executor) ->
     assert counts["mul"] == 4 * 192 * 2
 
 
-def test_steps_say_what_they_overwrite_share_and_release(exe: fluid.Executor) -> None:
+def test_explain_lists_overwritten_shared_and_released_values(exe: fluid.Executor) -> None:
     explained, _ = explain_training(exe)
     updates = [step for step in explained.steps if step.operators[0] == "sgd"]
     assert sorted(name for step in updates for name in step.in_place) == ["conv2d_0.w_0", "fc_0.w_0"]
@@ -73,7 +73,7 @@ def test_steps_say_what_they_overwrite_share_and_release(exe: fluid.Executor) ->
     assert not shares["conv2d"]
 
 
-def test_nothing_of_the_caller_changes(exe: fluid.Executor) -> None:
+def test_explain_changes_no_variable(exe: fluid.Executor) -> None:
     _, (before, after) = explain_training(exe)
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one, other)

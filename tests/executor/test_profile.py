@@ -44,7 +44,7 @@ def test_an_operator_that_fails_is_timed_as_well() -> None:
     assert len(one.times["relu"]) == 1
 
 
-def test_a_trace_lies_inside_its_runs(exe: fluid.Executor) -> None:
+def test_events_of_a_trace_lie_within_their_runs(exe: fluid.Executor) -> None:
     x = fluid.data("x", [None, 4])
     y = fluid.layers.relu(fluid.layers.scale(x, 2.0))
     profile.start()

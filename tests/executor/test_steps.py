@@ -91,7 +91,7 @@ def test_a_wrong_width_is_reported_with_the_names_of_the_variables(exe: fluid.Ex
         exe.run(feed={"x": X})
 
 
-def test_operators_of_other_paddles_are_named_when_they_are_run(exe: fluid.Executor) -> None:
+def test_running_an_operator_of_another_paddle_version_names_it(exe: fluid.Executor) -> None:
     from paddlelike.framework.codec.schema import messages
 
     message = messages().ProgramDesc()
@@ -119,7 +119,7 @@ def test_nan_and_inf_pass_unless_the_check_is_on(
     exe.run(feed=feed, fetch_list=[y])
 
 
-def test_a_flag_that_was_set_wins(exe: fluid.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_set_flags_overrides_the_environment(exe: fluid.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     from paddlelike.framework import flags
 
     monkeypatch.setattr(flags, "_flags", {})

@@ -95,7 +95,7 @@ def test_an_omp_num_threads_that_is_not_a_number_counts_as_one(
     assert count_threads() == 1
 
 
-def test_the_pool_is_restored_after_a_run_that_fails() -> None:
+def test_the_thread_limit_is_restored_after_a_failed_run() -> None:
     def fail(x: Any) -> Any:
         raise ValueError("no")
 

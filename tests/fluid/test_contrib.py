@@ -58,7 +58,7 @@ def test_the_lists_of_mixed_precision_are_fluids() -> None:
         fluid.contrib.mixed_precision.AutoMixedPrecisionLists(["mul"], ["mul"])
 
 
-def test_operators_are_counted_by_type_and_by_neighbours() -> None:
+def test_operators_and_pairs_of_neighbours_are_counted_by_type() -> None:
     x = fluid.data("x", [None, 3])
     y = fluid.layers.relu(fluid.layers.fc(fluid.layers.relu(x), 2))
     fluid.layers.relu(y)
@@ -71,7 +71,7 @@ def test_operators_are_counted_by_type_and_by_neighbours() -> None:
         fluid.contrib.op_freq_statistic(3)  # type: ignore[arg-type]
 
 
-def test_memory_usage_refuses_what_it_cannot_count() -> None:
+def test_memory_usage_refuses_programs_of_unknown_size() -> None:
     with pytest.raises(ValueError, match="must be positive, got 0"):
         fluid.contrib.memory_usage(fluid.default_main_program(), 0)
     fluid.layers.relu(fluid.data("x", [None, None]))
@@ -81,7 +81,7 @@ def test_memory_usage_refuses_what_it_cannot_count() -> None:
         fluid.contrib.memory_usage(3, 2)  # type: ignore[arg-type]
 
 
-def test_layers_refuse_what_does_not_fit() -> None:
+def test_contrib_layers_refuse_mismatched_arguments() -> None:
     layers = fluid.contrib.layers
     x = fluid.data("ids", [None, 1], "int64")
     for negatives, nodes, leaves, said in (
@@ -130,7 +130,7 @@ def test_batches_are_divided_among_trainers(
         fluid.contrib.reader.distributed_batch_reader(lambda: iter(range(5)))
 
 
-def test_programs_travel_through_files(tmp_path: Path) -> None:
+def test_programs_are_saved_to_files_and_loaded_again(tmp_path: Path) -> None:
     fluid.layers.relu(fluid.data("x", [None, 3]))
     main = fluid.default_main_program()
     path = str(tmp_path / "__model__")
@@ -182,7 +182,7 @@ def test_files_are_divided_among_trainers() -> None:
     assert shares == [["0", "1", "2"], ["3", "4"], ["5", "6"]]
 
 
-def test_messages_of_programs_are_the_real_ones(tmp_path: Path) -> None:
+def test_messages_about_programs_match_those_of_fluid(tmp_path: Path) -> None:
     from paddlelike.fluid.proto import framework_pb2
 
     fluid.layers.relu(fluid.data("x", [None, 3]))

@@ -29,7 +29,9 @@ from paddlelike.left_out import MODULES, NAMES, find_reason
     ],
     ids=["dygraph", "below-dygraph", "function", "slim", "core"],
 )
-def test_using_it_says_why_and_what_to_do(use: Callable[[], Any], path: str, why: str) -> None:
+def test_a_left_out_function_raises_with_the_reason_and_a_hint(
+    use: Callable[[], Any], path: str, why: str
+) -> None:
     with pytest.raises(LeftOutError, match=why) as caught:
         use()
     assert str(caught.value).startswith(f"fluid.{path} is not here: ")
@@ -37,7 +39,7 @@ def test_using_it_says_why_and_what_to_do(use: Callable[[], Any], path: str, why
     assert "Did you mean" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_scripts_may_import_and_subclass_what_they_do_not_use() -> None:
+def test_left_out_names_can_be_imported_and_subclassed() -> None:
     script = """
 import paddlelike
 paddlelike.install()
@@ -57,7 +59,7 @@ print(isinstance(3, to_variable), fluid.dygraph.jit)
 
 
 @pytest.mark.parametrize("path", [*MODULES, *NAMES])
-def test_every_reason_says_what_to_do(path: str) -> None:
+def test_every_reason_for_leaving_a_name_out_suggests_an_alternative(path: str) -> None:
     reason = find_reason(path)
     assert reason is not None
     assert len(reason.why) > 20
@@ -92,7 +94,7 @@ def test_no_module_of_this_package_is_called_left_out() -> None:
         ("io", "save_persistable", "save_persistables"),
     ],
 )
-def test_a_misspelled_name_gets_a_near_one_once(
+def test_a_misspelled_name_gets_one_suggestion(
     module: str, name: str, near: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(AttributeError) as caught:

@@ -72,7 +72,7 @@ def test_training_and_the_frozen_program_give_the_losses_of_fluid(way: str) -> N
     np.testing.assert_array_equal(small, whole)
 
 
-def test_a_frozen_program_divides_once_behind_each_layer() -> None:
+def test_a_frozen_program_has_one_dequantization_per_layer() -> None:
     main, startup, test, _, transpiler = make_programs("abs_max")
     with fluid.scope_guard(fluid.Scope()):
         fluid.Executor(CPU).run(startup)
@@ -98,6 +98,6 @@ def test_a_layer_right_behind_another_can_be_frozen() -> None:
         np.testing.assert_allclose(exe.run(test, feed, [loss.name])[0].item(), before, rtol=1e-5)
 
 
-def test_an_unknown_way_names_the_others() -> None:
+def test_an_unknown_quantization_type_lists_the_valid_ones() -> None:
     with pytest.raises(ValueError, match="weight_quantize_type is 'channel', expected one of abs_max"):
         QuantizeTranspiler(weight_quantize_type="channel")

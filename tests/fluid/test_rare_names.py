@@ -13,7 +13,7 @@ from paddlelike.fluid.incubate.fleet.utils import utils
 from paddlelike.fluid.transpiler import distribute_transpiler
 
 
-def test_shorter_names_of_clips_are_the_clips() -> None:
+def test_short_names_of_clips_are_aliases() -> None:
     assert fluid.clip.ClipByNorm is fluid.clip.GradientClipByNorm
     assert fluid.clip.ClipByValue is fluid.clip.GradientClipByValue
     assert fluid.clip.ClipByGlobalNorm is fluid.clip.GradientClipByGlobalNorm
@@ -30,12 +30,12 @@ def test_constants_match_those_of_fluid() -> None:
         assert framework._full_name_scope() == "a/b/"
 
 
-def test_the_count_of_places_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_places_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CPU_NUM", "3")
     assert fluid.framework._cpu_num() == 3
 
 
-def test_core_avx_is_core() -> None:
+def test_core_avx_is_an_alias_of_core() -> None:
     from paddlelike.fluid import core_avx
 
     assert core_avx.AnalysisConfig is fluid.core.AnalysisConfig

@@ -20,7 +20,7 @@ from paddlelike.fluid import (
 )
 
 
-def test_decorated_functions_keep_their_face() -> None:
+def test_decorated_functions_keep_name_and_signature() -> None:
     @wrapped_decorator.wrap_decorator
     def twice(function: Callable[..., int]) -> Callable[..., int]:
         return lambda *args, **kwargs: 2 * function(*args, **kwargs)
@@ -103,6 +103,6 @@ def test_scopes_are_stacked_per_thread() -> None:
     assert seen == [True, True]
 
 
-def test_the_check_of_an_installation_trains(capsys: pytest.CaptureFixture[str]) -> None:
+def test_install_check_trains_a_small_network(capsys: pytest.CaptureFixture[str]) -> None:
     install_check.run_check()
     assert "is installed and works" in capsys.readouterr().out

@@ -105,7 +105,7 @@ DIRECTORIES = {
 
 
 @pytest.mark.parametrize("what", DIRECTORIES)
-def test_every_door_says_whose_directory_it_is(what: str, tmp_path: Path) -> None:
+def test_every_load_function_names_the_system_that_wrote_a_directory(what: str, tmp_path: Path) -> None:
     for name in DIRECTORIES[what]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"\x80\4of another system")
@@ -139,7 +139,7 @@ def test_a_prefix_of_a_checkpoint_of_tensorflow_is_named(tmp_path: Path) -> None
             door(str(tmp_path / "m.ckpt-7"))
 
 
-def test_the_numbers_that_users_of_paddle_saw():
+def test_file_headers_known_from_error_messages_of_paddle_are_explained():
     """The four bytes behind its errors: 1904018048, 2492793984, 1145131099, 1196314761."""
     said = [
         explain(number.to_bytes(4, "little") + b"...", 5000)
@@ -150,7 +150,7 @@ def test_the_numbers_that_users_of_paddle_saw():
     ]  # fmt: skip
 
 
-def test_rows_read_as_a_dense_tensor_and_the_reverse():
+def test_reading_selected_rows_as_a_tensor_or_the_reverse_is_explained():
     rows = b"".join(selected_rows.encode(SelectedRows([0, 4], 9, np.zeros((2, 3)))))
     with pytest.raises(FormatError, match="this is a SelectedRows stream"):
         lod_tensor.read(rows)

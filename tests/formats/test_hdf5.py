@@ -52,7 +52,7 @@ class TestHdf5(FormatContract):
         super().test_memory_is_bounded_by_the_file()
 
 
-def test_h5py_reads_ours_with_blanks_for_slashes() -> None:  # H03, H06, H08, H11
+def test_h5py_reads_our_files_with_blanks_in_place_of_slashes() -> None:  # H03, H06, H08, H11
     file = b"".join(Hdf5((("version", "1.0"), ("epoch", 7))).write(VALUES | {"a": np.array([True])}))
     with h5py.File(io.BytesIO(file)) as opened:
         assert sorted(opened) == ["a", "net b"]
@@ -99,7 +99,7 @@ def test_keras_weight_files_come_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_a_keras_file_is_a_zip_with_weights(compression: int, tmp_path: Path) -> None:
+def test_keras_zip_files_are_read(compression: int, tmp_path: Path) -> None:
     """Keras 3: ``saving_lib.save_model``, whose archive begins with its metadata."""
     inner = io.BytesIO()
     with h5py.File(inner, "w") as opened:

@@ -265,7 +265,7 @@ def make_pair(folder: Path) -> bool:
     return True
 
 
-def test_a_file_of_nothing_that_a_variable_can_be_is_not_converted(tmp_path: Path) -> None:
+def test_a_file_without_convertible_values_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "texts.npz", labels=np.array(["a"]))
     with pytest.raises(PaddlelikeError, match=r"it holds 'labels' \(an array of texts\)"):
         fluid.convert(tmp_path / "texts.npz", tmp_path / "texts")

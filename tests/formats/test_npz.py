@@ -40,7 +40,7 @@ class TestTheanoBundle(FormatContract):
     memory_per_byte = 4096  # objects of zipfile for a file of a few hundred bytes
 
 
-def test_names_a_and_a_npy_are_not_taken_for_each_other() -> None:
+def test_the_names_a_and_a_npy_are_distinguished() -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for name in ("a", "a.npy"):
@@ -79,7 +79,7 @@ def test_theano_s_own_bundles_are_recognized_and_read(name: str) -> None:
     assert "paddlelike.bundle.load" in str(explain(file[:HEAD], len(file)))
 
 
-def test_numbers_that_no_variable_can_be_take_no_others_with_them() -> None:
+def test_arrays_of_unsupported_types_are_skipped_and_the_others_are_read() -> None:
     file = io.BytesIO()
     bundle.dump({"w": np.ones(2, "f4"), "seed": np.arange(3, dtype="u4")}, file)
     entries = TheanoBundle().entries(file.getvalue())
@@ -95,7 +95,7 @@ def test_other_zip_files_are_not_bundles() -> None:
         assert registry.sniff(file.getvalue()) is None
 
 
-def test_numpy_reads_ours() -> None:
+def test_numpy_reads_our_npz_files() -> None:
     values = {
         "layer/w": np.arange(6, dtype="f4").reshape(2, 3),
         "b": np.array(2.5),
@@ -109,7 +109,7 @@ def test_numpy_reads_ours() -> None:
 
 
 @pytest.mark.parametrize("compressed", [False, True], ids=["stored", "compressed"])
-def test_numpy_s_files_are_read(compressed: bool) -> None:
+def test_npz_files_of_numpy_are_read(compressed: bool) -> None:
     values = {
         "c": np.arange(6.0).reshape(2, 3),
         "f": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
@@ -129,7 +129,7 @@ def test_numpy_s_files_are_read(compressed: bool) -> None:
     np.testing.assert_array_equal(Npz().read_slice(file, entries["f"], 1, 2), values["f"][1:2])
 
 
-def test_arrays_that_no_variable_can_be_are_named() -> None:
+def test_arrays_of_unsupported_types_are_named() -> None:
     others = {
         "texts": np.array(["text"]),
         "bytes": np.array([b"text"]),
@@ -146,7 +146,7 @@ def test_arrays_that_no_variable_can_be_are_named() -> None:
     assert [one.name for one in list_left_out(entries)] == list(others)
 
 
-def test_a_member_that_claims_the_impossible_is_refused() -> None:
+def test_a_member_with_an_impossible_size_is_refused() -> None:
     file = bytearray(save(compressed=True, w=np.zeros(10)))
     directory = file.rindex(b"PK\x01\x02")
     file[directory + 24 : directory + 28] = (1 << 31).to_bytes(4, "little")  # the uncompressed size

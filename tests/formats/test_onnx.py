@@ -45,7 +45,7 @@ def test_all_values_are_those_that_the_package_onnx_reads() -> None:
     [("float32", "float_data"), ("float64", "double_data"), ("int64", "int64_data"), ("int32", "int32_data"),
      ("uint8", "int32_data"), ("bool", "int32_data"), ("int8", "int32_data"), ("float16", "int32_data")],
 )  # fmt: skip
-def test_elements_in_fields_of_their_type(dtype: str, field: str) -> None:
+def test_onnx_tensors_in_typed_fields_are_read(dtype: str, field: str) -> None:
     onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
     values = np.array([[1, 0, 3], [0, -2 if dtype[0] in "fi" else 2, 1]]).astype(dtype)
     tensor = onnx.TensorProto(name="w", dims=values.shape)
@@ -71,7 +71,7 @@ def test_written_files_pass_the_checker_of_onnx_and_hold_the_values() -> None:
         np.testing.assert_array_equal(got, array, err_msg=name)
 
 
-def test_elements_in_another_file_are_listed_and_not_read() -> None:
+def test_external_data_of_onnx_is_listed_and_not_read() -> None:
     onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
     tensor = onnx.TensorProto(name="w", dims=[2], data_type=1, data_location=onnx.TensorProto.EXTERNAL)
     tensor.external_data.add(key="location", value="../secret")

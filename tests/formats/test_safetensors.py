@@ -169,7 +169,7 @@ ROW = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
         "nested",
     ],
 )
-def test_a_header_that_cannot_be_is_refused(header: object, data: bytes, text: str) -> None:
+def test_an_invalid_header_is_refused(header: object, data: bytes, text: str) -> None:
     with pytest.raises(FormatError, match=text):
         Safetensors().entries(make_file(header, data))
 

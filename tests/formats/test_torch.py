@@ -43,7 +43,7 @@ def test_a_state_dict_of_pytorch_is_read(name: str) -> None:
         assert (same.dtype, same.shape) == (golden[key].dtype, golden[key].shape), key
 
 
-def test_a_view_is_read_by_its_strides_and_others_where_they_are() -> None:
+def test_strided_views_are_copied_and_contiguous_tensors_are_mapped() -> None:
     data = (GOLDEN / "state.pt").read_bytes()
     entries = {entry.name: entry for entry in Torch().entries(data)}
     assert entries["transposed"].offset is None
@@ -54,7 +54,7 @@ def test_a_view_is_read_by_its_strides_and_others_where_they_are() -> None:
     )
 
 
-def test_values_inside_of_a_checkpoint_are_called_by_their_paths() -> None:
+def test_values_inside_a_checkpoint_are_named_by_their_paths() -> None:
     names = [entry.name for entry in Torch().entries((GOLDEN / "checkpoint.pt").read_bytes())]
     assert names[0] == "model/0.weight"
     assert names[-1] == "param"
@@ -82,7 +82,7 @@ def tensor(offset: bytes = b"K\0", shape: bytes = b"K\x02\x85", strides: bytes =
     return b"\x80\x02}X\x01\x00\x00\x00w" + rebuild + b"s."
 
 
-def test_the_crafted_tensor_is_right_before_it_is_spoiled() -> None:
+def test_the_handmade_pickle_is_valid_before_it_is_damaged() -> None:
     assert Torch().read_all(make_file(tensor()))["w"].shape() == [2]  # type: ignore[union-attr]
 
 

@@ -32,7 +32,7 @@ REFUSED = {name: record["error"] for name, record in GOLDEN.items() if "error" i
 BUILT = sorted(set(GOLDEN) - set(REFUSED))
 
 
-def test_the_table_is_complete() -> None:
+def test_the_table_of_cases_is_complete() -> None:
     assert sorted(CALLS) == sorted(GOLDEN)
     assert set(BUILT) >= set(DIFFERENT)
 

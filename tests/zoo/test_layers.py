@@ -30,7 +30,7 @@ def names() -> list[Any]:
     ]
 
 
-def test_the_table_is_complete() -> None:
+def test_the_table_of_cases_is_complete() -> None:
     assert sorted(LAYERS) == sorted(GOLDEN)
     assert set(GOLDEN) >= set(DIFFERENT)
 

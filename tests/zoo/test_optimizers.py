@@ -42,7 +42,7 @@ def minimized(name: str) -> Iterator[tuple[Any, Any, Any]]:
         yield main, startup, loss
 
 
-def test_the_table_is_complete() -> None:
+def test_the_table_of_cases_is_complete() -> None:
     assert sorted(OPTIMIZERS) == sorted(GOLDEN)
     assert set(GOLDEN) >= set(DIFFERENT) | set(RANDOM)
 

@@ -13,7 +13,7 @@ from tests.zoo.sequences import build
 GOLDEN = table("lods")
 
 
-def test_the_table_is_complete() -> None:
+def test_the_table_of_cases_is_complete() -> None:
     assert sorted(GOLDEN) == sorted(LAYERS)
 
 

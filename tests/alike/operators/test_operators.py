@@ -27,7 +27,7 @@ def test_the_record_holds_thousands_of_cases_of_most_operators() -> None:
 
 
 @pytest.mark.parametrize("type", TYPES)
-def test_an_operator_gives_what_the_real_one_gave(type: str) -> None:
+def test_operators_give_the_outputs_recorded_from_fluid(type: str) -> None:
     unlike = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -37,7 +37,7 @@ def test_an_operator_gives_what_the_real_one_gave(type: str) -> None:
     assert unlike == []
 
 
-def test_another_number_type_or_sequence_is_a_difference() -> None:
+def test_a_different_value_dtype_or_lod_counts_as_a_difference() -> None:
     def outcome(array: Any, lod: Any = ()) -> dict[str, Any]:
         return {"out": {"x": encode(np.array(array, "float32"), lod)}}
 

@@ -48,7 +48,7 @@ FOLLOWING = np.array([4, 2, 1, 0, 5, 3], "int64")
 CHAINS = {0: [0, 4, 5, 3], 5: [5, 3], 3: [3], 1: [1, 2, 1, 2, 1, 2]}
 
 
-def test_a_loop_ends_where_values_say_so_or_at_its_limit() -> None:
+def test_a_loop_ends_at_its_condition_or_at_its_limit() -> None:
     net = build(lambda: follow_words(has_limit=True))
     feeds = [{"x": np.array([first]), "following": FOLLOWING} for first in CHAINS]
     for (steps, length, words), chain in zip(train(net, feeds), CHAINS.values(), strict=True):
@@ -66,7 +66,7 @@ def test_numpy_runs_a_loop_that_writes_an_array_without_a_known_bound() -> None:
     assert find_refused(net)["while"] == "how long the array becomes depends on values"
 
 
-def test_a_loop_that_may_end_early_trains_as_with_numpy() -> None:
+def test_loops_that_end_early_train_as_with_numpy() -> None:
     def make() -> Any:
         x = L.fc(fluid.data("x", [2, 3]), 3)
         i, limit = L.zeros([1], "int64"), L.fill_constant([1], "int64", 4)
@@ -88,7 +88,7 @@ def test_a_loop_that_may_end_early_trains_as_with_numpy() -> None:
     assert find_refused(net) == {}
 
 
-def test_beams_are_decoded_in_one_piece_to_numpys_words() -> None:
+def test_beam_search_compiles_to_one_piece_and_finds_the_words_of_numpy() -> None:
     def make() -> list[Any]:
         start = L.fc(fluid.data("x", [None, 6]), 5)
         cell = L.GRUCell(5)

@@ -154,7 +154,7 @@ def test_rows_of_sequences_train_in_one_piece(make: Callable[[], Any]) -> None:
     compare(make)
 
 
-def test_all_joined_rows_count_when_only_the_first_are_sequences() -> None:
+def test_concat_of_sequences_and_plain_rows_counts_all_rows() -> None:
     compare(lambda: L.mean(L.fc(L.concat([L.fc(sequences("x"), 4), L.fc(flat(), 4)], axis=0), 1)))
 
 
@@ -199,7 +199,7 @@ def test_unique_ignores_the_padding_rows() -> None:
     assert refused(net) == []
 
 
-def test_an_operator_whose_gradient_in_another_piece_needs_what_it_leaves_out_runs_with_numpy() -> None:
+def test_numpy_runs_an_operator_whose_compiled_form_omits_a_result_of_its_gradient() -> None:
     losses = []
     for backend in ("numpy", "jax"):
         net = build(projected, sgd)
@@ -265,7 +265,7 @@ def assert_one_piece_like_numpy(make: Callable[[], Any], feed: dict[str, Any]) -
     np.testing.assert_allclose(losses[1], losses[0], rtol=2e-5)  # sums in another order
 
 
-def test_fields_with_a_lod_are_padded_lists_and_first_states() -> None:
+def test_padded_input_lengths_and_initial_states_may_be_fed_with_a_lod() -> None:
     """The LoD of each fed field says that every sample has one row of it."""
 
     def make() -> Any:

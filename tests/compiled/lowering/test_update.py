@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.id)
-def test_with_rules_that_do_nothing_parameters_stay_as_they_are(
+def test_update_rules_that_are_identities_leave_parameters_unchanged(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def translate(function: Callable[..., Any]) -> Callable[..., Any]:

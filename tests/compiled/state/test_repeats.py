@@ -57,13 +57,13 @@ def assert_like_numpy(net: Net, act: Callable[[Net, str], list[Any]], make: Call
         np.testing.assert_allclose(values(net)[name], value, err_msg=name, **CLOSE)
 
 
-def test_only_the_first_run_looks_at_all_values(looks: list[int]) -> None:
+def test_only_the_first_run_reads_all_values_from_the_scope(looks: list[int]) -> None:
     net = build(regression, adam)
     assert_like_numpy(net, lambda one, by: train(one, batches(6), by), lambda: build(regression, adam))
     assert len(looks) == 1
 
 
-def test_batches_of_other_sizes_in_between(looks: list[int]) -> None:
+def test_changing_batch_sizes_train_as_with_numpy(looks: list[int]) -> None:
     feeds = [feed for rows in (16, 16, 5, 5, 16) for feed in batches(1, rows)]
     net = build(regression, adam)
     assert_like_numpy(net, lambda one, by: train(one, feeds, by), lambda: build(regression, adam))
@@ -83,7 +83,7 @@ def test_two_programs_that_train_the_same_parameters_take_turns(looks: list[int]
 
 
 @pytest.mark.parametrize("slide_steps", [0, 1])
-def test_a_table_of_another_shape_after_the_first_run(slide_steps: int) -> None:
+def test_a_state_array_may_change_its_shape_after_the_first_run(slide_steps: int) -> None:
     """That of `auc` begins with a row for all steps, and holds one for each after the first."""
 
     def make() -> Net:
@@ -105,7 +105,7 @@ def judge(slide_steps: int) -> list[Any]:
     return [L.mean(L.cross_entropy(share, y)), area, of_steps]
 
 
-def test_a_removed_variable_is_not_found_again() -> None:
+def test_a_variable_erased_and_set_again_is_read_anew() -> None:
     def act(net: Net, by: str) -> list[Any]:
         found = train(net, batches(2), by)
         net.scope.erase(["fc_0.b_0"])
@@ -115,7 +115,7 @@ def test_a_removed_variable_is_not_found_again() -> None:
     assert_like_numpy(build(regression, adam), act, lambda: build(regression, adam))
 
 
-def test_a_value_in_place_of_another_is_read() -> None:
+def test_a_replaced_value_is_read_by_the_next_run() -> None:
     def act(net: Net, by: str) -> list[Any]:
         found = train(net, batches(2), by)
         tensor = fluid.core.LoDTensor()

@@ -104,7 +104,7 @@ BETWEEN: dict[str, Callable[[fluid.Program], None]] = {
 
 
 @pytest.mark.parametrize("what", BETWEEN)
-def test_a_table_is_read_as_it_was_whatever_comes_between(what: str) -> None:
+def test_a_kept_table_is_read_unchanged_after_later_steps(what: str) -> None:
     main = build(clip if what == "a step" else train)
     run(main, [[0, 1]])
     run(main, [[0, 1]])
@@ -131,7 +131,7 @@ def also_write(loss: Any, table: Any) -> None:
 @pytest.mark.parametrize(
     ("write", "is_sparse"), [(train_dense, True), (also_write, True), (train, False), (train_dense, False)]
 )
-def test_a_table_that_is_written_otherwise_is_kept_whole(
+def test_a_table_changed_by_other_means_is_copied_whole(
     write: Callable[[Any, Any], None], is_sparse: bool
 ) -> None:
     """By one step in place of some rows: all of it may change."""

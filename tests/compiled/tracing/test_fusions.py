@@ -39,7 +39,7 @@ def test_sums_of_a_residual_network_are_computed_once() -> None:
     assert counts[1] == len(weights) < counts[0]
 
 
-def test_computing_once_changes_no_bit() -> None:
+def test_sharing_common_subexpressions_changes_no_bit() -> None:
     from paddlelike.compiled.tracing.fusions import compute_once
 
     values = np.array([0.0, -0.0, 1e-45, -3.5, np.inf, -np.inf, np.nan], np.float32)
@@ -51,9 +51,7 @@ def test_computing_once_changes_no_bit() -> None:
     ("name", "repeats"),
     [("of one array", True), ("of two arrays", False), ("read once", False), ("small", False)],
 )
-def test_only_large_functions_of_one_array_that_a_product_reads_are_repeated(
-    name: str, repeats: bool
-) -> None:
+def test_only_large_elementwise_inputs_of_products_are_computed_again(name: str, repeats: bool) -> None:
     from paddlelike.compiled.tracing.fusions import find_repeated
 
     def compute(x: Any, y: Any) -> Any:

@@ -73,7 +73,7 @@ def numbers_up_to() -> Any:
         ),
     ],
 )
-def test_a_size_that_follows_of_a_feed_is_a_constant_of_the_piece(
+def test_a_size_computed_from_a_feed_is_a_compile_time_constant(
     make: Callable[[], Any], feeds: list[Any], expected: list[Any]
 ) -> None:
     net = build(make)
@@ -83,7 +83,7 @@ def test_a_size_that_follows_of_a_feed_is_a_constant_of_the_piece(
     assert piece.compilations == 2, "for each size once"
 
 
-def test_a_size_that_is_overwritten_is_the_one_that_the_operator_reads() -> None:
+def test_an_operator_reads_the_overwritten_size() -> None:
     def make() -> Any:
         size = fluid.data("n", [1], dtype="int64")
         first = L.fill_constant([size], "float32", 1.0)
@@ -96,7 +96,7 @@ def test_a_size_that_is_overwritten_is_the_one_that_the_operator_reads() -> None
     assert len(pieces_of(net)) == 1
 
 
-def test_the_tenth_compilation_names_the_feed_that_sizes_are_computed_of() -> None:
+def test_the_tenth_compilation_names_the_feed_that_determines_sizes() -> None:
     net = build(numbers_up_to)
     train(net, [{"n": np.array([n])} for n in range(1, 10)])
     with pytest.warns(UserWarning, match="compiled 10 times, because the feed 'n' gave 10 different sizes"):

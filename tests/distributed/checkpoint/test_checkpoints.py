@@ -78,7 +78,7 @@ def test_a_restore_reads_each_piece_of_a_servers_rows_once(tmp_path: Path) -> No
             assert most < 0.7 * whole  # so the bound above means something
 
 
-def test_another_trainer_makes_no_checkpoint(tmp_path: Path) -> None:
+def test_only_trainer_0_makes_checkpoints(tmp_path: Path) -> None:
     with SavingJob(ADAM, servers=2) as job:
         program = job.trainer(1).main
         with pytest.warns(UserWarning, match="trainer 0 saves for all"):

@@ -95,7 +95,7 @@ def _flip(path: Path, at: int) -> None:
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("count", [2, 3])
-def test_whole_shards_are_loaded_by_anybody_without_a_word(
+def test_undamaged_shards_load_without_warnings(
     jobs: Jobs, tmp_path: Path, count: int, reader: int | str
 ) -> None:
     with warnings.catch_warnings():
@@ -162,7 +162,7 @@ def test_a_shard_in_the_place_of_another_is_refused(
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_an_older_whole_table_is_not_taken_for_lost_shards(
+def test_an_older_whole_table_does_not_replace_lost_shards(
     jobs: Jobs, tmp_path: Path, reader: int | str
 ) -> None:
     path = jobs.copy(1, tmp_path / "model")

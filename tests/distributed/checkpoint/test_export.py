@@ -93,7 +93,7 @@ def test_an_export_by_another_trainer_warns_and_writes_nothing(tmp_path: Path) -
     assert not (tmp_path / "export").exists()
 
 
-def test_a_state_of_what_servers_keep_is_refused(tmp_path: Path) -> None:
+def test_fluid_save_refuses_variables_that_servers_keep(tmp_path: Path) -> None:
     """``fluid.save`` takes no executor, through which it could reach the servers."""
     with SavingJob(BLOCKS, servers=2, trainers=1) as job:
         programs, exe = job.trainer(0), fluid.Executor()

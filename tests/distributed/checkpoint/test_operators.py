@@ -71,7 +71,7 @@ def test_checkpoint_notify_writes_a_file_for_each_server(tmp_path: Path) -> None
         assert np.array_equal(shard.array, held.array)
 
 
-def test_a_network_for_prediction_takes_a_sharded_table(tmp_path: Path) -> None:
+def test_a_prediction_network_loads_a_sharded_table(tmp_path: Path) -> None:
     """Rows that no trainer has met are zero there, as they are for ``lookup_sparse_table`` in test mode."""
     with SavingJob(SHARDS, servers=2, trainers=1) as job:
         job.go(feeds, 0, 3, save=(2, tmp_path / "model"))

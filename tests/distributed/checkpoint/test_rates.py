@@ -45,7 +45,7 @@ def test_servers_take_the_learning_rate_of_the_script(saved: Path, form: str) ->
         assert "'learning_rate_0' stays 0.5, as the script sets it; the directory has 0.01" in note
 
 
-def test_an_unchanged_learning_rate_is_not_noted(saved: Path) -> None:
+def test_an_unchanged_learning_rate_adds_no_note(saved: Path) -> None:
     with SavingJob(momentum_of(0.01), trainers=1, loaded=saved) as job:
         job.go(perceptron_feeds, 2, 3)
     assert not [n for report in job.reports.values() for n in report.notes if "learning rate" in n]

@@ -67,7 +67,7 @@ def test_the_directory_holds_what_one_process_would_have_saved(tmp_path: Path) -
         assert np.array_equal(held[name], values[name]), name
 
 
-def test_a_directory_without_a_manifest_may_have_forgotten_the_schedule(tmp_path: Path) -> None:
+def test_a_note_warns_that_a_save_of_fluid_lacks_the_schedule_counter(tmp_path: Path) -> None:
     """Fluid's own trainer saves its counter, which nothing counts up, beside what the servers have."""
     with SavingJob(ADAM, trainers=1) as job:
         job.go(perceptron_feeds, 0, 2, save=(1, tmp_path / "model"))

@@ -67,7 +67,7 @@ def test_the_manifest_has_the_round(tmp_path: Path) -> None:
     assert read_position(tmp_path / "model", "other:1") == {"round": 3}
 
 
-def test_another_trainer_saves_nothing_and_says_why(tmp_path: Path) -> None:
+def test_a_trainer_other_than_0_saves_nothing_and_says_why(tmp_path: Path) -> None:
     with SavingJob(MOMENTUM) as job:
         program = job.trainer(1).main
         with pytest.warns(UserWarning, match="trainer 0 saves for all trainers"):
@@ -97,7 +97,7 @@ def test_a_save_beside_training_is_refused(tmp_path: Path) -> None:
         job.go(perceptron_feeds, 0, 2, save=(1, tmp_path / "model"), blocking=False)
 
 
-def test_parameters_alone_need_no_server(tmp_path: Path) -> None:
+def test_saving_only_parameters_needs_no_server(tmp_path: Path) -> None:
     """``save_params`` of a trainer: its own values, which are those of the last round."""
     with SavingJob(Network(perceptron, sgd), trainers=1) as job:
         programs = job.trainer(0)
@@ -112,7 +112,7 @@ def test_parameters_alone_need_no_server(tmp_path: Path) -> None:
     assert all(np.array_equal(state[name], held[name]) for name in state)
 
 
-def test_a_trainer_may_load_and_nothing_comes_of_it(tmp_path: Path) -> None:
+def test_a_load_by_a_trainer_does_not_change_the_losses(tmp_path: Path) -> None:
     with SavingJob(MOMENTUM) as job:
         losses = job.go(perceptron_feeds, 0, 4, save=(2, tmp_path / "model"))
 

@@ -95,13 +95,13 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_each_shard_has_a_chain(saved: Path) -> None:
+def test_each_shard_has_its_own_chain_of_deltas(saved: Path) -> None:
     assert _links(saved) == {f"{SHARDS}{one}": STEPS for one in range(2)}
     assert fluid.io.verify(str(saved / "chain"))
 
 
 @pytest.mark.parametrize("servers", [1, 2, 3])
-def test_any_count_of_servers_loads_a_chain_of_shards(servers: int, saved: Path) -> None:
+def test_any_number_of_servers_loads_a_chain_of_shards(servers: int, saved: Path) -> None:
     assert _values_on(servers, saved / "chain") == _values_on(servers, saved / LAST)
 
 
@@ -178,7 +178,9 @@ def test_chains_in_a_remote_directory_are_planned_and_loaded_as_whole_saves_are(
 
 
 @pytest.mark.slow
-def test_a_chain_of_shards_continues_in_another_job_and_ends_with_another_count(tmp_path: Path) -> None:
+def test_a_chain_of_shards_continues_in_a_new_job_and_restarts_with_another_number_of_servers(
+    tmp_path: Path,
+) -> None:
     chain = tmp_path / "chain"
     _save(tmp_path, 2, range(3))
     _save(tmp_path, 2, range(3, 5), loaded=chain)

@@ -46,7 +46,7 @@ RANDOM = Network(lambda: embedded(is_distributed=True), lambda: fluid.optimizer.
 
 
 @pytest.mark.parametrize("servers", [1, 2, 3])
-def test_a_table_in_blocks_resumes_with_any_count_of_servers(tmp_path: Path, servers: int) -> None:
+def test_a_table_in_blocks_resumes_with_any_number_of_servers(tmp_path: Path, servers: int) -> None:
     with SavingJob(BLOCKS, servers=2) as job:
         losses = job.go(feeds, 0, 5, save=(3, tmp_path / "model"))
     values = job.on_servers()
@@ -69,7 +69,7 @@ def test_a_table_in_blocks_resumes_in_one_process(tmp_path: Path) -> None:
 @pytest.mark.parametrize("by_servers", [False, True], ids=["gathered", "by servers"])
 @pytest.mark.parametrize("before", [1, pytest.param(2, marks=pytest.mark.slow), 3])
 @pytest.mark.parametrize("after", [1, 2, 3])
-def test_a_sharded_table_resumes_with_any_count_of_servers(
+def test_a_sharded_table_resumes_with_any_number_of_servers(
     tmp_path: Path, before: int, after: int, by_servers: bool
 ) -> None:
     with SavingJob(SHARDS, servers=before) as job:
@@ -83,7 +83,7 @@ def test_a_sharded_table_resumes_with_any_count_of_servers(
     assert again == [one[3:] for one in losses]
 
 
-def test_the_same_count_of_servers_restores_the_initial_values_of_unseen_rows(tmp_path: Path) -> None:
+def test_the_same_number_of_servers_restores_the_initial_values_of_unseen_rows(tmp_path: Path) -> None:
     with SavingJob(RANDOM, servers=2, trainers=1) as job:
         losses = job.go(feeds, 0, 6, save=(2, tmp_path / "model"))
     with SavingJob(RANDOM, servers=2, trainers=1, loaded=tmp_path / "model") as job:
@@ -126,7 +126,7 @@ def test_a_lost_shard_is_noticed(tmp_path: Path) -> None:
         job.serve(job.endpoints[0])
 
 
-def test_two_forms_of_a_table_without_a_newer_one_are_an_error(tmp_path: Path) -> None:
+def test_two_forms_of_a_table_of_unknown_age_are_an_error(tmp_path: Path) -> None:
     with SavingJob(SHARDS, servers=2) as job:
         job.go(feeds, 0, 3, save=(2, tmp_path / "model"))
     shard = selected_rows.read((tmp_path / "model" / "__lookup_table__" / "table_0").read_bytes())
@@ -137,7 +137,7 @@ def test_two_forms_of_a_table_without_a_newer_one_are_an_error(tmp_path: Path) -
         job.serve(job.endpoints[0])
 
 
-def test_one_directory_holds_one_form_after_the_other(tmp_path: Path) -> None:
+def test_a_load_uses_the_form_of_a_table_that_was_saved_last(tmp_path: Path) -> None:
     """Three servers, two, one process, two servers, all over one directory: each finds what was saved last.
 
     Files of earlier forms stay, since a save deletes nothing that another program wrote.

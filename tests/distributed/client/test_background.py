@@ -48,7 +48,7 @@ def run(background: Background, pushes: Pushes) -> None:
 
 
 @pytest.mark.parametrize("average", [False, True])
-def test_steps_that_come_during_a_push_are_sent_together(average: bool) -> None:
+def test_steps_finished_during_a_push_are_sent_together(average: bool) -> None:
     pushes = Pushes()
     run(Background(average=average), pushes)
     assert len(pushes.outboxes) == 2
@@ -63,7 +63,7 @@ def test_steps_that_come_during_a_push_are_sent_together(average: bool) -> None:
     assert second[2].tolist() == [4]  # steps of a counter are counted, not averaged
 
 
-def test_one_step_more_than_the_most_waits() -> None:
+def test_a_step_beyond_the_limit_of_pending_steps_waits() -> None:
     pushes, background = Pushes(), Background(most=2)
     background.start(pushes, 1)
     background.put(0, DENSE, np.zeros(2, "float32"))

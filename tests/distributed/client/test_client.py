@@ -67,7 +67,7 @@ def test_a_taken_endpoint_is_an_error_that_names_it() -> None:
             executor.run(programs.main, scope=scope)
 
 
-def test_nobody_at_an_endpoint_is_a_fault_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endpoint_without_a_server_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLAGS_rpc_deadline", "300")
     (endpoint,) = free_endpoints(1)
     with pytest.raises(FaultError, match=f"no parameter server at {endpoint} within 0.3 s"):
@@ -94,7 +94,7 @@ def test_a_gradient_of_another_shape_is_refused_with_both() -> None:
         trainer.close()
 
 
-def test_a_step_that_sends_too_little_is_refused_before_anything_is_sent() -> None:
+def test_a_step_without_all_gradients_is_refused_before_sending() -> None:
     with Job(MOMENTUM, servers=1, trainers=1).start() as job:
         trainer = Client(0, job.endpoints)
         trainer.stage(job.endpoints[0], "fc_1.b_0@GRAD.trainer_0", np.zeros(1, "float32"))
@@ -123,7 +123,7 @@ def test_the_second_process_of_a_trainer_fences_the_first() -> None:
         second.abandon()
 
 
-def test_a_trainer_that_was_interrupted_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_trainer_leaves_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(driver: Driver, server: int, begun: Any = None) -> None:
         raise KeyboardInterrupt
 

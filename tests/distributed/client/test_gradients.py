@@ -87,7 +87,7 @@ def values_after(monkeypatch: pytest.MonkeyPatch, network: Network, feeds: Any, 
     [(MOMENTUM, perceptron_feeds), (Network(embedding_bag(is_distributed=False), sgd), bag_feeds)],
     ids=["dense", "selected rows"],
 )
-def test_gradients_that_leave_at_once_give_the_same_bits(
+def test_gradients_sent_as_they_are_computed_give_the_same_bits(
     monkeypatch: pytest.MonkeyPatch, network: Network, feeds: Any, direct: str
 ) -> None:
     whole = values_after(monkeypatch, network, feeds, NEVER)
@@ -129,7 +129,7 @@ def one() -> Iterator[tuple[Job, str, dict[str, Any], Client]]:
 
 
 @pytest.mark.usefixtures("early")
-def test_a_step_that_was_given_up_leaves_nothing(one: Any) -> None:
+def test_gradients_of_an_aborted_step_are_discarded(one: Any) -> None:
     job, endpoint, begun, trainer = one
     stage(trainer, endpoint, 5.0, ["fc_1.w_0", "fc_1.b_0"])
     stage(trainer, endpoint, 1.0, ["fc_1.w_0"])  # a new step: the one before failed in its midst
@@ -192,7 +192,7 @@ def indexes(items: list[Item]) -> list[Any]:
     return [item.index if isinstance(item, Part) else item for item in items]
 
 
-def test_everything_that_is_there_is_sent_at_once() -> None:
+def test_gradients_ready_before_the_push_are_sent_without_a_flush() -> None:
     step = Gradients([TABLE])
     step.put(0, 0, A)
     step.put(0, 1, B)
@@ -203,7 +203,7 @@ def test_everything_that_is_there_is_sent_at_once() -> None:
 
 
 @pytest.mark.usefixtures("early")
-def test_late_gradients_follow_a_flush_and_rows_follow_a_note() -> None:
+def test_late_gradients_come_after_a_flush_and_row_counts_in_a_note() -> None:
     step = Gradients([TABLE])
     step.put(0, 0, A)
     rows, items = step.start(0)
@@ -222,7 +222,7 @@ def test_a_long_pause_tells_the_server_that_more_will_come(monkeypatch: pytest.M
     assert [next(items) for _ in range(3)] == [FLUSH, FLUSH, FLUSH]
 
 
-def test_a_step_that_was_given_up_ends_its_calls() -> None:
+def test_an_aborted_step_ends_its_calls() -> None:
     step = Gradients([TABLE])
     _, items = step.start(0)
     assert next(items) is FLUSH

@@ -34,7 +34,7 @@ def test_rows_with_the_same_id_are_added() -> None:
     assert dict(zip(found.rows(), found.array[:, 0].tolist(), strict=True)) == {7: 4, 2: 2}
 
 
-def test_no_rows_travel_as_no_rows() -> None:
+def test_an_empty_sparse_gradient_is_sent_as_zero_rows() -> None:
     found = fit(SPARSE, SelectedRows([], 9, None))
     assert (found.rows(), found.array.shape) == ([], (0, 2))
 
@@ -44,7 +44,7 @@ def test_no_rows_travel_as_no_rows() -> None:
     [np.zeros((2, 2), "float32"), np.zeros((3, 2)), SelectedRows([0], 4, np.zeros((1, 2), "float32"))],
     ids=["shape", "element type", "height"],
 )
-def test_another_form_is_refused_with_both(value: Any) -> None:
+def test_a_gradient_of_another_shape_is_refused_with_both_shapes(value: Any) -> None:
     with pytest.raises(GraphError, match=r"'w@GRAD' for the server at a:1: expected float32\[3, 2\], got"):
         fit(DENSE, value)
 
@@ -56,7 +56,7 @@ def test_only_gradients_and_counters_are_pushed(kind: Kind) -> None:
         fit(entry, np.zeros((3, 2), "float32"))
 
 
-def test_the_parts_of_a_push_are_what_its_header_announces() -> None:
+def test_the_parts_of_a_push_match_its_header() -> None:
     outbox = {
         1: fit(SPARSE, SelectedRows([2, 5], 9, np.ones((2, 2), "float32"))),
         0: np.ones((3, 2), "float32"),

@@ -15,7 +15,7 @@ from tests.helpers.fresh import fresh_programs
 
 
 @pytest.mark.parametrize("trainer", [0, 1, 4])
-def test_a_trainers_program_has_its_id(trainer: int) -> None:
+def test_a_program_records_the_id_of_its_trainer(trainer: int) -> None:
     with fresh_programs(SEED):
         job, _ = Job(MOMENTUM, trainers=5).transpiler(trainer=trainer)
         program = job.get_trainer_program(wait_port=False)
@@ -61,7 +61,7 @@ def test_pieces_refuse_gaps_and_more_than_the_limit() -> None:
     assert pieces.join_pieces() == bytes(4)
 
 
-def test_a_sink_refuses_what_does_not_follow() -> None:
+def test_a_sink_refuses_pieces_out_of_order() -> None:
     sink = Sink(10, lambda offset, data: None)
     sink.place(0, 0, 4)
     with pytest.raises(fluid.core.EnforceNotMet, match="4 bytes at 6 of 10 bytes, but 4 arrived"):

@@ -39,7 +39,7 @@ def test_workers_have_the_losses_of_one_process_with_the_whole_batch(backend: st
     assert workers[0].reports[0]["values"] == workers[1].reports[0]["values"]
 
 
-def test_workers_may_have_columns_of_a_layer_each_and_end_with_worker_0s_error() -> None:
+def test_workers_that_split_a_layer_by_columns_end_with_the_error_of_worker_0() -> None:
     workers = run_workers(2, "train_split")
     assert [one.code for one in workers] == [1, 75], workers[0].errors
     assert "lost worker 0 (127.0.0.1" in workers[1].errors  # which waited for nothing of worker 0
@@ -87,7 +87,9 @@ def test_a_checkpoint_has_the_bytes_of_the_last_run_and_of_one_process(
     assert (tmp_path / "copy" / "all").read_bytes() == saved.read_bytes()
 
 
-def test_shared_out_state_is_saved_whole_and_continued_by_three(tmp_path: Path, whole: list[Ended]) -> None:
+def test_sharded_optimizer_state_is_saved_whole_and_resumed_by_three_workers(
+    tmp_path: Path, whole: list[Ended]
+) -> None:
     runs = {}
     for strategy in (0, 1):
         options = json.dumps({"reduce_strategy": strategy})
@@ -171,7 +173,7 @@ def test_every_collective_operator_computes_its_sum_or_copy_on_all_workers() -> 
         assert worker.reports == [{name: value.tolist() for name, value in expected.items()}]
 
 
-def test_sums_of_large_rows_are_right_every_time() -> None:
+def test_repeated_sums_of_large_rows_are_exact() -> None:
     """By ``psum_scatter`` of jaxlib 0.10.2 over gloo 1 of 30 such sums is wrong."""
     workers = run_workers(2, "scatter_large", "60")
     assert [one.reports for one in workers] == [[{"wrong": 0}]] * 2, workers[0].errors
@@ -211,7 +213,7 @@ def test_a_worker_that_is_stopped_while_joining_is_named_in_time(moment: str, vi
 
 
 @pytest.mark.parametrize(("error", "code"), [("None", 0), ("ValueError()", 1), ("FaultError('lost')", 75)])
-def test_an_abort_of_jax_does_not_change_the_exit_code_of_a_process_that_ends(error: str, code: int) -> None:
+def test_an_abort_of_jax_at_exit_does_not_change_the_exit_code(error: str, code: int) -> None:
     script = f"""
 import os, sys, threading
 from paddlelike.distributed.collective.job import make_job

@@ -75,7 +75,7 @@ def test_a_second_process_of_one_rank_is_refused() -> None:
         zero.result()
 
 
-def test_a_connection_that_is_not_a_worker_is_answered_and_does_no_harm() -> None:
+def test_a_connection_from_a_stranger_is_answered_and_does_no_harm() -> None:
     endpoints = free_endpoints(2)
     host, _, port = endpoints[0].rpartition(":")
     with ThreadPoolExecutor(2) as pool:

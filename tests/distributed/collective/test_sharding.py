@@ -66,7 +66,7 @@ def plan(program: fluid.Program, workers: int) -> Sharding:
     ],
 )
 @pytest.mark.parametrize("workers", [2, 3, 9])
-def test_each_update_is_with_one_worker_or_with_all(
+def test_each_update_runs_on_one_worker_or_on_all(
     case: str, whole: set[str], summed_by_all: set[str] | None, workers: int
 ) -> None:
     program = build(case)

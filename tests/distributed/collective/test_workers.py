@@ -62,7 +62,7 @@ def join(answer: Callable[[Any], Any]) -> tuple[workers.JobWorkers, Member]:
     return found, member
 
 
-def test_a_worker_that_exchanges_something_else_fails_with_what_the_others_do() -> None:
+def test_a_worker_that_calls_another_operation_fails_with_the_call_of_the_others() -> None:
     """Proves W1."""
     notes = Notes()
 
@@ -105,7 +105,7 @@ def list_sums(ops: Any) -> list[bool]:
     return [workers._has_sync_before_use(op) for op in ops if op.type == "c_allreduce_sum"]
 
 
-def test_sums_wait_only_where_nobody_reads_them_before_the_sync() -> None:
+def test_sums_are_delayed_only_if_nothing_reads_them_before_the_sync() -> None:
     """Proves W3."""
     loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 2))
     fluid.optimizer.SGD(0.1).minimize(loss)
@@ -151,7 +151,7 @@ def test_a_scope_begins_with_the_values_of_worker_0() -> None:
     assert len(member.sums) == 1  # once for each program and scope
 
 
-def test_sparse_rows_take_one_exchange_once_their_room_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sparse_rows_need_one_exchange_once_their_capacity_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Proves W3: the room follows from what all workers have sent."""
     found, member = join(lambda value: value)
     counts = {0: [5, 5, 40, 2, 2], 1: [3, 5, 2, 2, 3], 2: [0, 5, 9, 1, 1]}

@@ -27,7 +27,7 @@ KILL_AT = {
 
 
 @pytest.mark.parametrize("moment", KILL_AT)
-def test_a_job_ends_with_the_same_bits_when_a_server_is_killed_and(moment, run, undisturbed):
+def test_a_job_gives_the_same_bits_when_a_server_is_killed_at_any_moment(moment, run, undisturbed):
     job = run(faults={"server 1": KILL_AT[moment] | {"do": "kill"}})
     assert Result(job.finish()) == undisturbed()
     assert job.restarts >= 1
@@ -39,7 +39,7 @@ def test_a_job_ends_with_the_same_bits_when_the_server_of_a_table_part_is_killed
     assert job.restarts >= 1
 
 
-def test_a_save_cut_short_is_not_there_and_is_made_again(run, undisturbed):
+def test_an_interrupted_save_does_not_count_and_is_repeated(run, undisturbed):
     job = run(faults={"server 1": {"at": "server.pull", "number": 6, "do": "kill"}})
     assert Result(job.finish()) == undisturbed()
     said = job.processes["trainer 0"].said

@@ -23,7 +23,7 @@ KILL_AT = {
 
 
 @pytest.mark.parametrize("moment", KILL_AT)
-def test_a_job_ends_with_the_same_bits_when_a_trainer_is_killed_and(moment, run, undisturbed):
+def test_a_job_gives_the_same_bits_when_a_trainer_is_killed_at_any_moment(moment, run, undisturbed):
     # Servers that all trainers have left wait that long for one that died before it left the others.
     job = run(faults={"trainer 1": KILL_AT[moment] | {"do": "kill"}}, settings={"PADDLELIKE_LEASE": "60"})
     assert Result(job.finish()) == undisturbed()

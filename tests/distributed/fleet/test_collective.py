@@ -88,14 +88,12 @@ def test_mixed_precision_trains_in_float32_and_warns() -> None:
     ],
     ids=["dist_fc", "modes", "recompute", "sync_batch_norm"],
 )
-def test_strategies_that_cannot_be_are_refused(
-    options: dict[str, Any], error: type[Exception], text: str
-) -> None:
+def test_invalid_strategies_are_refused(options: dict[str, Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make_fleet(PAIR, **options)
 
 
-def test_names_that_fluids_own_scripts_set_are_kept_and_others_are_seen() -> None:
+def test_unknown_options_of_a_strategy_are_kept_with_a_warning() -> None:
     strategy = DistributedStrategy()
     with pytest.warns(UserWarning, match=r"no option 'fuse_memory_size': it has no effect$"):
         strategy.fuse_memory_size = 1
@@ -106,7 +104,7 @@ def test_names_that_fluids_own_scripts_set_are_kept_and_others_are_seen() -> Non
         strategy._finalize_strategy_and_create_passes()
 
 
-def test_the_base_of_optimizers_asks_for_a_strategy() -> None:
+def test_the_base_optimizer_requires_a_strategy() -> None:
     with pytest.raises(TypeError, match="strategy must be a DistributedStrategy"):
         CollectiveOpBasedOptimizer(fluid.optimizer.SGD(0.1))
 

@@ -77,7 +77,7 @@ def learned_and_exported(directory: Path) -> None:
     assert np.mean((found - expected) ** 2) < 0.5 * np.var(expected)
 
 
-def test_another_count_of_servers_continues_from_the_save(tmp_path: Path) -> None:
+def test_another_number_of_servers_continues_from_the_save(tmp_path: Path) -> None:
     run_job(tmp_path, "sync", 0, 20, "-", "first")
     run_job(tmp_path, "sync", 20, 40, "first", "second", "--server_num=3")
     resumed = losses(tmp_path, 0)
@@ -136,7 +136,7 @@ def days(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, bytes]
 
 
 @pytest.mark.parametrize("kind", ["Memory", "SSD"])
-def test_days_on_growing_tables_end_alike_when_one_of_three_servers_is_killed(
+def test_growing_tables_have_the_same_bits_after_one_of_three_servers_is_killed(
     tmp_path: Path, kind: str, days: dict[str, dict[int, bytes]]
 ) -> None:
     disk = {"TABLE_CLASS": f"{kind}SparseTable", "PADDLELIKE_TABLE_STORE": str(tmp_path / "stores")}
@@ -184,7 +184,7 @@ _INSIDE = {
 }
 
 
-def test_a_script_reaches_into_pslib_s_fleet(tmp_path: Path) -> None:
+def test_a_script_may_use_internals_of_pslibs_fleet(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(PROJECT), "PADDLELIKE_CHECKPOINT_DIR": str(tmp_path)}
     command = [sys.executable, "-m", "paddlelike.distributed.launch", "--max_restarts=0", "--server_num=2"]
     command += ["--worker_num=2", str(JOB.with_name("inside.py")), str(tmp_path / "saves")]

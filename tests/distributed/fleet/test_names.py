@@ -13,7 +13,7 @@ import paddlelike as fluid
 from paddlelike.incubate.fleet.utils.fleet_util import FleetUtil
 
 
-def test_scripts_find_fleet_under_fluids_names() -> None:
+def test_fleet_is_importable_under_the_names_of_fluid() -> None:
     script = """
 import paddlelike as fluid
 import paddlelike.incubate.fleet.base.role_maker as role_maker
@@ -36,7 +36,7 @@ assert DistributeTranspilerConfig is fluid.DistributeTranspilerConfig
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_the_modules_between_hold_names_only() -> None:
+def test_intermediate_modules_only_re_export_names() -> None:
     assert set(dir(fluid.incubate)) >= {"data_generator", "fleet"}
     wanted = r"'paddlelike\.fluid\.incubate\.fleet' has no attribute 'nothing'"
     with pytest.raises(AttributeError, match=wanted):
@@ -59,12 +59,12 @@ def test_pulled_rows_have_the_shapes_of_paddle(shape: list[int]) -> None:
 @pytest.mark.parametrize(
     ("hours", "first", "last"), [("{0..1}", 0, 1), ("{5,6,7}", 5, 7), ("23", 23, 23), ("0 1 2", 0, 2)]
 )
-def test_the_hours_of_a_pass_are_read_without_a_shell(hours: str, first: int, last: int) -> None:
+def test_hour_ranges_are_expanded_without_a_shell(hours: str, first: int, last: int) -> None:
     found = FleetUtil().get_online_pass_interval("{20190720..20190729}", hours, 30, 2, False)
     assert found == [[f"{hour:02}00", f"{hour:02}30"] for hour in range(first, last + 1)]
 
 
-def test_hours_that_a_shell_would_run_are_refused(tmp_path: Path) -> None:
+def test_hour_ranges_with_shell_commands_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"expected numbers, \{0\.\.23\}"):
         FleetUtil().get_online_pass_interval("0", f"0; touch {tmp_path}/run", 30, 2, False)
     assert not list(tmp_path.iterdir())

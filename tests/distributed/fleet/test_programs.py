@@ -54,7 +54,7 @@ STRATEGIES = {
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_a_trainers_program_is_the_transpilers(name: str) -> None:
+def test_a_fleet_trainer_gets_the_program_of_the_transpiler(name: str) -> None:
     factory, settings, _ = STRATEGIES[name]
     strategy = factory()
     strategy.set_program_config({"wait_port": False})
@@ -76,7 +76,7 @@ def test_a_trainers_program_is_the_transpilers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_a_servers_programs_are_the_transpilers(name: str) -> None:
+def test_a_fleet_server_gets_the_programs_of_the_transpiler(name: str) -> None:
     factory, settings, mode = STRATEGIES[name]
     fleet = a_fleet(Role.SERVER, 1)
     fleet.distributed_optimizer(fluid.optimizer.Momentum(0.1, 0.9), factory()).minimize(network())
@@ -103,7 +103,7 @@ def kinds(program: fluid.Program | None) -> list[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_a_config_of_the_transpiler_stands_for_a_strategy(name: str) -> None:
+def test_a_transpiler_config_is_accepted_as_a_strategy(name: str) -> None:
     factory, settings, _ = STRATEGIES[name]
     made = config(min_block_size=9000, **settings)
     found = strategy_for(made)
@@ -157,7 +157,7 @@ def test_wrong_strategies_optimizers_and_roles_are_refused() -> None:
         fleet.distributed_optimizer(fluid.optimizer.SGD(0.1)).minimize([network()])  # type: ignore[arg-type]
 
 
-def test_questions_come_after_init_and_programs_after_minimize() -> None:
+def test_fleet_methods_before_init_or_minimize_raise() -> None:
     fleet = DistributedTranspiler()
     with pytest.raises(RoleError, match=r"call fleet\.init"):
         fleet.is_worker()
@@ -169,7 +169,7 @@ def test_questions_come_after_init_and_programs_after_minimize() -> None:
             early()
 
 
-def test_saving_asks_for_an_executor_and_a_transpiled_program() -> None:
+def test_saving_requires_an_executor_and_a_transpiled_program() -> None:
     fleet = a_fleet()
     network()
     exe, program = fluid.Executor(fluid.CPUPlace()), fluid.default_main_program()
@@ -196,7 +196,7 @@ def test_only_lists_are_split() -> None:
         a_fleet().split_files(("a", "b"))  # type: ignore[arg-type]
 
 
-def test_fleet_answers_what_a_script_asks_about_roles_and_endpoints() -> None:
+def test_fleet_reports_roles_and_endpoints() -> None:
     fleet = a_fleet(Role.SERVER, 1, trainers=3)
     assert (fleet.is_server(), fleet.is_worker(), fleet.is_first_worker()) == (True, False, False)
     assert (fleet.server_index(), fleet.server_num(), fleet.worker_num()) == (1, 2, 3)
@@ -206,7 +206,7 @@ def test_fleet_answers_what_a_script_asks_about_roles_and_endpoints() -> None:
     assert a_fleet().is_first_worker()
 
 
-def test_an_optimizer_can_be_taken_apart() -> None:
+def test_backward_and_apply_gradients_of_a_distributed_optimizer_work_separately() -> None:
     fleet = a_fleet()
     optimizer = fleet.distributed_optimizer(fluid.optimizer.SGD(0.1))
     assert isinstance(optimizer, DistributedOptimizer)
@@ -217,14 +217,14 @@ def test_an_optimizer_can_be_taken_apart() -> None:
     assert fleet.main_program is None
 
 
-def test_there_is_one_fleet() -> None:
+def test_fleet_is_a_singleton() -> None:
     from paddlelike.incubate.fleet.parameter_server import distribute_transpiler  # type: ignore[import-not-found]
 
     assert distribute_transpiler.fleet is parameter_server.fleet
 
 
 @pytest.mark.parametrize("text", [b"1\nx\n", b"-1\n", b"18446744073709551616\n", b"\xff\n"])
-def test_a_whitelist_with_anything_else_than_ids_is_refused_by_name(tmp_path: Path, text: bytes) -> None:
+def test_a_whitelist_with_non_integers_is_refused(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "list").write_bytes(text)
     with pytest.raises(FormatError, match=r"list: .*\n.*an id, an unsigned number, on each line"):
         _save_listed("emb", str(tmp_path / "saved"), str(tmp_path / "list"), fluid.Program())

@@ -96,7 +96,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_role_that_cannot_be_is_refused(name: str) -> None:
+def test_an_invalid_role_is_refused(name: str) -> None:
     changed, error, text = WRONG[name]
     arguments: dict[str, Any] = {
         "current_id": 0,
@@ -123,7 +123,7 @@ def test_the_environment_defines_collective_workers(monkeypatch: pytest.MonkeyPa
         UserDefinedCollectiveRoleMaker(0, ["a:1", "a:1"])
 
 
-def test_other_kinds_of_training_are_refused_with_the_way_out() -> None:
+def test_other_kinds_of_training_are_refused_with_a_hint() -> None:
     with pytest.raises(UnsupportedError, match=r"paddlelike\.distributed\.launch"):
         MPISymetricRoleMaker()
     with pytest.raises(TypeError, match="iface"):

@@ -32,7 +32,7 @@ else:
     assert (tmp_path / "log" / "serverlog.1").read_text() == "server1 ['--lr', '0.1']\nasked to end\n"
 
 
-def test_servers_that_end_by_themselves_are_left_to(tmp_path: Path) -> None:
+def test_servers_that_end_by_themselves_are_not_killed(tmp_path: Path) -> None:
     script = """
 if server: until("worker0.pid"); print("served")
 else: ready()
@@ -63,7 +63,9 @@ time.sleep(60)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc to see it in")
-def test_a_worker_that_stays_stopped_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_stays_suspended_counts_as_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PADDLELIKE_LEASE", "1")
     script = """
 if name == "worker1" and start == 0: print("stops", flush=True); os.kill(os.getpid(), signal.SIGSTOP)
@@ -94,7 +96,7 @@ Path("worker0.done").touch()
     assert log == "start 0\n---- restart 1 ----\nstart 1\n---- restart 2 ----\nstart 2\n"
 
 
-def test_an_error_of_the_script_is_not_restarted_because_others_lost_it(tmp_path: Path) -> None:
+def test_an_error_of_the_script_is_not_retried_as_a_lost_peer(tmp_path: Path) -> None:
     script = """
 ready()
 if name == "worker0": until("worker1.pid"); sys.exit(75)
@@ -137,7 +139,7 @@ sys.exit(75)
     assert launcher.starts("worker0") == 3
 
 
-def test_a_cause_that_shows_a_moment_later_still_counts(tmp_path: Path) -> None:
+def test_a_script_error_found_after_a_lost_server_is_the_reported_cause(tmp_path: Path) -> None:
     # The worker gives up because the server is dying, and is reported first.
     script = """
 if start: time.sleep(0 if not server else 60); sys.exit()
@@ -186,7 +188,7 @@ ready(); time.sleep(60)
     assert all(is_gone(pid) for pid in pids)
 
 
-def test_processes_that_do_not_heed_a_signal_are_killed(tmp_path: Path) -> None:
+def test_processes_that_ignore_a_signal_are_killed(tmp_path: Path) -> None:
     script = """
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 ready(); time.sleep(60)
@@ -238,7 +240,7 @@ Path(name + ".token").write_text(os.environ["PADDLELIKE_JOB_TOKEN"])
     assert all(len(token) >= 32 for token in seen)
 
 
-def test_a_server_that_ends_long_before_the_others_is_lost(tmp_path: Path) -> None:
+def test_a_server_that_ends_long_before_the_others_counts_as_lost(tmp_path: Path) -> None:
     # As one does that somebody else sent a SIGTERM.
     script = """
 if name == "server1" and not start: sys.exit()
@@ -253,7 +255,7 @@ while Path("server1.starts").read_text() != "2": time.sleep(0.02)
     assert launcher.starts("server1") == 2
 
 
-def test_servers_that_end_together_are_not_lost(tmp_path: Path) -> None:
+def test_servers_that_end_together_do_not_count_as_lost(tmp_path: Path) -> None:
     script = """
 if server: until("closed")
 else: Path("closed").touch(); time.sleep(4.5); print("evaluated")

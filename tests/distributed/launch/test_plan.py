@@ -39,7 +39,7 @@ def test_every_process_understands_its_environment(servers: tuple[str, ...], nam
         assert role.endpoint == (servers[process.index] if process.kind == "server" else None)
 
 
-def test_leftovers_of_another_job_do_not_reach_the_processes() -> None:
+def test_environment_variables_of_another_job_do_not_reach_the_processes() -> None:
     plan = JobPlan(TWO_PORTS, ("127.0.0.1",))
     theirs = {
         "PADDLE_PORT": "9", "PADDLE_PSERVERS": "10.9.9.9", "PADDLE_TRAINER_ENDPOINTS": "a:1,b:1",
@@ -51,7 +51,7 @@ def test_leftovers_of_another_job_do_not_reach_the_processes() -> None:
         assert environment["HOME"] == "/root"
 
 
-def test_fluids_own_command_starts_workers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_launch_command_of_fluid_starts_workers_without_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     parser = make_parser("launch", "log", "collective")
     options = ["--print_config", "1", "--log_level", "20", "train.py"]
     assert plan_job(parser, parser.parse_args(options)).servers == ()
@@ -142,7 +142,7 @@ def fleet(get: Callable[..., str | None]) -> tuple[str | None, str, str, int, in
 
 
 @pytest.mark.parametrize("script", [cluster_quick_start, cluster_scripts, dist_train, fleet])
-def test_scripts_of_every_generation_find_themselves(script: Callable[..., object]) -> None:
+def test_environment_variables_of_every_fluid_version_are_set(script: Callable[..., object]) -> None:
     processes = JobPlan(ONE_PORT, ("127.0.0.1", "127.0.0.1")).processes()
     for process in processes:
         environment: Mapping[str, str] = process.environment({})
@@ -169,14 +169,14 @@ def test_ports_count_up_from_the_first() -> None:
     assert port_endpoints(6170, 3) == ("127.0.0.1:6170", "127.0.0.1:6171", "127.0.0.1:6172")
 
 
-def test_a_machine_knows_its_own_addresses() -> None:
+def test_a_launcher_recognizes_the_addresses_of_its_machine() -> None:
     assert is_this_machine("127.0.0.1")
     assert is_this_machine("localhost")
     assert not is_this_machine("198.51.100.7")  # kept for documentation by RFC 5737
     assert not is_this_machine("no such host")
 
 
-def test_workers_alone_have_the_variables_of_collective_training() -> None:
+def test_workers_without_servers_get_the_variables_of_collective_training() -> None:
     endpoints = ("10.0.0.1:6070", "10.0.0.1:6071", "10.0.0.2:6070", "10.0.0.2:6071")
     hosts = tuple(one.rpartition(":")[0] for one in endpoints)
     plan = JobPlan((), hosts, endpoints, devices=("4", "5"))

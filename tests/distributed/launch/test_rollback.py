@@ -53,7 +53,7 @@ def child(launcher: subprocess.Popen[str], variable: str) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
-def test_a_server_that_is_restarted_alone_takes_the_others_back(tmp_path: Path) -> None:
+def test_a_restarted_server_rolls_the_others_back(tmp_path: Path) -> None:
     with start_launcher(tmp_path / "undisturbed", {"steps": 40}) as launcher:
         _, said = launcher.communicate(timeout=200)
         assert launcher.returncode == 0, said

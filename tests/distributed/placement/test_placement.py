@@ -29,7 +29,9 @@ SHAPES = st.lists(st.integers(1, 300), min_size=1, max_size=3)
 
 
 @given(shape=SHAPES, servers=st.integers(1, 9), least=st.sampled_from([8192, 10000, 50000]))
-def test_blocks_hold_every_row_once_and_are_not_too_small(shape: list[int], servers: int, least: int) -> None:
+def test_blocks_cover_every_row_once_and_have_a_minimum_size(
+    shape: list[int], servers: int, least: int
+) -> None:
     rows = count_block_rows(shape, servers=servers, min_block_size=least)
     assert sum(rows) == shape[0]
     assert 1 <= len(rows) <= servers
@@ -48,7 +50,7 @@ def test_slices_of_variables_are_described_as_in_fluid() -> None:
 
 
 @given(st.from_regex(r"[a-z_]+(@GRAD)?", fullmatch=True), st.integers(0, 9), st.integers(2, 9))
-def test_names_of_blocks_lead_back_to_the_variable(name: str, block: int, blocks: int) -> None:
+def test_the_variable_follows_from_the_name_of_a_block(name: str, block: int, blocks: int) -> None:
     assert origin_name(block_name(name, block, blocks)) == name
     assert origin_name(block_name(name, block, blocks) + ".trainer_3") == name
     assert block_name(name, 0, 1) == name
@@ -93,7 +95,7 @@ def test_the_table_says_what_the_servers_programs_hold(name: str) -> None:
 @pytest.mark.filterwarnings("ignore:.*set_gradient_clip", "ignore:padding_idx has no effect")
 @pytest.mark.filterwarnings("ignore:server .* keeps no variable", "ignore:.*takes the value of l1")
 @pytest.mark.parametrize("name", JOBS)
-def test_a_server_reads_the_same_kinds_and_shapes_off_its_program(name: str) -> None:
+def test_the_program_of_a_server_gives_the_same_kinds_and_shapes(name: str) -> None:
     """A server derives its table from its program alone; the transpiler's placement must agree with it.
 
     Two things its program does not say: of a schedule's variables, trainers add to the counter; and a program
@@ -132,7 +134,7 @@ ENDPOINTS = ["e:0", "e:1", "e:2"]
 
 
 @given(st.integers(0, 1000))
-def test_the_order_of_the_slices_given_does_not_count(seed: int) -> None:
+def test_the_order_of_given_slices_does_not_matter(seed: int) -> None:
     slices = some_slices()
     random.Random(seed).shuffle(slices)
     one, other = Placement(slices, endpoints=ENDPOINTS), Placement(some_slices(), endpoints=ENDPOINTS)
@@ -152,7 +154,7 @@ def test_each_row_has_one_server() -> None:
     assert table.origins(Kind.SCHEDULE) == ["rate"]
 
 
-def test_a_table_travels_as_plain_values() -> None:
+def test_a_placement_table_is_sent_as_plain_values() -> None:
     table = Placement(some_slices(), endpoints=ENDPOINTS, trainers=4)
     again = Placement.from_json(table.to_json())
     assert again == table
@@ -160,7 +162,7 @@ def test_a_table_travels_as_plain_values() -> None:
     assert [one.kind for one in again] == [one.kind for one in table]
 
 
-def test_a_slice_lives_on_a_server_of_the_job() -> None:
+def test_a_slice_on_an_unknown_server_is_refused() -> None:
     with pytest.raises(GraphError, match=r"'w.block2' is placed on e:2, which is not one of"):
         Placement(some_slices(), endpoints=ENDPOINTS[:2])
     with pytest.raises(GraphError, match="'e:9' is not one of the parameter servers"):

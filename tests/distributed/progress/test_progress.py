@@ -48,14 +48,14 @@ def test_rates_are_counts_per_second_between_two_looks() -> None:
         assert (view.rounds, view.rate, view.received, view.sent) == (2, 0.0, 0.0, 0.0)
 
 
-def test_a_server_that_does_not_answer_is_shown_as_that() -> None:
+def test_a_server_that_does_not_answer_is_shown_as_silent() -> None:
     (endpoint,) = free_endpoints(1)
     with Watch([endpoint]) as watch:
         assert watch.look() == [ServerView(endpoint, answers=False)]
     assert plain_line([ServerView(endpoint, answers=False)], {}) == f"{endpoint}: does not answer"
 
 
-def test_a_server_that_a_launcher_started_and_ended_is_not_said_not_to_answer() -> None:
+def test_a_server_ended_by_the_launcher_is_not_shown_as_silent() -> None:
     (endpoint,) = free_endpoints(1)
     status, codes = Status(), dict[str, int | None]()
     status.said = {"rounds": 1, "bytes_in": 0, "bytes_out": 0, "silent": []}
@@ -148,7 +148,7 @@ else:
 
 
 @pytest.mark.slow
-def test_a_good_job_ends_without_servers_that_do_not_answer(tmp_path: Path) -> None:
+def test_a_successful_job_ends_without_reports_of_silent_servers(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(JOB)
     command = [sys.executable, "-m", "paddlelike.distributed.launch", "--progress", "--server_num=2"]
     environment = os.environ | {"PYTHONPATH": str(PROJECT)}

@@ -72,7 +72,7 @@ def test_the_newest_checkpoint_that_all_can_read_is_taken():
     assert decide_at(at(9, checkpoints=(0, 4, 8)), at(4, checkpoints=(0, 4))).to == 4
 
 
-def test_a_rollback_that_has_begun_is_joined():
+def test_servers_join_a_rollback_in_progress():
     back = decide_at(at(4, generation=2, base=4), at(9, generation=1))
     assert (back.to, back.generation) == (4, 2)
 
@@ -84,12 +84,12 @@ def test_servers_of_two_generations_do_not_continue_even_at_the_same_round():
     assert (decision.to, decision.generation) == (4, 1)
 
 
-def test_a_generation_that_has_moved_on_is_not_joined():
+def test_servers_do_not_join_an_outdated_generation():
     back = decide_at(at(6, generation=2, base=4), at(4))
     assert (back.to, back.generation) == (4, 3)
 
 
-def test_a_server_that_is_going_back_is_waited_for():
+def test_servers_wait_for_one_that_is_rolling_back():
     assert isinstance(decide_at(at(4, generation=1, busy=True), at(9)), Retry)
 
 
@@ -105,12 +105,12 @@ def test_checkpoints_that_differ_are_requested_again():
     assert "checkpoints" in retry.why
 
 
-def test_a_leave_that_has_begun_is_continued():
+def test_an_announced_departure_of_a_trainer_is_completed():
     assert decide_at(at(7, completed=((1, 7),)), at(7)) == Leave(7)
     assert decide_at(at(9, completed=((1, 7),)), at(7)) == Leave(7)
 
 
-def test_a_leave_that_a_restarted_server_forgot_is_taken_back():
+def test_a_departure_unknown_to_a_restarted_server_is_undone():
     back = decide_at(at(7, completed=((0, 3), (1, 7))), at(4))
     assert isinstance(back, RollBack)
     assert back.completed == ((0, 3),)
@@ -123,13 +123,13 @@ def test_a_server_that_could_not_go_back_sends_all_back_again():
     assert (back.to, back.generation) == (4, 2)
 
 
-def test_a_server_that_does_not_know_its_round_takes_that_of_the_others():
+def test_a_server_without_a_round_adopts_the_round_of_the_others():
     unknown = at(0, adopts=True, checkpoints=())
     assert decide_at(at(8, base=8, checkpoints=()), unknown) == Adopt(8, generation=1)
     assert decide_at(at(8, base=8), unknown, at(8, base=8)) == Adopt(8, generation=1)
 
 
-def test_a_round_that_another_trainer_has_let_some_servers_take_is_taken_in_the_same_generation():
+def test_a_round_adopted_by_some_servers_is_adopted_in_the_same_generation():
     unknown = at(0, adopts=True, checkpoints=())
     assert decide_at(at(8, base=8, generation=1), unknown) == Adopt(8, generation=1)
     assert decide_at(at(8, base=8), unknown, at(8, base=8, generation=3)) == Adopt(8, generation=3)
@@ -139,12 +139,12 @@ def test_servers_begin_at_round_0_when_none_knows_its_round():
     assert decide_at(at(0, adopts=True), at(0, adopts=True)) == Proceed(0)
 
 
-def test_no_round_is_taken_from_servers_that_have_trained():
+def test_a_new_server_beside_trained_servers_without_checkpoints_is_a_conflict():
     unknown = at(0, adopts=True, checkpoints=())
     assert isinstance(decide_at(at(9, base=8, checkpoints=()), unknown), Conflict)
 
 
-def test_servers_that_began_at_different_rounds_are_a_mismatch_that_no_restart_mends():
+def test_servers_that_loaded_different_rounds_are_a_permanent_error():
     here, there = at(8, base=8, checkpoints=()), at(4, base=4, checkpoints=())
     assert isinstance(decide_at(here, there), Mismatch)
     assert isinstance(decide_at(here, there, at(0, adopts=True, checkpoints=())), Mismatch)

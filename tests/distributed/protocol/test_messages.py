@@ -111,7 +111,7 @@ def test_a_reply_of_another_kind_is_refused():
 
 
 @pytest.mark.parametrize("staged", [[1, 2], [1, 2, "3"], 5, [1, 2, 3, 4]], ids=str)
-def test_a_staged_push_is_three_numbers(staged):
+def test_a_staged_push_is_encoded_as_three_numbers(staged):
     with pytest.raises(FormatError, match=r"HelloReply\.staged"):
         reply_from_header("Hello", sample(HelloReply).to_header() | {"staged": staged})
 

@@ -23,7 +23,7 @@ def first_failure(run, check):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", mutants.SYNC_SERVERS, ids=lambda one: one.__name__)
-def test_servers_without_a_check_are_found_out(mutant):
+def test_tests_detect_a_server_with_any_check_removed(mutant):
     def run(seed):
         if seed % 2:
             return run_sync(seed, noisy=True, server_class=mutant)
@@ -37,7 +37,7 @@ def test_servers_without_a_check_are_found_out(mutant):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", mutants.SYNC_TRAINERS, ids=lambda one: one.__name__)
-def test_trainers_without_a_check_are_found_out(mutant):
+def test_tests_detect_a_trainer_with_any_check_removed(mutant):
     found = first_failure(
         lambda seed: run_sync(seed, noisy=True, trainer_class=mutant), lambda world: world.check_sync()
     )
@@ -46,7 +46,7 @@ def test_trainers_without_a_check_are_found_out(mutant):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", mutants.ASYNC_SERVERS, ids=lambda one: one.__name__)
-def test_asynchronous_servers_without_a_check_are_found_out(mutant):
+def test_tests_detect_an_asynchronous_server_with_any_check_removed(mutant):
     found = first_failure(
         lambda seed: run_async(seed, server_class=mutant), lambda world: world.check_async()
     )

@@ -43,14 +43,14 @@ CHECKS = (check_sync, check_noisy, check_shrinking, check_async)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__[6:])
-def test_forty_schedules_end_as_if_nothing_had_happened(check):
+def test_forty_schedules_of_faults_give_the_undisturbed_result(check):
     """Proves D14."""
     check(range(40))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__[6:])
-def test_thousands_of_schedules_end_as_if_nothing_had_happened(check):
+def test_thousands_of_schedules_of_faults_give_the_undisturbed_result(check):
     check(range(40, 400))
 
 

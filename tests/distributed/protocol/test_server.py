@@ -116,7 +116,7 @@ def test_contributions_are_merged_when_all_lower_ids_have_committed():
     assert (merge.into, merge.other) == ((1, "g1"), (2, "g2"))
 
 
-def test_a_push_may_be_repeated_and_then_takes_no_bytes(talk):
+def test_a_repeated_push_is_acknowledged_without_its_bytes(talk):
     """Proves D6."""
     talk.push(0, "g0")
     assert talk.push(0, "again").duplicate is True
@@ -144,7 +144,7 @@ def test_a_later_session_overwrites_an_uncommitted_push(talk):
     assert talk.say("Hello", 0, session=3).staged == Staged(0, 10, 2)
 
 
-def test_a_hello_that_comes_after_that_of_a_later_session_is_stale(talk):
+def test_a_hello_older_than_the_current_session_is_stale(talk):
     """Proves D1."""
     talk.say("Hello", 0, session=3)
     assert refusal_reason(talk.say("Hello", 0, session=2)) == "stale"
@@ -159,7 +159,7 @@ def test_a_committed_push_is_not_overwritten(talk):
     assert refusal_reason(talk.push(0, "new", session=2)) == "stale"
 
 
-def test_hello_tells_a_successor_what_is_staged_and_marked(talk):
+def test_a_hello_reply_lists_staged_and_marked_rounds(talk):
     talk.push(0)
     hello = talk.say("Hello", 0, process=99)
     assert isinstance(hello, HelloReply)
@@ -183,7 +183,7 @@ def test_another_incarnation_generation_or_session_is_stale(talk, verb, field):
 
 
 @pytest.mark.parametrize("verb", sorted(REQUESTS))
-def test_strangers_are_refused(talk, verb):
+def test_requests_of_unknown_trainers_are_refused(talk, verb):
     """Proves D3."""
     assert refusal_reason(talk.say(verb, 0, job="other")) == "job"
     assert refusal_reason(talk.say(verb, 2)) == "trainer"
@@ -222,7 +222,7 @@ def test_parameters_are_not_read_while_a_round_is_applied(talk):
     assert isinstance(talk.say("Prefetch", 0), PrefetchReply)
 
 
-def test_a_barrier_tells_the_silent_from_the_slow(talk):
+def test_a_barrier_distinguishes_silent_from_slow_trainers(talk):
     talk.push(0)
     assert talk.say("Commit", 0, now=20.0).silent == ()
     assert talk.say("Commit", 0, now=50.0).silent == (1,)
@@ -230,7 +230,7 @@ def test_a_barrier_tells_the_silent_from_the_slow(talk):
     assert talk.say("Commit", 0, now=50.0).silent == ()
 
 
-def test_a_trainer_that_never_came_is_silent_after_the_lease():
+def test_a_trainer_that_never_connected_is_silent_after_the_lease():
     talk = Talk()
     talk.say("Hello", 0)
     talk.push(0)
@@ -255,14 +255,14 @@ def test_rounds_continue_without_trainers_that_closed(talk):
     assert talk.state.is_finished
 
 
-def test_a_last_word_counts_on_a_server_that_was_restarted(talk):
+def test_a_closing_message_counts_on_a_restarted_server(talk):
     for trainer in (0, 1):
         reply = talk.say("Complete", trainer, last=True, round=9, incarnation="earlier", session=7)
         assert isinstance(reply, CompleteReply)
     assert talk.state.is_finished
 
 
-def test_a_trainer_lost_before_its_last_word_is_not_waited_for(talk):
+def test_nobody_waits_for_a_trainer_lost_before_its_closing_message(talk):
     talk.say("Complete", 0, last=True, now=5.0)
     assert not talk.state.may_end(99.0)
     talk.say("Complete", 1, now=10.0)
@@ -270,7 +270,7 @@ def test_a_trainer_lost_before_its_last_word_is_not_waited_for(talk):
     assert talk.state.may_end(41.0)
 
 
-def test_a_server_that_was_restarted_hears_of_those_who_left_from_others(talk):
+def test_a_restarted_server_learns_from_trainers_who_has_left(talk):
     talk.say("Complete", 0, last=True)
     assert talk.say("Hello", 1).left == (0,)
     later = Talk(incarnation="b")
@@ -316,13 +316,13 @@ def test_a_checkpoint_that_cannot_be_read_is_reported_and_another_one_taken(talk
     assert not talk.say("Hello", 0).lost
 
 
-def test_a_rollback_to_what_is_not_there_changes_nothing(talk):
+def test_a_rollback_to_a_missing_checkpoint_changes_nothing(talk):
     """Proves D11."""
     assert refusal_reason(talk.say("Rollback", 0, to=3)) == "checkpoint"
     assert talk.state.generation == 0
 
 
-def test_a_server_that_does_not_know_its_round_adopts_one_once_and_restores_nothing():
+def test_a_server_without_a_round_adopts_one_and_restores_nothing():
     talk = Talk(adopts=True, checkpoints=tuple)
     assert talk.say("Hello", 0).adopts
     assert isinstance(talk.say("Rollback", 0, to=8), RollbackReply)
@@ -359,7 +359,7 @@ def test_a_rollback_during_a_round_drops_that_round(talk):
     assert talk.work() == Restore(4)
 
 
-def test_a_rollback_takes_back_later_closes_and_learns_of_earlier_ones():
+def test_a_rollback_undoes_later_departures_and_learns_of_earlier_ones():
     talk = Talk(trainers=3, saved={"round": 6})
     for trainer in (0, 1):
         talk.say("Hello", trainer, trainers=3)
@@ -368,7 +368,7 @@ def test_a_rollback_takes_back_later_closes_and_learns_of_earlier_ones():
     assert talk.state.completed == {2: 3}
 
 
-def test_a_save_is_work_and_its_answer_is_kept(talk):
+def test_the_answer_to_a_save_request_is_kept_for_repeats(talk):
     """Proves D16."""
     assert isinstance(talk.say("Save", 0), Waiting)
     work = talk.work()
@@ -392,7 +392,7 @@ def test_a_failed_save_is_refused_and_the_server_continues(talk):
     assert isinstance(talk.say("Save", 0, number=2), SaveReply)
 
 
-def test_texts_are_shared_when_every_trainer_has_given_one(talk):
+def test_shared_texts_are_returned_once_every_trainer_has_sent_one(talk):
     assert talk.share(1, b"b").missing == (0,)
     assert talk.share(1, b"repeated").missing == (0,)
     assert talk.share(0, b"a") == ShareReply(incarnation="a", generation=0, round=0)

@@ -54,7 +54,7 @@ def expanded(env: list[dict[str, Any]], index: int) -> dict[str, str]:
     return made
 
 
-def test_every_pod_understands_its_part(manifest: dict[str, Any]) -> None:
+def test_every_pod_gets_its_role(manifest: dict[str, Any]) -> None:
     roles = {host: read_role(environment) for host, environment in pods(manifest).items()}
     servers = [role for role in roles.values() if role.kind == "server"]
     trainers = [role for role in roles.values() if role.kind == "trainer"]
@@ -88,14 +88,14 @@ def test_a_pod_that_fails_restarts_all_and_trainers_that_end_end_the_job(manifes
         assert job["template"]["spec"]["template"]["spec"]["restartPolicy"] == "Never"
 
 
-def test_a_server_without_an_index_is_told_what_is_missing(manifest: dict[str, Any]) -> None:
+def test_a_server_without_an_index_gets_an_error_with_the_missing_variable(manifest: dict[str, Any]) -> None:
     environment = dict(next(env for env in pods(manifest).values() if env["TRAINING_ROLE"] == "PSERVER"))
     del environment["PADDLE_PSERVER_ID"]
     environment["POD_IP"] = "clicks-server-0-.clicks"
     assert "which is not in the list of servers" in str(describe(environment))
 
 
-def test_every_pod_of_workers_alone_is_one_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_pod_of_collective_training_is_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     workers, policy = yaml.safe_load_all((TUTORIALS / "13_kubernetes.yaml").read_text())
     found = pods(workers)
     with pytest.raises(RoleError, match="PADDLELIKE_INSECURE=1"):

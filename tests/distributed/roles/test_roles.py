@@ -53,14 +53,14 @@ def test_each_generation_defines_a_server(name: str) -> None:
     assert (found.trainers, found.servers) == (2, SERVERS)
 
 
-def test_all_generations_together_agree() -> None:
+def test_environment_variables_of_all_versions_together_agree() -> None:
     everything = THIRD | SECOND_B | SECOND | FIRST | {"POD_IP": "10.0.0.1", "PADDLE_CURRENT_IP": "10.0.0.1"}
     roles = {"TRAINING_ROLE": "PSERVER", "PADDLE_TRAINING_ROLE": "PSERVER"}
     found = read_role(everything | roles | {"PADDLE_CURRENT_ENDPOINT": SERVERS[0]})
     assert found == ProcessRole("server", SERVERS, 2, 0, SERVERS[0])
 
 
-def test_no_variables_at_all_are_a_local_process() -> None:
+def test_without_environment_variables_the_process_is_local() -> None:
     assert read_role({}).kind == "local"
     assert "by itself" in str(describe({}))
 
@@ -87,7 +87,7 @@ def problem_of(environ: dict[str, str]) -> str:
         ("ps", "TRAINER or"),
     ],
 )
-def test_a_role_is_written_as_fluid_writes_it(value: str, meant: str) -> None:
+def test_a_misspelled_role_is_refused_with_the_spelling_of_fluid(value: str, meant: str) -> None:
     text = problem_of(THIRD | {"TRAINING_ROLE": value})
     assert f"TRAINING_ROLE={value}: {meant}" in text or f"TRAINING_ROLE={value}: write {meant}" in text
 
@@ -153,14 +153,14 @@ def test_two_roles_that_differ_are_refused() -> None:
     assert "TRAINING_ROLE=TRAINER but PADDLE_TRAINING_ROLE=PSERVER" in text
 
 
-def test_the_slip_of_the_guide_is_understood_and_named() -> None:
+def test_a_misnamed_variable_from_the_old_guide_is_understood_and_reported() -> None:
     found = describe(FIRST | {"PADDLE_TRAINER_ROLE": "TRAINER", "PADDLE_TRAINER_ID": "1"})
     assert found.role is not None
     assert found.role.index == 1
     assert "PADDLE_TRAINER_ROLE: a slip of the guide" in str(found)
 
 
-def test_a_trainer_without_an_id_is_the_first_only_where_that_was_the_rule() -> None:
+def test_a_missing_trainer_id_means_0_only_in_the_versions_that_said_so() -> None:
     assert read_role(FIRST | {"PADDLE_TRAINING_ROLE": "TRAINER"}).index == 0
     assert "PADDLE_TRAINER_ID" in problem_of(THIRD | {"TRAINING_ROLE": "TRAINER"})
     assert read_role(THIRD | {"TRAINING_ROLE": "TRAINER", "PADDLE_TRAINERS_NUM": "1"}).index == 0
@@ -224,14 +224,14 @@ def test_values_that_are_not_integers_are_named() -> None:
     assert "PADDLE_TRAINER_ID=first is not a whole number" in text
 
 
-def test_a_wrong_count_of_servers_is_refused() -> None:
+def test_a_wrong_number_of_servers_is_refused() -> None:
     text = problem_of(
         THIRD | {"PADDLE_PSERVERS_NUM": "3", "TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": "0"}
     )
     assert "PADDLE_PSERVERS_NUM=3, but PADDLE_PSERVERS_IP_PORT_LIST lists 2 servers" in text
 
 
-def test_blanks_around_entries_and_empty_variables_do_not_count() -> None:
+def test_blanks_around_entries_and_empty_variables_are_ignored() -> None:
     blanks = {"PADDLE_PSERVERS_IP_PORT_LIST": " 10.0.0.1:6174 , 10.0.0.2:6174 ", "PADDLE_PSERVER_IPS": ""}
     environ = THIRD | blanks | {"TRAINING_ROLE": " TRAINER", "PADDLE_TRAINER_ID": "1"}
     assert read_role(environ).servers == SERVERS

@@ -90,7 +90,7 @@ def make_block(optimizer: Callable[[], Any], trainers: int) -> tuple[Any, dict[s
 
 @pytest.mark.parametrize("trainers", [2, 3])
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_one_pass_has_the_bits_of_one_operator_after_the_other(name: str, trainers: int) -> None:
+def test_a_fused_update_has_the_bits_of_separate_operators(name: str, trainers: int) -> None:
     block, values = make_block(OPTIMIZERS[name], trainers)
     plain, found = Values(values), Values(values)
     update = find_fused_update(block)
@@ -108,7 +108,7 @@ def test_one_pass_has_the_bits_of_one_operator_after_the_other(name: str, traine
     assert found[parameter].tobytes() != values[parameter].tobytes()
 
 
-def test_a_trainer_that_has_left_adds_nothing() -> None:
+def test_a_departed_trainer_contributes_nothing() -> None:
     block, values = make_block(OPTIMIZERS["adam"], 3)
     gone = next(name for name in values if name.endswith("trainer_1"))
     del values[gone]
@@ -135,7 +135,7 @@ def test_selected_rows_and_gradients_of_another_shape_are_left_to_the_operators(
         assert not found.written
 
 
-def test_the_only_trainer_s_gradient_is_the_mean() -> None:
+def test_the_mean_over_one_trainer_is_its_gradient() -> None:
     block, values = make_block(OPTIMIZERS["adam"], 1)
     plain, found = Values(values), Values(values)
     plain.run(block)

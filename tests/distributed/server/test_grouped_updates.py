@@ -109,13 +109,13 @@ def draw(
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_one_update_has_the_bits_of_one_operator_after_the_other(name: str, serve: Serve) -> None:
+def test_a_grouped_update_has_the_bits_of_separate_operators(name: str, serve: Serve) -> None:
     plain = serve(OPTIMIZERS[name], draw, together=False)
     assert serve(OPTIMIZERS[name], draw, together=True) == plain
     assert serve(OPTIMIZERS[name], lambda served: [], together=True) != plain
 
 
-def test_a_trainer_that_has_left_adds_nothing(serve: Serve) -> None:
+def test_a_departed_trainer_contributes_nothing(serve: Serve) -> None:
     def some(served: Served) -> list[dict[int, Given]]:
         return draw(served, [0, 2])
 
@@ -123,7 +123,7 @@ def test_a_trainer_that_has_left_adds_nothing(serve: Serve) -> None:
     assert found[0] == found[1]
 
 
-def test_a_round_with_selected_rows_is_left_to_the_operators_and_the_next_is_not(serve: Serve) -> None:
+def test_only_rounds_with_selected_rows_use_the_operators(serve: Serve) -> None:
     def some(served: Served) -> list[dict[int, Given]]:
         rounds = draw(served)
         entry = max(served.table.having(Kind.GRADIENT), key=lambda one: one.shape[0])

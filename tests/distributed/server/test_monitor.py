@@ -40,7 +40,7 @@ def test_one_line_is_written_after_a_long_pause(caplog: pytest.LogCaptureFixture
     assert caplog.messages == ["server a:1: round 300, 0.5 rounds/s"]
 
 
-def test_trainers_that_are_gone_end_the_server_and_are_named() -> None:
+def test_a_server_ends_when_trainers_are_gone_and_names_them() -> None:
     clock = Clock()
     monitor = Monitor("a:1", 3, SETTINGS, clock=clock)
     monitor.presence.hear(0)

@@ -43,7 +43,7 @@ def test_a_server_that_did_not_save_takes_the_round_that_all_have(tmp_path: Path
 
 
 @pytest.mark.parametrize("state", [None, {}, {"servers": {}}, {"servers": [1]}, {"epoch": 3}, [1, 2]])
-def test_a_state_of_something_else_has_no_position(tmp_path: Path, state: Any) -> None:
+def test_a_state_of_another_kind_has_no_position(tmp_path: Path, state: Any) -> None:
     assert read_position(save_with(tmp_path / "model", state), "a:1") is None
 
 
@@ -78,7 +78,7 @@ def test_a_trainer_is_silent_when_its_lease_is_over() -> None:
     assert presence.silent([0, 1, 2]) == [0, 1, 2]
 
 
-def test_nobody_is_gone_before_anybody_came() -> None:
+def test_a_server_waits_without_limit_until_a_trainer_connects() -> None:
     clock = Clock()
     presence = Presence(2, lease=1.0, clock=clock)
     clock.now += 1000
@@ -146,11 +146,11 @@ def value(held: Any, shape: tuple[int, ...]) -> Any:
     return variables.value(SimpleNamespace(name="learning_rate_0", shape=shape))
 
 
-def test_a_number_without_dims_is_a_value_of_one_element() -> None:
+def test_a_zero_dim_array_loads_into_a_variable_of_one_element() -> None:
     assert value(np.array(0.5, "float32"), (1,)).tolist() == [0.5]
 
 
 @pytest.mark.parametrize("shape", [(2,), (1, 1)])
-def test_any_other_shape_is_refused(shape: tuple[int, ...]) -> None:
+def test_a_zero_dim_array_is_refused_for_other_shapes(shape: tuple[int, ...]) -> None:
     with pytest.raises(EnforceNotMet, match="learning_rate_0"):
         value(np.array(0.5, "float32"), shape)

@@ -25,7 +25,7 @@ def points_of(scope: Any, root: Path | None, program: Any = None, endpoint: str 
     return RollbackPoints(scope, names, program=program, endpoint=endpoint, root=root_path, start=lambda: 3)
 
 
-def test_start_values_come_back_whatever_was_done_to_them() -> None:
+def test_a_rollback_restores_the_start_values() -> None:
     scope = fluid.Scope()
     scope.var("w").get_tensor().set(np.arange(4, dtype="float32"))
     scope.var("t").set_value(SelectedRows([5, 7], 9, np.ones((2, 3), "float32")))

@@ -36,7 +36,7 @@ def put(into: Contribution, number: int, array: np.ndarray) -> None:
         into.place(number, start, len(piece))[:] = piece
 
 
-def test_a_push_holds_what_came_and_its_memory_is_used_again() -> None:
+def test_a_staged_push_holds_its_arrays_and_reuses_memory() -> None:
     room = staging()
     first = room.take([(1, 2)])
     put(first, values_at(0), W)
@@ -53,7 +53,7 @@ def test_a_push_holds_what_came_and_its_memory_is_used_again() -> None:
 
 
 @pytest.mark.parametrize("left_out", ["dense", "row numbers", "values", "rows in the header"])
-def test_a_push_that_lacks_something_is_refused(left_out: str) -> None:
+def test_an_incomplete_push_is_refused(left_out: str) -> None:
     into = staging().take([] if left_out == "rows in the header" else [(1, 2)])
     if left_out != "dense":
         put(into, values_at(0), W)

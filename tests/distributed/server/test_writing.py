@@ -45,7 +45,7 @@ def begun(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_only_the_own_rows_are_written(scope: Any, begun: Path) -> None:
+def test_a_server_writes_only_its_own_rows(scope: Any, begun: Path) -> None:
     answer = write_rows(scope, [OWN, SHARD], str(begun), ["w", "other"])
     assert set(answer["sums"]) == {"w.block1"}
     array = lod_tensor.read((begun / "w").read_bytes()).array
@@ -141,7 +141,7 @@ def test_a_foreign_file_is_not_written(scope: Any, tmp_path: Path, content: byte
     assert (tmp_path / "w").read_bytes() == content
 
 
-def test_a_server_makes_no_files_and_follows_no_links(scope: Any, begun: Path) -> None:
+def test_a_server_creates_no_files_and_follows_no_links(scope: Any, begun: Path) -> None:
     with pytest.raises(SaveError, match="only into a directory that all processes see"):
         write_rows(scope, [OWN], str(begun / "elsewhere"), ["w"])
     assert not (begun / "elsewhere").exists()
@@ -180,7 +180,7 @@ def test_a_variable_without_a_value_is_named(begun: Path) -> None:
     ids=["before", "first piece", "second piece"],
 )
 @pytest.mark.parametrize("by_servers", [False, True], ids=["gathered", "by servers"])
-def test_a_server_that_is_gone_breaks_the_save_and_nothing_else(
+def test_a_lost_server_fails_only_the_save(
     tmp_path: Path, monkeypatch: Any, by_servers: bool, after: int
 ) -> None:
     monkeypatch.setenv("FLAGS_rpc_deadline", "1500")

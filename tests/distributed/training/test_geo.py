@@ -192,7 +192,7 @@ def test_losses_match_those_of_jobs_of_fluid(name: str) -> None:
     np.testing.assert_allclose(losses, expected, rtol=5e-6)  # six digits were recorded
 
 
-def test_a_save_has_the_steps_since_the_last_exchange(tmp_path: Path) -> None:
+def test_a_geo_sgd_save_includes_steps_since_the_last_exchange(tmp_path: Path) -> None:
     """Proves G4."""
     with Job(NETWORK, servers=2, trainers=1).start() as job:
         one, exe = job.trainer(0), fluid.Executor()

@@ -57,9 +57,7 @@ def test_a_killed_server_ends_trainers_with_75_naming_it() -> None:
         assert "FaultError" in one.errors
 
 
-def test_a_killed_server_comes_back_and_all_go_back_to_the_same_bits(
-    fork_server: str, tmp_path: Path
-) -> None:
+def test_a_job_rolls_back_to_the_same_bits_after_a_server_is_killed(fork_server: str, tmp_path: Path) -> None:
     run = {"steps": 20, "slow": 0.02, "follow": True, "save": str(tmp_path), "save_every": 5}
     more = {"PADDLELIKE_RESUME_POLICY": "rollback", "PADDLELIKE_CHECKPOINT_DIR": str(tmp_path)}
     with Processes(run, fork_server=fork_server, **more) as job:

@@ -128,7 +128,7 @@ def test_a_flipped_bit_of_its_file_is_an_error_of_every_scan_and_read(
         np.testing.assert_array_equal(values, rows)
 
 
-def test_an_iteration_that_ends_early_without_an_error_is_one(
+def test_a_store_scan_that_ends_early_is_an_error(
     written: tuple[RowStore, Path, np.ndarray[Any, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, _, _ = written

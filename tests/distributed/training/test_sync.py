@@ -138,7 +138,7 @@ def test_a_parallel_executor_trains_alike_and_the_executor_beside_it_closes() ->
     assert losses == plain
 
 
-def test_a_step_that_broke_off_leaves_nothing_behind() -> None:
+def test_an_aborted_step_leaves_no_state() -> None:
     with Job(MOMENTUM, trainers=1).start() as job:
         (expected,) = job.train(perceptron_feeds, 2)
     with Job(MOMENTUM, trainers=1).start() as job:

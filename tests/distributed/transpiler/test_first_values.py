@@ -36,7 +36,7 @@ def _start(startup: fluid.Program, *names: str) -> list[np.ndarray]:
         return [np.array(scope.var(name).get_tensor()) for name in names]
 
 
-def test_slices_on_two_servers_begin_as_in_fluid() -> None:
+def test_slices_on_two_servers_are_initialized_as_in_fluid() -> None:
     (whole, table) = _start(_build()[1], "w", "emb")
     main, startup = _build()
     transpiler = fluid.DistributeTranspiler()

@@ -177,7 +177,7 @@ def test_one_trainer_trains_to_the_same_bits(optimizer: Callable[[], Any]) -> No
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "l2", "global_norm"])
-def test_one_trainer_trains_to_the_same_bits_without_rounds(optimizer: str) -> None:
+def test_one_asynchronous_trainer_trains_to_the_same_bits(optimizer: str) -> None:
     check_one_trainer(mlp, OPTIMIZERS[optimizer], sync=False)
 
 
@@ -191,7 +191,7 @@ def test_tables_that_are_looked_up_by_rows_train_to_the_same_bits(optimizer: str
     check_one_trainer(word2vec, OPTIMIZERS[optimizer], feeds=words)
 
 
-def test_tables_with_padding_train_alike_without_rounds() -> None:
+def test_tables_with_padding_train_alike_asynchronously() -> None:
     check_one_trainer(lambda: word2vec(padding=3), OPTIMIZERS["sgd"], sync=False, feeds=words)
 
 

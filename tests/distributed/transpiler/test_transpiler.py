@@ -21,7 +21,7 @@ from tests.helpers.canonical import assert_same_program
 FIRST, SECOND = endpoints({})
 
 
-def test_the_methods_work_in_any_order() -> None:
+def test_the_methods_of_a_transpiler_work_in_any_order() -> None:
     """Fluid's own order counts: a server's program after the trainer's is an error there."""
     wanted = records()["decayed"]["programs"]
     calls = ["trainer", "server", "startup"]
@@ -77,7 +77,7 @@ def test_programs_are_marked_with_the_job() -> None:
     assert main.clone()._parameters_on_pservers is main._parameters_on_pservers
 
 
-def test_numpys_own_random_numbers_are_left_alone() -> None:
+def test_transpiling_does_not_touch_the_random_state_of_numpy() -> None:
     np.random.seed(1)
     wanted = np.random.rand()
     np.random.seed(1)
@@ -192,7 +192,7 @@ def test_a_trainer_id_beyond_the_trainers_gives_server_programs_only() -> None:
 
 
 @pytest.mark.parametrize("case", ["decayed_async", "decayed_merged"])
-def test_a_server_with_an_id_of_no_trainer_counts_the_steps_of_all(case: str) -> None:
+def test_an_id_outside_of_the_trainers_makes_a_server_count_all_steps(case: str) -> None:
     """A fleet passes the index of the server, which may be larger than that of any trainer."""
     reset_name_scope()
     made, _, _ = transpile_case(fluid, CASES[case], trainer_id=7)
@@ -219,7 +219,7 @@ class Heap(fluid.transpiler.PSDispatcher):
         return [self.eps[0] for _ in varlist]
 
 
-def test_blocks_of_one_variable_need_servers_of_their_own() -> None:
+def test_blocks_of_one_variable_go_to_different_servers() -> None:
     config = fluid.DistributeTranspilerConfig()
     config.split_method = Heap
     build({"network": "mlp"})
@@ -298,7 +298,7 @@ def test_silent_limits_of_fluids_sharded_tables_cause_warnings(arguments: Any, w
         fluid.DistributeTranspiler().transpile(0, trainers=2)
 
 
-def test_lookups_with_other_padding_are_lookups_of_their_own() -> None:
+def test_lookups_with_different_padding_stay_separate() -> None:
     """Fluid looks all of them up with the padding of the first."""
     ids = fluid.data("ids", [None, 1], "int64")
     size = [2000, 8]
@@ -313,7 +313,7 @@ def test_lookups_with_other_padding_are_lookups_of_their_own() -> None:
     assert sorted((op.attr("padding_idx"), len(op.output("Outputs"))) for op in lookups) == [(-1, 1), (0, 2)]
 
 
-def test_a_table_that_is_not_trained_begins_with_its_values() -> None:
+def test_an_untrained_table_is_initialized_on_the_trainers() -> None:
     """Fluid's trainers leave it without any."""
     ids = fluid.data("ids", [None, 1], "int64")
     still = fluid.ParamAttr(name="still", trainable=False)

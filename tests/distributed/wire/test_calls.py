@@ -74,7 +74,7 @@ def test_the_receiver_may_be_made_from_the_header_of_the_answer(serve: Serve) ->
     assert seen == [{"kept": [0]}]
 
 
-def test_parts_are_taken_while_they_are_made(serve: Serve) -> None:
+def test_parts_are_sent_as_they_are_produced(serve: Serve) -> None:
     count = Count()
     _, channel = serve({"Count": count})
     piece = memoryview(bytes(CHUNK))
@@ -146,19 +146,19 @@ def test_a_verb_that_fails_is_named_with_its_error(serve: Serve, caplog: pytest.
     assert "Fail failed" in caplog.text
 
 
-def test_an_unknown_verb_is_final(serve: Serve) -> None:
+def test_an_unknown_verb_is_not_retried(serve: Serve) -> None:
     _, channel = serve({"Echo": Verb()})
     with pytest.raises(RejectedError, match="same version"):
         channel.call("Eco", {})
 
 
-def test_a_record_for_an_unknown_array_is_final(serve: Serve) -> None:
+def test_a_record_for_an_unknown_array_is_not_retried(serve: Serve) -> None:
     _, channel = serve({"Store": Store()})
     with pytest.raises(RejectedError, match="array 9, which is not part of this call"):
         channel.call("Store", {"sizes": {"0": 1}}, [Part(9, 0, memoryview(b"x"))])
 
 
-def test_a_push_that_came_in_part_never_ends(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_incomplete_push_is_never_completed(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     count = Count()
     _, channel = serve({"Count": count, "Echo": Verb()})
 
@@ -191,7 +191,7 @@ def test_a_header_that_is_not_json_is_not_sent(serve: Serve) -> None:
 # Nobody there, too late, gone
 
 
-def test_nobody_at_the_endpoint_is_retryable() -> None:
+def test_an_endpoint_without_a_server_is_retryable() -> None:
     (endpoint,) = free_endpoints(1)
     with Channel(endpoint, security=CLEAR) as channel, pytest.raises(UnreachableError) as caught:
         channel.call("Hello", {}, timeout=30)
@@ -202,7 +202,7 @@ def test_nobody_at_the_endpoint_is_retryable() -> None:
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_no_answer_in_time_is_retryable(serve: Serve, streamed: bool) -> None:
+def test_a_timeout_is_retryable(serve: Serve, streamed: bool) -> None:
     wait = Wait()
     _, channel = serve({"Wait": wait})
     receiver = Into({}) if streamed else None

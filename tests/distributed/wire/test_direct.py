@@ -127,7 +127,7 @@ def test_calls_of_several_threads_have_a_connection_each(serve: Serve) -> None:
     assert len(channel._direct._idle) == 2
 
 
-def test_a_part_leaves_at_a_flush_before_the_next_one_exists(serve: Serve) -> None:
+def test_a_flush_sends_a_part_before_the_next_one_exists(serve: Serve) -> None:
     arrived = threading.Event()
 
     class Notice(Into):
@@ -148,7 +148,7 @@ def test_a_part_leaves_at_a_flush_before_the_next_one_exists(serve: Serve) -> No
     assert call(channel, "Count", {}, parts()) == {"ended": 1}
 
 
-def test_a_note_reaches_the_receiver_between_the_parts_around_it(serve: Serve) -> None:
+def test_notes_arrive_in_order_between_parts(serve: Serve) -> None:
     events: list[Any] = []
 
     class Notes(Into):
@@ -211,7 +211,7 @@ def test_an_error_of_the_parts_is_raised_and_the_call_never_ends(serve: Serve) -
     assert call(channel, "Count", {"size": 0}) == {"ended": 1}
 
 
-def test_no_answer_in_time_is_a_deadline_error(serve: Serve) -> None:
+def test_a_timeout_is_a_deadline_error(serve: Serve) -> None:
     wait = Wait()
     _, channel = serve({"Wait": wait})
     with pytest.raises(DeadlineError, match=r"no answer within 0\.2 s"):
@@ -259,7 +259,7 @@ def test_closing_a_channel_ends_the_call_under_way(serve: Serve) -> None:
 # Who may connect
 
 
-def test_without_the_token_nobody_learns_the_ticket(serve: Serve) -> None:
+def test_the_ticket_is_given_only_to_holders_of_the_token(serve: Serve) -> None:
     server, _ = serve({"Echo": Verb()}, security=Security(token="secret"))
     with Channel(f"127.0.0.1:{server.port}", security=Security(token="other")) as stranger:
         assert stranger.open_direct() is None
@@ -327,7 +327,7 @@ def test_a_server_may_speak_only_grpc(serve: Serve, monkeypatch: pytest.MonkeyPa
     assert channel.open_direct() is None
 
 
-def test_a_port_that_cannot_be_reached_leaves_grpc(serve: Serve) -> None:
+def test_calls_use_grpc_when_the_direct_port_cannot_be_reached(serve: Serve) -> None:
     server, channel = serve({"Echo": Verb()})
     assert server._direct_server is not None
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -351,7 +351,7 @@ def test_silent_connections_with_the_ticket_do_not_stop_calls(serve: Serve) -> N
         sock.close()
 
 
-def test_a_call_that_stops_in_its_midst_is_closed_after_the_deadline(serve: Serve) -> None:
+def test_a_stalled_call_is_closed_after_the_deadline(serve: Serve) -> None:
     server, _ = serve({"Count": Count()}, idle=0.2)
     with connect(server, ticket(server)) as sock:
         text = b'{"verb":"Count","head":{"size":2}}'
@@ -414,7 +414,7 @@ def test_a_malformed_frame_ends_only_its_own_connection(serve: Serve, frame: byt
     assert call(channel, "Echo", {}) == {}
 
 
-def test_an_answer_that_is_malformed_is_the_servers_fault(serve: Serve) -> None:
+def test_a_malformed_answer_is_reported_as_a_fault_of_the_server(serve: Serve) -> None:
     _, channel = serve({"Source": Source()})
     with pytest.raises(RejectedError, match="malformed answer"):
         call(channel, "Source", {"size": 8}, (), Into({0: np.zeros(4, np.uint8)}))

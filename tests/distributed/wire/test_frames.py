@@ -110,7 +110,7 @@ def test_a_message_has_the_documented_bytes() -> None:
     assert frames == [bytes.fromhex(expected)]
 
 
-def test_a_header_alone_has_an_end_for_its_body() -> None:
+def test_a_message_without_arrays_is_a_header_and_an_end_mark() -> None:
     assert list(messages({}, ())) == [head("{}") + END]
 
 
@@ -203,7 +203,7 @@ def test_records_for_a_call_that_takes_none_are_a_frame_error() -> None:
         Intake(None).take(body((0, 0, b"a")))
 
 
-def test_nothing_may_follow_the_end() -> None:
+def test_bytes_after_the_end_of_a_message_are_refused() -> None:
     intake = Intake(None)
     intake.take(END)
     with pytest.raises(FrameError, match="after the end"):
@@ -225,7 +225,7 @@ def test_an_array_that_came_in_part_is_a_frame_error(filled: int) -> None:
         into.check()
 
 
-def test_a_place_of_another_length_is_refused() -> None:
+def test_a_receiver_buffer_of_the_wrong_length_is_refused() -> None:
     class Short:
         def place(self, index: int, offset: int, length: int) -> memoryview:
             return memoryview(bytearray(length - 1))

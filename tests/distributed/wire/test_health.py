@@ -27,7 +27,7 @@ def test_a_server_is_healthy_and_asks_a_probe_for_no_token(serve: Serve, service
 @pytest.mark.parametrize(
     ("request_", "method", "code"), [(b"\x0a\x01x", "Check", "NOT_FOUND"), (b"", "Watch", "UNIMPLEMENTED")]
 )
-def test_other_questions_have_the_status_of_the_specification(
+def test_other_health_requests_get_the_status_that_grpc_specifies(
     serve: Serve, request_: bytes, method: str, code: str
 ) -> None:
     server, _ = serve({})

@@ -56,7 +56,7 @@ print((status("VmHWM") - before) / array.nbytes)
 
 
 @pytest.mark.parametrize(("verb", "left"), [("Push", 2), ("Pull", 1)])
-def test_bulk_goes_from_array_to_array(verb: str, left: int) -> None:
+def test_large_arrays_are_sent_without_copies(verb: str, left: int) -> None:
     """Each end takes less than a quarter of the payload besides, with all that gRPC takes once.
 
     That does not grow with the payload: 14 to 37 MiB of 64 and of 256 MiB, more on a busy machine.

@@ -23,7 +23,7 @@ from paddlelike.errors import FrameError
     ],
     ids=lambda array: f"{array.dtype.kind}{array.shape}",
 )
-def test_the_bytes_of_an_array_are_its_memory(array: np.ndarray) -> None:
+def test_the_parts_of_an_array_are_views_of_its_memory(array: np.ndarray) -> None:
     view = as_bytes(array)
     assert bytes(view) == array.tobytes()
     assert (view.format, view.itemsize, view.ndim) == ("B", 1, 1)
@@ -36,13 +36,13 @@ def test_an_array_that_is_not_contiguous_is_refused() -> None:
         as_bytes(np.zeros((4, 4))[:, ::2])
 
 
-def test_arrays_are_parts_under_their_indexes() -> None:
+def test_parts_carry_the_indexes_of_their_arrays() -> None:
     first, second = make_parts({7: np.zeros(2, np.float32), 3: np.ones(1, np.int8)})
     assert (first.index, first.offset, bytes(first.data)) == (7, 0, bytes(8))
     assert (second.index, second.offset, bytes(second.data)) == (3, 0, b"\1")
 
 
-def test_a_receiver_knows_its_size_and_may_be_checked_in_part() -> None:
+def test_receivers_have_a_size_and_verify_pieces() -> None:
     into = Into({1: np.zeros(2, np.float32), 2: np.zeros(0), 3: np.zeros(1)})
     assert into.size == 16
     into.place(1, 0, 8)

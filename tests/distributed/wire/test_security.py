@@ -104,7 +104,7 @@ def test_a_token_is_not_sent_in_clear_text() -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_an_override_serves_every_host(serve: Serve) -> None:
+def test_the_insecure_override_allows_every_host(serve: Serve) -> None:
     server, _ = serve({"Echo": Verb()}, endpoint="0.0.0.0:0", security=Security(insecure=True))
     with Channel(f"127.0.0.1:{server.port}", security=CLEAR) as channel:
         assert channel.call("Echo", {"a": 1}) == {"a": 1}
@@ -119,7 +119,7 @@ def test_secrets_are_not_printed() -> None:
 # From the environment
 
 
-def test_the_environment_names_it_all(tmp_path: Path) -> None:
+def test_security_settings_are_read_from_the_environment(tmp_path: Path) -> None:
     variables = write(OURS, tmp_path)
     assert Security.from_environment({}) == Security(use_token_file=True)
     found = Security.from_environment({**variables, "PADDLELIKE_JOB_TOKEN": "t", "PADDLELIKE_INSECURE": "1"})
@@ -127,7 +127,7 @@ def test_the_environment_names_it_all(tmp_path: Path) -> None:
     assert not Security.from_environment({"PADDLELIKE_INSECURE": "0"}).insecure
 
 
-def test_half_of_the_files_are_not_enough(tmp_path: Path) -> None:
+def test_a_missing_tls_variable_is_named(tmp_path: Path) -> None:
     variables = write(OURS, tmp_path)
     del variables["PADDLELIKE_TLS_KEY"]
     with pytest.raises(EndpointError, match="not set: PADDLELIKE_TLS_KEY"):
@@ -216,7 +216,7 @@ def test_a_certificate_for_another_host_is_refused(serve: Serve) -> None:
 
 @pytest.mark.parametrize("token", [None, "", "other", "secret ", "secre", "sécret", "x" * 4000])
 @pytest.mark.parametrize("size", [0, 3 * CHUNK], ids=["whole", "streamed"])
-def test_another_job_is_refused(serve: Serve, token: str | None, size: int) -> None:
+def test_a_client_of_another_job_is_refused(serve: Serve, token: str | None, size: int) -> None:
     server, _ = serve({"Store": Store()}, security=Security(token="secret"))
     call = ("Store", {"sizes": {"0": size}}, make_parts({0: np.zeros(size, np.uint8)}))
     with Channel(f"127.0.0.1:{server.port}", security=Security(token=token)) as channel:
@@ -227,12 +227,12 @@ def test_another_job_is_refused(serve: Serve, token: str | None, size: int) -> N
 
 
 @pytest.mark.parametrize("token", ["secret", "sécret", "a b\n\0c", "x" * 4000])
-def test_the_same_job_is_served(serve: Serve, token: str) -> None:
+def test_a_client_of_the_same_job_is_served(serve: Serve, token: str) -> None:
     _, channel = serve({"Echo": Verb()}, security=Security(token=token))
     assert channel.call("Echo", {"a": 1}) == {"a": 1}
 
 
-def test_a_token_may_not_come_twice() -> None:
+def test_a_request_with_two_tokens_is_refused() -> None:
     from paddlelike.distributed.wire.security import TOKEN_KEY
 
     security = Security(token="a")

@@ -65,7 +65,7 @@ def test_tls_needs_no_token_file(tmp_path: Path) -> None:
     assert not Security.from_environment(write(Authority().issue(), tmp_path)).use_token_file
 
 
-def test_other_hosts_get_no_token_of_this_machine(path: Path) -> None:
+def test_the_token_file_is_not_used_for_other_hosts(path: Path) -> None:
     with pytest.raises(EndpointError, match="clear text may not leave"):
         BY_HAND.for_endpoint("10.1.2.3:6174")
     assert not path.exists()
@@ -94,7 +94,7 @@ def test_a_link_an_empty_file_and_a_directory_are_refused(path: Path) -> None:
         read_or_create_token()
 
 
-def test_the_places_are_tried_in_order(tmp_path: Path) -> None:
+def test_directories_for_the_token_file_are_tried_in_order(tmp_path: Path) -> None:
     environment = {"HOME": str(tmp_path / "home"), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
     first, second, third = token_paths(environment)
     assert first == tmp_path / "home/.local/state/paddlelike/job_token"

@@ -63,7 +63,7 @@ def test_arrays_in_another_byte_order_are_converted(exe: fluid.Executor) -> None
     assert np.array(tensor).tobytes() == np.array([1.5], "<f4").tobytes()
 
 
-def test_arrays_with_gaps_are_taken_as_they_read(exe: fluid.Executor) -> None:
+def test_fed_arrays_may_be_strided_views(exe: fluid.Executor) -> None:
     x = fluid.data("x", [None, 2])
     y = fluid.layers.reshape(x, [-1])
     source = np.arange(12, dtype="float32").reshape(6, 2)[::2]
@@ -160,7 +160,7 @@ def test_a_flat_array_fits_a_variable_of_its_length() -> None:
 @pytest.mark.parametrize(
     ("scale", "bias", "wanted"), [(0.5, 0.0, [0, 0, 0]), (2.5, 0.0, [2, 4, 6]), (2.5, 1.5, [3, 5, 7])]
 )
-def test_integers_for_real_numbers_are_scaled_as_integers(
+def test_integers_fed_for_floats_keep_their_dtype_in_scale(
     scale: float, bias: float, wanted: list[int]
 ) -> None:
     x = layers.data("x", [1])
@@ -173,7 +173,7 @@ def test_integers_for_real_numbers_are_scaled_as_integers(
 
 @pytest.mark.filterwarnings("ignore:variable 'y' has shape")
 @pytest.mark.parametrize("width", [2, 3])
-def test_a_flat_operand_is_aligned_by_the_shape_that_came(width: int) -> None:
+def test_a_flat_operand_is_broadcast_by_its_fed_shape(width: int) -> None:
     x, y = layers.data("x", [width]), layers.data("y", [1])
     out = layers.elementwise_add(x, y, axis=0)
     found = np.array(run(out, x=np.zeros((2, width), "float32"), y=np.array([1, 2], "float32")))

@@ -41,7 +41,7 @@ def test_fetched_arrays_stay_as_they_were(exe: fluid.Executor, view: str) -> Non
             np.testing.assert_array_equal(np.array(one), copy)
 
 
-def test_a_fetched_array_is_the_user_s_to_change(exe: fluid.Executor) -> None:
+def test_changing_a_fetched_array_changes_no_variable(exe: fluid.Executor) -> None:
     x = fluid.data("x", [None, 4])
     y = fluid.layers.fc(x, 3)
     flat = fluid.layers.reshape(parameter(), [12])
@@ -57,7 +57,7 @@ def test_a_fetched_array_is_the_user_s_to_change(exe: fluid.Executor) -> None:
 X = np.ones((2, 4), "float32")
 
 
-def test_a_value_that_nothing_computes_is_not_fetched(exe: fluid.Executor) -> None:
+def test_fetching_a_variable_without_a_value_is_an_error(exe: fluid.Executor) -> None:
     x = fluid.data("x", [None, 4])
     fluid.layers.scale(x, 2.0)
     fluid.default_main_program().global_block().create_var(name="lost", shape=[1])

@@ -38,7 +38,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return made
 
 
-def test_a_connection_is_made_once(connections: list[Any]) -> None:
+def test_a_connection_is_opened_once(connections: list[Any]) -> None:
     switch = RemoteSwitch()
     assert connections == []
     assert switch.open() is switch.open() is connections[0]

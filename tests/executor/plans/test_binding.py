@@ -23,7 +23,7 @@ def frame(*values: Any) -> Any:
     [([2], ["c"]), ([2, 0], ["c", "a"]), ([[0, 1], 2], [["a", "b"], "c"]), ([], [])],
     ids=["one", "two", "several-in-a-slot", "none"],
 )
-def test_inputs_are_taken_by_slot(positions: list[Any], taken: list[Any]) -> None:
+def test_a_bound_step_passes_inputs_by_slot(positions: list[Any], taken: list[Any]) -> None:
     assert list(make_taker(positions)(["a", "b", "c"])) == taken
 
 

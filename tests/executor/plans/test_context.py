@@ -56,7 +56,7 @@ def test_a_name_that_no_operator_uses_may_be_written(run: Any) -> None:
     assert run.read("unheard").tolist() == [0.0]
 
 
-def test_an_output_is_read_if_an_operator_reads_it(run: Any) -> None:
+def test_outputs_are_kept_only_if_an_operator_reads_them(run: Any) -> None:
     assert run.is_read("Out")
     last = run.op.block.ops[-1]
     assert not StepContext(run._frame, last, last.block).is_read("Out")

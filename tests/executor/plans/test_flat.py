@@ -85,7 +85,7 @@ def test_one_variable_that_is_set_or_replaced_is_read_by_the_next_step() -> None
         assert read(scope)["fc_0.b_0"] != others["fc_0.b_0"]
 
 
-def test_an_array_that_somebody_holds_is_updated_where_it_is(expected: Callable[[int], Values]) -> None:
+def test_an_array_held_by_the_user_is_updated_in_place(expected: Callable[[int], Values]) -> None:
     main, startup = build(fluid.optimizer.Adam(0.1))
     exe, scope = start(main, startup)
     held = scope.find_var("fc_2.w_0").get_tensor().array

@@ -181,7 +181,7 @@ def test_two_copies_of_the_batch_write_once(exe: fluid.Executor) -> None:
         exe.run(compiled, feed=FEED, fetch_list=[loss])
 
 
-def test_a_new_scope_starts_again(exe: fluid.Executor) -> None:
+def test_a_run_in_a_new_scope_raises_versions_only_there(exe: fluid.Executor) -> None:
     built()
     exe.run(fluid.default_startup_program())
     mine = fluid.Scope()

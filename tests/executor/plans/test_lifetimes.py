@@ -34,7 +34,7 @@ def peak() -> Iterator[Callable[[Callable[[], Any]], tuple[float, float]]]:
     tracemalloc.stop()
 
 
-def test_a_chain_takes_the_memory_of_two_links(exe: fluid.Executor, peak: Any) -> None:
+def test_a_chain_of_operators_needs_memory_for_two_values(exe: fluid.Executor, peak: Any) -> None:
     x = fluid.data("x", [None, MB // 4])
     for _ in range(10):
         x = fluid.layers.sigmoid(x)

@@ -34,7 +34,7 @@ def test_a_plan_serves_all_runs_and_executors(exe: fluid.Executor) -> None:
     assert first is second
 
 
-def test_other_fetches_and_feeds_have_a_plan_of_their_own(exe: fluid.Executor) -> None:
+def test_each_choice_of_fetches_and_feeds_has_its_own_plan(exe: fluid.Executor) -> None:
     loss = network()
     exe.run(fluid.default_startup_program())
     exe.run(feed=FEED, fetch_list=[loss])
@@ -164,11 +164,11 @@ L = fluid.layers
 
 @pytest.mark.parametrize("shape", [[-1, 2, 2], [-1, 1, 4]], ids=str)  # the second could be broadcast
 @pytest.mark.parametrize("name", ["relu", "tanh", "leaky_relu", "sigmoid", "exp"])
-def test_the_gradient_is_that_of_a_reshape_aside(name: str, shape: list[int]) -> None:
+def test_an_in_place_reshape_has_the_gradient_of_a_copy(name: str, shape: list[int]) -> None:
     assert train(name, shape, inplace=True) == train(name, shape, inplace=False)
 
 
-def test_a_layer_that_read_the_value_before_has_its_gradient() -> None:
+def test_a_layer_that_reads_a_value_before_it_is_overwritten_gets_its_gradient() -> None:
     assert train("square", [-1, 2, 2], inplace=True) == train("square", [-1, 2, 2], inplace=False)
 
 

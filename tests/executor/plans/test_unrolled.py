@@ -116,7 +116,7 @@ def test_the_function_releases_what_the_steps_release(make: Any, x: Any) -> None
     [(True, [set(), {"hollow"}, {"hollow", "over"}]), (False, [set(), set(), {"over"}])],
     ids=["training", "prediction"],
 )
-def test_large_values_are_written_over_and_hollowed(
+def test_unrolled_functions_overwrite_and_release_large_values(
     monkeypatch: pytest.MonkeyPatch, trains: bool, seen_of: list[set[str]]
 ) -> None:
     seen: list[str] = []
@@ -174,7 +174,7 @@ def test_profiles_and_checks_see_each_operator(exe: fluid.Executor, monkeypatch:
     assert sorted(profile.stop().times) == ["log", "scale"]
 
 
-def test_the_text_holds_positions_and_words_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generated_code_contains_no_names_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     texts: list[str] = []
     monkeypatch.setattr(
         unrolled, "compile", lambda text, *more: texts.append(text) or compile(text, *more), raising=False

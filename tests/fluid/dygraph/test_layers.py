@@ -128,7 +128,7 @@ def test_methods_of_the_dynamic_graph_raise_with_a_hint(net: Any, method: str) -
     assert "set_program_state" in str(caught.value.hint)
 
 
-def test_the_switch_of_modes_is_off() -> None:
+def test_dygraph_mode_is_always_off() -> None:
     @D.no_grad
     def double(x: int) -> int:
         return 2 * x

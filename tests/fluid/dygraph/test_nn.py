@@ -25,5 +25,5 @@ def test_a_layer_builds_the_bytes_that_fluid_built(case: str) -> None:
         assert ours == theirs
 
 
-def test_every_recorded_program_is_built() -> None:
+def test_the_test_builds_every_recorded_program() -> None:
     assert set(GOLDEN) == set(CASES)

@@ -41,7 +41,7 @@ class TestCombinedFile(FormatContract):
     }
 
 
-def test_the_streams_follow_each_other():
+def test_a_combined_file_is_the_concatenation_of_its_streams():
     assert TWO.startswith(FIRST)
     assert lod_tensor.read(TWO[len(FIRST) :]).lod() == [[0, 1, 3]]
 
@@ -69,7 +69,7 @@ def test_an_empty_file_holds_no_tensor():
         combined.read(b"")
 
 
-def test_no_memory_is_taken_before_every_header_was_read():
+def test_every_header_is_read_before_memory_is_allocated():
     big = b"".join(lod_tensor.encode(np.zeros(1 << 20, "float32"))) + b"\1"
 
     def read() -> None:

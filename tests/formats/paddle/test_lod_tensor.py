@@ -145,7 +145,7 @@ def test_other_encodings_of_a_description_are_read(desc):
 
 
 @pytest.mark.parametrize("cut", [1, 8, 24])
-def test_a_cut_stream_is_not_plain(cut):
+def test_the_fast_path_rejects_a_truncated_stream(cut):
     whole = b"".join(lod_tensor.encode(np.zeros((2, 3), "float32")))
     assert lod_tensor.find_plain(whole) is not None
     assert lod_tensor.find_plain(whole[:-cut]) is None
@@ -176,13 +176,13 @@ def test_other_layouts_are_written_in_c_order_and_little_endian(array):
     np.testing.assert_array_equal(lod_tensor.read(dumps(array)).array, array)
 
 
-def test_reading_fills_the_array_that_is_given():
+def test_reading_fills_a_given_array():
     into = np.empty((2, 3), "float32")
     assert lod_tensor.read(io.BytesIO(SIX_FLOATS), into=into).held_array is into
     assert into.tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_reading_takes_the_memory_of_the_array_and_no_more(tmp_path):
+def test_reading_allocates_only_the_array(tmp_path):
     path = tmp_path / "w"
     path.write_bytes(dumps(np.zeros((512, 1024), "float32")))
     with File(path) as file:
@@ -205,7 +205,7 @@ def test_an_array_that_does_not_fit_is_refused(into):
 @pytest.mark.parametrize(
     "dims", ["10ffffffffffffff3f", "10808080808080808040", "108080808020", "1000 10ffffffffffffffff3f"]
 )
-def test_a_declared_size_is_checked_before_memory_is_taken(dims):
+def test_a_declared_size_is_checked_before_memory_is_allocated(dims):
     data = described("0806" + dims, bytes(64))
     assert refuses(lod_tensor.read, data)  # and imports what explains the refusal
     assert peak_memory(lambda: refuses(lod_tensor.read, data)) < 100_000
@@ -214,7 +214,7 @@ def test_a_declared_size_is_checked_before_memory_is_taken(dims):
 # --- slices ---------------------------------------------------------------------------------------
 
 
-def test_rows_are_read_alone():
+def test_a_range_of_rows_is_read_without_the_rest():
     data = memoryview(dumps(np.arange(40, dtype="int64").reshape(10, 4)))
     header = lod_tensor.read_header(data)
     offset, size = header.locate_rows(3, 5)
@@ -270,7 +270,7 @@ def with_lod(*levels: list[int]) -> bytes:
         (b"\2\0\0\0" + SIX_FLOATS[4:], "version 2 .02 00 00 00. where a Paddle tensor has 0"),
     ],
 )
-def test_a_damaged_file_says_where_and_what(data, message):
+def test_an_error_about_a_damaged_file_names_offset_and_field(data, message):
     with pytest.raises(FormatError, match=message):
         lod_tensor.read(data)
 

@@ -89,7 +89,7 @@ class Job:
 
 
 @pytest.mark.parametrize("case", _RULES)
-def test_rows_are_those_that_the_servers_look_up(case: str) -> None:
+def test_rows_match_those_that_the_servers_return(case: str) -> None:
     folder, seen = MemoryFolder(_cases()[case]["files"]), _cases()[case]["looked_up"]
     read = ServerTables(width=4).read_all(folder)
     np.testing.assert_array_equal(_rows(read["000"], seen["ids"]), np.float32(seen["rows"]))
@@ -131,7 +131,7 @@ def test_a_program_loads_what_the_servers_saved(case: str, tmp_path: Path) -> No
     job.train()  # the rows that came are trained on
 
 
-def test_inspection_advice_and_conversions_know_them(tmp_path: Path) -> None:
+def test_inspect_doctor_and_convert_accept_server_tables(tmp_path: Path) -> None:
     path = _unpack("two", tmp_path / "saved")
     found = inspect(path)
     assert found
@@ -175,7 +175,7 @@ def _read_folder(path: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("optimizer", _OPTIMIZERS)
-def test_a_table_comes_back_with_its_bits_and_its_state(optimizer: str, tmp_path: Path) -> None:
+def test_a_converted_table_keeps_its_bits_and_optimizer_state(optimizer: str, tmp_path: Path) -> None:
     job, other = Job(optimizer), Job(optimizer)
     job.train()
     path = str(tmp_path / "t")
@@ -243,7 +243,7 @@ def _write(form: ServerTables, values: Any) -> MemoryFolder:
     return MemoryFolder({name: b"".join(data) for name, data in form.write(values).items()})
 
 
-def test_a_name_that_is_a_number_takes_no_other_tables_folder() -> None:
+def test_a_numeric_table_name_does_not_collide_with_numbered_folders() -> None:
     values = {**_table("001", [1], [[1, 2]]), **_table("emb", [2], [[3, 4]]), **_table("more", [3], [[5, 6]])}
     read = ServerTables(width=2).read_all(_write(ServerTables(shards=2), values))
     found = {name: read[name].held_array.tolist() for name in ("000", "001", "002")}  # type: ignore[union-attr]
@@ -275,7 +275,7 @@ def test_a_table_without_rows_is_read(width: int | None, tmp_path: Path) -> None
         (_table("emb", [1], [[1]]) | {"emb_stats": np.ones(3, "float32")}, "has 3 numbers, not 2"),
     ],
 )
-def test_values_that_are_no_table_are_refused(values: Any, why: str) -> None:
+def test_values_other_than_tables_are_refused(values: Any, why: str) -> None:
     with pytest.raises(FormatError, match=why):
         ServerTables().write(values)
 

@@ -20,7 +20,7 @@ class TestFluidSave(FormatContract):
     golden_files = {".pdopt": b"\x80\x02}q\x00.", ".pdparams": ONE}
 
 
-def test_parameters_and_the_rest_are_two_files() -> None:
+def test_fluid_save_writes_parameters_and_other_variables_to_two_files() -> None:
     values = {"w": np.ones(2), "w_velocity_0": np.zeros(2)}
     written = FluidSave(parameters=frozenset({"w"})).write(values)
     files = {name: b"".join(buffers) for name, buffers in written.items()}
@@ -32,7 +32,7 @@ def test_parameters_and_the_rest_are_two_files() -> None:
     assert [(entry.name, entry.file) for entry in entries] == [("w", ".pdparams"), ("w_velocity_0", ".pdopt")]
 
 
-def test_real_files_under_their_prefix() -> None:
+def test_real_files_of_fluid_save_are_found_by_their_prefix() -> None:
     folder = PrefixedFolder(LocalDirectory(GOLDEN / "fit_a_line/fluid_save"), "model")
     assert folder.list_names() == [".pdopt", ".pdparams"]
     assert FluidSave().sniff(folder)

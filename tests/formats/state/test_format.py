@@ -270,7 +270,7 @@ def test_eval_of_anything_else_is_refused(arguments):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_other_contents_are_refused(held, message):
+def test_unknown_contents_of_a_state_file_are_refused(held, message):
     with pytest.raises(FormatError, match=message):
         state.decode(pickle.dumps(held, 2))
 
@@ -293,7 +293,7 @@ def test_headers_are_there_before_any_element_is_read():
     assert (got[0].arrays["w"].shape, got[0].arrays["w"].nbytes) == ((1 << 18, 4), 1 << 22)
 
 
-def test_writing_makes_pieces():
+def test_a_state_file_is_written_in_pieces():
     values = {"w": np.full(1 << 22, 200, "uint8")}
     assert peak_memory(lambda: collections.deque(state.encode(values), maxlen=0)) < 8 << 20
 
@@ -318,7 +318,7 @@ def test_a_small_file_of_many_arrays_with_the_same_elements_is_refused():
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_small_file_cannot_ask_for_much(name):
+def test_a_small_file_cannot_cause_a_large_allocation(name):
     assert peak_memory(lambda: refuses(state.decode, BOMBS[name])) < 4 << 20
     assert refuses(state.decode, BOMBS[name])
 
@@ -326,7 +326,7 @@ def test_a_small_file_cannot_ask_for_much(name):
 # --- damage ---------------------------------------------------------------------------------------
 
 
-def test_elements_of_another_size_than_the_shape_says():
+def test_data_whose_size_contradicts_its_shape_is_refused():
     """Two bytes of text may be one element or two, which only reading tells."""
     data = dumps({"w": np.full(2000, 0x80, "uint8")})
     got = state.decode(data.replace(b"\xc2\x80", b"aa", 1))
@@ -372,21 +372,21 @@ def test_more_globals_can_be_allowed():
 @pytest.mark.parametrize(
     "shape", [(-3, -4), (3.0, 4.0), ("3", 4), (0, 2**70), (True, 12), (0, 2**47, 2**47)], ids=str
 )
-def test_pieces_of_a_shape_that_cannot_be(shape):
+def test_pieces_of_an_impossible_shape_are_refused(shape):
     pieces = np.zeros(0 if 0 in shape else 12)
     held = {"w@@.0": pieces, "UnpackBigParamInfor@@": {"w": {"OriginShape": shape, "slices": ["w@@.0"]}}}
     with pytest.raises(FormatError, match="dims"):
         loads(pickle.dumps(held, 2))
 
 
-def test_an_empty_array_does_not_hide_dims_that_cannot_be():
+def test_impossible_dims_of_an_empty_array_are_refused():
     dtype, call = np.dtype("float32"), np._core.numeric._frombuffer
     held = {"w": Reduced(call, b"", dtype, (0, 2**47, 2**47), "C")}
     with pytest.raises(FormatError, match="no array has the dims"):
         loads(pickle.dumps(held, 4))
 
 
-def test_a_key_that_is_a_number_of_thousands_of_digits():
+def test_a_key_of_thousands_of_digits_is_refused():
     assert list(loads(pickle.dumps({1 << 30000: np.ones(1)}, 2))) == ["a number of many digits"]
 
 
@@ -405,7 +405,7 @@ AGAIN = {
 
 
 @pytest.mark.parametrize("name", AGAIN)
-def test_a_part_that_is_used_again_and_again(name):
+def test_a_small_file_that_expands_enormously_is_refused(name):
     """Small files that would make thousands of times their size."""
     taken = peak_memory(lambda: refuses(state.decode, AGAIN[name]))
     assert taken < 40 * len(AGAIN[name]) + 100_000

@@ -51,7 +51,7 @@ def test_pieces_of_two_processes_are_joined(name: str, tmp_path: Path) -> None:
             np.testing.assert_array_equal(state[key], value)
 
 
-def test_a_checkpoint_is_looked_into_as_one_thing() -> None:
+def test_inspect_treats_a_sharded_checkpoint_as_one_file() -> None:
     found = inspection.inspect(REAL / "two331")
     assert {one.name: list(one.shape) for one in found.variables} == {
         name: list(value.shape) for name, value in TWO.items()
@@ -85,7 +85,7 @@ def test_a_checkpoint_without_a_file_or_a_piece_is_refused() -> None:
         PaddleDistributed().entries(MemoryFolder({**ours, "0.metadata": longer}))
 
 
-def test_a_tensor_of_use_binary_format_is_called_as_its_file(tmp_path: Path) -> None:
+def test_a_tensor_saved_with_use_binary_format_is_named_after_its_file(tmp_path: Path) -> None:
     expected = np.arange(6, dtype="float32").reshape(2, 3)
     np.testing.assert_array_equal(fluid.load_program_state(str(REAL / "tensor331"))["tensor331"], expected)
     assert fluid.convert(REAL / "tensor331", tmp_path / "a.npz").names == ("tensor331",)

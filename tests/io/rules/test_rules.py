@@ -235,7 +235,7 @@ def test_elements_are_converted_only_on_request(tmp_path: Path) -> None:
     np.testing.assert_array_equal(value("w"), [0, 1, 2])
 
 
-def test_rows_are_read_alone(tmp_path: Path) -> None:
+def test_a_range_of_rows_is_read_without_the_rest(tmp_path: Path) -> None:
     table = np.arange(40_000, dtype=F32).reshape(10_000, 4)
     own(tmp_path, "w", table)
     program = program_of(w=([10, 4], F32))

@@ -41,7 +41,7 @@ def make_boxes(rng: np.random.Generator, count: int) -> Any:
 
 
 @pytest.mark.parametrize("type", PARTED)
-def test_a_gradient_is_compiled_apart_from_its_operator(type: str) -> None:
+def test_a_gradient_may_be_compiled_separately_from_its_operator(type: str) -> None:
     for case in [case for case in CASES if case.type == type][:2]:
         check_gradients_alone(case)
 
@@ -59,7 +59,7 @@ def pyramid() -> Any:
     return L.mean(L.softmax_with_cross_entropy(L.fc(rows, 3), label))
 
 
-def test_regions_are_compiled_once_for_counts_that_differ() -> None:
+def test_regions_of_similar_counts_share_one_compilation() -> None:
     rng = np.random.default_rng(5)
     feeds = []
     for lengths in ([18, 17], [20, 14], [17, 26], [22, 23]):
@@ -106,7 +106,7 @@ def test_objects_are_matched_with_anchors_in_one_piece() -> None:
     assert refused(net) == []
 
 
-def test_regions_are_decoded_with_codes_of_their_own() -> None:
+def test_regions_are_decoded_with_their_own_codes() -> None:
     def make() -> list[Any]:
         boxes, codes = (
             fluid.data("boxes", [None, 4], lod_level=1),

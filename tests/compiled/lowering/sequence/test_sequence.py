@@ -45,7 +45,7 @@ def engine_of(net: Net) -> Any:
     return next(v for key, v in net.main.plans.items() if key[0] == "engine")
 
 
-def test_sequences_of_one_row_go_with_arrays_of_as_many_rows() -> None:
+def test_sequences_of_one_row_combine_with_plain_arrays() -> None:
     feeds = [feed_clicks(5)] * 2
     net, other = (build(clicks, lambda: fluid.optimizer.SGD(0.1)) for _ in range(2))
     assert np.allclose(train(net, feeds), train(other, feeds, "numpy"), atol=1e-6)

@@ -31,7 +31,7 @@ def test_every_value_is_what_the_real_server_loaded(number: int, form: str) -> N
         assert hashlib.sha256(array.tobytes()).hexdigest() == value["sha256"], name
 
 
-def test_in_place_fills_the_arrays_that_are_there() -> None:
+def test_in_place_loads_fill_the_existing_arrays() -> None:
     exe = fluid.Executor()
     exe.run(program_of(RUN, "pserver0_startup"))
     tensor = fluid.global_scope().find_var("fc_0.w_0.block1").get_tensor()
@@ -88,7 +88,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         fluid.io.load_persistables(fluid.Executor(), str(tmp_path / "model"), program_of(RUN, "pserver1"))
 
 
-def test_a_learning_rate_that_was_not_saved_stays_as_startup_made_it() -> None:
+def test_an_unsaved_learning_rate_keeps_its_startup_value() -> None:
     placement = find_placement(RUN)
     exe = fluid.Executor()
     exe.run(program_of(RUN, "pserver0_startup", placement))
@@ -111,7 +111,7 @@ def test_a_program_without_a_placement_is_an_error_with_its_cause() -> None:
         fluid.io.load_persistables(fluid.Executor(), saved_by(RUN), program)
 
 
-def test_a_plan_tells_what_a_server_would_load() -> None:
+def test_a_plan_lists_the_variables_that_a_server_would_load() -> None:
     plan = fluid.io.plan_load(saved_by(RUN), program_of(RUN, "pserver1"))
     assert plan
     assert {row.variable: row.file for row in plan.rows if row.what == "load"}[

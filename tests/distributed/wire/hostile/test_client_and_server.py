@@ -129,7 +129,7 @@ def test_a_stream_that_is_cut_is_an_invalid_argument(victim: Victim, frames: lis
     st.lists(st.binary(max_size=300) | damaged_messages() | st.sampled_from([HEAD, WHOLE]), max_size=5),
     st.sampled_from(["Store", "Store.stream", "Echo", "Echo.stream", "Source.stream", "Nope"]),
 )
-def test_no_messages_stop_a_server(victim: Victim, frames: list[bytes], method: str) -> None:
+def test_random_messages_do_not_stop_a_server(victim: Victim, frames: list[bytes], method: str) -> None:
     assert send(victim.port, frames, method) in {"OK", "INVALID_ARGUMENT", "ABORTED", "UNIMPLEMENTED"}
     victim.check()
 
@@ -221,7 +221,7 @@ def test_a_peer_that_stops_in_the_middle_holds_no_thread_for_long(serve: Serve, 
                 assert time.monotonic() < end
 
 
-def test_only_waits_for_a_peer_count_and_each_by_itself(serve: Serve) -> None:
+def test_only_time_spent_waiting_for_a_peer_counts_as_silence(serve: Serve) -> None:
     class Slow(Verb):
         def end(self, head: dict[str, object], receiver: object) -> object:  # type: ignore[override]
             watch.cancel_expired(time.monotonic() + 1e6)  # as if it took that long
@@ -294,7 +294,7 @@ def test_silent_streams_that_hold_the_token_do_not_stop_a_server(
             call.cancel()
 
 
-def test_health_checks_that_never_come_hold_no_thread(serve: Serve) -> None:
+def test_unfinished_health_checks_hold_no_thread(serve: Serve) -> None:
     server, channel = serve({"Echo": Verb()}, security=TOKEN, workers=1, idle=600)
     with contextlib.ExitStack() as stack:
         for _ in range(3 * server.threads):
@@ -458,14 +458,14 @@ def serve_messages(frames: list[bytes]) -> Iterator[Channel]:
     [[], [b""], [HEAD], [HEAD, HEAD], [HEAD, struct.pack("<IQ", 0, 1)]],
     ids=["nothing", "empty", "no-end", "no-body", "wrong-end"],
 )
-def test_a_client_takes_no_answer_that_is_cut(frames: list[bytes]) -> None:
+def test_a_client_refuses_a_truncated_answer(frames: list[bytes]) -> None:
     with serve_messages(frames) as channel, pytest.raises(RejectedError, match="a malformed answer"):
         channel.call("A", {}, receiver=Into({}), timeout=30)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.binary(max_size=100) | damaged_messages() | st.sampled_from([HEAD, WHOLE]), max_size=4))
-def test_a_client_takes_no_malformed_answer(frames: list[bytes]) -> None:
+def test_a_client_refuses_a_malformed_answer(frames: list[bytes]) -> None:
     into = Into({0: np.zeros(4, np.uint8), 1: np.zeros(8)})
     with serve_messages(frames) as channel, contextlib.suppress(RejectedError):
         assert isinstance(channel.call("A", {}, receiver=into, timeout=30), dict)

@@ -75,7 +75,7 @@ NETWORKS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_all_bits_match_those_of_new_arrays(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overwriting_inputs_changes_no_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     main, startup, result = build(NETWORKS[name])
     plan = get_plan(main, {"x": LARGE}, [result.name], None)
     assert any(step.overwrites for step in plan.steps)
@@ -120,7 +120,7 @@ def test_fed_and_fetched_arrays_and_parameters_are_not_written_into() -> None:
     np.testing.assert_array_equal(np.array(scope.find_var("held").get_tensor()), before)
 
 
-def test_an_array_that_anything_else_refers_to_is_shared() -> None:
+def test_an_array_with_another_reference_is_not_overwritten() -> None:
     values = [np.zeros(8), np.zeros((4, 4))[1:], np.zeros(8)]
     alone, part, other = values
     assert is_unshared(alone)

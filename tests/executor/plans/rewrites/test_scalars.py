@@ -69,14 +69,14 @@ def test_an_elementwise_operator_passes_the_lod_on() -> None:
     assert lods == {0: LOD, 1: LOD}
 
 
-def test_a_result_with_other_rows_gets_none() -> None:
+def test_a_result_with_a_different_number_of_rows_gets_no_lod() -> None:
     share = sharer(fluid.layers.relu(fluid.data("x", [None, 4], lod_level=1)).op)
     lods = {0: LOD, 1: [[0, 9]]}
     share(lods, np.ones((6, 2)))
     assert lods == {0: LOD}
 
 
-def test_before_the_kernel_every_output_gets_it() -> None:
+def test_outputs_get_the_lod_before_the_kernel_runs() -> None:
     share = sharer(fluid.layers.relu(fluid.data("x", [None, 4], lod_level=1)).op)
     lods = {0: LOD}
     share(lods, None)

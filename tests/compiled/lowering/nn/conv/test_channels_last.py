@@ -23,7 +23,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_other_forms_are_the_same_convolution(name: str) -> None:
+def test_alternative_layouts_give_the_same_convolution(name: str) -> None:
     from paddlelike.compiled.backend import wide_types
     from paddlelike.compiled.lowering.nn.conv import channels_last
 
