@@ -141,7 +141,11 @@ _FOLDERS: Final = (
         "a checkpoint of torch.distributed",
         "torch.distributed.checkpoint.format_utils.dcp_to_torch_save(DIR, 'm.pt') makes a file that is read",
     ),
-    (r"^\d+\.metadata$", "a checkpoint of paddle.distributed", "convert it with paddlelike.convert"),
+    (
+        r"^\d+\.metadata$",
+        "a checkpoint of paddle.distributed",
+        "convert its directory with paddlelike.convert",
+    ),
     (r"\.params$", "a model of MXNet", _MXNET),
     (r"\.pb$", "a graph of TensorFlow", _SAVED_MODEL),
 )

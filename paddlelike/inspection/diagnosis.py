@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from paddlelike.errors import FormatError, PaddlelikeError
 from paddlelike.formats import registry
 from paddlelike.formats.paddle.server_tables import ServerTables
+from paddlelike.formats.state.fluid_save import PARAMETER_FILE, FluidSave
 from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.display import Displayed
 from paddlelike.framework.environment import PADDLE2_VERSION
@@ -21,6 +23,18 @@ from paddlelike.interop.damage import list_damage
 from paddlelike.io.load.model_files import Model, find_model
 from paddlelike.storage.names import MANIFEST
 from paddlelike.storage.problems import raises_own_errors
+
+OURS: Final = "paddlelike"
+PADDLE1: Final = "Paddle 1.8"
+PADDLE2: Final = "Paddle 2.x"
+PADDLE3: Final = "Paddle 3.x"
+LATER: Final = "Paddle 2.x, 3.x"
+
+#: Without it, Paddle 3 reads programs of its own form alone, and of a directory of variables nothing.
+OLD_PROGRAMS: Final = ", with FLAGS_enable_pir_api=0 in the environment"
+
+#: Names that the state of a layer has, or values in lists and dicts, and no variable of a program.
+_OF_LAYERS: Final = re.compile(r"/|^\d+$|\.(weight|bias)$|^eager_tmp_\d+$")
 
 
 class Finding(NamedTuple):
@@ -205,8 +219,8 @@ def _find_missing(content: Content) -> Iterator[Finding]:
         elif missing and not held and not by_position:
             yield Finding(
                 "note",
-                f"{file} stands alone: its {len(missing)} persistable variables are in another place",
-                "load its values from there, or run the startup program",
+                f"{file} holds no values: its {len(missing)} persistable variables are in other files",
+                "name the directory of both, load the values from there, or run the startup program",
             )
         unused = sorted(held - wanted) if wanted else []
         if unused and not missing:
@@ -269,98 +283,107 @@ def _find_unnamed(found: Inspection) -> list[Finding]:
 
 
 def _list_calls(content: Content, found: Inspection) -> list[tuple[str, str]]:
-    """Return who opens the path, and how."""
+    """Return who opens the path, and how; Paddle 3 takes what Paddle 2 takes, if it is told to."""
+    calls = _find_calls(content, found)
+    later = [(PADDLE3, call + OLD_PROGRAMS) for who, call in calls if who == PADDLE2 and "static" in call]
+    return calls + later
+
+
+def _find_calls(content: Content, found: Inspection) -> list[tuple[str, str]]:
     path = content.path
     if shards := sum("/001/" not in f"/{one.name}" for one in found.files if one.kind == ServerTables.name):
         return [
-            ("paddlelike", f"growing_tables.load_one_table(exe, name, {path!r}, program)"),
-            ("paddlelike", f"fluid.convert({path!r}, 'directory')"),
-            ("Paddle 2.x", f"fleet.init_server({path!r}), where shard_num is {shards}"),
+            (OURS, f"growing_tables.load_one_table(exe, name, {path!r}, program)"),
+            (OURS, f"fluid.convert({path!r}, 'directory')"),
+            (PADDLE2, f"fleet.init_server({path!r}), where shard_num is {shards}"),
         ]
     if not content.is_file and all("/" in file.name for file in found.files):
         return []
-    kinds = Counter(file.kind for file in found.files)
-    programs = [file for file in found.files if file.kind == "program"]
-    combined = [file for file in found.files if file.kind == "combined"]
-    if content.is_file and not programs:
-        return _list_file_calls(path, found.files[0])
     model = find_model(path)
     if model is not None and model.program is not None:
         return _list_model_calls(path, model, content)
+    kinds = Counter(file.kind for file in found.files)
+    programs = [file for file in found.files if file.kind == "program"]
+    combined = [file for file in found.files if file.kind == "combined"]
+    if content.is_file:
+        is_part = found.files[0].kind in ("program", "manifest") or path.endswith((".distcp", ".metadata"))
+        if not is_part:
+            return _list_file_calls(path, found.files[0], found)
+        with open_content(os.path.dirname(path) or ".") as folder:
+            facts = inspect_content(folder, statistics=False)
+        return _find_calls(folder, facts) if len(folder.programs) < 2 else []
     if kinds["state"]:
         stem = path if not os.path.isdir(path) else os.path.join(path, _find_stem(found))
-        return [
-            ("paddlelike", f"fluid.load(program, {stem!r})"),
-            ("Paddle 1.8", f"fluid.load(program, {stem!r})"),
-            ("Paddle 2.x, 3.x", f"paddle.load({stem + '.pdparams'!r})"),
-        ]
+        return _list_state_calls(stem + PARAMETER_FILE, found)
     if kinds["link"]:
         call = f"fluid.io.load_persistables(exe, {path!r}, program)"
-        return [("paddlelike", call), ("Paddle 1.8", f"{call}, after `paddlelike compact {path}`")]
+        return [(OURS, call), (PADDLE1, f"{call}, after `paddlelike compact {path}`")]
     if programs and (kinds["variable"] or combined):
-        files = ""
-        if programs[0].name != "__model__":
-            files += f", model_filename={programs[0].name!r}"
+        names = f", model_filename={programs[0].name!r}"
         if combined:
-            files += f", params_filename={combined[0].name!r}"
-        calls = [("paddlelike", f"fluid.io.load_inference_model({path!r}, exe{files})")]
-        calls.append(("Paddle 1.8", calls[0][1]))
-        if combined:
-            names = f"model_filename={programs[0].name!r}, params_filename={combined[0].name!r}"
-            calls.append(("Paddle 2.x", f"paddle.static.load_inference_model({path!r}, exe, {names})"))
-        return calls
+            names += f", params_filename={combined[0].name!r}"
+        short = "" if programs[0].name == "__model__" and not combined else names
+        call = f"fluid.io.load_inference_model({path!r}, exe{short})"
+        later = f"paddle.static.load_inference_model({path!r}, exe{names})"
+        return [(OURS, call), (PADDLE1, call), (PADDLE2, later)]
     if kinds["variable"]:
-        return [
-            ("paddlelike", f"fluid.io.load_persistables(exe, {path!r}, program)"),
-            ("Paddle 1.8", f"fluid.io.load_persistables(exe, {path!r}, program)"),
-            ("Paddle 2.x", f"paddle.static.load_program_state({path!r})"),
-        ]
+        call = f"fluid.io.load_persistables(exe, {path!r}, program)"
+        return [(OURS, call), (PADDLE1, call), (PADDLE2, f"paddle.static.load_program_state({path!r})")]
     if combined:
-        name = combined[0].name
-        call = f"fluid.io.load_persistables(exe, {path!r}, program, filename={name!r})"
-        return [("paddlelike", call), ("Paddle 1.8", call)]
+        return _list_file_calls(os.path.join(path, combined[0].name), combined[0], found)
     if kinds["paddle_distributed"]:
+        safe = any(file.name.endswith(".safetensors") for file in found.files)
+        more = ", safetensors=True" if safe else ""
         return [
-            ("paddlelike", f"fluid.load_program_state({path!r})"),
-            ("paddlelike", f"fluid.convert({path!r}, 'directory')"),
-            ("Paddle 3.x", f"paddle.distributed.load_state_dict(state_dict, {path!r})"),
+            (OURS, f"fluid.load_program_state({path!r})"),
+            (OURS, f"fluid.convert({path!r}, 'directory')"),
+            (PADDLE3, f"paddle.distributed.load_state_dict(state_dict, {path!r}{more})"),
         ]
     others = [file for file in found.files if file.kind not in ("other", "manifest", "program")]
-    return _list_file_calls(os.path.join(path, others[0].name), others[0]) if others else []
+    return _list_file_calls(os.path.join(path, others[0].name), others[0], found) if others else []
 
 
 def _list_model_calls(path: str, model: Model, content: Content) -> list[tuple[str, str]]:
     """Return the calls for a model of Paddle 2 or 3, which these name by the prefix of its files."""
     assert model.program is not None
     prefix, end = os.path.splitext(os.path.join(model.directory, model.program))
-    calls = [("paddlelike", f"fluid.io.load_inference_model({path!r}, exe)")]
+    calls = [(OURS, f"fluid.io.load_inference_model({path!r}, exe)")]
     program = content.programs.get(model.program) or next(iter(content.programs.values()), None)
-    later = program is not None and program.paddle_version >= PADDLE2_VERSION
-    if not later:
+    if program is not None and program.paddle_version < PADDLE2_VERSION:
         values = "" if model.values is None else f", params_filename={model.values!r}"
         names = f"model_filename={model.program!r}{values}"
-        calls.append(("Paddle 1.8", f"fluid.io.load_inference_model({model.directory!r}, exe, {names})"))
-    version = "Paddle 3.x" if end == ".json" else "Paddle 2.x"
+        calls.append((PADDLE1, f"fluid.io.load_inference_model({model.directory!r}, exe, {names})"))
+    version = PADDLE3 if end == ".json" else PADDLE2
     return [*calls, (version, f"paddle.static.load_inference_model({prefix!r}, exe)")]
 
 
-def _list_file_calls(path: str, file: FileFacts) -> list[tuple[str, str]]:
+def _list_state_calls(path: str, found: Inspection) -> list[tuple[str, str]]:
+    """Return the calls for a pickle, which a program loads if ``fluid.save`` wrote it."""
+    stem, end = os.path.splitext(path)
+    is_saved = end in FluidSave.suffixes and os.path.exists(stem + PARAMETER_FILE)
+    if is_saved and not any(_OF_LAYERS.search(one.name) for one in found.variables):
+        call = f"fluid.load(program, {stem!r})"
+        return [(OURS, call), (PADDLE1, call), (LATER, f"paddle.load({path!r})")]
+    return [(OURS, f"fluid.load_program_state({path!r})"), (LATER, f"paddle.load({path!r})")]
+
+
+def _list_file_calls(path: str, file: FileFacts, found: Inspection) -> list[tuple[str, str]]:
     directory, name = os.path.split(path)
     call = f"fluid.io.load_persistables(exe, {directory or '.'!r}, program, filename={name!r})"
-    if file.kind in ("variable", "combined"):
-        return [("paddlelike", call), ("Paddle 1.8", call)]
+    if file.kind == "variable":
+        call = f"fluid.io.load_vars(exe, {directory or '.'!r}, vars=[program.global_block().var({name!r})])"
+        return [(OURS, call), (PADDLE1, call), (LATER, f"paddle.load({path!r})")]
+    if file.kind == "combined":
+        return [(OURS, call), (PADDLE1, call)]
     if file.kind == "state":
-        stem = os.path.splitext(path)[0]
-        return [
-            ("paddlelike", f"fluid.load(program, {stem!r})"),
-            ("Paddle 2.x, 3.x", f"paddle.load({path!r})"),
-        ]
+        return _list_state_calls(path, found)
     try:
         known = registry.find(file.kind)
     except PaddlelikeError:
         return []
-    calls = [("paddlelike", call)] if known.holds.names else []
-    return [*calls, ("paddlelike", f"fluid.convert({path!r}, 'directory')")]
+    calls = [(OURS, call)] if known.holds.names else []
+    is_rooted = any(one.name.startswith("/") for one in found.variables)  # which no file's name is
+    return [*calls, (OURS, f"fluid.convert({path!r}, {'values.npz' if is_rooted else 'directory'!r})")]
 
 
 def _find_stem(found: Inspection) -> str:

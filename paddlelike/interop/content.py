@@ -211,7 +211,9 @@ class Content:
                 self.files.append(FileFacts(name, "other", str(unknown) or _explain_unknown(name), size))
             except (FormatError, MemoryError) as error:
                 why = getattr(error, "message", None) or "it is larger than the memory"
-                self.files.append(FileFacts(name, "other", "a file that cannot be read", size, why))
+                part = explain_names([os.path.basename(name)]) if self.is_file else None
+                title = part or "a file that cannot be read"
+                self.files.append(FileFacts(name, "other", title, size, None if part else why))
 
     def add_folder(self, form: FolderFormat, names: list[str]) -> None:
         """Look into all files of a directory at once, which one format makes of them."""
@@ -267,6 +269,8 @@ class Content:
         """Add what a file holds; return its kind and title."""
         if name.endswith(".pdmanifest"):
             return "manifest", "a manifest"
+        if name.endswith(".meta") and self.where.has(name.removesuffix("meta") + "data"):
+            return "manifest", "the classes of a pair of files of DyNet"
         if is_program(head):
             self.programs[name] = program = decode_program(file.read(_LARGEST_PROGRAM), trusted=True)
             count = sum(len(block.ops) for block in program.blocks)

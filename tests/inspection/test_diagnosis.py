@@ -65,3 +65,10 @@ def test_not_a_number_is_an_error(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", w=np.float32([np.nan, 1]))
     (finding,) = [one for one in diagnose(tmp_path / "a.npz").findings if one.level == "error"]
     assert finding.what == "w: 1 of 2 elements are NaN or infinite"
+
+
+def test_a_pair_of_files_of_dynet_is_fine(tmp_path: Path) -> None:
+    for end in ("data", "meta"):
+        shutil.copy(GOLDEN.parent / "dynet" / f"ln-pair.{end}", tmp_path)
+    assert diagnose(tmp_path)
+    assert diagnose(tmp_path / "ln-pair.meta").title == "the classes of a pair of files of DyNet"

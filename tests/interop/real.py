@@ -26,7 +26,7 @@ class RealSystem:
             ),
         ]
 
-    def run(self, script: str, job: dict[str, Any], workplace: Path) -> None:
+    def run(self, script: str, job: dict[str, Any], workplace: Path, environment: Any = None) -> None:
         """Run a script of this folder with a job; its complaint is the failure's message."""
         path = workplace / "job.json"
         path.write_text(json.dumps(job))
@@ -34,7 +34,7 @@ class RealSystem:
         quiet = {"GLOG_minloglevel": "3", "OMP_NUM_THREADS": "1", "CPU_NUM": "1"}
         done = subprocess.run(
             [self.python, str(DRIVERS / script), str(path)],
-            env={**os.environ, **quiet},
+            env={**os.environ, **quiet, **(environment or {})},
             capture_output=True,
             text=True,
             timeout=300,
