@@ -2,7 +2,7 @@
 # paddlepaddle 3.3.1 (Python 3.11): paddle.static.load_program_state of a directory of variables, which save_vars
 # wrote, is {} without an error or a warning; a script that fills its program from it trains from initial values.
 # With the environment variable FLAGS_enable_pir_api=0 the same call returns the variables, as 2.6.2 does.
-# Seen: [] by default, ['b', 'w'] with FLAGS_enable_pir_api=0.
+# Seen: 3.3.1 gives [] by default, ['b', 'w'] with FLAGS_enable_pir_api=0.
 set -euo pipefail
 home=$(mktemp -d)
 trap 'rm -rf "$home"' EXIT
