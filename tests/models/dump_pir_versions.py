@@ -19,6 +19,8 @@ import paddle
 import paddle.incubate.nn.functional as fused
 import paddle.nn.functional as F
 from paddle import nn
+from paddle.quantization import PTQ, QuantConfig
+from paddle.quantization.observers import AbsmaxObserver
 
 real, whole = exports.real, exports.whole
 MAPS = real(1, 2, 7, 8)
@@ -78,17 +80,30 @@ CASES = {
 }
 
 
+def quantize(network, x):
+    """Return a network whose numbers are quantized, by what it computes of x."""
+    config = QuantConfig(activation=AbsmaxObserver(), weight=AbsmaxObserver())
+    quantizer = PTQ(config)
+    observed = quantizer.quantize(network)
+    observed(paddle.to_tensor(x))
+    return quantizer.convert(observed)
+
+
 def main(out, version):
     paddle.seed(1)
     kinds = {1: exports.Call1, 2: exports.Call2, 4: exports.Call4}
     calls = {name: kinds[len(fed)](one) for name, (one, *fed) in CASES.items()}
     network = nn.Sequential(nn.Conv2D(1, 2, 3), nn.BatchNorm2D(2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 2))
     network.eval()
+    quantized = quantize(network, real(2, 1, 4, 4))
     with tempfile.TemporaryDirectory() as home:
-        for name, layer in {**calls, "network": network}.items():
+        for name, layer in {**calls, "network": network, "quantized": quantized}.items():
             folder = Path(home) / f"{version}-{name}"
             folder.mkdir()
-            exports.save_model(folder, layer, CASES[name][1:] if name in CASES else [real(2, 1, 4, 4)])
+            image = real(2, 1, 4, 4)
+            # once it is loaded again, its quantized numbers stay at their bounds
+            outs = [layer(paddle.to_tensor(image)).numpy()] if name == "quantized" else None
+            exports.save_model(folder, layer, CASES[name][1:] if name in CASES else [image], outs)
         with tarfile.open(out, "w:xz", preset=9) as tar:
             for path in sorted(one for one in Path(home).rglob("*") if one.is_file()):
                 data = path.read_bytes()
