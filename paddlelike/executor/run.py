@@ -30,6 +30,7 @@ from paddlelike.executor.startup import (
     choose_backend,
     explain_pieces,
     warn_alone,
+    warn_of_twin,
     warn_overwriting,
     warn_overwritten,
 )
@@ -218,6 +219,8 @@ class Executor(Displayed):
             warn_alone(program)
         if program._overwritten is not None:
             warn_overwritten(program, scope)
+        if program._twin is not None:
+            warn_of_twin(program, program._twin, scope)
         return self._run_program(program, feed, fetch_list, scope, return_numpy, use_prune)
 
     def _run_program(

@@ -10,6 +10,7 @@ cause                 recognized by                                            a
 built twice           names differ only in counters, values also not in shape  ``unique_name.guard``
 built in one program  the program holds the saved network and whole copies     new programs, and the guard
 shifted names         some names fit, and the layers' numbers are shifted      ``unique_name.guard``
+a layer more          by its shape, it can be any of the saved ones            ``rename=``, or names
 another scope         its startup program was run in another scope             ``scope_guard``
 added afterwards      other variables of the startup program have values       build first, then run it
 startup not run       its startup program sets them                            run that startup program
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from paddlelike.core.dtypes import VarType
@@ -36,7 +37,8 @@ _GUARD: Final = (
     "build each copy under `with fluid.unique_name.guard():`, so that it gets the same names, or build it "
     "once in this process"
 )
-_LAYER: Final = re.compile(r"^(.*?)_(\d+)\.[wb]_\d+$")
+LAYER: Final = re.compile(r"^(.*?)_(\d+)\.([wb]_\d+)$")
+Shape = tuple[int, ...]
 
 
 class Named(NamedTuple):
@@ -97,38 +99,64 @@ def explain_renumbering(missing: Sequence[str], unexpected: Sequence[str]) -> st
     )
 
 
-def explain_shift(fitting: Sequence[str], missing: Sequence[str], unused: Sequence[str]) -> str | None:
+def explain_shift(
+    ours: Mapping[str, Shape], theirs: Mapping[str, Shape], loaded: Iterable[str]
+) -> str | None:
     """Return a warning if layers probably get the values of their neighbours, else None.
 
-    That is so where the numbers of a kind of layer are shifted: the program has layers 1 to 4 of a kind, the
-    files have 0 to 3, and 1 to 3 are in both.
+    That is so where the numbers of a kind of layer are shifted (the program has layers 1 to 4, the files 0 to
+    3, or 0 to 5 in the same shapes), and where the program has a layer more that can be any of them.
 
-    >>> explain_shift(["fc_1.w_0"], ["fc_2.w_0"], ["fc_0.w_0"])[:52]
+    Parameters
+    ----------
+    ours, theirs
+        The shapes of the program's parameters, and of the files.
+    loaded
+        The names that are in both and are loaded.
+
+    >>> of = lambda *numbers: {f"fc_{number}.w_0": (4, 4) for number in numbers}
+    >>> explain_shift(of(1, 2), of(0, 1), of(1))[:52]
     "the layers 'fc' have other numbers: the program has "
+    >>> explain_shift(of(0, 1, 2), of(0, 1), of(0, 1))[:50]
+    "the program has 3 layers 'fc', the files have 2. I"
     """
-    ours, theirs, both = (_count_layers(names) for names in (missing, unused, fitting))
-    for kind in ours.keys() & theirs.keys() & both.keys():
-        here, there = ours[kind] | both[kind], theirs[kind] | both[kind]
-        if len(here) == len(there) and min(here) != min(there):
-            return (
-                f"the layers {kind!r} have other numbers: the program has {_list_layers(kind, here)}, the "
-                f"files have {_list_layers(kind, there)}. Each layer of the program probably gets the values "
-                f"of its neighbor: {_GUARD}"
-            )
+    known, held, both = (
+        _collect_layers(ours),
+        _collect_layers(theirs),
+        _collect_layers(dict.fromkeys(loaded, ())),
+    )
+    for kind in known.keys() & held.keys() & both.keys():
+        here, there = (dict(sorted(layers[kind].items())) for layers in (known, held))
+        if min(here) != min(there):
+            pairs = zip(here.values(), there.values(), strict=False)
+            if len(here) == len(there) or all(one == other for one, other in pairs):
+                return (
+                    f"the layers {kind!r} have other numbers: the program has {_list_layers(kind, here)}, "
+                    f"the files have {_list_layers(kind, there)}. Each layer of the program probably gets "
+                    f"the values of its neighbor: {_GUARD}"
+                )
+        elif len(here) > len(there):
+            pairs = zip(reversed(here.values()), reversed(there.values()), strict=False)
+            if all(one == other for one, other in pairs):
+                return (
+                    f"the program has {len(here)} layers {kind!r}, the files have {len(there)}. If the new "
+                    "one is not the last, those behind it get the values of their neighbors: map the names "
+                    "with rename=, or give the layers names"
+                )
     return None
 
 
-def _count_layers(names: Iterable[str]) -> dict[str, set[int]]:
-    """Return the numbers of the layers of each kind whose parameters are named."""
-    found: dict[str, set[int]] = {}
-    for name in names:
-        layer = _LAYER.match(name)
+def _collect_layers(shapes: Mapping[str, Shape]) -> dict[str, dict[int, dict[str, Shape]]]:
+    """Return the shapes of the parameters of each layer, by kind and number."""
+    found: dict[str, dict[int, dict[str, Shape]]] = {}
+    for name, shape in shapes.items():
+        layer = LAYER.match(name)
         if layer is not None:
-            found.setdefault(layer[1], set()).add(int(layer[2]))
+            found.setdefault(layer[1], {}).setdefault(int(layer[2]), {})[layer[3]] = shape
     return found
 
 
-def _list_layers(kind: str, numbers: set[int]) -> str:
+def _list_layers(kind: str, numbers: Collection[int]) -> str:
     return f"{kind}_{min(numbers)} to {kind}_{max(numbers)}"
 
 

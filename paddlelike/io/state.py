@@ -198,6 +198,7 @@ def load(
             hint=_explain_misfit(missing, values)
             or "the program must be the network that was saved; set_program_state accepts a subset",
         )
+    _warn_of_shift(program, values, (v.name for v in wanted), "the files have")
     rates = find_initial_rates(program, global_scope())
     moved = _set_all(wanted, values, prefix)
     changed = name_changed_rates(rates, moved, global_scope())
@@ -273,13 +274,20 @@ def set_program_state(program: ProgramLike | None, state_dict: Mapping[str, Arra
             "set_program_state changed nothing:\n  " + "\n  ".join(problems),
             hint="the state must be of the same network; leave these names out of the dict to set the others",
         )
-    shift = explain_shift([v.name for v in wanted if is_parameter(v)], absent, unused)
-    if shift is not None:
-        warn_user(shift.replace("the files have", "the state has"))
-    elif unused:
+    if not _warn_of_shift(program, state_dict, values, "the state has") and unused:
         warn_user(f"the program has no persistable {', '.join(map(repr, unused[:8]))}")
     moved = _set_all(wanted, values, "a dict")
     return LoadReport("a dict", moved, unexpected=tuple(unused))
+
+
+def _warn_of_shift(program: Program, values: Mapping[str, Any], loaded: Iterable[str], source: str) -> bool:
+    """Warn, and return True, if layers probably get the values of their neighbors."""
+    ours = {v.name: v.shape for v in program.list_vars() if is_parameter(v)}
+    theirs = {name: np.shape(value) for name, value in values.items()}
+    shift = None if ours.keys() == theirs.keys() else explain_shift(ours, theirs, loaded)
+    if shift is not None:
+        warn_user(shift.replace("the files have", source))
+    return shift is not None
 
 
 def _load_older(

@@ -219,3 +219,15 @@ def test_an_empty_batch_is_refused_and_trains_nothing() -> None:
         train(net, [{"x": numbers(0, 3)}])
     for name, value in read_state(net.scope, net.main).items():
         np.testing.assert_array_equal(value, before[name])
+
+
+def test_an_empty_batch_of_an_evaluation_is_reported() -> None:
+    exe, x = fluid.Executor(), fluid.data("x", [None, 3])
+    rows, mean = L.scale(x, 2.0), L.mean(x)
+    with pytest.warns(UserWarning, match=r"a batch of no rows \(shape \[0, 3\]\), whose mean is NaN"):
+        assert np.isnan(exe.run(feed={"x": numbers(0, 3)}, fetch_list=[mean])[0]).all()
+    pruned = fluid.default_main_program()._prune([rows])  # without the mean
+    assert exe.run(pruned, feed={"x": numbers(0, 3)}, fetch_list=[rows], return_numpy=False)[0].shape() == [
+        0,
+        3,
+    ]

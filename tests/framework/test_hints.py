@@ -173,20 +173,74 @@ def test_layers_that_load_the_values_of_their_neighbors_are_reported(
         fluid.set_program_state(main, state)
 
 
+def make_shapes(widths: dict[int, int]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of weights by the numbers of their layers."""
+    return {f"fc_{number}.w_0": (4, width) for number, width in widths.items()}
+
+
 @pytest.mark.parametrize(
-    ("fitting", "missing", "unused"),
+    ("ours", "theirs"),
     [
-        ([0, 1, 2], [3], []),  # a layer more
-        ([0, 1, 2], [], [3]),  # a layer less
-        ([0, 1, 2], [3, 4], [5]),
-        ([], [1, 2], [3, 4]),
+        ({0: 4, 1: 4, 2: 1}, {0: 4, 1: 4}),  # a layer more, of another shape
+        ({0: 4, 1: 4}, {0: 4, 1: 4, 2: 4}),  # the first ones of many
+        ({2: 4, 3: 1}, {0: 4, 1: 4, 2: 4, 3: 1}),  # a part of a network that is built with the rest
+        ({1: 4, 2: 4}, {3: 4, 4: 4}),
     ],
 )
-def test_other_networks_are_not_taken_for_shifted_ones(
-    fitting: list[int], missing: list[int], unused: list[int]
+def test_other_networks_are_not_taken_for_shifted_ones(ours: dict[int, int], theirs: dict[int, int]) -> None:
+    loaded = [name for name in make_shapes(ours) if name in make_shapes(theirs)]
+    assert explain_shift(make_shapes(ours), make_shapes(theirs), loaded) is None
+
+
+@pytest.mark.parametrize("door", ["load_params", "load_vars", "load"])
+def test_layers_that_begin_later_than_the_saved_ones_are_reported(
+    exe: fluid.Executor, tmp_path: Path, door: str
 ) -> None:
-    names = ([f"fc_{index}.w_0" for index in numbers] for numbers in (fitting, missing, unused))
-    assert explain_shift(*names) is None
+    def load(main: fluid.Program) -> object:
+        if door == "load":
+            return fluid.load(main, str(tmp_path / "net"), exe)
+        names = {"vars": main.all_parameters()} if door == "load_vars" else {}
+        return getattr(fluid.io, door)(exe, tmp_path / "net", main, **names)
+
+    with fluid.unique_name.guard():
+        main, startup, _ = build(5)
+        exe.run(startup)
+        save = fluid.save if door == "load" else lambda *names: fluid.io.save_params(exe, *names[::-1])
+        save(main, str(tmp_path / "net"))
+    fluid.layers.fc(fluid.data("other", [None, 4]), 4)
+    main, startup, out = build(4)
+    exe.run(startup)
+    with pytest.warns(UserWarning, match=r"program has fc_1 to fc_4, the files have fc_0 to fc_4.*guard"):
+        load(main)
+    with fluid.unique_name.guard():  # as the hint says
+        main, startup, out = build(4)
+    with fluid.scope_guard(fluid.Scope()):
+        exe.run(startup)
+        load(main)
+        (found,) = exe.run(main, feed={"x": ONES}, fetch_list=[out])
+    np.testing.assert_array_equal(found, 4**4 * 2 * 3 * 4 * 5 * ONES)
+
+
+def test_a_layer_more_that_can_be_any_of_the_saved_ones_is_reported(
+    exe: fluid.Executor, tmp_path: Path
+) -> None:
+    with fluid.unique_name.guard():
+        main, startup, _ = build(3)
+        exe.run(startup)
+        fluid.io.save_params(exe, tmp_path, main)
+    with fluid.unique_name.guard():
+        main, startup, out = build(4, value=1.0)  # a layer of ones in front
+    exe.run(startup)
+    with pytest.warns(
+        UserWarning, match=r"has 4 layers 'fc', the files have 3.*get the values of their neighbors"
+    ):
+        fluid.io.load_params(exe, tmp_path, main, strict=False)
+    exe.run(startup, scope=(scope := fluid.Scope()))
+    with fluid.scope_guard(scope):  # as the hint says
+        names = {f"fc_{old}.{kind}": f"fc_{old + 1}.{kind}" for old in range(3) for kind in ("w_0", "b_0")}
+        fluid.io.load_params(exe, tmp_path, main, strict=False, rename=names)
+        (found,) = exe.run(main, feed={"x": ONES}, fetch_list=[out])
+    np.testing.assert_array_equal(found, 4**4 * 2 * 3 * 4 * ONES)
 
 
 def test_a_model_over_the_values_of_another_is_said_when_that_one_runs(
@@ -313,6 +367,52 @@ def test_a_clone_is_trained_by_its_own_loss_as_the_warning_says(exe: fluid.Execu
     exe.run(startup)
     losses = [exe.run(clone, feed={"x": ONES}, fetch_list=[loss.name])[0][0] for _ in range(2)]
     assert losses[1] < losses[0] == 8.0
+
+
+def count_loss_steps(exe: fluid.Executor, program: fluid.Program, loss: str, count: int = 30) -> set[float]:
+    """Return the losses that a program has in ``count`` runs."""
+    return {float(exe.run(program, feed={"x": ONES}, fetch_list=[loss])[0][0]) for _ in range(count)}
+
+
+@pytest.mark.parametrize("trained", ["original", "clone"])
+def test_the_one_of_two_clones_that_has_no_optimizer_is_said_to_train_nothing(
+    exe: fluid.Executor, trained: str
+) -> None:
+    main, startup, out = build()
+    with fluid.program_guard(main, startup):
+        loss = fluid.layers.mean(out).name
+    programs = {"original": main, "clone": main.clone()}
+    right = programs.pop(trained)
+    (wrong,) = programs.values()
+    with fluid.program_guard(right, startup):
+        fluid.optimizer.SGD(0.01).minimize(right.global_block().var(loss))
+    exe.run(startup)
+    with pytest.warns(UserWarning, match=r"has run 20 times and trains nothing.*To train, run that one"):
+        assert count_loss_steps(exe, wrong, loss) == {8.0}
+    assert len(count_loss_steps(exe, right, loss)) == 30  # as the warning says
+
+
+def test_a_clone_that_evaluates_before_and_after_training_is_not_reported(exe: fluid.Executor) -> None:
+    main, startup, out = build()
+    with fluid.program_guard(main, startup):
+        loss = fluid.layers.mean(out)
+        clone, _ = main.clone(), fluid.optimizer.SGD(0.01).minimize(loss)
+    exe.run(startup)
+    count_loss_steps(exe, clone, loss.name, 3)
+    count_loss_steps(exe, main, loss.name)
+    assert len(count_loss_steps(exe, clone, loss.name)) == 1
+
+
+def test_an_evaluation_that_trains_is_cloned_for_test_as_the_warning_says(exe: fluid.Executor) -> None:
+    main, startup, out = build()
+    with fluid.program_guard(main, startup):
+        loss = fluid.layers.mean(out)
+        fluid.optimizer.SGD(0.01).minimize(loss)
+    exe.run(startup)
+    count_loss_steps(exe, main, loss.name, 3)
+    with pytest.warns(UserWarning, match=r"each run trains.*run program\.clone\(for_test=True\)"):
+        assert len(count_loss_steps(exe, main.clone(), loss.name)) == 30
+    assert len(count_loss_steps(exe, main.clone(for_test=True), loss.name)) == 1
 
 
 def test_minimize_outside_of_the_guard_works_with_the_startup_program_as_the_warning_says(

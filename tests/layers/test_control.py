@@ -329,3 +329,56 @@ def test_a_condition_is_one_bool() -> None:
         layers.assign(x, layers.create_global_var([2], 0.0, "float32", name="out"))
     with pytest.raises(OperatorError, match="condition is one bool"):
         run("out", x=np.zeros(2, "float32"))
+
+
+Body = Callable[[fluid.Variable, fluid.Variable, fluid.Variable], object]
+FIXED: dict[str, Body] = {
+    "nothing is counted": lambda i, n, going: layers.less_than(i, n, cond=going),
+    "the count goes elsewhere": lambda i, n, going: (
+        layers.increment(i, in_place=False),
+        layers.less_than(i, n, cond=going),
+    ),
+    "another variable is counted": lambda i, n, going: (
+        layers.increment(layers.fill_constant([1], "int64", 0)),
+        layers.less_than(i, n, cond=going),
+    ),
+}
+CHANGED: dict[str, Body] = {
+    "the index": lambda i, n, going: (layers.increment(i), layers.less_than(i, n, cond=going)),
+    "the limit": lambda i, n, going: (layers.increment(n, -1), layers.less_than(i, n, cond=going)),
+    "one pass": lambda i, n, going: layers.assign(layers.fill_constant([1], "bool", False), going),
+    "random numbers": lambda i, n, going: layers.less_than(
+        layers.uniform_random([1]), chosen(0.3), cond=going
+    ),
+    "a branch": lambda i, n, going: (
+        layers.assign(layers.cond(i < n, lambda: i + 1, lambda: i + 2), i),
+        layers.less_than(i, n, cond=going),
+    ),
+}
+
+
+def build_loop(body: Body) -> fluid.Variable:
+    i, n = (layers.fill_constant([1], "int64", value) for value in (0, 3))
+    going = layers.less_than(i, n)
+    with layers.While(going).block():
+        body(i, n, going)
+    return i
+
+
+@pytest.mark.parametrize("body", FIXED.values(), ids=FIXED)
+def test_a_loop_whose_condition_cannot_change_is_reported(body: Body) -> None:
+    with pytest.warns(
+        UserWarning, match=r"ends after its first pass or never\. Change one of them.*increment"
+    ):
+        build_loop(body)
+
+
+@pytest.mark.parametrize("body", CHANGED.values(), ids=CHANGED)
+def test_a_loop_whose_condition_may_change_is_not_reported(body: Body) -> None:
+    run(build_loop(body))
+
+
+def test_a_loop_that_is_told_to_count_does_so_as_the_warning_says() -> None:
+    with fluid.program_guard(fluid.Program()), pytest.warns(UserWarning, match=r"layers\.increment\(i\)"):
+        build_loop(FIXED["nothing is counted"])
+    assert run(build_loop(CHANGED["the index"])) == [3]

@@ -148,18 +148,20 @@ def _convert(variable: Variable, value: FedValue) -> tuple[Any, LoD | None]:
 def _check_rows(variable: Variable, array: Array) -> None:
     """Raise FeedError for a batch of no rows that a program trains on: it would make all parameters NaN.
 
-    Sequences may be empty, and other programs compute what operators give for no rows.
+    Warn of another program with a mean. Sequences may be empty.
     """
     if variable.lod_level or array.shape[:1] != (0,) or variable.shape[:1] != (-1,):
         return
     ops = variable.block.program.global_block().ops
-    trains = any(op.attrs.get("op_role", 0) & OpRole.Optimize for op in ops)
-    if trains and any(op.type in ("mean", "reduce_mean") for op in ops):
+    if not any(op.type in ("mean", "reduce_mean") for op in ops):
+        return
+    what = f"variable {variable.name!r} is fed a batch of no rows (shape {list(array.shape)})"
+    if any(op.attrs.get("op_role", 0) & OpRole.Optimize for op in ops):
         raise FeedError(
-            f"variable {variable.name!r} is fed a batch of no rows (shape {list(array.shape)}), and the "
-            "program trains on a mean: the loss and all parameters would become NaN",
+            f"{what}, and the program trains on a mean: the loss and all parameters would become NaN",
             hint="leave out empty batches: `if len(array):` around the run",
         )
+    warn_user(f"{what}, whose mean is NaN. Leave out empty batches: `if len(array):` around the run")
 
 
 def _warn_flat(variable: Variable, array: Array) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
+from paddlelike.core.dtypes import VarType
 from paddlelike.foundation.keyword_options import KeywordOptions
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.hints import explain_shift
+from paddlelike.framework.hints import LAYER, explain_shift
 from paddlelike.io.calls import is_parameter, is_persistable
-from paddlelike.io.contents.interface import Contents
+from paddlelike.io.contents.interface import Contents, Held
 from paddlelike.io.load.source import Source
 from paddlelike.io.partition import get_partition
 from paddlelike.io.planning.load_plan import LoadPlan
@@ -125,17 +126,24 @@ class LoadRequest:
         plan = make_plan(contents, self.variables, self.rules, strict=strict, find=everything.get)
         if self.view is not None:  # of a server: a pattern may match on another one
             return replace(plan, notes=())
-        shift = None if self.rules else self._explain_shift(plan)
+        shift = None if self.rules or not plan else self._explain_shift(plan, contents)
         return plan if shift is None else replace(plan, notes=(*plan.notes, shift))
 
-    def _explain_shift(self, plan: LoadPlan) -> str | None:
+    def _explain_shift(self, plan: LoadPlan, contents: Contents) -> str | None:
         """Return the warning for layers that get the values of their neighbors, or None."""
         unused = [row.file for row in plan.others if row.what == "not asked for" and row.file is not None]
-        if not unused or not plan.steps:
+        program = plan.steps[0].variable.block.program if plan.steps else self.program
+        ours = {v.name: v.shape for v in program.list_vars() if is_parameter(v)}
+        theirs = {step.variable.name: step.held[0].header.shape for step in plan.steps}
+        if not theirs or not (unused or ours.keys() - theirs.keys()):
             return None
-        fitting = [step.variable.name for step in plan.steps]
-        missing = {v.name for v in self.program.list_vars() if is_parameter(v)} - set(fitting)
-        return explain_shift(fitting, sorted(missing), unused)
+        kinds = {parameter[1] for parameter in map(LAYER.match, theirs) if parameter}
+        for name in unused:
+            layer = LAYER.match(name)
+            if layer is not None and layer[1] in kinds:
+                held = contents.look(name, VarType.LOD_TENSOR)
+                theirs |= {name: held.header.shape} if isinstance(held, Held) else {}
+        return explain_shift(ours, theirs, [step.variable.name for step in plan.steps])
 
 
 def make_request(

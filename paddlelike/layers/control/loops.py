@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.opdef.registry import find_or_none
 from paddlelike.layers.checks import BOOL, check_variable, describe
 from paddlelike.layers.control.sub_blocks import find_parent, outer_names, sub_block
 from paddlelike.layers.helper import LayerHelper
@@ -69,6 +71,13 @@ class While:
                 hint="compute it again in the block: layers.less_than(i, limit, cond=condition), or "
                 "layers.assign(new_value, condition)",
             )
+        if fixed := _find_fixed(inside, self.cond_var.name, set(taken).intersection(given)):
+            warn_user(
+                f"While: the block computes its condition {self.cond_var.name!r} from "
+                f"{', '.join(map(repr, fixed))}, which it never changes, so that the loop ends after its "
+                "first pass or never. Change one of them in the block: layers.increment(i), or "
+                "layers.assign(new_value, i)"
+            )
         given = list(dict.fromkeys([self.cond_var.name, *given]))
         scopes = around.create_var(type=VarType.STEP_SCOPES)
         around.append_op(
@@ -94,6 +103,25 @@ def _writes(block: Block, name: str) -> bool:
             if any(name in op.output_arg_names for op in one.ops):
                 return True
     return False
+
+
+def _find_fixed(block: Block, condition: str, carried: Collection[str]) -> list[str]:
+    """Return the outer variables that a condition is compared by, if no pass changes them; else nothing.
+
+    ``carried`` are the variables that a pass takes over from the one before. Random numbers, for one, differ
+    between passes without them.
+    """
+    wanted, compares = {condition: None}, False
+    for op in reversed(block.ops):
+        if wanted.keys() & set(op.output_arg_names):
+            definition = find_or_none(op.type)
+            if definition is None or definition.context or "sub_block" in op.attrs:
+                return []
+            wanted.update(dict.fromkeys(op.input_arg_names))
+            compares = compares or len(op.input_arg_names) > 1
+    if not compares or wanted.keys() & carried:
+        return []
+    return [name for name in wanted if name != condition and find_parent(block)._has_var_recursive(name)]
 
 
 def _check_one_bool(layer: str, argument: str, value: object) -> Variable:
