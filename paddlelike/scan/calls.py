@@ -147,9 +147,7 @@ class Calls(Expressions):
 
     def _run_tests(self) -> None:
         """Follow the tests of the classes of the script, as ``unittest.main`` runs them."""
-        classes = [
-            one for one in self._modules[self._file].variables.names.values() if isinstance(one, LocalClass)
-        ]
+        classes = [one for one in self._loaded.module.variables.names.values() if isinstance(one, LocalClass)]
         for cls in classes:
             made = LocalObject(cls)
             for name in ("setUp", *(one for one in cls.variables.names if one.startswith("test"))):
@@ -203,7 +201,8 @@ class Calls(Expressions):
             default = stores.get(str(action.value)) if isinstance(action, Const) else None
             value = keywords.get("default", default or Const(None))
             key = str(name.value).lstrip("-").replace("-", "_")
-            parser.defaults[key] = Const(value.value, open=True) if isinstance(value, Const) else UNKNOWN
+            found = Const(value.value, open=True) if isinstance(value, Const) else UNKNOWN
+            self._set(parser.defaults, key, found)
         return UNKNOWN
 
     def _make_object(
@@ -234,7 +233,7 @@ class Calls(Expressions):
         if len(self._called) > _MOST_CALLS or self._depth > _DEEPEST:
             return UNKNOWN
         self._called[key] = UNKNOWN
-        self._entered.add(id(node))
+        self._loaded.entered.add(id(node))
         variables = Variables(names, function.variables)
         before = (self._file, self._returned, self._depth, self._function)
         self._file, self._returned, self._depth = function.file, [], self._depth + 1

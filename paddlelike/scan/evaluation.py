@@ -15,7 +15,16 @@ from contextlib import suppress
 
 from paddlelike.scan import paddle_names
 from paddlelike.scan.calls import Calls
-from paddlelike.scan.execution_path import CaughtError, ExitedError, Folder, Followed, Guard
+from paddlelike.scan.execution_path import (
+    CaughtError,
+    ExitedError,
+    Folder,
+    Followed,
+    Found,
+    Guard,
+    Imported,
+    Loaded,
+)
 from paddlelike.scan.names import advise
 from paddlelike.scan.paddle_names import MISSING, Problem
 from paddlelike.scan.python_names import PYTHON_2_MODULES
@@ -38,45 +47,48 @@ from paddlelike.scan.values import (
     merge,
 )
 
-__all__ = ["Evaluation"]
+__all__ = ["follow_script"]
+
+
+def follow_script(folder: Folder, path: str) -> list[ScriptFinding]:
+    """Follow the script of a path, then every function that it does not call; return what was found."""
+    own = _follow(folder, path)
+    found = {place: finding for place, (finding, _) in own.found.items()}
+    for module in own.modules:
+        for place, finding, function in _follow(folder, module).inner:
+            if function not in own.entered:
+                found.setdefault(place, finding)
+    return list(found.values())
 
 
 class Evaluation(Calls):
-    """One script, followed as if it were run."""
-
-    def run(self, path: str) -> list[ScriptFinding]:
-        """Follow the script of a path, then every function that it does not call; return what was found."""
-        own = _follow(self._folder, path)
-        found = {key: finding for key, (finding, _) in own.found.items()}
-        for module in own.modules:
-            for key, (finding, function) in _follow(self._folder, module).found.items():
-                if key[0] == module and function and function not in own.entered:
-                    found.setdefault(key, finding._replace(certain=False))
-        return list(found.values())
+    """One script or module, followed as if it were run."""
 
     def follow(self, path: str) -> Followed:
         """Follow the script of a path, then those of its own functions that it does not call."""
-        with suppress(ExitedError):
-            self._load(path, "__main__")
+        self._run(path)
         with self._possible():
             for _ in range(3):  # functions within functions come up as these are followed
                 functions = [one for one in self._functions.values() if one.file == path]
-                for function in [one for one in functions if id(one.node) not in self._entered]:
+                for function in [one for one in functions if id(one.node) not in self._loaded.entered]:
                     with suppress(ExitedError):
                         self._call_function(function, [], {})
-        modules = tuple(one for one in self._modules if one != path and one in self._folder.sources)
-        return Followed(self._found, frozenset(self._entered), modules)
+        self._restore()
+        modules = tuple(one for one in self._taken if one != path and one in self._folder.sources)
+        inner = [
+            (place, finding._replace(certain=False), function)
+            for place, (finding, function) in self._found.items()
+            if function and place[0] == path
+        ]
+        entered = self._loaded.entered.union(*(self._folder.loaded[one].entered for one in self._taken))
+        return Followed(self._found, inner, frozenset(entered), modules)
 
-    def _load(self, path: str, name: str) -> LocalModule:
-        if path in self._modules:
-            return self._modules[path]
-        module = self._modules[path] = LocalModule(
-            path, Variables({"__name__": Const(name), "__file__": UNKNOWN})
-        )
+    def _run(self, path: str) -> None:
+        """Follow the statements of a script or module."""
         source = self._folder.sources.get(path)
         if source is None:
-            return module
-        before, self._file = self._file, path
+            return
+        self._file = path
         try:
             if source.tree is None:
                 self._stop(
@@ -84,10 +96,20 @@ class Evaluation(Calls):
                     Problem(source.problem, "convert it to Python 3, by 2to3 or futurize", SyntaxError),
                 )  # fmt: skip
             else:
-                self._block(source.tree.body, module.variables)
-        finally:
-            self._file = before
-        return module
+                self._block(source.tree.body, self._loaded.module.variables)
+        except ExitedError:
+            self._loaded.exits = True
+
+    def _load(self, path: str, name: str) -> LocalModule:
+        """Return a module of the folder."""
+        loaded = self._folder.loaded.get(path)
+        if loaded is None:
+            loaded = self._folder.loaded[path] = _make_loaded(path, name)
+            Evaluation(self._folder, loaded)._run(path)
+        if self._certain > self._taken.get(path, -1):
+            self._loaded.steps.append(Imported(self._certain, tuple(self._guards), loaded))
+            self._take(loaded)
+        return loaded.module
 
     def _import(self, node: ast.stmt, name: str, level: int = 0) -> Value:
         """Return the module of that name."""
@@ -104,7 +126,9 @@ class Evaluation(Calls):
             return PaddleName(name, module)
         file = self._folder.find_module(name, level, self._file)
         if file is not None and (level or root not in sys.stdlib_module_names):
-            return self._load_package(name, file)
+            for package in self._folder.list_packages(name, level, file):  # they run first
+                self._load(package, root)
+            return self._load(file, name)
         if level:
             return UNKNOWN
         if root in PYTHON_2_MODULES:
@@ -120,20 +144,14 @@ class Evaluation(Calls):
             return UNKNOWN
         return Outside(name)
 
-    def _load_package(self, name: str, file: str) -> LocalModule:
-        package = os.path.join(os.path.dirname(file), "__init__.py")
-        if "." in name and package in self._folder.sources:  # it runs first
-            self._load(package, name.rpartition(".")[0])
-        return self._load(file, name)
-
     def _note_package(self, node: ast.stmt, root: str) -> None:
         """Remember a package of others; whether it is installed is a matter of the machine."""
         if root not in sys.stdlib_module_names:
             self._folder.packages.setdefault(root, set()).add(self._file)
             if not is_installed(root):
-                guard = next((g for g in reversed(self._guards) if g.catches(ModuleNotFoundError)), None)
-                if guard is not None and self._certain:
-                    raise CaughtError(guard)
+                place = (self._file, node.lineno, root)
+                self._loaded.steps.append(Found(self._certain, ModuleNotFoundError, place, None, 0))
+                self._is_caught(ModuleNotFoundError)
 
     def _block(self, body: Sequence[ast.stmt], variables: Variables) -> bool:
         """Follow statements. Return whether the code behind them is unreachable."""
@@ -341,9 +359,9 @@ class Evaluation(Calls):
             case ast.Attribute():
                 owner = self._value(target.value, variables)
                 if isinstance(owner, LocalObject):
-                    owner.attributes[target.attr] = found
+                    self._set(owner.attributes, target.attr, found)
                 elif isinstance(owner, Arguments):
-                    owner.defaults[target.attr] = found
+                    self._set(owner.defaults, target.attr, found)
             case ast.Subscript():
                 self._value(target.value, variables)
                 self._value(target.slice, variables)
@@ -352,8 +370,12 @@ class Evaluation(Calls):
 def _follow(folder: Folder, path: str) -> Followed:
     """Return what the script of a path is found to do, followed once in a folder."""
     if path not in folder.followed:
-        folder.followed[path] = Evaluation(folder).follow(path)
+        folder.followed[path] = Evaluation(folder, _make_loaded(path, "__main__")).follow(path)
     return folder.followed[path]
+
+
+def _make_loaded(path: str, name: str) -> Loaded:
+    return Loaded(LocalModule(path, Variables({"__name__": Const(name), "__file__": UNKNOWN})))
 
 
 class _ClassVariables(Variables):

@@ -99,9 +99,9 @@ class Names(Way):
     def _find_below(self, package: LocalModule, name: str) -> Value:
         """Return a module of a package that is imported already."""
         for end in (f"{name}.py", os.path.join(name, "__init__.py")):
-            found = self._modules.get(os.path.join(os.path.dirname(package.path), end))
-            if found is not None:
-                return found
+            path = os.path.join(os.path.dirname(package.path), end)
+            if path in self._taken:
+                return self._folder.loaded[path].module
         return UNKNOWN
 
     def _read_paddle(self, node: ast.AST, owner: PaddleName, name: str, *, imported: bool = False) -> Value:

@@ -9,8 +9,9 @@ from typing import NoReturn
 
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.foundation.amounts import format_count
+from paddlelike.foundation.garbage import pause_collection
 from paddlelike.interop.content import open_content
-from paddlelike.scan.evaluation import Evaluation
+from paddlelike.scan.evaluation import follow_script
 from paddlelike.scan.execution_path import Folder
 from paddlelike.scan.models import look_into_files, look_into_path
 from paddlelike.scan.python_names import PythonNames
@@ -23,6 +24,7 @@ _MOST_FILES = 50_000  # of the project around one script
 
 
 @raises_own_errors
+@pause_collection  # syntax trees stay
 def scan(path: str | os.PathLike[str], *, progress: Callable[[int, int], None] | None = None) -> Scan:
     r"""Return which names, operators, files and formats of a folder are known here, and what stops where.
 
@@ -61,7 +63,7 @@ def scan(path: str | os.PathLike[str], *, progress: Callable[[int, int], None] |
     with PythonNames() as python:
         folder = Folder(home, sources, python)
         for index, file in enumerate(judged):
-            verdicts.append(_judge(os.path.relpath(file, home), Evaluation(folder).run(file)))
+            verdicts.append(_judge(os.path.relpath(file, home), follow_script(folder, file)))
             if progress is not None:
                 progress(index + 1, len(judged))
     kinds, operators, unknown = look_into_files([one for one in files if not one.endswith(_SCRIPTS)], home)

@@ -167,6 +167,56 @@ def test_a_script_alone_gets_the_verdict_that_it_has_in_its_folder(tmp_path: Pat
         assert sorted(found) == sorted(wanted[name])
 
 
+def test_modules_that_scripts_share_are_judged_by_each_script_for_itself(tmp_path: Path) -> None:
+    def write(name: str, text: str) -> None:
+        (tmp_path / name).write_text("import paddle.fluid as fluid\n" + text)
+
+    write("old.py", "fluid.nope\nname = 'fc'\n")
+    write("middle.py", "import old\n")
+    write("settings.py", "class Settings:\n    gpu = False\n\n\nsettings = Settings()\n")
+    write("a_sets.py", "from settings import settings\nsettings.gpu = True\n")
+    write("b_reads.py", "from settings import settings\nif settings.gpu:\n    fluid.neither\n")
+    write("c_tries.py", "try:\n    import middle\nexcept AttributeError:\n    fluid.caught\n")
+    write("d_needs.py", "import middle\n")
+    write("e_may.py", "def rarely():\n    import middle\n")
+    write("f_exits.py", "import g_end\nfluid.nope\n")
+    write("g_end.py", "import sys\nsys.exit()\n")
+    found = {one.path: one for one in scan(tmp_path).scripts}
+    names = {
+        path: [(one.name.rpartition(".")[2], one.certain) for one in script.findings]
+        for path, script in found.items()
+    }
+    assert names == {
+        "old.py": [("nope", True)],
+        "middle.py": [("nope", True)],
+        "settings.py": [],
+        "a_sets.py": [],
+        "b_reads.py": [],
+        "c_tries.py": [("caught", True)],
+        "d_needs.py": [("nope", True)],
+        "e_may.py": [("nope", False)],
+        "f_exits.py": [],
+        "g_end.py": [],
+    }
+    for path, script in found.items():
+        assert scan(tmp_path / path).scripts == (script,)
+
+
+def test_an_import_runs_the_packages_of_a_module_first(tmp_path: Path) -> None:
+    (tmp_path / "nets" / "deep").mkdir(parents=True)
+    for file, text in {
+        "nets/__init__.py": "import paddle.fluid as fluid\nfrom .deep.a import one\nfluid.nope\n",
+        "nets/deep/__init__.py": "",
+        "nets/deep/a.py": "from .b import two\none = 1\n",
+        "nets/deep/b.py": "from .a import one\ntwo = 2\n",  # in a circle
+        "train.py": "from nets.deep.b import two\n",
+    }.items():
+        (tmp_path / file).write_text(text)
+    (train,) = [one for one in scan(tmp_path).scripts if one.path == "train.py"]
+    assert [(one.file, one.line, one.certain) for one in train.findings] == [("nets/__init__.py", "3", True)]
+    assert scan(tmp_path / "train.py").scripts == (train,)
+
+
 def test_a_notebook_is_read_cell_by_cell(tmp_path: Path) -> None:
     cells = [
         {"cell_type": "markdown", "source": ["# A title"]},
