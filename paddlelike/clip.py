@@ -397,7 +397,7 @@ def _parameter(block: Block, param: Parameter | str) -> Parameter:
 
 
 def _count_operators(pairs: ParamGrads) -> int:
-    """Return the count of operators so far."""
+    """Return the number of operators so far."""
     return len(pairs[0][0].block.program.global_block().ops)
 
 

@@ -12,7 +12,7 @@ force_cpu
 uniform
     Whether to draw from a uniform distribution, otherwise from a normal one.
 fan_in, fan_out
-    The count of inputs, of outputs of an element; None to take it from the shape.
+    The number of inputs, of outputs of an element; None to take it from the shape.
 loc
     The mean of the numbers.
 scale
@@ -22,7 +22,7 @@ seed
 low, high
     The bounds; ``low`` is included, ``high`` excluded.
 diag_num
-    The count of elements that are set to ``diag_val``.
+    The number of elements that are set to ``diag_val``.
 diag_step
     The distance between them.
 diag_val

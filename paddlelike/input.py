@@ -28,7 +28,7 @@ def data(
 
     A dim of None or -1 may differ from run to run; shape and dtype of a feed are checked.
 
-    ``lod_level`` is the count of levels of sequences in its rows.
+    ``lod_level`` is the number of levels of sequences in its rows.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def data(
     dtype
         The type of the elements.
     lod_level
-        The count of levels of sequences that the rows have.
+        The number of levels of sequences that the rows have.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = F
     input
         Ids, int64 or int32, of any shape.
     depth
-        The count of classes.
+        The number of classes.
     allow_out_of_range
         Whether an id out of range gives zeros instead of an error.
 

@@ -297,7 +297,7 @@ class Auc(MetricBase):
     curve
         ``"ROC"`` or ``"PR"``.
     num_thresholds
-        The count of parts that the thresholds cut [0, 1] into.
+        The number of parts that the thresholds cut [0, 1] into.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

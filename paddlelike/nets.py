@@ -210,4 +210,4 @@ def _check_attention(given: dict[str, Variable], heads: int) -> None:
     if keys.shape[-2] != values.shape[-2]:
         raise GraphError(f"{described}; expected as many keys as values")
     if keys.shape[-1] % heads or values.shape[-1] % heads:
-        raise GraphError(f"{described}; expected widths that are multiples of the count of heads")
+        raise GraphError(f"{described}; expected widths that are multiples of the number of heads")

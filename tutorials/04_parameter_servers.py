@@ -34,7 +34,7 @@ TRAINERS, STEPS, BATCH, SAVE_EVERY = 2, 60, 128, 15
 USERS, ADS, HOURS, DENSE = 3000, 500, 24, 4
 HOME = Path(os.environ.get("CLICKS_HOME", Path(__file__).parent / "out" / "clicks"))
 
-# The id of a checkpoint is the count of steps since the first day: the step to continue from.
+# The id of a checkpoint is the number of steps since the first day: the step to continue from.
 checkpoints = fluid.io.Checkpoints(HOME / "checkpoints", keep_last=None, every=SAVE_EVERY)
 
 
@@ -206,7 +206,7 @@ figure.savefig(HOME / "auc.png", dpi=120)
 # ![The area under the ROC curve grows from day to day](out/clicks/auc.png)
 
 # %% The same four days in one process without servers, each step on the rows of both trainers.
-# The parameters do not depend on the count of servers or on the trainer that was killed.
+# The parameters do not depend on the number of servers or on the trainer that was killed.
 with fluid.scope_guard(fluid.Scope()):
     exe.run(startup)
     assert fluid.io.load_persistables(exe, checkpoints.list()[0].path, main)

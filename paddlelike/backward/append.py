@@ -319,7 +319,7 @@ def _declare_shape(block: Block, name: str) -> None:
 
 
 def _create_gradient(block: Block, name: str, like: Variable | None) -> None:
-    """Create the variable of a gradient with the shape and type of its forward variable, if there is one."""
+    """Create a gradient's variable, with the shape and type of its forward variable if there is one."""
     block.create_var(
         name=name,
         dtype=VarType.FP32 if like is None else like.dtype,

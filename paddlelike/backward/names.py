@@ -16,7 +16,7 @@ class PassNames:
     """The names of the gradients of one pass, by their plain names."""
 
     def __init__(self, block: Block, *, counts: bool = True) -> None:
-        """``counts``: whether the pass counts among those of the program; inside a branch it does not."""
+        """``counts``: whether the pass is numbered in the program; passes inside a branch are not."""
         block.program._backward_passes += counts
         self._block = block
         self._prefix = "grad/" * block.program._backward_passes

@@ -24,7 +24,7 @@ def collect_stops(block: Block, no_grad_set: Iterable[Variable | str] | None) ->
 
 
 def check_sequence(what: str, given: Iterable[Variable | str] | None) -> list[Variable | str]:
-    """Return the items of an argument called ``what``. Raises TypeError for text and for single values."""
+    """Return the items of the argument ``what``. Raises TypeError for a string or a single value."""
     if isinstance(given, str) or (given is not None and not isinstance(given, Iterable)):
         raise TypeError(f"{what} is {given!r}, expected a list of variables or names")
     return list(given or ())
@@ -80,7 +80,7 @@ def find_path(
 
 
 def _report_ends(types: str) -> None:
-    """Warn of operators at which gradients of gradients stop. Raises UnsupportedError by the flag."""
+    """Warn of operators at which gradients of gradients stop; raise UnsupportedError if the flag says so."""
     row = QUIRKS["stopped_second_gradients"]
     if not follows_fluid(row.name):
         raise UnsupportedError(

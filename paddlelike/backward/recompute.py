@@ -83,7 +83,7 @@ def build_recomputing_steps(
 
 
 def finish_as_fluid(block: Block, added: Sequence[Operator], local: Sequence[Step | Operator]) -> None:
-    """Give a program with recomputation the operators that Fluid's has.
+    """Complete a program with recomputation with the operators that Fluid adds.
 
     It gives recomputed variables no type of their own, and gradients without their operator's attributes no
     device; two blocks that nothing runs keep what it built the pass from.
@@ -155,7 +155,7 @@ class _Uses:
         return sorted(used, key=lambda name: max(self._writers.get(name, [-1])))
 
     def find_segments(self, names: list[str]) -> list[Span]:
-        """Return the operators between two checkpoints each, and those before the first checkpoint."""
+        """Return the segments: the operators before the first checkpoint, and those between neighbors."""
         if len(names) == 1:
             last = max(self._writers.get(names[0], [-1]))
             found = [(0, last + 1)] if last > 0 else []
@@ -207,7 +207,7 @@ def _insert_seed(block: Block, dropout: Operator) -> Operator:
 
 
 def _is_needed(block: Block, op: Operator, kept: set[str]) -> bool:
-    """Return whether an operator computes something that is not kept."""
+    """Return whether an operator computes a value that must be recomputed."""
     return any(
         name not in kept and not (block.has_var(name) and block.var(name).persistable)
         for name in op.output_arg_names

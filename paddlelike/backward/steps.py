@@ -173,7 +173,7 @@ def add_sums(steps: list[Step], block_idx: int) -> list[Step]:
 
 
 def _contributions(steps: list[Step]) -> Counter[tuple[str, int]]:
-    """Return the count of contributions by (gradient, round); a round ends where the total is read."""
+    """Return the number of contributions by (gradient, round); a round ends where the total is read."""
     counts: Counter[tuple[str, int]] = Counter()
     rounds: Counter[str] = Counter()
     for step in steps:

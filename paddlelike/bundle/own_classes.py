@@ -1,4 +1,4 @@
-"""The classes of this package that a pickle may make: they have versioned states of plain data.
+"""The classes of this package that pickles may contain: their states are versioned and plain data.
 
 An object is made without a call of its class, and gets its state by ``__setstate__``, which executes nothing
 that the file says. What would act later is restricted: operators that reach files or processes are marked as

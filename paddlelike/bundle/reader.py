@@ -1,4 +1,4 @@
-"""Reading bundles, and plain pickles of the same objects, without executing what a file says."""
+"""Read bundles, and plain pickles of the same objects, without executing code from the file."""
 
 from __future__ import annotations
 

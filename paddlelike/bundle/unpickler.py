@@ -113,7 +113,7 @@ class RestrictedUnpickler(pickle._Unpickler):
             known = find_own(module, name)
         if known is None:
             raise FormatError(
-                f"the pickle refers to {module}.{name}, which is not on the list of what it may make",
+                f"the pickle refers to {module}.{name}, which is not on the list of allowed classes",
                 hint="pass classes=[...] if it is yours and you trust the file; "
                 "paddlelike.bundle.arrays(file) reads the arrays of a bundle without it",
             )
@@ -132,7 +132,9 @@ class RestrictedUnpickler(pickle._Unpickler):
         may = may or (isinstance(function, type) and stand_in(*_find_names(function)) is not None)
         may = may or (is_own_enum(function) and _is_one_integer(arguments))
         if not may or not isinstance(arguments, tuple):
-            raise FormatError(f"the pickle calls {shorten(function)}, which is not a function of the list")
+            raise FormatError(
+                f"the pickle calls {shorten(function)}, which is not on the list of allowed functions"
+            )
         for one in arguments:
             if isinstance(one, _CONTAINERS):
                 self._spend(len(one))
@@ -180,7 +182,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         self._new()
 
     def _instance(self, made: object, arguments: list[Any]) -> None:
-        """Protocol 0's classes of Python 2, which are made without a call."""
+        """Create an instance of an old-style Python 2 class (protocol 0), without calling it."""
         if not isinstance(made, type) or arguments or made in _PLAIN.values():
             raise FormatError(f"the pickle creates an object of {shorten(made)}, which is refused")
         self.append(_make(made))
@@ -215,7 +217,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         self.append(bytearray(self.read(length)))
 
     def get_extension(self, code: int) -> NoReturn:
-        """Raise FormatError: codes of copyreg stand for classes without naming them."""
+        """Raise FormatError: the extension codes of copyreg hide the names of classes."""
         raise FormatError(f"the pickle refers to the extension {code}")
 
     dispatch: ClassVar[dict[int, Callable[..., Any]]] = {
@@ -242,7 +244,7 @@ class RestrictedUnpickler(pickle._Unpickler):
 
 
 def shorten(value: object) -> str:
-    """Return the beginning of a value's text: that of a tuple which is in itself many times has no end."""
+    """Return the beginning of a value's text, which for a tuple nested in itself has no end."""
     return reprlib.repr(value)[:80]
 
 
@@ -266,7 +268,7 @@ def _find_names(made: type) -> tuple[str, str]:
 
 
 def _empty_array(subtype: object, *_: object) -> Array:
-    """``_reconstruct`` of numpy: an empty array, whose state brings shape and elements."""
+    """Return an empty array for numpy's ``_reconstruct``; its state sets shape and elements."""
     if subtype is not np.ndarray and subtype is not _ndarray:
         raise FormatError("the pickle holds an array of another class than numpy.ndarray")
     return np.ndarray((0,), np.uint8)
@@ -308,7 +310,7 @@ def _bytes(value: object = b"", *_: object) -> bytes:
 
 
 def _reconstructor(made: Any, base: object, state: object) -> object:
-    """``copyreg._reconstructor`` of an object without state in its base."""
+    """Create an object as ``copyreg._reconstructor`` does, without state in its base."""
     if is_own_tuple(made) and type(state) is tuple:
         return made(*state)
     if not isinstance(made, type) or base is not object or state is not None or made in _PLAIN.values():
@@ -327,14 +329,14 @@ def _make_defaultdict(factory: object = None) -> defaultdict[Any, Any]:
 
 
 def _take_array(array: object, *_: object) -> Array:
-    """Return the array that Theano pickles for one of a GPU, without the name of the device."""
+    """Return the array in a pickled GPU array of Theano, without the name of the device."""
     if type(array) is not np.ndarray:
         raise FormatError(f"an array of a GPU is made of a {type(array).__name__}")
     return array
 
 
 def _make_random_state(*_: object) -> np.random.RandomState:
-    """``__randomstate_ctor`` of numpy; its state follows."""
+    """Create a RandomState for numpy's ``__randomstate_ctor``; its state follows."""
     return np.random.RandomState()
 
 
@@ -344,7 +346,7 @@ def _make_bit_generator(*_: object) -> Placeholder:
 
 
 def _check_random_state(state: object) -> None:
-    """Raise FormatError unless a state is one of MT19937: numpy reads at its position without a look."""
+    """Raise FormatError unless a state is valid for MT19937: numpy does not check the position."""
     if isinstance(state, dict) and isinstance(inner := state.get("state"), dict):
         kind, key, position = state.get("bit_generator"), inner.get("key"), inner.get("pos")
     elif isinstance(state, tuple) and len(state) >= 3:

@@ -92,7 +92,7 @@ def _write(
 
 
 def _name_as_before(data: bytes) -> bytes:
-    """Return a pickle that names modules of numpy as numpy 1 did, with which Theano runs; both are read."""
+    """Return a pickle with the module names of numpy 1, which Theano needs; both versions can be read."""
     at, parts = 0, []
     for opcode, argument, position in pickletools.genops(data):
         if opcode.name == "GLOBAL" and str(argument).startswith("numpy._core.") and position is not None:
@@ -141,7 +141,7 @@ class _NamedArrays:
 
 
 def _shrinks_too_well(array: Array) -> bool:
-    """Return whether a large array, for instance of zeros, shrinks so much that readers suspect an attack."""
+    """Return whether a large array compresses so well that readers would suspect a zip bomb."""
     if array.nbytes < _LARGE:
         return False
     sample = np.ascontiguousarray(array.flat[:: max(array.size // _SAMPLED, 1)]).tobytes()

@@ -18,9 +18,9 @@ from paddlelike.foundation.locks import opened
 
 #: The module of each command, and its line in the help, in the order of the help.
 COMMANDS: Final = {
-    "inspect": ("looking.inspect", "List what files hold."),
+    "inspect": ("looking.inspect", "List the contents of files."),
     "doctor": ("looking.doctor", "Diagnose files, and name what opens them."),
-    "scan": ("looking.scan", "List what stops in scripts and models, without running."),
+    "scan": ("looking.scan", "List what will not work in scripts and models, without running them."),
     "verify": ("looking.verify", "Compare saved files with their manifest."),
     "diff": ("looking.diff", "Compare two sets of values, and their programs."),
     "plan": ("looking.plan", "Show what a load would do, variable by variable."),
@@ -28,12 +28,12 @@ COMMANDS: Final = {
     "merge": ("changing.merge", "Write all variables into one combined file."),
     "split": ("changing.split", "Write every variable into a file of its own."),
     "prune": ("changing.prune", "Write the part of a model that computes some variables."),
-    "compact": ("changing.compact", "Write tables with chains of deltas whole again."),
+    "compact": ("changing.compact", "Merge chains of deltas into whole tables."),
     "graph": ("looking.graph", "Draw a program as a graph."),
-    "view": ("looking.view", "Write a page of HTML that shows what files hold."),
+    "view": ("looking.view", "Write an HTML page that shows the contents of files."),
     "serve": ("looking.serve", "Try a model for prediction in a browser, or by HTTP."),
     "check": ("looking.check", "Run a model on given inputs, and compare."),
-    "quirks": ("quirks", "List what Fluid computes oddly, and what follows it."),
+    "quirks": ("quirks", "List the oddities of Fluid, and the layers that have them."),
     "env": ("env", "Show which versions and extras are installed."),
     "demo": ("demo", "Train, save and continue; leave files to look into."),
     "run": (None, "Run an unmodified script that imports Paddle."),
@@ -68,7 +68,7 @@ class _Commands(dict[str, Any]):
 
 @contextmanager
 def _readers_may_leave() -> Iterator[None]:
-    """End well where the reader of standard output has seen enough, as ``head`` does."""
+    """Exit quietly when the reader of standard output closes it, as ``head`` does."""
     try:
         yield
     except BrokenPipeError:
@@ -106,7 +106,7 @@ _STYLE: Final[dict[str, Any]] = {
 app = typer.Typer(
     cls=LazyCommands,
     name="paddlelike",
-    help="Look into, compare, check and convert models of Paddle Fluid and its kin; run their scripts.",
+    help="Inspect, compare, check and convert models of Paddle Fluid and related systems; run their scripts.",
     no_args_is_help=True,
     **_STYLE | {"add_completion": True},
 )
@@ -118,7 +118,7 @@ def _start(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Take the options before the command."""
+    """Process the options before the command."""
 
 
 def main() -> None:

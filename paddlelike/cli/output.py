@@ -1,4 +1,4 @@
-"""How commands print: data on standard output, talk on standard error."""
+"""Printing by commands: data on standard output, messages on standard error."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _print_cut(text: str) -> None:
 
 
 def print_text(text: str, *, indent: int | None = None) -> None:
-    """Print sentences: lines that are longer than the terminal go on below themselves, further in.
+    """Print sentences, wrapped at the terminal's width with continuation lines indented.
 
     ``indent`` is how far in; None for two columns more than the line itself.
     """
@@ -123,7 +123,7 @@ def print_text(text: str, *, indent: int | None = None) -> None:
 
 
 def _find_width() -> int:
-    """Return the columns of the terminal, or what the variable COLUMNS says; 0 for a file or a pipe."""
+    """Return the width of the terminal, or the variable COLUMNS; 0 for a file or a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else 0
 
 
@@ -134,7 +134,7 @@ def end(status: int) -> NoReturn:
 
 @contextmanager
 def exits() -> Iterator[None]:
-    """Turn an error of this package, or of a file, into its text on standard error and an exit status.
+    """Print an error of this package, or of the system, on standard error, and exit with its status.
 
     The status is 2 for an error that was raised on purpose or comes from the system, 70 for any other.
     """
@@ -172,6 +172,6 @@ def _describe_fault(error: Exception) -> str:
 
 @contextmanager
 def progress(text: str) -> Iterator[Callable[[int, int], None]]:
-    """Return a function that shows bytes done of all bytes, on a terminal, after a second."""
+    """Return a function that shows progress in bytes, on a terminal, after a second."""
     with show_progress(text):
         yield report_progress

@@ -8,7 +8,7 @@ from paddlelike.cli.output import Json, print_json, print_text
 
 
 def command(json: bool = Json) -> None:
-    """List what Fluid computes oddly, and what follows it."""
+    """List the oddities of Fluid, and the layers that have them."""
     from paddlelike.framework.quirks import QUIRKS, quirks
 
     if json:

@@ -18,7 +18,7 @@ parameters of its ``param_collection()`` create it again.
 Parameters
 ----------
 layers, num_layers
-    The count of layers.
+    The number of layers.
 input_dim
     The width of the inputs.
 hidden_dim
@@ -68,7 +68,7 @@ __all__ = [
 class SimpleRNNBuilder(Builder):
     """Elman's network: ``h = tanh(W x + U h + b)``.
 
-    ``layers`` is the count of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
+    ``layers`` is the number of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
     the outputs.
 
     >>> import paddlelike.collection as dy
@@ -90,7 +90,7 @@ class SimpleRNNBuilder(Builder):
 class GRUBuilder(Builder):
     """Gated recurrent units (Cho et al., 2014).
 
-    ``layers`` is the count of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
+    ``layers`` is the number of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
     the outputs.
 
     >>> import paddlelike.collection as dy
@@ -122,7 +122,7 @@ class VanillaLSTMBuilder(Builder):
     loses them. Here ``save`` puts them (``normalization``) beside the builder's blocks, where DyNet's
     ``load`` passes them by: it opens the pair, with gains of 1.
 
-    ``layers`` is the count of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
+    ``layers`` is the number of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
     the outputs.
 
     >>> import paddlelike.collection as dy
@@ -188,7 +188,7 @@ LSTMBuilder = VanillaLSTMBuilder  # as in DyNet 2.1 and 2.2
 class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
     """The vanilla LSTM under the name of DyNet's fused one; the bias of f is 1.
 
-    ``layers`` is the count of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
+    ``layers`` is the number of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
     the outputs.
 
     >>> import paddlelike.collection as dy
@@ -212,7 +212,7 @@ class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
 class SparseLSTMBuilder(VanillaLSTMBuilder):
     """The vanilla LSTM with a mask of ones and zeros, a parameter too, for each of the matrices.
 
-    ``layers`` is the count of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of the
+    ``layers`` is the number of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of the
     outputs; ``forget_bias`` is added to the gate f at every step.
 
     Raises
@@ -242,7 +242,7 @@ class SparseLSTMBuilder(VanillaLSTMBuilder):
 class CoupledLSTMBuilder(Builder):
     """LSTM with peepholes whose forget gate is ``1 - i``: DyNet's older ``LSTMBuilder``.
 
-    ``layers`` is the count of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
+    ``layers`` is the number of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
     the outputs.
 
     >>> import paddlelike.collection as dy
@@ -276,7 +276,7 @@ class CoupledLSTMBuilder(Builder):
 class BiRNNBuilder:
     """Layers of two builders, one in each direction, whose outputs are concatenated.
 
-    ``num_layers`` is the count of layers, ``input_dim`` the width of the inputs.
+    ``num_layers`` is the number of layers, ``input_dim`` the width of the inputs.
 
     Parameters
     ----------

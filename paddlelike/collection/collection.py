@@ -113,7 +113,7 @@ class ParameterCollection:
         return [one for one in self._order if isinstance(one, LookupParameters)]
 
     def parameter_count(self) -> int:
-        """Return the count of numbers in all parameters and tables."""
+        """Return the number of numbers in all parameters and tables."""
         return sum(int(np.prod(one.shape())) for one in self._order)
 
     def param_collection(self) -> ParameterCollection:

@@ -102,7 +102,7 @@ def scalarInput(value: float) -> Expression:  # noqa: N802
 
 
 def dropout(x: Operand, p: float) -> Expression:
-    """Return each element divided by ``1 - p``, or zero with probability ``p``; drawn here, once.
+    """Return each element divided by ``1 - p``, or zero with probability ``p``; the mask is drawn once.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def dropout(x: Operand, p: float) -> Expression:
 
 
 def _draw(layer: Callable[..., Variable], dim: int | Sequence[int], **options: float) -> Array:
-    """Return what a layer draws, once."""
+    """Return the random values of a layer, drawn once."""
     program = Program()
     with program_guard(program, Program()):
         variable = layer(shape=[dim] if isinstance(dim, int) else list(dim), **options)
@@ -216,7 +216,7 @@ def one_hot(dim: int, idx: int) -> Expression:
 
 
 def random_normal(dim: int | Sequence[int], mean: float = 0.0, stddev: float = 1.0) -> Expression:
-    """Return numbers of the normal distribution, which are drawn here, once.
+    """Return normally distributed numbers, drawn once.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def random_normal(dim: int | Sequence[int], mean: float = 0.0, stddev: float = 1
 
 
 def random_uniform(dim: int | Sequence[int], left: float, right: float) -> Expression:
-    """Return numbers between ``left`` and ``right``, which are drawn here, once.
+    """Return numbers distributed uniformly between ``left`` and ``right``, drawn once.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def random_uniform(dim: int | Sequence[int], left: float, right: float) -> Expre
 
 
 def NormalInitializer(mean: float = 0.0, var: float = 1.0) -> Initializer:  # noqa: N802  (DyNet's name)
-    """Return ``init`` of a parameter: the normal distribution of a mean and a variance.
+    """Return an initializer: a normal distribution with this mean and variance.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def NormalInitializer(mean: float = 0.0, var: float = 1.0) -> Initializer:  # no
 
 
 def UniformInitializer(scale: float) -> Initializer:  # noqa: N802
-    """Return ``init`` of a parameter: numbers between ``-scale`` and ``scale``.
+    """Return an initializer: a uniform distribution between ``-scale`` and ``scale``.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def UniformInitializer(scale: float) -> Initializer:  # noqa: N802
 
 
 def ConstInitializer(c: float) -> Initializer:  # noqa: N802
-    """Return ``init`` of a parameter: one number everywhere.
+    """Return an initializer: the same number everywhere.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ def ConstInitializer(c: float) -> Initializer:  # noqa: N802
 
 
 def NumpyInitializer(array: ArrayLike) -> Initializer:  # noqa: N802
-    """Return ``init`` of a parameter: the values of an array.
+    """Return an initializer: the values of an array.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ def NumpyInitializer(array: ArrayLike) -> Initializer:  # noqa: N802
 
 
 def GlorotInitializer() -> Initializer:  # noqa: N802
-    """Return ``init`` of a parameter: uniform by Glorot & Bengio (2010), which is the default.
+    """Return an initializer: uniform by Glorot & Bengio (2010), the default.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

@@ -450,7 +450,7 @@ def build(function: Callable[..., Variable], *arguments: Expression) -> Expressi
     if any(one is not programs[0] for one in programs):
         earlier = next(a for a, one in zip(arguments, programs, strict=True) if one is not program)
         raise GraphError(
-            f"{earlier!r} is of an earlier graph: renew_cg() has begun a new one since it was made",
+            f"{earlier!r} belongs to an earlier graph: renew_cg() was called after it was made",
             hint="make it again, from its parameters and inputs, after renew_cg()",
         )
     with program_guard(programs[0], Program()):

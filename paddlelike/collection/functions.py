@@ -1,4 +1,4 @@
-"""More of DyNet's functions of expressions: of each element, of pairs of elements, sums of losses.
+"""More functions of DyNet's expressions: of single elements, of pairs, and sums of losses.
 
 Parameters
 ----------
@@ -77,7 +77,7 @@ Function = Callable[[Operand], Expression]
 def _make(
     name: str, formula: str, example: tuple[float, float], compute: Callable[..., Variable]
 ) -> Function:
-    """Return DyNet's function ``name`` of each element; ``example``: a number, and what becomes of it."""
+    """Return DyNet's elementwise function ``name``; ``example``: an input and the result."""
 
     def function(x: Operand) -> Expression:
         return build(compute, to_expression(x))
@@ -139,7 +139,7 @@ def elu(x: Operand, alpha: float = 1.0) -> Expression:
 
 
 def nobackprop(x: Operand) -> Expression:
-    """Return ``x``, through which no gradient goes back.
+    """Return ``x``, with a gradient of zero.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def nobackprop(x: Operand) -> Expression:
 def _make_pair(
     name: str, formula: str, result: float, compute: Callable[..., Variable]
 ) -> Callable[..., Expression]:
-    """Return DyNet's function ``name`` of two expressions; ``result``: that of 0.5 and 0.25."""
+    """Return DyNet's function ``name`` of two expressions; ``result``: its value for 0.5 and 0.25."""
 
     def function(x: Operand, y: Operand) -> Expression:
         return build(compute, to_expression(x), to_expression(y))

@@ -219,7 +219,7 @@ def _to_record(one: Any) -> _Record:
 
 
 def _to_blocks(one: Any) -> list[Block]:
-    """Return the blocks of an object; the gains and biases of layer normalization are under a path beside."""
+    """Return the blocks of an object; gains and biases of layer normalization have a separate path."""
     if isinstance(one, Parameters):
         return [one.to_block(one.name())]
     blocks: list[Block] = one.param_collection().to_blocks()
@@ -232,7 +232,7 @@ def _to_blocks(one: Any) -> list[Block]:
 
 
 def _populate(one: Any, blocks: list[Block], data: str, path: str) -> None:
-    """Fill the parameters of an object from the blocks below its path, and below that beside it."""
+    """Fill the parameters of an object from the blocks below its two paths."""
     found = _find_below(blocks, path)
     if isinstance(one, builders.VanillaLSTMBuilder) and one.ln_lstm:
         apart = [block for block in blocks if block.name.startswith(_apart(path))]
@@ -289,7 +289,7 @@ def _find_doubled(blocks: list[Block]) -> list[tuple[str, str]]:
 
 
 def _build_allow_list(classes: Classes) -> dict[str, Any]:
-    """Return what a file may refer to, by ``module.name``."""
+    """Return the classes and functions that a file may refer to, by ``module.name``."""
     if not isinstance(classes, Mapping):
         classes = {f"{one.__module__}.{one.__qualname__}": one for one in classes}
     return {

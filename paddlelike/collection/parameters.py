@@ -106,7 +106,7 @@ class Parameters:
         return self._gradient is not None
 
     def looked_up_rows(self) -> list[int] | None:
-        """Return the rows that the gradient is of, where it is of rows that were looked up; None: of all."""
+        """Return the looked-up rows that the gradient belongs to; None: all rows."""
         return None if self._rows is None else sorted(self._rows)
 
     def add_gradient(self, gradient: Array, rows: frozenset[int] | None = None) -> None:

@@ -64,7 +64,7 @@ __all__ = [
 
 
 def _over(x: Operand, dims: Sequence[int], reduce: Callable[..., Variable]) -> Expression:
-    """Return a reduction over dims, which go; over all of them a number of shape ``(1,)``."""
+    """Return a reduction that drops dims; over all dims it has shape ``(1,)``."""
     one = to_expression(x)
     every = len(set(dims)) == len(one.shape)
     return build(lambda v: reduce(v) if every else reduce(v, dim=list(dims)), one)
@@ -136,7 +136,7 @@ def mean_dim(x: Operand, d: Sequence[int], b: bool, n: int = 0) -> Expression:
     b
         For batches, which expressions here do not have.
     n
-        The divisor of sums; 0 for the count of elements.
+        The divisor of sums; 0 for the number of elements.
 
     Returns
     -------
@@ -266,7 +266,7 @@ def reshape(x: Operand, d: Sequence[int]) -> Expression:
     Raises
     ------
     ShapeError
-        The shape has another count of elements.
+        The shape has another number of elements.
     TypeError
         ``x`` is neither an expression, a parameter nor a variable.
 

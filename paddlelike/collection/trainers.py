@@ -17,7 +17,7 @@ AdamTrainer          m, v: averages of g and of g g                  w -= rate' 
 AmsgradTrainer       m, v, and the largest v                         the same with the largest v
 ==================== =============================================== ======================================
 
-Adam's rate' is ``rate * sqrt(1 - beta_2^t) / (1 - beta_1^t)``, ``t`` the count of updates.
+Adam's rate' is ``rate * sqrt(1 - beta_2^t) / (1 - beta_1^t)``, ``t`` the number of updates.
 
 Parameters
 ----------
@@ -40,7 +40,7 @@ mom
 learning_rate_min, learning_rate_max
     The lowest and the highest learning rate.
 step_size
-    The count of updates from one to the other.
+    The number of updates from one to the other.
 gamma
     The share of the amplitude that an update keeps.
 """

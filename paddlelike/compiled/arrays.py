@@ -1,4 +1,4 @@
-"""Values of loops while a program is traced: arrays of tensors, rank tables, and what steps leave behind."""
+"""Values of loops while a program is traced: arrays of tensors, rank tables, saved steps."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Ranks:
     offsets : tuple of arrays
         The LoD of the variable that was sorted.
     longest, rows : int
-        Buckets: no sequence has more steps; the count of rows of the variable, unused ones included.
+        Buckets: no sequence has more steps; the number of rows of the variable, unused ones included.
     source : int or None
         The position of the piece's input that has this LoD.
     """

@@ -131,7 +131,9 @@ class Engine:
     def _run_on_host(self, frame: Frame, index: int) -> None:
         forward = find_forward_for_numpy(self.plan, frame, index)
         if forward is not None and forward not in self.refused:
-            self.refused[forward] = "its gradient, which numpy runs, reads what its lowering leaves out"
+            self.refused[forward] = (
+                "its gradient, which numpy runs, reads a result that its lowering leaves out"
+            )
             self._drop_pieces(forward)
             self._run_on_host(frame, forward)
         touched: Iterable[int] = self.plan.reads[index] | self.plan.writes[index]
@@ -162,7 +164,7 @@ class Engine:
     def _keep_lods(self, frame: Frame, index: int) -> None:
         """Record the sequences of gradients that numpy computed, whose frame entries have no LoD.
 
-        A few other results are recorded too. Their count of rows, such as the regions of a batch, changes
+        A few other results are recorded too. Their number of rows, such as the regions of a batch, changes
         with nearly every batch, and a piece that saw it as a shape would be compiled as often.
         """
         unshown, lods = frame.unshown, frame.lods

@@ -1,4 +1,4 @@
-"""Say which operators of a program are compiled together, and which ones numpy runs, and why."""
+"""Explain which operators of a program are compiled together, which ones numpy runs, and why."""
 
 from __future__ import annotations
 

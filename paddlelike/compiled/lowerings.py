@@ -38,7 +38,7 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Lowering(NamedTuple):
-    """How an operator is computed.
+    """The lowering of an operator.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ def load_lowerings() -> Mapping[str, Lowering]:
 
 
 def find_lowering(cls: type[OpDef]) -> Lowering | None:
-    """Return how an operator is computed, or None."""
+    """Return the lowering of an operator, or None."""
     found = load_lowerings().get(cls.type)
     if found is not None:
         return found
@@ -154,7 +154,7 @@ def find_forward(cls: type[OpDef]) -> type[OpDef] | None:
 
 
 def evaluate_kernel(ctx: Any, args: list[Any], cls: type[OpDef], given: Mapping[str, Any]) -> Any:
-    """Return what the formula of an operator's kernel gives for arrays of JAX."""
+    """Evaluate the formula of an operator's kernel for arrays of JAX."""
     keywords = cls.make_forward_keywords(given, ctx.op.outputs)
     kernel = translate(cls.forward)
     args = [_leave_integers(arg) for arg in args]
@@ -169,7 +169,7 @@ def _leave_integers(arg: Any) -> object:
 
 
 def knows_no_lod(cls: type[OpDef]) -> bool:
-    """Return whether an operator computes the same of sequences as of an array with their rows."""
+    """Return whether an operator treats sequences like an array with the same rows."""
     return not cls.context or (bool((cls.forward_of or cls).by_row) and find_across_rows(cls) is None)
 
 

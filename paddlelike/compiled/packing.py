@@ -78,7 +78,7 @@ def find_sizes(
     """Return the sizes that sequences share with those whose rows are alike, or that have the same LoD.
 
     ``padded``: the piece pads sequences to the longest. If padding takes at most twice the rows, sequences
-    share the count of padded rows, so that each longest sequence gives one choice of sizes, not several.
+    share the number of padded rows, so that each longest sequence gives one choice of sizes, not several.
     ``chosen``: the sequences that have one length by chance.
     """
     rows_alike: dict[Any, list[tuple[np.ndarray[Any, Any], LoD]]] = {}
@@ -147,7 +147,7 @@ def pack_all(
     Those whose rows are alike, as the words of a question and of its answers, take the size of the
     largest: with a size for each, nearly every batch would be another choice of sizes to compile.
     Sequences of one row each, as the ids of a click, are just these rows, and go with arrays of as many;
-    so are those of one length, as the fields of a click, where results depend on the count of rows
+    so are those of one length, as the fields of a click, where results depend on the number of rows
     (``counts``). Both are said of what is fed: of rows that numpy chose, as the regions of images, it is
     chance.
     """
@@ -198,7 +198,7 @@ class Uncovered(str):
     step: int
 
     def __new__(cls, reason: str, index: int) -> Uncovered:
-        """Return the text with an index."""
+        """Return the text together with an index."""
         text = super().__new__(cls, reason)
         text.step = index
         return text

@@ -176,7 +176,9 @@ class Copies:
     def _pack(self, name: str, values: list[Any], lods: list[LoD | None]) -> list[Packed]:
         counts = [tuple(len(level) for level in lod or ()) for lod in lods]
         if len(set(counts)) > 1:
-            raise RefusedError(_NO_STEP, f"the parts of the feed {name!r} have different counts of sequences")
+            raise RefusedError(
+                _NO_STEP, f"the parts of the feed {name!r} have different numbers of sequences"
+            )
         found = [lod for lod in lods if lod]
         least = find_largest(zip(values, found, strict=True))
         alike = have_one_length(found)

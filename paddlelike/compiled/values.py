@@ -18,7 +18,7 @@ _FEW: Final = 4  # rows of a table for each one looked up, from which on an upda
 
 @jax.tree_util.register_pytree_node_class
 class Packed:
-    """Sequences one after the other, with unused rows behind them; so that few shapes are compiled.
+    """Concatenated sequences with unused rows at the end, so that few shapes are compiled.
 
     Nothing may depend on the unused rows. They hold copies of the first row, which keeps functions of single
     rows finite there; their gradient is zero.
@@ -76,7 +76,7 @@ class Packed:
 
     @property
     def count(self) -> int:
-        """The count of sequences of the last level."""
+        """The number of sequences of the last level."""
         return int(self.offsets[-1].shape[0]) - 1
 
     @property
@@ -86,7 +86,7 @@ class Packed:
 
     @property
     def total(self) -> jax.Array:
-        """Shape (): the count of rows in use."""
+        """Shape (): the number of rows in use."""
         return self.offsets[-1][-1] if self.offsets else self.live
 
     @property
@@ -95,7 +95,7 @@ class Packed:
         return jnp.arange(self.rows.shape[0]) < self.total
 
     def index_rows(self) -> jax.Array:
-        """Return for each row the index of its sequence; the count of sequences for unused rows."""
+        """Return for each row the index of its sequence; the number of sequences for unused rows."""
         return jnp.searchsorted(self.offsets[-1][1:], jnp.arange(self.rows.shape[0]), side="right")
 
     def mask(self, rows: jax.Array | None = None, unused: jax.typing.ArrayLike = 0) -> jax.Array:
@@ -126,7 +126,7 @@ class SparseRows:
         self.rows, self.values, self.height = rows, values, height
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], int]:
-        """Return the arrays, and the count of rows of the whole."""
+        """Return the arrays, and the number of rows of the whole."""
         return (self.rows, self.values), self.height
 
     @classmethod

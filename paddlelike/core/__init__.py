@@ -45,7 +45,7 @@ class VarDesc:
 
 
 class op_proto_and_checker_maker:  # noqa: N801  (Fluid's name)
-    """Fluid's place for the roles: ``core.op_proto_and_checker_maker.OpRole.Backward``."""
+    """The class in which Fluid keeps roles: ``core.op_proto_and_checker_maker.OpRole.Backward``."""
 
     OpRole = OpRole
 
@@ -82,12 +82,12 @@ def grad_var_suffix() -> str:
 
 
 def empty_var_name() -> str:
-    """Return the name that stands for a variable that is not wanted."""
+    """Return the name that marks an unwanted variable."""
     return "@EMPTY@"
 
 
 def temp_var_name() -> str:
-    """Return the name of a variable that nobody refers to."""
+    """Return the placeholder name of temporary variables."""
     return "@TEMP@"
 
 

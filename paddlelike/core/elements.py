@@ -46,7 +46,7 @@ class ElementAccess:
     def _set_dims(self, dims: list[int]) -> None:
         """Give the array other dims; those of an empty tensor are filled with zeros of float32.
 
-        Raises EnforceNotMet for another count of elements.
+        Raises EnforceNotMet for another number of elements.
         """
         array = np.zeros(dims, np.float32) if self.held_array is None else self.held_array
         if array.size != int(np.prod(dims)):

@@ -106,7 +106,7 @@ class Arena:
 
 @functools.cache
 def keep_freed_memory() -> bool:
-    """Ask the C library to keep up to 1 GiB of freed memory for the arrays of the next steps.
+    """Have the C library keep up to 1 GiB of freed memory for the arrays of the next steps.
 
     Otherwise glibc returns every large temporary to the system, and the next one costs a page fault for
     each of its pages: a LeNet step takes 34 instead of 24 ms. Returns whether the C library accepted (only
@@ -116,7 +116,7 @@ def keep_freed_memory() -> bool:
 
 
 def keep_freed_block(size: int) -> bool:
-    """Ask the C library to keep a freed block of ``size`` bytes, which every step will ask for again.
+    """Have the C library keep a freed block of ``size`` bytes, which every step allocates again.
 
     Blocks of 32 MiB and more go to the system at once where nobody asks. Two such blocks may be free at a
     time, side by side.

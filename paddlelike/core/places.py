@@ -79,7 +79,7 @@ def is_compiled_with_cuda() -> bool:
 
 
 def require_device(place: Place | None) -> Place:
-    """Return ``place`` if programs run there: on the CPU, which None stands for, or on a GPU that JAX sees.
+    """Return ``place`` if programs can run there: on the CPU (None) or on a GPU that JAX sees.
 
     Raises UnsupportedError for other places, TypeError for what is none.
     """
@@ -111,7 +111,7 @@ def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
     Parameters
     ----------
     device_count
-        The count of places; None for the environment variable CPU_NUM, by default 1.
+        The number of places; None for the environment variable CPU_NUM, by default 1.
 
     Returns
     -------

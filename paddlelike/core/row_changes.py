@@ -128,7 +128,7 @@ class Table(ABC):
 
     @abstractmethod
     def hold(self, nbytes: int) -> OldRows | None:
-        """Return a snapshot of the rows, or None if the bytes are others or no snapshot is possible."""
+        """Return a snapshot of the rows, or None if the bytes differ or no snapshot is possible."""
 
 
 class OldRows:
@@ -198,7 +198,7 @@ class OldRows:
         self._table.places = self._places
 
     def _open(self) -> None:
-        """Let the table be written; the lock is held."""
+        """Allow writes to the table; the caller holds the lock."""
 
 
 class _HostTable(Table):
@@ -278,7 +278,7 @@ def keep_old_rows(found: Mapping[int, Table], saved: memoryview) -> OldRows | No
 
 
 def _forget_saves() -> None:
-    """Let arrays be written in a forked process, which has none of the saves of its parent."""
+    """Allow writes to arrays in a forked process, where the saves of its parent do not run."""
     for old in _kept.values():
         old.array.flags.writeable = True
     _kept.clear()

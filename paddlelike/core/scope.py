@@ -46,7 +46,7 @@ class ScopeVariable(Versioned, Displayed):
 
     @property
     def version(self) -> int:
-        """The count of writes; saving uses it to find what changed."""
+        """The number of writes; saving uses it to find what changed."""
         value = self._value
         return self._past + (value.version if type(value) is LoDTensor else int(getattr(value, "version", 0)))
 

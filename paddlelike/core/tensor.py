@@ -64,7 +64,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
 
     @property
     def array(self) -> Array | None:
-        """The elements, not a copy and read-only: :meth:`set` and :meth:`writing` write them."""
+        """A read-only view of the elements; :meth:`set` and :meth:`writing` change them."""
         return _make_view(self.held_array)
 
     @property
@@ -111,7 +111,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
         self.version += 1
 
     def adopt_from_device(self, value: Any, lod: LoD | None = None) -> None:
-        """Take over an array of a device, which numpy.asarray reads; it is copied at the first use here."""
+        """Take over a device array that numpy.asarray can read; it is copied at its first use on the host."""
         self._lod = [] if lod is None else lod
         self.version += 1
         self._device, self._device_version = value, self.version
@@ -127,7 +127,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
         return self._device if self._device_version == self.version else None
 
     def borrow(self) -> LoDTensor:
-        """Return a tensor of the same elements to be read; of a value on a device only, one that is not kept.
+        """Return a tensor for reading the same elements; a value that is only on a device is copied for it.
 
         As long as that one exists, the memory of a CPU device is not given to another value.
         """
@@ -211,7 +211,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
 
 
 def adopt_all(tensors: Sequence[LoDTensor], values: Sequence[Any]) -> None:
-    """Let tensors without a LoD adopt arrays of a device, as ``adopt_from_device`` does for one."""
+    """Have tensors without a LoD adopt arrays of a device; see ``adopt_from_device``."""
     # Without calls: this loop is most of what a small compiled step costs outside of XLA.
     for tensor, value in zip(tensors, values, strict=True):
         tensor._device = value
@@ -281,12 +281,12 @@ class SelectedRows(Versioned, Displayed):
 
     @property
     def array(self) -> Array | None:
-        """The values, of shape (N, ...), not a copy and read-only, as those of a tensor."""
+        """A read-only view of the values, of shape (N, ...)."""
         return self._tensor.array
 
     @property
     def held_array(self) -> Array | None:
-        """The values' array itself, as that of a tensor."""
+        """The values' array itself; see the same attribute of a tensor."""
         return self._tensor.held_array
 
     def rows(self) -> list[int]:
@@ -320,11 +320,11 @@ class SelectedRows(Versioned, Displayed):
         self._tensor.touch()
 
     def height(self) -> int:
-        """Return the count of rows of the whole matrix."""
+        """Return the number of rows of the whole matrix."""
         return self._height
 
     def set_height(self, height: int) -> None:
-        """Set the count of rows of the whole matrix."""
+        """Set the number of rows of the whole matrix."""
         self._height = int(height)
         self._tensor.touch()
 

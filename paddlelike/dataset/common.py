@@ -46,7 +46,7 @@ def download(url: str, module_name: str, md5sum: str | None, save_name: str | No
 
 
 def find(url: str, module_name: str, md5sum: str | None, save_name: str | None = None) -> str | None:
-    """Return what :func:`download` returns; None for synthetic data, which the first call says in a warning.
+    """Return the path as :func:`download` does; None for synthetic data, with a warning at the first call.
 
     Raises MissingFileError when the file is missing and the environment does not ask for synthetic data.
     """

@@ -102,7 +102,7 @@ def _make_reader(split: str, mapper: Mapper, buffered_size: int, use_xmap: bool,
 
 
 def _make_samples(part: synthetic.Part, mapper: Mapper, cycle: bool) -> Iterator[Any]:
-    """Yield what a mapper makes of made-up images; one that is not the default gets PNG files."""
+    """Yield mapped made-up images; a mapper other than the default receives PNG files."""
     images, kinds = synthetic.make_images(part, classes=102, size=3 * 16 * 16)
     mean = np.array([103.94, 116.78, 123.68], np.float32)[:, None, None]
     while True:

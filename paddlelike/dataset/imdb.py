@@ -54,7 +54,7 @@ def build_dict(pattern: re.Pattern[str], cutoff: int) -> dict[Any, int]:
     counts = Counter(word for document in tokenize(pattern) for word in document)
     words = sorted((word for word, n in counts.items() if n > cutoff), key=lambda word: (-counts[word], word))
     if not words:
-        raise FormatError(f"imdb: no word of the files {pattern.pattern} occurs more than {cutoff} times")
+        raise FormatError(f"imdb: no word in the files {pattern.pattern} occurs more than {cutoff} times")
     ids: dict[Any, int] = {word: index for index, word in enumerate(words)}
     ids["<unk>"] = len(words)
     return ids

@@ -24,7 +24,7 @@ class Communicator:
     one, steps continue with the parameters they have, the gradients of several steps are summed, and each
     sum is sent once. ``exe.close()`` sends what is left.
 
-    ``FLAGS_communicator_max_merge_var_num`` (20) is the largest count of steps that are summed before the
+    ``FLAGS_communicator_max_merge_var_num`` (20) is the largest number of steps that are summed before the
     next one waits; ``FLAGS_communicator_is_sgd_optimizer`` (1): 0 sends their mean instead.
 
     Parameters

@@ -183,7 +183,7 @@ def shrink(
     days: float = 1,
     table: str | None = None,
 ) -> dict[str, int]:
-    """End a day: forget the ids that were not seen for long or count little; return how many, by table.
+    """End a day: remove ids that are old or have a low score; return how many, by table.
 
     Of all tables, or of one. Each call adds ``days`` to what was not seen since and multiplies shows and
     clicks by ``show_click_decay_rate``. An id is forgotten, with its row, state and counters, when it was
@@ -207,12 +207,12 @@ def shrink(
 
 
 def age(program: Program | None = None) -> None:
-    """Add a day to what was not seen since, in all tables, and forget nothing."""
+    """Add a day to the age of all ids not seen since, and remove nothing."""
     _edit_tables(program, "age")
 
 
 def clear(program: Program | None = None, table: str | None = None) -> None:
-    """Forget all rows, optimizer state and counters of all tables, or of one."""
+    """Remove all rows, optimizer state and counters of all tables, or of one."""
     _edit_tables(program, "clear", table)
 
 

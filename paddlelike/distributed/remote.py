@@ -302,7 +302,7 @@ def _cut(value: Array | SelectedRows, sections: list[int]) -> list[Any]:
 
 
 def _cut_by_id(value: SelectedRows, count: int) -> list[Any]:
-    """Return the rows of each server, which has the ids that are its index modulo the count of servers."""
+    """Return the rows of each server, which has the ids that are its index modulo the number of servers."""
     assert value.held_array is not None
     of = value.row_array % count
     parts = [np.flatnonzero(of == j) for j in range(count)]

@@ -19,7 +19,7 @@ class Settings:
     """How long this process waits for others, and what it does after a fault.
 
     ``FLAGS_rpc_deadline`` (ms, 180000): how long a server may not answer. ``FLAGS_rpc_retry_times`` (3): the
-    least count of calls before a server is given up. ``FLAGS_worker_update_interval_secs`` (900): how long a
+    least number of calls before a server is given up. ``FLAGS_worker_update_interval_secs`` (900): how long a
     trainer waits for the others at a barrier, and a server for all trainers. ``PADDLELIKE_LEASE`` (s, 30):
     after this time without a sign of life a trainer counts as silent. ``PADDLELIKE_RESUME_POLICY``: ``exit``
     (the default) or ``rollback``. ``PADDLELIKE_JOB_ID``: a name that trainers and servers must share.

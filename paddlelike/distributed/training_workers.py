@@ -31,7 +31,7 @@ class TrainerWorkers:
         self.size = client.driver.state.trainers
 
     def exchange(self, text: str) -> list[str]:
-        """Give a text to all trainers; return those of all by trainer id. Raises as the client does."""
+        """Exchange a text with all trainers; return all texts by trainer id. Raises as the client does."""
         return self._client.exchange(text)
 
 

@@ -1,7 +1,7 @@
 """CompiledProgram and ParallelExecutor: the same program, over one or several copies of the batch.
 
 Fluid runs one copy per device and averages the gradients; see :mod:`paddlelike.executor.copies`. The
-environment variable CPU_NUM (default 1) sets the count of copies.
+environment variable CPU_NUM (default 1) sets the number of copies.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class ParallelExecutor:
     exec_strategy, build_strategy
         How the program runs; None for the defaults. What concerns threads and memory has no effect.
     num_trainers
-        The count of trainers of the job.
+        The number of trainers of the job.
     trainer_id
         The index of this trainer, from 0.
     scope
@@ -231,7 +231,7 @@ class ParallelExecutor:
 
     @property
     def device_count(self) -> int:
-        """The count of copies."""
+        """The number of copies."""
         return len(self._compiled._places)
 
     def run(

@@ -92,7 +92,7 @@ class Copies:
     def _require_batches(self, scope: Scope) -> None:
         """Raise EOFException when a reader has no batch for every copy.
 
-        Nothing has run then: a step counter stays at the count of the batches, as in Fluid, whose parallel
+        Nothing has run then: a step counter stays at the number of the batches, as in Fluid, whose parallel
         runs begin with the readers. A plain Executor takes the operators in their order.
         """
         names = self.program.plans.get("readers")

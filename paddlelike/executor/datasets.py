@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Batches(Protocol):
-    """What a program runs over: a dataset of ``fluid.DatasetFactory``."""
+    """The batches that a program runs over: a dataset of ``fluid.DatasetFactory``."""
 
     def feeds(self) -> Iterable[Feed]:
         """Return the batches as feeds."""

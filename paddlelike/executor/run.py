@@ -306,7 +306,7 @@ class Executor(Displayed):
         >>> seen = fluid.layers.create_global_var([1], 0, "int64", persistable=True)
         >>> _ = fluid.layers.sums([seen, fluid.layers.reduce_sum(x)], out=seen)
         >>> rows = pathlib.Path(tempfile.mkdtemp(), "rows")
-        >>> _ = rows.write_text("1 20\n1 22\n")  # of each slot the count of its numbers, then these
+        >>> _ = rows.write_text("1 20\n1 22\n")  # of each slot the number of its numbers, then these
         >>> dataset = fluid.DatasetFactory().create_dataset("QueueDataset")
         >>> dataset.set_use_var([x])
         >>> dataset.set_batch_size(1)

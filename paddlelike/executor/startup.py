@@ -1,4 +1,4 @@
-"""What is settled before a program runs: numpy or JAX, and warnings that it runs where another should."""
+"""Decisions before a program runs: numpy or JAX, and warnings of probable mistakes."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ BACKENDS: Final = ("numpy", "jax")
 
 
 def choose_backend(place: Place, backend: str | None = None) -> str:
-    """Return what runs programs: "numpy" or "jax", as requested, else as FLAGS_backend says; JAX on a GPU.
+    """Return the backend, "numpy" or "jax": as requested, else by FLAGS_backend; JAX on a GPU.
 
     Raises ValueError for another value of the flag.
     """

@@ -69,7 +69,7 @@ class ThreadLimit:
 
 
 class _Pool(NamedTuple):
-    """How to read and set the count of threads of a BLAS library."""
+    """How to read and set the number of threads of a BLAS library."""
 
     get_count: Callable[[], Any]
     set_count: Callable[[int], Any]
@@ -84,7 +84,7 @@ def _find_pools() -> tuple[_Pool, ...]:
 
 
 def _bind_pool(pool: Any) -> _Pool:
-    """Return how to read and set the count of threads of a library that threadpoolctl found.
+    """Return how to read and set the number of threads of a library that threadpoolctl found.
 
     Since 3.6 threadpoolctl's own method to set it is without effect in all threads but the first that called
     it. Here the lock arbitrates, and the run that restores a pool may be in another thread than the one that

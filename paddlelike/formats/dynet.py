@@ -10,7 +10,7 @@ in bytes and whether a line of gradients follows (``FULL_GRAD``). Files of old v
 and always a line of gradients. A number takes 16 bytes (``%+.8e`` and a blank), which restores every float32
 exactly. Values are column-major; a lookup table of shape ``(N, d...)`` has the dims ``{d...,N}``.
 
-DyNet reads a damaged body as zeros. This reader compares the size, the count of the numbers and the end of
+DyNet reads a damaged body as zeros. This reader compares the size, the number of the numbers and the end of
 the file with the header, and refuses what does not fit.
 """
 
@@ -179,7 +179,7 @@ def _encode_line(block: Block, array: Array) -> bytes:
 
 
 def _parse_header(line: bytes, at: int) -> tuple[str, str, tuple[int, ...], int, int]:
-    """Return kind, name, dims, the size of the body and the count of its lines."""
+    """Return kind, name, dims, the size of the body and the number of its lines."""
     fields = line.decode("utf-8", "replace").split()
     found = _DIMS.fullmatch(fields[2]) if len(fields) in (4, 5) else None
     marks = {"ZERO_GRAD": 1, "FULL_GRAD": 2}

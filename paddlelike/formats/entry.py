@@ -32,10 +32,10 @@ class Entry(NamedTuple):
     file
         The name of the file in the folder; "" for a format of one file.
     height, row_count
-        Of SelectedRows: the height of the whole matrix and the count of row ids. ``height`` is None for a
+        Of SelectedRows: the height of the whole matrix and the number of row ids. ``height`` is None for a
         dense tensor.
     surplus
-        The count of bytes that follow the tensor in a file of its own.
+        The number of bytes that follow the tensor in a file of its own.
     payload
         What the format itself needs to read an encoded entry.
     """

@@ -19,13 +19,13 @@ class Source(Protocol):
 
     @property
     def size(self) -> int:
-        """The count of bytes."""
+        """The number of bytes."""
 
     def read_at(self, offset: int, size: int) -> Buffer:
         """Return up to ``size`` bytes from ``offset``; fewer only at the end."""
 
     def readinto_at(self, offset: int, target: memoryview) -> int:
-        """Fill ``target`` from ``offset`` and return the count of bytes, smaller only at the end."""
+        """Fill ``target`` from ``offset`` and return the number of bytes, smaller only at the end."""
 
 
 Readable = Buffer | BinaryIO | Source

@@ -257,7 +257,7 @@ def _find_storage(identifier: object) -> _Storage:
 
 
 def _span(view: _View) -> int:
-    """Return the count of elements of the storage from the first of a tensor to its last."""
+    """Return the number of elements of the storage from the first of a tensor to its last."""
     if 0 in view.shape:
         return 0
     return 1 + sum((dim - 1) * stride for dim, stride in zip(view.shape, view.strides, strict=True))

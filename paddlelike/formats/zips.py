@@ -211,7 +211,7 @@ def _open_archive(file: Source) -> zipfile.ZipFile:
 
 
 def _read_count(file: Source, at: int) -> int:
-    """Return the count of members that the end record at an offset gives."""
+    """Return the number of members that the end record at an offset gives."""
     count = int.from_bytes(file.read_at(at + 10, 2), "little")
     if count < 0xFFFF or at < _END_64:
         return count

@@ -60,7 +60,7 @@ EMPTY_VAR_NAME, TEMP_VAR_NAME, GRAD_VAR_SUFFIX = empty_var_name(), temp_var_name
 
 
 def _cpu_num() -> int:
-    """Return the count of copies that a parallel program runs by default: CPU_NUM, or 1."""
+    """Return the number of copies that a parallel program runs by default: CPU_NUM, or 1."""
     return len(cpu_places())
 
 

@@ -54,7 +54,7 @@ def set_flags(flags: Mapping[str, Any]) -> None:
     ``FLAGS_check_nan_inf`` (False)
         An operator that computes nan or inf is an error that names it.
     ``FLAGS_paddle_num_threads`` (1)
-        The count of threads that kernels use while a program runs; by default that of ``OMP_NUM_THREADS``.
+        The number of threads that kernels use while a program runs; by default that of ``OMP_NUM_THREADS``.
     ``FLAGS_cudnn_deterministic`` (False)
         Programs compiled for a GPU from then on give the same bits from run to run: what many threads add
         has one order, and algorithms are not chosen by their times. On CPUs all programs do so.

@@ -93,7 +93,7 @@ def explain_renumbering(missing: Sequence[str], unexpected: Sequence[str]) -> st
         return None
     first = _find_alike(missing[0], unexpected)[0]
     return (
-        f"the names differ only in their numbers (the program asks for {missing[0]!r}, the files have "
+        f"the names differ only in their numbers (the program needs {missing[0]!r}, the files have "
         f"{first!r}): the network was probably built twice in this process; {_GUARD} (or map the names: "
         "plan_load(...).rules() proposes rules for rules=)"
     )

@@ -29,7 +29,7 @@ _ROWS: Final = (
     Quirk(
         "swish_beta",
         "layers.swish(x, beta)",
-        "beta is 1.0 whatever is given",
+        "beta is 1.0 whatever the argument",
         "beta as given",
         "python/paddle/fluid/layers/nn.py:10646 (1.8.5): the attribute is called 'slope', which the "
         "operator does not have",
@@ -52,7 +52,7 @@ _ROWS: Final = (
     Quirk(
         "gru_unit_activations",
         "layers.gru_unit(activation, gate_activation)",
-        "tanh and sigmoid whatever is given",
+        "tanh and sigmoid whatever the arguments",
         "the activations given",
         "python/paddle/fluid/layers/rnn.py:2818, 2819 (1.8.5): the attributes are constants",
     ),
@@ -145,14 +145,14 @@ _ROWS: Final = (
     Quirk(
         "detection_output_options",
         "layers.detection_output(background_label, nms_eta)",
-        "background_label is 0 and nms_eta 1.0 whatever is given",
+        "background_label is 0 and nms_eta 1.0 whatever the arguments",
         "both as given",
         "python/paddle/fluid/layers/detection.py:668, 673, 683, 688 (1.8.5): the attributes are constants",
     ),
     Quirk(
         "detection_map_background",
         "metrics.DetectionMAP(background_label)",
-        "classes with 0 true boxes are left out, whatever is given",
+        "classes with 0 true boxes are left out, whatever the argument",
         "the class background_label is left out",
         "python/paddle/fluid/layers/detection.py:1222 (1.8.5) does not pass it; "
         "paddle/fluid/operators/detection_map_op.h, DetectionMAPOpKernel::CalcMAP (1.8.5) compares it "
@@ -186,8 +186,8 @@ _ROWS: Final = (
     Quirk(
         "metric_reset",
         "metrics.Auc.reset(), metrics.CompositeMetric.reset()",
-        "nothing is reset: they keep what they have counted",
-        "they begin anew",
+        "nothing is reset: the counts go on",
+        "the counts start again from zero",
         "python/paddle/fluid/metrics.py:107 (1.8.5): MetricBase.reset passes by names that begin with "
         "an underscore",
     ),
@@ -209,7 +209,7 @@ _ROWS: Final = (
     Quirk(
         "loop_gradient",
         "layers.While, while_loop that overwrite a tensor",
-        "the gradient ends at the loop's last step and reads the tensor's last value; all before gets 0",
+        "the gradient ends at the loop's last step and reads the tensor's last value; earlier values get 0",
         "the gradient passes through all steps, with the values of each",
         "paddle/fluid/operators/controlflow/while_op.cc, WhileGradOp::RunImpl (1.8.5): X@GRAD, which is "
         "Out@GRAD, is filled with 0 after the last step",
@@ -297,15 +297,15 @@ _ROWS: Final = (
     Quirk(
         "elementwise_order",
         "layers.elementwise_pow, elementwise_mod, elementwise_floordiv(x, y), x with fewer dims than y",
-        "the function of (y, x), with the gradients of (x, y)",
-        "the function of (x, y)",
+        "computes f(y, x), with the gradients of f(x, y)",
+        "computes f(x, y)",
         "paddle/fluid/operators/elementwise/elementwise_op_function.h, ElementwiseComputeEx (1.8.5): "
         "the longer one comes first, and these functors have no inverse",
     ),
     Quirk(
         "order_of_equals",
         "layers.topk, argsort of equal numbers or NaN",
-        "they come in the order that C++'s std::partial_sort and std::sort leave them in",
+        "their order is that of C++'s std::partial_sort and std::sort",
         "they keep their order; NaN is the largest",
         "paddle/fluid/operators/top_k_op.h, TopkKernel::Compute (1.8.5), "
         "paddle/fluid/operators/argsort_op.h, FullSort (1.8.5): pairs are compared by their numbers "
@@ -407,7 +407,7 @@ def quirks() -> QuirkTable:
     >>> print(quirks())
     FLAGS_fluid_quirks is True: True computes Fluid's, False the textbook's
     layers.swish(x, beta)
-      Fluid 1.8.5: beta is 1.0 whatever is given
+      Fluid 1.8.5: beta is 1.0 whatever the argument
       textbook:    beta as given
     ...
     """

@@ -148,7 +148,7 @@ class AnalysisConfig:
         """Set how long the loops (``while``) of one run may take, and how many steps each. Not Paddle's.
 
         A loop that goes on is an error then, since a model from a file may have one that never ends. By
-        default it is 600 seconds and any count of steps; None: without limit. Not looked at by onnxruntime.
+        default it is 600 seconds and any number of steps; None: without limit. Not looked at by onnxruntime.
         """
         self._loop_limit = seconds, steps
 

@@ -36,7 +36,7 @@ class Follower:
     Attributes
     ----------
     taken
-        The count of saves that were taken over.
+        The number of saves that were taken over.
     seconds
         How long the last one took, from the moment at which it was noticed.
     """

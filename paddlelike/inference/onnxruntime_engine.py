@@ -35,7 +35,7 @@ class OnnxEngine:
     Parameters
     ----------
     threads
-        The count of threads that one operator may take.
+        The number of threads that one operator may take.
     optimize
         Whether onnxruntime may rewrite the graph.
 

@@ -137,7 +137,7 @@ class PaddlePredictor:
         Raises
         ------
         FeedError
-            Another count of inputs, or a name that is not an input.
+            Another number of inputs, or a name that is not an input.
         """
         if inputs is None:
             return self.zero_copy_run()
@@ -204,7 +204,7 @@ class PredictorPool:
     Parameters
     ----------
     size
-        The count of predictors.
+        The number of predictors.
     """
 
     def __init__(self, config: AnalysisConfig, size: int = 1) -> None:

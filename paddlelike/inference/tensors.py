@@ -71,7 +71,7 @@ def _find_kind(array: NDArray[np.generic]) -> PaddleDType:
 
 
 class PaddleBuf:
-    """Bytes of a :class:`PaddleTensor`: a count of them, a list of numbers (float32), or an array.
+    """Bytes of a :class:`PaddleTensor`: a number of them, a list of numbers (float32), or an array.
 
     >>> PaddleBuf([1.0, 2.5]).float_data()
     [1.0, 2.5]
@@ -94,7 +94,7 @@ class PaddleBuf:
         self.array = np.zeros(length, np.uint8)
 
     def length(self) -> int:
-        """Return the count of bytes."""
+        """Return the number of bytes."""
         return self.array.nbytes
 
     def empty(self) -> bool:

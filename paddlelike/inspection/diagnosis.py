@@ -65,7 +65,7 @@ class Diagnosis(Displayed):
     files, variables, nbytes
         How many files and variables were looked at, and the bytes of their elements.
     unread
-        The count of files that could not be read.
+        The number of files that could not be read.
     """
 
     path: str
@@ -133,7 +133,7 @@ def diagnose_content(content: Content, found: Inspection, left: Sequence[Finding
             findings.append(Finding("note", text, f"look at {os.path.join(content.path, inner[-1])}"))
     if not content.files:
         findings.append(
-            Finding("error", f"{content.path} is empty", "the save was stopped or never made; save again")
+            Finding("error", f"{content.path} is empty", "the save was interrupted or never made; save again")
         )
     order = {"error": 0, "warning": 1, "note": 2}
     findings.sort(key=lambda finding: order[finding.level])
@@ -173,7 +173,7 @@ def _find_odd_values(found: Inspection) -> Iterator[Finding]:
                 "error",
                 f"{one.name}: {count} of {one.statistics.count} elements are NaN or infinite",
                 "training diverged before this save: go back to an earlier one",
-                "Paddle loads them without a word",
+                "Paddle loads them without a warning",
             )
         elif one.role == "parameter" and one.statistics.flags and len(one.shape) > 1:
             yield Finding(

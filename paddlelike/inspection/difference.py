@@ -34,7 +34,7 @@ class Change(NamedTuple):
         The 2-norm of the difference of the values, and that over the norm of the left side; None where they
         cannot be subtracted. Not a number where an element is not.
     elements
-        The count of elements that differ.
+        The number of elements that differ.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Difference(Displayed):
     renamed
         Pairs of names on the left and on the right with the same type, shape and bytes.
     same
-        The count of variables that are equal bit for bit.
+        The number of variables that are equal bit for bit.
     operators
         Lines of the difference of the programs, as ``diff -u`` has them without context.
     programs

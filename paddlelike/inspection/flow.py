@@ -245,7 +245,7 @@ def _fold_repeats(block: Block, layers: Flow) -> Flow:
 
 
 def _find_repeat(kinds: list[tuple[str, ...]]) -> tuple[int, int, int]:
-    """Return start, period and count of the run of equal blocks that covers most; a count of 1: none.
+    """Return start, period and number of the run of equal blocks that covers most; a number of 1: none.
 
     >>> _find_repeat([("a",), ("b",), ("c",), ("b",), ("c",), ("b",), ("c",), ("d",)])
     (1, 2, 3)

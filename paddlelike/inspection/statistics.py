@@ -22,9 +22,9 @@ class Statistics:
     mean, std
         The standard deviation is that of the population, in float64.
     nan, inf
-        The count of elements that are not a number, or infinite.
+        The number of elements that are not a number, or infinite.
     zeros
-        The count of elements that are exactly zero.
+        The number of elements that are exactly zero.
     """
 
     count: int

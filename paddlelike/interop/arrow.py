@@ -176,7 +176,7 @@ def _read_delta(
     where = locate(os.fspath(dirname))
     chain = list_chains(where).get(variable)
     if chain is None or isinstance(chain, Broken):
-        why = "it lies in no chain of deltas" if chain is None else f"its chain is broken: {chain.what}"
+        why = "it is not in a chain of deltas" if chain is None else f"its chain is broken: {chain.what}"
         raise LoadError(f"{variable!r} of {where.path}: {why}")
     if not 0 < link < len(chain.records):
         count = len(chain.records) - 1

@@ -149,7 +149,7 @@ class Content:
         if self.is_file:
             return next(iter(unread.values()), None)
         if not self.files:
-            return "the directory is empty: its save was stopped or never made; name another one"
+            return "the directory is empty: its save was interrupted or never made; name another one"
         texts = [f"{name}: {text}" for name, text in list(unread.items())[:3]]
         more = f"; and {len(unread) - 3} more files" if len(unread) > 3 else ""
         return "; ".join(texts) + more or None

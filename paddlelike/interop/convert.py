@@ -52,7 +52,7 @@ _HEAD: Final = 1024
 _ONNX: Final = ".onnx"
 _LISTED: Final = 20
 _NAMED: Final = 200  # in a report
-_UNKNOWN: Final = "its first bytes are those of no kind of file that is known here"
+_UNKNOWN: Final = "its first bytes are not those of a known kind of file"
 _SHARED: Final = ".model"  # the suffix of CNTK's files and of DyNet's, whose names begin with a slash
 
 

@@ -191,7 +191,7 @@ def _rename(
 ) -> dict[str, str | Sequence[str]]:
     """Return the names in the program of names in a file: those given, and those that end with ``:0``.
 
-    Those that the program has no variable for, an optimizer's say, keep their names: they are not asked for.
+    Those that the program has no variable for, an optimizer's say, keep their names: they are not requested.
     """
     here = {f"{variable.name}{_OUTPUT}": variable.name for variable in program.list_vars()}
     automatic = {key: here[key] for key in found if key in here and here[key] not in found}

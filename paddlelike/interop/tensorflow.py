@@ -82,7 +82,7 @@ def assign(ref: Variable, value: Placeholder) -> ParamSetter:
 
 
 class Session:
-    """Runs what the recipe asks for on the global scope; a context manager.
+    """A context manager that runs the recipe's operations on the global scope.
 
     >>> import paddlelike as fluid
     >>> with fluid.program_guard(fluid.Program(), fluid.Program()), Session() as session:
@@ -134,7 +134,7 @@ class Session:
 
 
 def _fit(feed: Mapping[Any, Any], target: ProgramVariable) -> dict[str, Array]:
-    """Return what is fed for a placeholder; one element, TensorFlow's scalar, takes the shape [1]."""
+    """Return the value to feed for a placeholder; a scalar takes the shape [1]."""
     by_name = {placeholder.name: value for placeholder, value in feed.items()}
     if set(by_name) != {target.name}:
         raise ValueError(f"the assignment is fed for {sorted(by_name)}, expected {target.name!r} alone")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def check_executor(executor: object, function: str) -> None:
-    """Raise TypeError when what was passed to ``function`` as its executor is none."""
+    """Raise TypeError when the argument of ``function`` is not an executor."""
     if not isinstance(executor, Executor):
         raise TypeError(
             f"{function}: executor must be a fluid.Executor, got {executor!r}\n"
@@ -33,7 +33,7 @@ def check_executor(executor: object, function: str) -> None:
 
 
 def check_directory(dirname: object, function: str) -> None:
-    """Raise TypeError when what was passed to ``function`` as its directory is not a path."""
+    """Raise TypeError when the argument of ``function`` is not the path of a directory."""
     if dirname is not None and not isinstance(dirname, str | bytes | os.PathLike):
         raise TypeError(
             f"{function}: dirname must be a path, got a {type(dirname).__name__}\n"

@@ -1,7 +1,7 @@
 """The ledger: the saved values of variables by directory, so that a save writes only changes.
 
 A variable counts as saved in a directory after it was saved there or loaded from there. The ledger keeps the
-count of its writes, the array itself and the record of the file; a file that has been replaced or changed
+number of its writes, the array itself and the record of the file; a file that has been replaced or changed
 since does not fit its record and is written again. The ledger does not outlive the process.
 """
 
@@ -42,7 +42,7 @@ class Location(Protocol):
 
 
 class State(NamedTuple):
-    """A value of a variable: the count of writes so far, and its array, here or on a device."""
+    """A value of a variable: the number of writes so far, and its array, here or on a device."""
 
     version: int
     array: ref[Any]

@@ -56,7 +56,7 @@ class LoadReport(Displayed):
     verified
         Whether all bytes that were read were compared with the manifest.
     mapped
-        The count of values that are views of their files (``lazy=True``).
+        The number of values that are views of their files (``lazy=True``).
     notes
         Remarks that are not errors.
     seconds
@@ -111,7 +111,7 @@ class LoadReport(Displayed):
             ("not in the files, left as they were", self.kept),
             ("not in the files, set to a constant", self.initialized),
             ("from files of other names", tuple(f"{v} (from {f})" for v, f in self.renamed.items())),
-            ("in the directory, not asked for", self.unexpected),
+            ("in the directory, not requested", self.unexpected),
         ):
             if names:
                 lines.append(f"  {label}: {_list_names(names)}")

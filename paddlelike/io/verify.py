@@ -215,7 +215,7 @@ def get_record(directory: Location, filename: str, *, needed: bool) -> Record | 
 
 
 def count_unlike(bad: Sized) -> str:
-    """Return in words how many files differ from what was saved."""
+    """Describe how many files differ from what was saved."""
     return "1 file is not what was saved" if len(bad) == 1 else f"{len(bad)} files are not what was saved"
 
 

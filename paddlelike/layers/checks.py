@@ -1,4 +1,4 @@
-"""Checks of what layers are given."""
+"""Checks of the arguments of layers."""
 
 from __future__ import annotations
 

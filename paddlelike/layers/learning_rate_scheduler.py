@@ -1,4 +1,4 @@
-"""Learning rate schedules: rates that depend on the count of steps.
+"""Learning rate schedules: rates that depend on the number of steps.
 
 Each function returns a variable to pass to an optimizer. The steps are counted by ``@LR_DECAY_COUNTER@``,
 which is saved with the persistables, so that a schedule continues after a restart.
@@ -64,7 +64,7 @@ def noam_decay(d_model: float, warmup_steps: float, learning_rate: float | Varia
     d_model
         The width of the model.
     warmup_steps
-        The count of steps in which the rate rises.
+        The number of steps in which the rate rises.
     learning_rate
         The factor of the rate.
 
@@ -197,7 +197,7 @@ def piecewise_decay(boundaries: Sequence[float], values: Sequence[float]) -> Var
     Raises
     ------
     GraphError
-        The count of ``values`` is not one more than that of ``boundaries``.
+        The number of ``values`` is not one more than that of ``boundaries``.
 
     >>> import paddlelike as fluid
     >>> rate = fluid.layers.piecewise_decay(boundaries=[2, 3], values=[0.5, 0.25, 0.125])
@@ -234,9 +234,9 @@ def cosine_decay(learning_rate: float | Variable, step_each_epoch: int, epochs: 
     Parameters
     ----------
     step_each_epoch
-        The count of steps of an epoch.
+        The number of steps of an epoch.
     epochs
-        The count of epochs.
+        The number of epochs.
 
     Raises
     ------
@@ -269,7 +269,7 @@ def linear_lr_warmup(
     learning_rate
         The rate after the warm-up: a number, or another schedule.
     warmup_steps
-        The count of steps of the warm-up.
+        The number of steps of the warm-up.
     start_lr, end_lr
         The rate at which the warm-up begins and ends.
 

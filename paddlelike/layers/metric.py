@@ -97,7 +97,7 @@ def auc(
     curve
         ``"ROC"`` or ``"PR"``.
     num_thresholds
-        The count of parts that the thresholds cut [0, 1] into.
+        The number of parts that the thresholds cut [0, 1] into.
     topk
         Ignored, as in Fluid.
     slide_steps
@@ -166,7 +166,7 @@ def mean_iou(input: Variable, label: Variable, num_classes: int) -> tuple[Variab
     input, label
         Classes, int32 or int64, of one shape.
     num_classes
-        The count of classes.
+        The number of classes.
 
     Returns
     -------
@@ -203,7 +203,7 @@ def edit_distance(
     input_length: Variable | None = None,
     label_length: Variable | None = None,
 ) -> tuple[Variable, Variable]:
-    """Return each sequence's edit distance from its label, (sequences, 1), and the count of sequences.
+    """Return each sequence's edit distance from its label, (sequences, 1), and the number of sequences.
 
     Operator ``edit_distance`` (Levenshtein). ``normalized`` divides by the length of the label;
     ``ignored_tokens`` are removed first (``sequence_erase``). Ids are int64 (T, 1) with LoD, or (N, L) with
@@ -286,7 +286,7 @@ def chunk_eval(
     chunk_scheme
         ``"IOB"``, ``"IOE"``, ``"IOBES"`` or ``"plain"``.
     num_chunk_types
-        The count of types of chunks.
+        The number of types of chunks.
     excluded_chunk_types
         Types that are passed over; None for none.
     seq_length

@@ -17,7 +17,7 @@ reverse
 descending
     Whether the greatest comes first.
 k
-    The count of elements: an int, or a variable of shape [1].
+    The number of elements: an int, or a variable of shape [1].
 dtype
     The type of the indices: ``"int32"`` or ``"int64"``.
 
@@ -358,7 +358,7 @@ def is_empty(x: Variable, cond: Variable | None = None) -> Variable:
 
 
 def size(input: Variable) -> Variable:
-    """Return the count of elements of ``input``, int64 of shape [1] (operator ``size``).
+    """Return the number of elements of ``input``, int64 of shape [1] (operator ``size``).
 
     Returns
     -------

@@ -57,14 +57,14 @@ class DpsgdOptimizer(Optimizer):
 
     ``p -= learning_rate * (g / max(1, |g| / clip) + noise / batch_size)``, ``noise ~ N(0, sigma)`` (Abadi
     et al., Deep learning with differential privacy, 2016). The defaults are Fluid's; set ``batch_size`` to
-    the count of samples per step and ``sigma`` to the noise that privacy requires.
+    the number of samples per step and ``sigma`` to the noise that privacy requires.
 
     Parameters
     ----------
     clip
         The largest norm of a gradient; a larger one is scaled down to it.
     batch_size
-        The count of samples per step, by which the noise is divided.
+        The number of samples per step, by which the noise is divided.
     sigma
         The ``sigma`` of the noise. The default adds next to none.
 

@@ -43,7 +43,7 @@ class LookaheadOptimizer(NearKeywords, Versioned):
     alpha
         The share of the way to the fast weights that the slow ones go.
     k
-        The count of fast steps between two slow ones.
+        The number of fast steps between two slow ones.
 
     Raises
     ------

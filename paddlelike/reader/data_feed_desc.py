@@ -48,11 +48,11 @@ class DataFeedDesc:
         self.proto_desc.pipe_command = self.proto_desc.pipe_command or "cat"
 
     def set_batch_size(self, batch_size: int) -> None:
-        """Set the count of samples in a batch."""
+        """Set the number of samples in a batch."""
         self.proto_desc.batch_size = batch_size
 
     def set_dense_slots(self, dense_slots_name: list[str]) -> None:
-        """Mark slots as dense: of the same count of values in every sample. Raises ValueError for others."""
+        """Mark slots as dense: of the same number of values in every sample. Raises ValueError for others."""
         for name in dense_slots_name:
             self._find_slot("set_dense_slots", name).is_dense = True
 

@@ -89,7 +89,7 @@ class DatasetBase(Versioned):
         self.pipe_command = pipe_command
 
     def set_batch_size(self, batch_size: int) -> None:
-        """Set the count of samples in a batch; the last may have fewer. Raises ValueError unless positive."""
+        """Set the number of samples in a batch; the last may have fewer. Raises ValueError for 0 or less."""
         if batch_size <= 0:
             raise ValueError(f"set_batch_size: batch_size must be a positive number, got {batch_size}")
         self.batch_size = batch_size
@@ -117,7 +117,7 @@ class DatasetBase(Versioned):
         self._described["rank_offset"] = f'"{rank_offset}"'
 
     def set_pv_batch_size(self, pv_batch_size: int) -> None:
-        """Set the count of page views in a batch; it is in :meth:`desc` only."""
+        """Set the number of page views in a batch; it is in :meth:`desc` only."""
         self._described["pv_batch_size"] = str(pv_batch_size)
 
     def set_hdfs_config(self, fs_name: str, fs_ugi: str) -> None:
@@ -218,7 +218,7 @@ class QueueDataset(DatasetBase):
     def local_shuffle(self) -> None:
         """Raise NotImplementedError, as in Fluid: the samples are not in memory."""
         raise NotImplementedError(
-            "QueueDataset: samples that are not in memory cannot be shuffled\n"
+            "QueueDataset: samples are not in memory, so they cannot be shuffled\n"
             '  hint: fluid.DatasetFactory().create_dataset("InMemoryDataset"), then load_into_memory()'
         )
 
@@ -332,7 +332,7 @@ class InMemoryDataset(DatasetBase):
         self._memory, self._was_loaded = None, False
 
     def get_memory_data_size(self, fleet: _Trainers | None = None) -> int:
-        """Return the count of samples in memory; with a fleet in that of all its trainers, who all ask."""
+        """Return the number of samples in memory; with a fleet in that of all its trainers, who all ask."""
         count = len(self._take_loaded_samples() if self._was_loaded else self._memory or ())
         return count if fleet is None else fleet._add_up(count)
 
@@ -371,21 +371,21 @@ Sample = list[np.ndarray[Any, Any]]  # the values of one line, an array for each
 def parse_sample(line: str, variables: Sequence[Variable], texts: Sequence[str], where: str) -> Sample:
     """Return the values of one line.
 
-    ``texts`` names what comes before them: a count of 1 and one word each. Raises FeedError for a line that
+    ``texts`` names what comes before them: a number of 1 and one word each. Raises FeedError for a line that
     does not fit; ``where`` is for its message.
     """
     words = line.split()
     sample, at = [], 0
     for text in texts:
         if words[at : at + 1] != ["1"] or len(words) < at + 2:
-            raise _bad_line(where, f"no 1 and {text}, which the dataset is set to read")
+            raise _bad_line(where, f"expected 1 and {text}, which the dataset is set to read")
         at += 2
     for variable in variables:
         try:
             end = at + 1 + int(words[at])
             values = _parse_values(words[at + 1 : end], numpy_dtype(variable.dtype))
         except (IndexError, ValueError, OverflowError) as error:
-            raise _bad_line(where, f"no count and values for {variable.name!r}: {error}") from None
+            raise _bad_line(where, f"expected a count and values for {variable.name!r}: {error}") from None
         if end > len(words):
             raise _bad_line(where, f"{variable.name!r} needs {words[at]} values, {len(values)} are left")
         _check_size(variable, values, where)
@@ -423,7 +423,7 @@ def describe_slot(variable: Variable) -> list[str]:
 
 
 def _count_elements(variable: Variable) -> int:
-    """Return the count of elements of one sample of a variable without LoD."""
+    """Return the number of elements of one sample of a variable without LoD."""
     return math.prod(dim for dim in variable.shape[1:] if dim > 0)
 
 

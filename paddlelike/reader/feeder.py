@@ -65,7 +65,7 @@ class DataFeeder(Versioned):
         Raises
         ------
         FeedError
-            When a sample has another count of items, or items do not fit their variable.
+            When a sample has another number of items, or items do not fit their variable.
         """
         columns: list[list[Any]] = [[] for _ in self.feed_vars]
         for sample in iterable:

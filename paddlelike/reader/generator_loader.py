@@ -54,7 +54,7 @@ class GeneratorLoader(Versioned):
             )
         if capacity is None or capacity <= 0:
             raise GraphError(
-                f"DataLoader: capacity is {capacity}, expected a positive count of batches to read ahead",
+                f"DataLoader: capacity is {capacity}, expected a positive number of batches to read ahead",
                 hint="capacity=16",
             )
         self._feed_list = list(feed_list)
@@ -113,7 +113,7 @@ class GeneratorLoader(Versioned):
     ) -> GeneratorLoader:
         """Set the source, a function that returns an iterable of lists of arrays; return the loader.
 
-        Iterating raises FeedError for a batch with another count of arrays.
+        Iterating raises FeedError for a batch with another number of arrays.
         """
         return self._set_source("arrays", reader, places)
 

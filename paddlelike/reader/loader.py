@@ -64,7 +64,7 @@ class DataLoader:
         feed_list
             The data variables to fill.
         capacity
-            The count of batches that are read ahead.
+            The number of batches that are read ahead.
         iterable
             False: append a ``read`` operator to the program, which then runs without a feed until
             EOFException.
@@ -134,7 +134,7 @@ class PyReader(GeneratorLoader):
     feed_list
         The variables that are fed, in the order of a sample.
     capacity
-        The count of batches that are read ahead.
+        The number of batches that are read ahead.
     use_double_buffer
         Declares Fluid's further buffer. It has no effect.
     iterable

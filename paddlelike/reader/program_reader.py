@@ -42,11 +42,11 @@ class BatchQueue(Versioned):
         self._waiting: list[list[LoDTensor]] = []  # taken from there for the run that comes
 
     def size(self) -> int:
-        """Return the count of batches that are ready; 0 before the start and after the last one."""
+        """Return the number of batches that are ready; 0 before the start and after the last one."""
         return 0 if self._batches is None else self._batches.count_ready()
 
     def capacity(self) -> int:
-        """Return the count of batches that are read ahead at most."""
+        """Return the number of batches that are read ahead at most."""
         return self._capacity
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ def batch(reader: Reader, batch_size: int, drop_last: bool = False) -> Reader:
     reader
         A function without parameters that returns an iterator of samples.
     batch_size
-        The count of samples that a batch holds.
+        The number of samples that a batch holds.
     drop_last
         Whether a last batch with fewer samples is left out.
 
@@ -85,7 +85,7 @@ def shuffle(reader: Reader, buf_size: int) -> Reader:
     reader
         A function without parameters that returns an iterator of samples.
     buf_size
-        The count of samples that are shuffled at a time.
+        The number of samples that are shuffled at a time.
 
     Returns
     -------
@@ -207,7 +207,7 @@ def firstn(reader: Reader, n: int) -> Reader:
     reader
         A function without parameters that returns an iterator of samples.
     n
-        The count of samples that are kept.
+        The number of samples that are kept.
 
     Returns
     -------
@@ -253,7 +253,7 @@ def buffered(reader: Reader, size: int) -> Reader:
     reader
         A function without parameters that returns an iterator of samples.
     size
-        The count of samples that are read ahead, in a thread.
+        The number of samples that are read ahead, in a thread.
 
     Returns
     -------
@@ -296,7 +296,7 @@ class ReadAhead(Iterator[Any]):
         raise StopIteration if error is None else error
 
     def count_ready(self) -> int:
-        """Return the count of samples that were read ahead."""
+        """Return the number of samples that were read ahead."""
         return 0 if self._has_ended else self._samples.count()
 
     def close(self) -> None:
@@ -365,9 +365,9 @@ def xmap_readers(
     reader
         A function without parameters that returns an iterator of samples.
     process_num
-        The count of threads that call ``mapper``.
+        The number of threads that call ``mapper``.
     buffer_size
-        The count of samples that are read ahead.
+        The number of samples that are read ahead.
     order
         Accepted for Fluid: the order of the samples is kept anyway.
 
@@ -424,7 +424,7 @@ def multiprocess_reader(readers: Sequence[Reader], use_pipe: bool = True, queue_
     use_pipe
         Whether samples come through pipes instead of a queue.
     queue_size
-        The count of samples that the queue holds.
+        The number of samples that the queue holds.
 
     Returns
     -------

@@ -27,9 +27,9 @@ class Committed:
     files
         A record for each file of the transaction, written or kept.
     written, nbytes
-        The count of files that were written, and the bytes in them.
+        The number of files that were written, and the bytes in them.
     kept
-        The count of files that were not written again.
+        The number of files that were not written again.
     stale
         Files that the same program wrote in an earlier save and that are not among these.
     removed

@@ -166,7 +166,7 @@ def _check_ends(data: bytes, begin: int, ends: Iterable[tuple[int, int, int]]) -
             )
         at = stop
     if at != begin + len(data):
-        raise StorageError(f"its bytes {at} to {begin + len(data)} were written by no process")
+        raise StorageError(f"no process wrote its bytes {at} to {begin + len(data)}")
 
 
 def _list_inner(start: int, size: int) -> range:

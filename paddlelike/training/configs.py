@@ -30,18 +30,18 @@ class DataUnit(enum.IntEnum):
 
 
 class Frequency(NamedTuple):
-    """The count of units between two events. 0: never; :data:`AT_THE_END`: once, at the end of training."""
+    """The number of units between two events. 0: never; :data:`AT_THE_END`: once, at the end of training."""
 
     every: int
     unit: DataUnit = DataUnit.sample
 
 
-#: A count of samples, or a count and its unit; None: at the end.
+#: A number of samples, or a count and its unit; None: at the end.
 FrequencyLike: TypeAlias = int | tuple[int, DataUnit] | None
 
 
 def read_frequency(given: object, who: str) -> Frequency:
-    """Return the frequency that was given to ``who``: a count of samples, or a pair of count and unit.
+    """Return the frequency that was given to ``who``: a number of samples, or a pair of count and unit.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def read_frequency(given: object, who: str) -> Frequency:
     count, unit = given if isinstance(given, tuple) and len(given) == 2 else (given, DataUnit.sample)
     if type(count) is not int or not isinstance(unit, DataUnit):
         raise TypeError(
-            f"{who}: frequency is a count of samples, or (count, DataUnit.minibatch or .sweep); got {given!r}"
+            f"{who}: frequency is a number, or (number, DataUnit.minibatch or .sweep); got {given!r}"
         )
     if count < 0:
         raise ValueError(f"{who}: frequency is 0 or more, got {count}")
@@ -198,7 +198,7 @@ class CrossValidationConfig:
     minibatch_size
         The samples of a minibatch.
     callback
-        A function of the index of the cross validation, the average metric, and the counts of samples and of
+        A function of the index of the cross validation, the average metric, and the numbers of samples and of
         minibatches. The training ends when it returns False. Without a source it is called all the same.
     max_samples
         The most samples to take; None: all.

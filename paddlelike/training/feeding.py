@@ -97,21 +97,21 @@ def minibatch_size_schedule(
 ) -> Callable[[int], int]:
     """Return the size of minibatches by the samples seen: one size, or sizes for epochs of ``epoch_size``.
 
-    A pair is a count of epochs and their size; the last size stays.
+    A pair is a number of epochs and their size; the last size stays.
 
     ``schedule`` holds sizes, or pairs of a count and a size.
 
     Parameters
     ----------
     schedule
-        A size, a list of sizes, or of pairs of a count of epochs and a size.
+        A size, a list of sizes, or of pairs of a number of epochs and a size.
     epoch_size
         The samples of an epoch.
 
     Returns
     -------
     Callable
-        A function of the count of samples seen that returns the size of the next minibatch.
+        A function of the number of samples seen that returns the size of the next minibatch.
 
     Raises
     ------

@@ -61,7 +61,7 @@ class Action:
 
 
 class TrainingSession:
-    """Trains a network from a source to a count of samples; see :func:`training_session`.
+    """Trains a network from a source to a number of samples; see :func:`training_session`.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -193,7 +193,7 @@ class TrainingSession:
         return callback is None or callback(index, average, samples, minibatches) is not False
 
     def _evaluate(self, data: Feeding, max_samples: int) -> tuple[float, int, int]:
-        """Test the network; return the average metric and the counts of samples and minibatches."""
+        """Test the network; return the average metric and the numbers of samples and minibatches."""
         trainer = self.trainer
         position = data.source.get_checkpoint_state()
         total, samples, minibatches = 0.0, 0, 0

@@ -90,7 +90,7 @@ def train(
     progress_frequency
         How often the progress writers summarize; None: every epoch.
     max_epochs, epoch_size
-        The count of epochs, and the samples of one; by default one epoch, which is a sweep over the data. A
+        The number of epochs, and the samples of one; by default one epoch, which is a sweep over the data. A
         source that repeats for ever needs one of them, or ``max_samples``.
     max_samples
         Where the training ends, instead of ``max_epochs``.
@@ -99,7 +99,7 @@ def train(
     -------
     TrainingSummary
         ``updates`` has a row for each minibatch, ``epoch_summaries`` one for each epoch: losses, metrics and
-        counts of samples.
+        numbers of samples.
 
     Raises
     ------

@@ -203,7 +203,7 @@ class Trainer:
         """Save the training as the directory ``filename``: an earlier one is replaced as a whole, or kept.
 
         It holds every persistable variable, as ``fluid.io.save_persistables`` writes them; the states of the
-        random generators; the counts of samples, minibatches and sweeps; and ``external_state``. In a
+        random generators; the numbers of samples, minibatches and sweeps; and ``external_state``. In a
         distributed training every process calls this; the first writes, with the external states of all.
 
         Parameters
@@ -303,7 +303,7 @@ class Trainer:
             writer.update_training(samples, self.previous_minibatch_loss_average, metric)
 
     def _make_feed(self, arguments: Mapping[Any, Any] | Sequence[Any]) -> tuple[dict[str, Any], int]:
-        """Return the feed for a minibatch, and the count of its samples."""
+        """Return the feed for a minibatch, and the number of its samples."""
         if not isinstance(arguments, Mapping):
             values = [arguments] if isinstance(arguments, np.ndarray | LoDTensor) else list(arguments)
             if values and len(values) != len(self._data):

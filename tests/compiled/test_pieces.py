@@ -121,7 +121,7 @@ def test_many_fed_sequences_do_not_multiply_the_compilations() -> None:
     # Another order of float32 sums.
     np.testing.assert_allclose(train(net, feeds), train(other, feeds, "numpy"), rtol=1e-4, atol=1e-6)
     (piece,) = engine_of(net).pieces
-    assert piece.compilations <= 3  # of 12 batches, each with six counts of rows between 48 and 80
+    assert piece.compilations <= 3  # of 12 batches, each with six numbers of rows between 48 and 80
 
 
 def test_padding_to_the_longest_sequence_is_compiled_for_each_length() -> None:

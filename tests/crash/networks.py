@@ -33,7 +33,7 @@ class Paddle:
         "directory" (a file each), "everything" (whatever lies in the directory), "all" (one file of that
         name), "pickles" (``net.pdparams`` and ``net.pdopt``) or "export" (``load_inference_model``).
     shapes
-        The variables; they are not asked for in "everything" and "export".
+        The variables; they are not requested in "everything" and "export".
     digests
         Of the values of each set, see :func:`digest`.
     """

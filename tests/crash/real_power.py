@@ -129,7 +129,7 @@ def _find_least(first: int, number: int, before: int) -> int:
     """Return what at least is left of the saves that do not block: every other one, from ``first`` on.
 
     The call for one returns when the one before has been committed, and that was begun after the disk had
-    the one before it. Where so many were not asked for since the last crash, what was left then is there.
+    the one before it. Where so many were not requested since the last crash, what was left then is there.
     """
     asked_for = number if number % 2 else number - 1
     return asked_for - 4 if asked_for - 4 >= first else before

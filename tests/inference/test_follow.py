@@ -22,7 +22,7 @@ _LOOKED_UP = np.array([[0], [7], [_ROWS - 1]])
 
 
 class Training:
-    """The rows of a table and of a weight that are looked up have the count of steps."""
+    """The rows of a table and of a weight that are looked up have the number of steps."""
 
     def __init__(self, home: Path) -> None:
         self.main, startup = fluid.Program(), fluid.Program()

@@ -119,7 +119,7 @@ def no_longer_than(seconds: float) -> Iterator[None]:
 
 
 def count_left() -> Left:
-    """Return the counts of threads, of those that Python knows, and of open files."""
+    """Return the numbers of threads, of those that Python knows, and of open files."""
     return Left(
         sum(1 for _ in Path("/proc/self/task").iterdir()),
         threading.active_count(),

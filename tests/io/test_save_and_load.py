@@ -356,7 +356,7 @@ def test_params_are_not_persistables(exe: fluid.Executor, saved: Path) -> None:
     main, _ = build()
     fluid.io.save_params(exe, str(saved.parent), main, "params")
     error = refused(exe, saved.parent, main, filename="params")
-    assert "holds 2 variables, the program asks for 5" in str(error)
+    assert "holds 2 variables, the program needs 5" in str(error)
 
 
 def test_loading_nothing_is_an_error_and_saving_nothing_a_warning(

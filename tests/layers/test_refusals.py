@@ -141,7 +141,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         (
             "scaled_dot_product_attention: queries [-1, 3, 4], keys [-1, 3, 4], values [-1, 3, 4], 3 heads; "
-            "expected widths that are multiples of the count of heads"
+            "expected widths that are multiples of the number of heads"
         ),
     ),
     "distribution": (

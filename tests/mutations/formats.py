@@ -42,7 +42,7 @@ MUTATIONS = [
         "if start < 0 or count < 0:",
     ),
     Mutation(
-        "a LoD is written with the count of its elements",
+        "a LoD is written with the number of its elements",
         "formats/paddle/lod_tensor.py",
         'b"".join(len(level).to_bytes(8, "little") + level for level in levels)',
         'b"".join((len(level) // 8).to_bytes(8, "little") + level for level in levels)',

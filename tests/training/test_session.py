@@ -67,7 +67,7 @@ def label(config: dict[str, Any]) -> str:
 def test_a_session_leaves_the_checkpoints_that_cntk_leaves(
     tmp_path: Path, config: dict[str, Any], real: dict[str, Any]
 ) -> None:
-    """Rows C24 to C29, C34: names (with the dot), counts of samples, callbacks."""
+    """Rows C24 to C29, C34: names (with the dot), numbers of samples, callbacks."""
     config = dict(config)
     again = config.pop("again", None)
     one, calls = run(tmp_path, **config)
@@ -352,7 +352,7 @@ def test_training_from_a_source_that_repeats_for_ever_needs_an_end() -> None:
     ("make", "error", "text"),
     [
         (lambda: training.CheckpointConfig(None, 5), ValueError, "needs a file name"),
-        (lambda: training.CheckpointConfig("f", 1.5), TypeError, "frequency is a count of samples"),
+        (lambda: training.CheckpointConfig("f", 1.5), TypeError, "frequency is a number of samples"),
         (lambda: training.CheckpointConfig("f", -1), ValueError, "0 or more"),
         (lambda: training.CheckpointConfig("f", 2, training.DataUnit.sweep), TypeError, "frequency_unit="),
         (lambda: training.CheckpointConfig("folder/"), ValueError, "ends with a name"),

@@ -1,1 +1,1 @@
-"""Commands that write files in another form, and leave those they read."""
+"""Commands that write files in another form; their inputs stay unchanged."""

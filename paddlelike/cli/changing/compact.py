@@ -14,7 +14,7 @@ from paddlelike.foundation.amounts import format_count
 def command(
     directory: Annotated[str, typer.Argument(help="A directory saved with delta=True.")], json: bool = Json
 ) -> None:
-    """Write tables with chains of deltas whole again.
+    """Merge chains of deltas into whole tables.
 
     Afterwards real Paddle reads the directory. Nothing changes where there is no chain.
     """

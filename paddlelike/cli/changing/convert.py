@@ -61,7 +61,9 @@ def command(
     source: Annotated[
         str, typer.Argument(metavar="SRC", help="A file, a directory, or a prefix of fluid.save.")
     ],
-    target: Annotated[str, typer.Argument(metavar="DST", help="What is written, as a whole or not at all.")],
+    target: Annotated[
+        str, typer.Argument(metavar="DST", help="The output; written completely or not at all.")
+    ],
     format: Annotated[  # noqa: A002
         str | None,
         typer.Option(
@@ -85,7 +87,7 @@ def command(
         str | None, typer.Option(help="The variables of a combined file, which stores no names: a,b,c.")
     ] = None,
     link: Annotated[int | None, typer.Option(help="The link of a chain of deltas, from 1 on.")] = None,
-    opset: Annotated[int, typer.Option(help="Of an ONNX file that is written.")] = 18,
+    opset: Annotated[int, typer.Option(help="The opset of an ONNX file to write.")] = 18,
     model_filename: Annotated[
         str | None, typer.Option(help="File of the program in a model's directory; __model__ if left out.")
     ] = None,

@@ -13,9 +13,10 @@ from paddlelike.foundation.amounts import format_count
 def command(
     model: Annotated[str, typer.Argument(help="A directory with a program and its parameters.")],
     target: Annotated[str, typer.Argument(metavar="DST", help="A new directory.")],
-    fetch: Annotated[list[str], typer.Option(help="A variable that is computed; may be given again.")],
+    fetch: Annotated[list[str], typer.Option(help="A variable to compute; may be repeated.")],
     feed: Annotated[
-        list[str] | None, typer.Option(help="A variable that is fed; may be given again. Else those needed.")
+        list[str] | None,
+        typer.Option(help="A variable to feed; may be repeated. Default: all that are needed."),
     ] = None,
     verify: bool = Verify,
     json: bool = Json,
@@ -31,5 +32,5 @@ def command(
     if json:
         print_json({"directory": done.directory, "files": sorted(done.files)})
         return
-    alone = "" if len(done.files) > 1 else ", the program alone: no parameters lie beside it"
+    alone = "" if len(done.files) > 1 else ", only the program: there are no parameters beside it"
     say(f"wrote {format_count(len(done.files), 'file')} to {done.directory}{alone}")

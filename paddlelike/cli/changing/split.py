@@ -16,7 +16,7 @@ def command(
     ],
     target: Annotated[str, typer.Argument(metavar="DST", help="A new directory.")],
     names: Annotated[
-        str | None, typer.Option(help="The variables, if nothing says their names: a,b,c.")
+        str | None, typer.Option(help="The names of the variables, if no other file has them: a,b,c.")
     ] = None,
     verify: bool = Verify,
     json: bool = Json,

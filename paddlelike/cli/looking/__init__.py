@@ -1,1 +1,1 @@
-"""Commands that look into files, and change none."""
+"""Commands that read files without changing them."""

@@ -25,7 +25,7 @@ def command(
     headers: Annotated[bool, typer.Option("--headers", help="Read no values: no statistics.")] = False,
     json: bool = Json,
 ) -> None:
-    """List what files hold.
+    """List the contents of files.
 
     That is their kind, variables with types, shapes, sizes and statistics, and programs.
     The exit status is 1 if a file cannot be read, if none is of a known kind, if a variable holds NaN or

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from paddlelike.scan import Scan, ScriptVerdict
 
 _TITLES: Final = {
-    "stops": "stop, run without arguments:",
-    "may stop": "may stop, by arguments, by data, or in functions that nothing here calls:",
+    "stops": "fail, when run without arguments:",
+    "may stop": "may fail, depending on arguments or data, or in functions that nothing here calls:",
 }
 _UNSEEN: Final = (
-    "What cannot be seen without running: what data hold, what numpy refuses of values "
-    '("%.2f" % array), names that are put together, what other packages do.'
+    "What cannot be seen without running: the contents of data, values that numpy refuses "
+    '("%.2f" % array), computed names, and the behavior of other packages.'
 )
 
 
@@ -32,7 +32,7 @@ def command(
     ] = None,
     json: bool = Json,
 ) -> None:
-    """List what stops in scripts and models, without running.
+    """List what will not work in scripts and models, without running them.
 
     Nothing of the folder is run. Scripts and notebooks are followed from their first line as Python would:
     names of Paddle, arguments of its functions, names that Python, numpy and Pillow no longer have. Programs
@@ -92,7 +92,7 @@ def _print(found: Scan) -> None:
     read = [one for one in found.files if not one.stops and one.kind not in ("other", "manifest")]
     fine += [format_count(len(read), "model or value file")] * bool(read)
     if fine:
-        print_text(f"{' and '.join(fine)}: nothing that stops was found")
+        print_text(f"{' and '.join(fine)}: no problem was found")
     absent = [name for name, here in found.packages.items() if not here]
     if absent:
         print_text(f"packages that are imported and not installed: {', '.join(absent)}")

@@ -24,11 +24,12 @@ def command(
         Path | None, typer.Option(metavar="FILE", help="Names of the classes, a line each, for the page.")
     ] = None,
     follow: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Where a training saves: new values are taken over.")
+        str | None,
+        typer.Option(metavar="DIR", help="The directory that a training saves into: new values are loaded."),
     ] = None,
     port: Port = 0,
     token: Token = None,
-    max_body: Annotated[int, typer.Option(min=1, max=1024, help="MiB of a request, at most.")] = 64,
+    max_body: Annotated[int, typer.Option(min=1, max=1024, help="The largest request, in MiB.")] = 64,
     loops: Loops = LOOPS,
     json: bool = Json,
 ) -> None:

@@ -1,4 +1,4 @@
-"""How commands serve pages to this machine: the options, and waiting for Ctrl-C."""
+"""The options of commands that serve pages on this machine, and waiting for Ctrl-C."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ LOOPS: Final = 60.0
 
 Loops = Annotated[
     float,
-    typer.Option("--loops", min=0, metavar="SECONDS", help="That loops of a run may take; 0: any time."),
+    typer.Option(
+        "--loops", min=0, metavar="SECONDS", help="The limit of seconds for the loops of a run; 0: no limit."
+    ),
 ]
 
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0: any free one.")]
@@ -28,7 +30,7 @@ Token = Annotated[
         envvar="PADDLELIKE_TOKEN",
         show_envvar=True,
         metavar="TEXT",
-        help="What every request must know, 16 characters or more; default: random. "
+        help="The secret that every request must contain, 16 characters or more; default: random. "
         "Other users of the machine see options, not the environment.",
     ),
 ]

@@ -48,7 +48,7 @@ def command(
     token: Token = None,
     json: bool = Json,
 ) -> None:
-    """Write a page of HTML that shows what files hold.
+    """Write an HTML page that shows the contents of files.
 
     One file, which needs no network: the program as a graph, the variables with histograms, their sizes, and
     with --program and --against the plan of a load and a difference. It is written to the current directory

@@ -28,7 +28,7 @@ def _require_one_level(*values: Value) -> None:
 def match_matrix_tensor(x: Packed, y: Packed, w: Value) -> tuple[Value, None]:
     _require_one_level(x, y)
     if x.count != y.count:
-        raise LoweringError("X and Y have different counts of sequences")
+        raise LoweringError("X and Y have different numbers of sequences")
     (rows, here), (columns, there) = to_steps(x), to_steps(y)
     rows = jnp.where(here[..., None], rows, 0)
     columns = jnp.where(there[..., None], columns, 0)
@@ -86,7 +86,7 @@ def sequence_topk_avg_pooling(
 ) -> tuple[Packed, Packed]:
     _require_one_level(x, row, column)
     if not x.count == row.count == column.count:
-        raise LoweringError("X, ROW and COLUMN have different counts of sequences")
+        raise LoweringError("X, ROW and COLUMN have different numbers of sequences")
     image = jnp.minimum(row.index_rows(), row.count - 1)
     step = jnp.where(row.used, jnp.arange(row.rows.shape[0]) - row.offsets[0][:-1][image], 0)
     height, width = row.lengths[image], column.lengths[image]
@@ -154,7 +154,7 @@ def _weigh_places(
     total = ((parent != 0) & (child != 0)).sum(1) + 1
     if ctx is not None:
         inside = (jnp.minimum(parent, child) > 0) & (jnp.maximum(parent, child) <= total[:, None])
-        ctx.check((inside | ~used) & (total <= count)[:, None], "the edges make no tree of the nodes")
+        ctx.check((inside | ~used) & (total <= count)[:, None], "the edges do not form a tree of the nodes")
     same = (parent[:, :, None] == parent[:, None]) & used[:, None] & used[:, :, None]
     siblings = same.sum(-1)
     index = jnp.tril(same).sum(-1)  # from 1 on, in the order of the edges

@@ -106,7 +106,7 @@ def matmul_rows(
 def _multiply_alike(x: Packed, y: Packed, attrs: dict[str, Any]) -> Value:
     """Multiply the matrices in corresponding rows. For two matrices, multiply each pair of columns."""
     if x.rows.shape[0] != y.rows.shape[0]:
-        raise LoweringError("X and Y have different counts of rows")
+        raise LoweringError("X and Y have different numbers of rows")
     if x.rows.ndim > 2 and y.rows.ndim == x.rows.ndim:
         return x.replace(matmul(x.rows, y.rows, **attrs))
     if x.rows.ndim == y.rows.ndim == 2 and attrs["transpose_X"] and not attrs["transpose_Y"]:

@@ -60,7 +60,7 @@ def _unpack(*values: Value) -> tuple[list[jax.Array], jax.Array]:
     used = [x.used for x in values if isinstance(x, Packed)]
     rows = [get_rows(x) for x in values]
     if len({len(x) for x in rows}) > 1:
-        raise LoweringError("its inputs have sequences of different counts of rows")
+        raise LoweringError("its inputs have sequences of different numbers of rows")
     return rows, used[0] if used else jnp.asarray(True)
 
 
@@ -210,7 +210,7 @@ def edit_distance(
     found, found_lengths = _read_padded(hyps, hyps_length)
     wanted, wanted_lengths = _read_padded(refs, refs_length)
     if found.shape[0] != wanted.shape[0]:
-        raise LoweringError("Hyps and Refs have different counts of sequences")
+        raise LoweringError("Hyps and Refs have different numbers of sequences")
     if normalized:
         ctx.check(wanted_lengths > 0, "a sequence of Refs is empty, so no distance to it can be normalized")
     count, width = wanted.shape
@@ -251,7 +251,7 @@ def chunk_eval(
         used = (step < lengths.reshape(-1, 1)).reshape(-1)
         border = ((step == 0) | (step == lengths.reshape(-1, 1))).reshape(-1)
     if found.size != true.size:
-        raise LoweringError("Inference and Label have different counts of rows")
+        raise LoweringError("Inference and Label have different numbers of rows")
     chunks = []
     for tags in (found.reshape(-1), true.reshape(-1)):
         kinds = SCHEMES[chunk_scheme].kinds

@@ -45,7 +45,7 @@ def sampling_id(x: jax.Array | Packed, *, min: float, max: float, seed: int, ctx
 
 
 class _Source:
-    """The part of a run's context that kernels with random numbers use."""
+    """The part of a run's context that random kernels use."""
 
     def __init__(self, generator: Generator) -> None:
         self._generator = generator

@@ -50,7 +50,7 @@ def _reduce_rows(ctx: OpContext, args: list[Any], cls: type[OpDef], given: Mappi
 
 
 def _count(x: Packed, out: jax.Array) -> jax.Array:
-    """Return how many numbers in use go into one, all rows of sequences among them."""
+    """Return how many used numbers are reduced to one, counting all rows of sequences."""
     return (x.total * (x.rows.size // max(1, x.rows.shape[0] * out.size))).astype(out.dtype)
 
 
@@ -114,7 +114,7 @@ def _match_rows(x: jax.Array | Packed | SparseRows, like: Packed, ctx: OpContext
     rows, size = get_rows(x), like.rows.shape[0]
     total = x.total if isinstance(x, Packed) else x.shape[0]
     if total is not like.total and not (isinstance(x, Packed) and _have_one_lod(x, like)):
-        ctx.require(total == like.total, "an input has another count of rows")
+        ctx.require(total == like.total, "an input has another number of rows")
     missing = max(size - rows.shape[0], 0)
     is_gradient = GRAD in ctx.op.output("Out")[0]
     unused = jnp.broadcast_to(
@@ -197,7 +197,7 @@ def unique_with_counts(x: jax.Array | Packed, *, dtype: int) -> tuple[Packed, Va
 
 
 def _find_among_rows(x: Packed, dtype: int) -> tuple[Packed, Value, Packed]:
-    """Return the same for the rows in use; the unused rows repeat the first one."""
+    """Return the result for the rows in use; unused rows repeat the first one."""
     if x.offsets:
         raise LoweringError("its lowering takes no sequences")
     found, index, counts, live = _find_unique(x.rows, x.used.astype(jnp.int64), dtype)

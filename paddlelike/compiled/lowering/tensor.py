@@ -43,7 +43,7 @@ def gather_grad(
     values = d_out.mask() if isinstance(d_out, Packed) else d_out
     rows = get_rows(index).reshape(-1)
     if values.shape[0] != rows.shape[0]:
-        raise LoweringError("Out@GRAD and Index have different counts of rows")
+        raise LoweringError("Out@GRAD and Index have different numbers of rows")
     whole = get_rows(x)
     zeros = jnp.zeros(whole.shape, values.dtype)
     if overwrite:  # only the last of repeated rows counts
@@ -109,11 +109,11 @@ def index_sample(x: jax.Array, index: jax.Array, *, ctx: OpContext) -> jax.Array
 @lowers("range", "linspace")
 def refuse_values(start: jax.Array, end: jax.Array, step: jax.Array) -> jax.Array:
     """Raise LoweringError unless a value is a constant, for which numpy's kernel computes the result."""
-    raise LoweringError("values say how many numbers there are")
+    raise LoweringError("the number of elements depends on values")
 
 
 def _find_starts(parts: list[jax.Array] | list[jax.Array | Packed]) -> jax.Array:
-    """Return where the rows in use of each part begin in the result, and behind them how many there are."""
+    """Return the start of each part's used rows in the result, and then their total number."""
     totals = [part.total if isinstance(part, Packed) else part.shape[0] for part in parts]
     return jnp.concatenate(
         [jnp.zeros(1, jnp.int32), jnp.cumsum(jnp.stack([jnp.asarray(n, jnp.int32) for n in totals]))]

@@ -55,7 +55,7 @@ def is_empty_sparse(grad: Gradient) -> bool:
 
 
 class _Held:
-    """A gradient in an update rule that is zero except in some rows, possibly plus an array: ``g + x``.
+    """A gradient in an update rule that is nonzero only in some rows, perhaps plus an array: ``g + x``.
 
     Sums and products are computed of these rows alone, and an array gets them last: no other one is made.
     """
@@ -158,7 +158,7 @@ def _update(ctx: OpContext, args: list[Any], cls: type[Update], given: Mapping[s
 
 
 def _spoil_others(found: jax.Array | Results, grad: SparseRows, rate: jax.Array) -> Results:
-    """Return tables in which some rows were updated. As with a dense gradient, other rows may become NaN.
+    """Return tables with some rows updated; as with a dense gradient, other rows may become NaN.
 
     They are for a learning rate that is not finite: ``0 * lr`` is NaN. A loop, of one step at most, needs no
     copy of the table; a choice does.

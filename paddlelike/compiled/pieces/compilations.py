@@ -49,7 +49,7 @@ class Compilations:
         self._shapes: dict[int, set[Any]] = {}
 
     def find(self, signature: Signature) -> Executable | None:
-        """Return what was compiled for these shapes, or None: then :meth:`check_worth` follows."""
+        """Return the executable for these shapes, or None; then :meth:`check_worth` follows."""
         found = self._executables.get(signature)
         if found is not None:
             self.count_known()
@@ -60,7 +60,7 @@ class Compilations:
         self._recent.append(False)
 
     def check_worth(self, signature: Signature, values: Mapping[int, Any], sizes: tuple[Any, ...]) -> None:
-        """Raise PassedOverError if these shapes are new, as those of nearly all runs before."""
+        """Raise PassedOverError if these shapes are new, like those of nearly all earlier runs."""
         key = hash(signature)
         is_new = key not in self._seen
         often = sum(self._recent) >= _OFTEN
@@ -127,7 +127,7 @@ class Compilations:
 
 
 def describe(value: Any) -> Any:
-    """Return the properties of a value, not an array of JAX, on which a compiled piece depends."""
+    """Return the properties on which a compiled piece depends, of a value that is not a JAX array."""
     if isinstance(value, Packed):
         return (
             value.rows.shape,

@@ -102,7 +102,9 @@ def compile_piece(
         missing = [n for n in outline.outputs if trace.values.get(n) is None]
         left_out = find_left_out(plan, outline.steps, missing)
         if left_out is not None:
-            raise RefusedError(left_out, "its gradient, in another piece, reads what its lowering leaves out")
+            raise RefusedError(
+                left_out, "its gradient, in another piece, reads a result that its lowering leaves out"
+            )
         drawn[:] = trace.drawn
         checks[:] = [(op, message) for op, message, _ in trace.checks]
         found = {n: trace.values[n] for n in outline.outputs if trace.values.get(n) is not None}
@@ -140,7 +142,7 @@ def compile_piece(
 
 
 def _without_last(traced: Any) -> Callable[..., Any]:
-    """Return a traced function without the last of its results, which need not be computed a second time."""
+    """Return a traced function without its last result, which is already computed."""
     function, form = jaxpr_as_fun(traced.jaxpr), jax.tree_util.tree_structure(traced.out_info)
 
     def compute(*args: Any) -> object:

@@ -1,4 +1,4 @@
-"""Gradient operators in another piece than their forward operators, whose lowerings may leave out results.
+"""Gradient operators in another piece than their forward operators, which may lack results.
 
 A lowering of which JAX keeps the derivative does not compute what numpy's gradient reads, as the gates of
 `lstm`. Elsewhere the gradient computes its forward operator again, if it gets what that takes.

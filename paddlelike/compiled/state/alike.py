@@ -31,7 +31,7 @@ class Alike:
         self.group_of = {n: index for index, group in enumerate(groups) for n in group}
 
     def find_same(self, values: Mapping[int, Any]) -> dict[int, int]:
-        """Return the positions whose array is also that of another, each with the first of these."""
+        """Return the positions that share an array with another, each with the first such position."""
         same = {}
         for group in self._groups:
             first: dict[int, int] = {}
@@ -57,7 +57,7 @@ def find_alike(plan: CompiledPlan, start: int, stop: int, small: set[int]) -> Al
 
 
 def _find_rules(plan: CompiledPlan, op: Operator, position: int) -> Iterator[Any]:
-    """Give what the new value of a persistable depends on besides its old one, if on no other value."""
+    """Return the rule that computes a persistable from its old value and constants alone, or None."""
     if op.type in _IN_PLACE:
         names = {*op.input_arg_names, *op.output_arg_names}
         if len(names) == 1 and plan.layout.get_position(op.block, *names) == position:

@@ -1,4 +1,4 @@
-"""Large persistables on a CPU, for saves that read them between steps.
+"""Large persistables on a CPU, which saves read between steps.
 
 XLA writes into the memory of the step before. With it shared with a forked process, each page that is written
 costs a fault and a copy: 18,000 in a step of a wide embedding. Here what a step is about to write is kept
@@ -47,7 +47,7 @@ class KeptRows:
 
 
 class DeviceTables:
-    """The large persistables whose memory a piece, steps ``start`` to ``stop``, gives to the next values."""
+    """The large persistables whose memory a piece, steps ``start`` to ``stop``, reuses for new values."""
 
     def __init__(self, plan: CompiledPlan, start: int, stop: int, donated: Iterable[int]) -> None:
         self._ids = _find_ids(plan, start, stop)  # of tables where only rows are written
@@ -148,7 +148,7 @@ class _DeviceRows(OldRows):
             if self._is_open:
                 piece = np.empty_like(self._old[start:stop])  # all are kept
             elif self._array.is_deleted():
-                raise OSError(errno.EFAULT, "a step that failed has given the memory of a table away")
+                raise OSError(errno.EFAULT, "a failed step has released the memory of a table")
             else:
                 piece = self._rows[start:stop].copy()
             places = self._pass(start, stop)

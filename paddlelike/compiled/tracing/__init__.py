@@ -1,1 +1,1 @@
-"""Tracing the operators of a piece: what lowerings see, derivatives, constants, random values."""
+"""Tracing the operators of a piece: contexts of lowerings, derivatives, constants, random values."""

@@ -13,7 +13,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 
 
 def _make(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of the parameters of a primitive, which has none that matter."""
+    """Return a function that ignores the parameters of a primitive, none of which matter."""
     return lambda **_: function
 
 

@@ -1,6 +1,6 @@
-"""Values that are known while a program is traced: what numpy's kernels compute of small constants.
+"""Values that are known while a program is traced: results of numpy's kernels for small constants.
 
-The count of a loop's steps, the places of an array's elements and the sizes that a program computes are such
+The number of a loop's steps, the places of an array's elements and the sizes that a program computes are such
 values. They are arrays of numpy among the values of a trace, where all others are arrays of JAX.
 """
 
@@ -24,7 +24,7 @@ _SOURCES: Final = ("fill_constant", "assign_value")
 
 
 class _WithoutLods:
-    """What kernels that say ``lods_only`` see of the run: constants have no LoD."""
+    """The run as seen by kernels with ``lods_only``: constants have no LoD."""
 
     def __init__(self, op: Operator) -> None:
         self.op = op

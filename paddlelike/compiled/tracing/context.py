@@ -59,11 +59,11 @@ class OpContext:
         """Do nothing."""
 
     def check(self, holds: jax.Array | bool, message: str) -> None:
-        """Fail the run, without changing a persistable, unless ``holds`` is true everywhere."""
+        """Make the run fail unless ``holds`` is true everywhere; persistables stay unchanged."""
         self.trace.checks.append((self.op, message, jnp.all(holds)))
 
     def require(self, holds: jax.Array | bool, reason: str) -> None:
-        """Let numpy run the operator, from this step on, unless ``holds`` is true everywhere."""
+        """Make numpy run the operator from this step on, unless ``holds`` is true everywhere."""
         self.check(holds, Uncovered(reason, self.trace.index))
 
     def draw(

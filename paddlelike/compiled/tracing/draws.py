@@ -26,7 +26,7 @@ class Draw(NamedTuple):
     seed: int  # 0: from the scope's generator
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    sample: Callable[[Generator, int], np.ndarray[Any, Any]]  # of a count of values
+    sample: Callable[[Generator, int], np.ndarray[Any, Any]]  # of a number of values
     rows: Callable[[Given, Sequence[int]], int] | None = None
     seed_from: int | None = None
 

@@ -65,7 +65,7 @@ def cut_gradients(ctx: OpContext, cls: type[OpDef], args: list[Any]) -> list[Any
         return args
     (count,) = counts
     for one in packed.values():
-        ctx.require(one.total == count, "a gradient has another count of rows than its array")
+        ctx.require(one.total == count, "a gradient has another number of rows than its array")
     return [arg.rows[:count] if isinstance(arg, Packed) else arg for arg in args]
 
 
@@ -74,7 +74,7 @@ def add_unused(ctx: OpContext, arg: Any, like: Packed, *, is_gradient: bool) -> 
     size = like.rows.shape[0]
     if like.full and arg.shape[0] == size:
         return arg
-    ctx.require(like.total == arg.shape[0], "an input without a LoD has another count of rows")
+    ctx.require(like.total == arg.shape[0], "an input without a LoD has another number of rows")
     missing = max(size - arg.shape[0], 0)
     unused = jnp.broadcast_to(arg[:1], (missing, *arg.shape[1:]))
     return jnp.concatenate([arg, jnp.zeros_like(unused) if is_gradient else unused])[:size]
@@ -85,5 +85,5 @@ def _match_shape(ctx: OpContext, xshape: Any, like: Packed) -> object:
     size = like.rows.shape[0]
     if xshape is None or xshape.ndim < 2 or xshape.shape[1] == size:
         return xshape
-    ctx.require(like.total == xshape.shape[1], "Out@GRAD has another count of rows than X")
+    ctx.require(like.total == xshape.shape[1], "Out@GRAD has another number of rows than X")
     return jnp.zeros((0, size, *xshape.shape[2:]), xshape.dtype)

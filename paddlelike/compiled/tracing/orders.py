@@ -46,7 +46,7 @@ _INNER: Final = {
 
 
 class _Moved(NamedTuple):
-    """An array whose transpose is put off: dim ``i`` of the value is dim ``order[i]`` of ``array``."""
+    """An array with a delayed transpose: dim ``i`` of the value is dim ``order[i]`` of ``array``."""
 
     array: jax.Array
     order: tuple[int, ...]

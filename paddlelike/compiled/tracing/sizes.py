@@ -1,7 +1,7 @@
 """Numbers that determine shapes. numpy computes them from the inputs of a piece before it is compiled or run.
 
 The shape of an XLA computation is known when it is compiled. Programs compute sizes all the same: of the fed
-count of a graph's nodes, of the greatest of the fed lengths. These numbers are constants while a piece is
+number of a graph's nodes, of the greatest of the fed lengths. These numbers are constants while a piece is
 traced, and part of what it is compiled for.
 """
 
@@ -117,7 +117,7 @@ class Sizes:
 
 
 def describe_sizes(sizes: KnownSizes) -> tuple[Any, ...]:
-    """Return what a piece is compiled for."""
+    """Return a description of the sizes that a piece is compiled for."""
     return tuple(
         (index, n, value.shape, value.dtype, value.tobytes())
         for index, found in sizes.items()

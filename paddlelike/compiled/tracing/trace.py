@@ -1,4 +1,4 @@
-"""Trace the operators of a piece of a program: what ``jax.jit`` is given."""
+"""Trace the operators of a piece of a program for ``jax.jit``."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Trace:
         return inner
 
     def draw(self, draw: Draw | DrawLoop) -> Any:
-        """Return the random values that an operator, or the block of a loop, asks for."""
+        """Return the random values of an operator, or of the block of a loop."""
         self.drawn.append(draw)
         if self._draws is None:
             return jax.tree_util.tree_map(lambda one: jnp.zeros(one.shape, one.dtype), find_shapes(draw))
@@ -126,7 +126,7 @@ class Trace:
             raise RefusedError(index, self._locate(op, f"{type(error).__name__}: {first}")) from error
 
     def _locate(self, op: Operator, reason: str) -> str:
-        """Return a reason, which inside a block names the operator that cannot be compiled."""
+        """Return the reason; inside a block it names the operator that cannot be compiled."""
         return reason if self.root is self else f"{op.type!r} in its block: {reason}"
 
     def _read(self, position: int | list[int]) -> Any:
@@ -177,13 +177,13 @@ class Trace:
         size = packed[0].rows.shape[0]
         plain = match_rows(ctx, cls, plain, packed[0])
         if any(one.rows.shape[0] != size or bool(one.offsets) != bool(packed[0].offsets) for one in packed):
-            raise LoweringError("its inputs have sequences of different counts of rows")
+            raise LoweringError("its inputs have sequences of different numbers of rows")
         results = row.function(ctx, plain, cls, op.attrs)
         several = (results,) if len(cls.output_slots) == 1 else results
         if cls.type == "reshape2" and several[0].shape[0] != size:
             if packed[0].full:
                 return results
-            raise LoweringError("it changes the count of rows of sequences")
+            raise LoweringError("it changes the number of rows of sequences")
         wrapped = tuple(
             wrap_rows(result, size, packed[0], self._shows(op, cls, slot.name, args))
             if self._is_by_row(cls, slot.name, args)
@@ -201,7 +201,7 @@ class Trace:
         return True
 
     def _cut(self, result: Any, cls: type[OpDef], slot: str, args: list[Any]) -> Any:
-        """Return the gradient of an array that was matched to sequences: of its own rows."""
+        """Return the gradient for the own rows of an array that was matched to sequences."""
         names = [one.name for one in cls.input_slots]
         base = slot.removesuffix(GRAD)
         like = args[names.index(base)] if slot.endswith(GRAD) and base in names else None
@@ -321,7 +321,7 @@ def _find_key(op: Operator, base: type[OpDef]) -> object:
 
 
 def _belongs(op: Operator, record: _Record, base: type[OpDef], given: Mapping[str, Any]) -> bool:
-    """Return whether a gradient operator is that of a recorded one: it was given the same values."""
+    """Return whether a gradient operator belongs to a recorded operator: both have the same inputs."""
     for slot, value in zip(base.input_slots, record.args, strict=True):
         if given.get(slot.name) is not None and not _are_same(given[slot.name], value):
             return False

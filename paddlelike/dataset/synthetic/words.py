@@ -12,7 +12,7 @@ from paddlelike.dataset.synthetic.arrays import Part
 def make_sentences(
     part: Part, *, words: int, classes: int, longest: int = 60
 ) -> Iterator[tuple[list[int], int]]:
-    """Yield sentences of word ids below ``words``, and their class, which some of the words tell."""
+    """Yield sentences of word ids below ``words``, and their class, which follows from some words."""
     rng = part.samples
     for _ in range(part.size):
         label = int(rng.integers(classes))
@@ -23,7 +23,7 @@ def make_sentences(
 
 
 def make_walks(part: Part, *, words: int, longest: int = 30) -> Iterator[list[int]]:
-    """Yield sentences whose words follow from the word before, four times of five."""
+    """Yield sentences in which four of five words follow from the word before."""
     follower = part.rules.permutation(words)
     rng = part.samples
     for _ in range(part.size):

@@ -42,7 +42,7 @@ def gather_files(
     Raises
     ------
     SaveError
-        Some rows of a variable are on no server.
+        No server has some of the rows of a variable.
     """
     extras: list[GatheredFile] = []
     small: list[Slice] = []
@@ -80,7 +80,7 @@ def _cover(placement: Placement, origin: str) -> list[Slice]:
         first = slices[0].whole[0] if one is None else one.first_row
         if first != rows:
             raise SaveError(
-                f"rows {rows} to {first} of {origin!r} are on no server",
+                f"no server has rows {rows} to {first} of {origin!r}",
                 hint="save with the trainer's program as the transpiler made it",
             )
         rows += 0 if one is None else one.rows

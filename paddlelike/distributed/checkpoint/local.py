@@ -1,4 +1,4 @@
-"""Programs that servers answered, as ordinary ones: loads from what servers saved, and local lookups."""
+"""Ordinary programs in place of distributed ones: loads of what servers saved, and local lookups."""
 
 from __future__ import annotations
 

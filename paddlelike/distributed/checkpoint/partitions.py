@@ -130,7 +130,7 @@ class ServerPartition:
         )
 
     def _load_nothing(self, where: str, placement: Placement) -> LoadShare:
-        """Return a load of nothing, with a note: more servers than variables are not an error."""
+        """Return an empty load with a note: more servers than variables is not an error."""
         note = (
             f"parameter server {self._endpoint} keeps no variable at all, so it loads nothing from {where}: "
             f"there are {len(placement.endpoints)} servers for {len(placement.origins())} variables"

@@ -1,4 +1,4 @@
-"""The servers of a job as a save on trainer 0 sees them."""
+"""The servers of a job, for a save on trainer 0."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Tables that are sharded by id: ``__lookup_table__/<table>_<i>`` has the rows with ``id % servers == i``.
 
 A shard is a file of SelectedRows: the ids met so far, and room for as many rows as the server may come to
-keep. Rows that no id uses yet hold initial values. Any count of servers can continue with a table: the same
+keep. Rows that no id uses yet hold initial values. Any number of servers can continue with a table: the same
 count reads each its own file as it is; another count looks through all ids and keeps its own; from a whole
 table (a single process wrote it) every server takes each n-th row; and a single process joins the shards.
 """
@@ -251,7 +251,7 @@ class Shards:
             raise LoadError(f"{what}: it has ids of other shards", hint="is a shard missing?")
 
     def _fill(self, array: Array, taken: _Selection, places: Choice) -> int:
-        """Copy rows to the indexes that ``places`` returns, -1 for none; return their count."""
+        """Copy rows to the indexes that ``places`` returns, -1 for none; return their number."""
         count = 0
         for held, ids in zip(taken.files, self._ids(taken), strict=True):
             where = places(ids)
@@ -295,7 +295,7 @@ class Shards:
 
 
 def _compare_alone(held: Held) -> Want:
-    """Return a want of no element of a file, which is compared with its record all the same."""
+    """Return a request for no element of a file, so that the file is still compared with its record."""
     return Want(held._replace(header=held.header._replace(shape=(0,), nbytes=0, height=0, row_count=0)))
 
 

@@ -100,7 +100,7 @@ class _SequentialFile:
 
 
 def _stream(servers: Servers, slices: Sequence[Slice], header: bytes, how: Gathering) -> Fill:
-    """Return what fills a file with slices that are streamed from their servers."""
+    """Return a function that fills a file with slices streamed from their servers."""
 
     def fill(path: str) -> hashing.Checksum | None:
         total = StreamSum(how.checksum, header)
@@ -117,7 +117,7 @@ def _stream(servers: Servers, slices: Sequence[Slice], header: bytes, how: Gathe
 
 
 def _write_by_servers(servers: Servers, slices: Sequence[Slice], header: bytes, how: Gathering) -> Fill:
-    """Return what has servers write their slices into a file."""
+    """Return a function that has servers write their slices into a file."""
 
     def fill(path: str) -> hashing.Checksum | None:
         name = slices[0].origin
@@ -166,7 +166,7 @@ def _check_places(sums: Sequence[RangeSums], sizes: Sequence[int], start: int) -
 
 
 def stream_sink(file: OffsetFile, total: StreamSum, start: int, size: int) -> Callable[[], Sink]:
-    """Return what makes sinks for ``size`` bytes that go into a file from offset ``start`` on."""
+    """Return a function that makes sinks for ``size`` bytes of a file from offset ``start`` on."""
 
     def take(offset: int, data: memoryview) -> None:
         total.update(offset, data)

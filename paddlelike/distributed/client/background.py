@@ -35,7 +35,7 @@ class Background:
     Parameters
     ----------
     most
-        The largest count of steps whose gradients are pushed together; one step more waits.
+        The largest number of steps whose gradients are pushed together; one step more waits.
     average
         Push the mean of the steps; else their sum.
     """
@@ -57,7 +57,7 @@ class Background:
         push
             Called with the outboxes by server, also empty ones; pushes them and pulls all parameters.
         servers
-            The count of servers.
+            The number of servers.
         """
         thread = Thread(partial(self._run, push, servers), "paddlelike-communicator")
         thread.start()

@@ -41,7 +41,7 @@ Payload = Callable[[int, Any, bool], Exchange]
 
 
 class Calls:
-    """Makes the calls that a trainer's state machine asks for.
+    """Makes the calls of a trainer's state machine.
 
     Parameters
     ----------

@@ -233,7 +233,7 @@ class Client(Transfers):
         return self.driver.finish()
 
     def _push(self, outboxes: Sequence[Outbox], *, is_small: bool = False) -> bool:
-        """Push by server: by rounds to all servers, else to those that get any gradient."""
+        """Push to all servers in rounds, otherwise to those that receive a gradient."""
 
         def exchange(server: int, request: Push, is_direct: bool) -> Exchange:
             request = dataclasses.replace(request, rows=row_counts(outboxes[server]))
@@ -257,7 +257,7 @@ class Client(Transfers):
     # Checks
 
     def _check(self, reached: bool, *, in_step: bool = False) -> None:
-        """Note where the servers went back to a save instead.
+        """Record that the servers have rolled back to a save instead.
 
         ``in_step``: in a loop that follows, the rest of the step is discarded; otherwise raise
         RoundRolledBack, for instance in a save.

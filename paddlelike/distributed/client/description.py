@@ -1,4 +1,4 @@
-"""The first call to a server: it describes what it serves, before a trainer can say anything of rounds."""
+"""The first call to a server, which describes its variables before any round begins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PAUSE = 0.1  # seconds between attempts
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A server's variables, its mode, and the count of trainers that it serves."""
+    """A server's variables, its mode, and the number of trainers that it serves."""
 
     table: ServerTable
     mode: Mode
@@ -55,7 +55,7 @@ def describe(channel: Channel, window: float) -> Description:
             raise RejectedError(
                 channel.endpoint,
                 "Describe",
-                f"expected a mode and a count of trainers, got {mode!r} and {trainers!r}",
+                f"expected a mode and a number of trainers, got {mode!r} and {trainers!r}",
                 hint="is the process at this endpoint a parameter server of the same version?",
             )
         return Description(ServerTable.from_bytes(text.join_pieces()), mode, trainers)
@@ -70,6 +70,6 @@ def common_mode(endpoints: Sequence[str], found: Sequence[Description]) -> Mode:
         )
         raise FaultError(
             f"the servers do not run the same job: {each}",
-            hint="give all processes the same list of servers and the same count of trainers",
+            hint="give all processes the same list of servers and the same number of trainers",
         )
     return found[0].mode

@@ -45,7 +45,7 @@ class _Begun(NamedTuple):
 
 
 class Driver:
-    """Drives the state machine of one trainer: makes the calls that it asks for, reports how they ended.
+    """Drives the state machine of one trainer: makes its calls and reports their results.
 
     Goals of several threads take turns.
 
@@ -306,7 +306,7 @@ class Driver:
         return None
 
     def _drive(self, server: int, begun: _Begun | None = None) -> None:
-        """Make the calls that the protocol asks for on one server until it is done; ``begun``: the first."""
+        """Make the protocol's calls to one server until it is done; ``begun``: the first call."""
         if begun is not None:
             self._finish_call(begun)
         while True:
@@ -325,7 +325,7 @@ class Driver:
                     self._changed.notify_all()
 
     def _lose(self, why: Exception) -> None:
-        """Note an error that repeating the call does not cure."""
+        """Record an error that repeating the call would not fix."""
         with self._changed.hold():
             self._why, self.is_lost = why, True
             self._changed.notify_all()

@@ -1,6 +1,6 @@
 """Geo-SGD of one trainer: the differences it sends, and the updates of others it adds.
 
-Every ``push_nums`` steps the difference since the last exchange, over the count of trainers, goes to the
+Every ``push_nums`` steps the difference since the last exchange, over the number of trainers, goes to the
 servers, which add it up; then what others have added comes back. Of a table only the rows that were looked up
 go, and the rows that anybody sent since come. Fluid does so in threads beside the training; here a step waits
 for it, so that it is known which steps the servers have.

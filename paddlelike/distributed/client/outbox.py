@@ -57,7 +57,7 @@ def fit_gradient(entry: Entry, name: str, value: Value, endpoint: str) -> Value:
 
 
 def row_counts(outbox: Outbox) -> tuple[tuple[int, int], ...]:
-    """Return (index of the entry, count of rows) for the gradients that are selected rows."""
+    """Return (index of the entry, number of rows) for the gradients that are selected rows."""
     return tuple((i, len(v.row_array)) for i, v in outbox.items() if isinstance(v, SelectedRows))
 
 

@@ -1,4 +1,4 @@
-"""Receivers of answers whose size is not known before, or that should not be in memory whole."""
+"""Receivers of answers of unknown size, or too large to be kept in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Pieces:
     Parameters
     ----------
     most
-        The largest count of bytes that is accepted.
+        The largest number of bytes that is accepted.
 
     >>> pieces = Pieces(10)
     >>> pieces.place(0, 0, 3)[:] = b"abc"
@@ -50,12 +50,12 @@ class Pieces:
 
 
 class Sink:
-    """A receiver that passes on what comes, in order, and has one piece of it in memory.
+    """A receiver that passes data on in order and keeps one piece in memory.
 
     Parameters
     ----------
     size
-        The expected count of bytes.
+        The expected number of bytes.
     take
         Called with the offset and the bytes of each piece, whose memory is reused afterwards.
 

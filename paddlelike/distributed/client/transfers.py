@@ -92,7 +92,7 @@ class Transfers(ABC):
         return dict(zip(self.endpoints, self._ask(directory, {"names": list(names)}), strict=True))
 
     def edit_tables(self, do: str, only: str | None = None, **how: Any) -> list[dict[str, Any]]:
-        """Have every server do something once with its growing tables, or one; return the answers."""
+        """Have every server edit its growing tables, or one of them, once; return the answers."""
         return [one["tables"] for one in self._ask("", {"tables": {"do": do, "only": only, **how}})]
 
     def find_touched(self, since: Sequence[int]) -> list[tuple[int, dict[str, list[int]]]]:
@@ -104,7 +104,7 @@ class Transfers(ABC):
         self._ask(directory, {"load": None if names is None else list(names)})
 
     def exchange(self, text: str) -> list[str]:
-        """Give a text to all trainers, who call this at the same place; return those of all by trainer id."""
+        """Exchange a text with all trainers, which all call this; return all texts by trainer id."""
         data = text.encode()
         pieces: list[Pieces] = []
 
@@ -117,7 +117,7 @@ class Transfers(ABC):
         return texts
 
     def _ask(self, directory: str, options: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Have every server carry out a request once, between two rounds; return their answers."""
+        """Have every server carry out a request once, between two rounds; return the answers."""
         self._check(self.driver.reach(lambda state, now: state.save(now, directory, options)))
         return list(self.driver.state.manifests)
 

@@ -103,7 +103,7 @@ class SharedState(WholePartition):
         if not others:
             return LoadShare(chosen)
         skip = Skip("re:" + "|".join(map(re.escape, others)))
-        note = f"the state of {len(others)} variables is read by the workers that hold it"
+        note = f"{len(others)} variables of optimizer state are read by the workers that hold them"
         done = partial(workers.count_load, global_scope(), sharding)
         return LoadShare(chosen, rules=(skip,), notes=(note,), done=done)
 

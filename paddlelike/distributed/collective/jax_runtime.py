@@ -46,7 +46,7 @@ def connect(job: Job, *, window: float, lease: float, ending: Event) -> Notes:
 
     if xla_bridge.backends_are_initialized():
         raise RoleError(
-            "JAX was used before this process joined its job, so that it can join none",
+            "JAX was used before this process joined its job, so it can no longer join",
             hint="run the startup program before anything else that computes, or set "
             "PADDLE_TRAINER_ENDPOINTS and PADDLE_TRAINER_ID, by which a process joins when JAX is loaded",
         )
@@ -143,7 +143,7 @@ def _exit_when_jax_aborts(job: Job, ending: Event, joined: Event) -> object:
 
 
 class Notes:
-    """Short texts by name that all workers see."""
+    """Short texts by name that all workers can read."""
 
     def __init__(self, client: Any, handler: object) -> None:
         self._client = client
@@ -154,7 +154,7 @@ class Notes:
         self._client.key_value_set(name, text, allow_overwrite=True)
 
     def write_first(self, name: str, text: str, seconds: float) -> str:
-        """Set a text unless another worker has; return the one that stands."""
+        """Set a text unless another worker has set it; return the text in effect."""
         try:
             self._client.key_value_set(name, text)
         except RuntimeError:  # it exists

@@ -23,7 +23,7 @@ class Job:
 
     @property
     def size(self) -> int:
-        """The count of workers."""
+        """The number of workers."""
         return len(self.endpoints)
 
     def name(self, rank: int) -> str:

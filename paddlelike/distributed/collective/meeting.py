@@ -138,7 +138,7 @@ class _Meeting:
 
 
 def _arrive(job: Job, seconds: float) -> None:
-    """Tell worker 0 that this worker is there, and wait for the others."""
+    """Report this worker to worker 0, and wait for the others."""
     clock, absent = _Clock(job, seconds), [0]
     while not clock.is_over():
         clock.tick(absent)
@@ -175,14 +175,14 @@ def _is_open(connection: socket.socket) -> bool:
 
 
 class _Clock:
-    """The time that a worker has waited; it says so on the terminal now and then."""
+    """The time that a worker has waited, reported on the terminal now and then."""
 
     def __init__(self, job: Job, seconds: float) -> None:
         self._job, self._seconds, self._begin = job, seconds, time.monotonic()
         self._ticked, self._said = self._begin, self._begin
 
     def is_over(self) -> bool:
-        """Return whether the time is over."""
+        """Return whether the time limit is over."""
         return time.monotonic() - self._begin > self._seconds
 
     def tick(self, absent: Iterable[int]) -> bool:

@@ -69,7 +69,7 @@ class Member:
             self.wait(self.submit(lambda exchanges: exchanges.sum(np.zeros(1, np.float32))))
 
     def submit(self, function: Callable[[Exchanges], Array]) -> Task[Array]:
-        """Let the thread carry out an exchange. Raises FaultError when the job is lost already."""
+        """Have the thread carry out an exchange. Raises FaultError when the job is lost already."""
         if self._fault is not None:
             raise self._fault
         task: Task[Array] = Task(lambda: function(self._find_exchanges()))
@@ -147,7 +147,7 @@ class Member:
                 return
 
     def _leave(self) -> None:
-        """Tell the others that this process ends; worker 0, the coordinator, ends last."""
+        """Announce to the others that this process ends; worker 0, the coordinator, ends last."""
         error = getattr(sys, "last_value", None)  # that ends this process
         if self._shares is not None and self._fault is None and error is None:
             self._stay_for_saves()

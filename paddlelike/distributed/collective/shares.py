@@ -1,4 +1,4 @@
-"""Optimizer state that the workers have shared out: each gives its own to a worker that saves.
+"""Optimizer state divided among the workers: each sends its part to a worker that saves.
 
 A worker that saves asks each owner, through the texts that JAX's coordinator keeps: a request names
 variables, and the steps, and loads since then, that the asking worker has completed. The owner, in a thread

@@ -271,7 +271,7 @@ def is_transpiled(program: Program) -> bool:
 
 
 def scale_loss_gradient(block: Block, workers: int) -> None:
-    """Divide the gradient with which the backward pass begins by the count of workers."""
+    """Divide the initial gradient of the backward pass by the number of workers."""
     for index, op in _reversed(block):
         if _has_role(op, OpRole.Backward) and _has_role(op, OpRole.Loss):
             grad = block.vars[op.output_arg_names[0]]

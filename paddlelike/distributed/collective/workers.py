@@ -2,7 +2,7 @@
 
 Exchanges run in a thread of their own, in the order of the program. Sums whose results nobody reads before
 the next ``c_sync_comm_stream`` are put together, 4 MiB for one exchange and more from 32 workers on, and go
-on behind the computation; what is put together depends on the program, its shapes and the count of workers
+on behind the computation; what is put together depends on the program, its shapes and the number of workers
 alone, so that bits do not depend on time.
 """
 
@@ -80,7 +80,7 @@ class JobWorkers:
             raise RoleError(
                 f"the program is that of worker {rank} of {count}, but this process is worker {job.rank} of "
                 f"{job.size}",
-                hint="let trainer_id and the count of trainers come from the environment, as the job's do",
+                hint="let trainer_id and the number of trainers come from the environment, as the job's do",
             )
 
     def refuse_threads(self) -> None:
@@ -281,7 +281,7 @@ class JobWorkers:
         return member.wait(member.submit(function))
 
     def _stage(self, value: Array) -> Array:
-        """Put a value among those that are added up together; return the array that gets the sum."""
+        """Add a value to the batch of joint sums; return the array that will receive its sum."""
         result = np.empty_like(value, order="C")
         dtype = value.dtype.str
         staged = self._staged.setdefault(dtype, [])

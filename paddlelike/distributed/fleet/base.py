@@ -90,7 +90,7 @@ class Fleet:
         return self._role.worker_index()
 
     def worker_num(self) -> int:
-        """Return the count of trainers. Raises RoleError before ``init``."""
+        """Return the number of trainers. Raises RoleError before ``init``."""
         return self._role.worker_num()
 
     def server_index(self) -> int:
@@ -98,7 +98,7 @@ class Fleet:
         return self._role.server_index()
 
     def server_num(self) -> int:
-        """Return the count of servers. Raises RoleError before ``init``."""
+        """Return the number of servers. Raises RoleError before ``init``."""
         return len(self._role.get_pserver_endpoints())
 
     def worker_endpoints(self, to_string: bool = False) -> list[str] | str:
@@ -154,5 +154,5 @@ class Fleet:
         return [[np.array(values, dtype) for dtype, values in sample] for sample in mine]
 
     def _add_up(self, count: int) -> int:
-        """Return the sum of the counts of all trainers."""
+        """Return the sum of a count over all trainers."""
         return sum(self._role.all_gather(count) or [count])

@@ -25,7 +25,7 @@ _STATUS: Final = "fleet_train_status"
 
 
 class TrainStatus:
-    """How far a training is: the last epoch that was completed, -1 before the first."""
+    """The progress of a training: the last completed epoch, -1 before the first."""
 
     def __init__(self, epoch_no: int = -1) -> None:
         self._epoch_no = epoch_no

@@ -53,7 +53,7 @@ _decorate_optimizer: Final[Hook[..., Any]] = Hook("decorate_optimizer")
 
 
 class LambConfig:
-    """Fluid's options of LAMB; it has none."""
+    """Fluid's options of LAMB, of which there are none."""
 
 
 class DistFCConfig:
@@ -103,7 +103,7 @@ class DistributedStrategy(BuildStrategy):
         self.__dict__.update(recompute_checkpoints=[], exec_strategy=ExecutionStrategy())
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an option. Another name is kept, as in Fluid, whose own scripts set some; and warns."""
+        """Set an option. An unknown name is kept with a warning: Fluid's own scripts set some."""
         if not hasattr(self, name):
             near = suggest_names(name, dir(self), lead="; ")
             warn_user(f"DistributedStrategy has no option {name!r}: it has no effect{near}")

@@ -185,12 +185,12 @@ class FleetUtil:
     def save_cache_model(
         self, output_path: str, day: int | str, pass_id: int | str, mode: int = 1, **how: Any
     ) -> int:
-        """Save a table to ``DAY/delta-PASS/000_cache``; return the count of its rows."""
+        """Save a table to ``DAY/delta-PASS/000_cache``; return the number of its rows."""
         path = f"{output_path.rstrip('/')}/{_folder(day, pass_id)}/{how.get('table_id', 0):03}_cache"
         return int(self._fleet.save_cache_model(None, path, mode=mode, **how))
 
     def save_cache_base_model(self, output_path: str, day: int | str, **how: Any) -> int:
-        """Save a table to ``DAY/base/000_cache``; return the count of its rows."""
+        """Save a table to ``DAY/base/000_cache``; return the number of its rows."""
         return self.save_cache_model(output_path, day, -1, 2, **how)
 
     def pull_all_dense_params(self, scope: Scope, program: Program) -> None:

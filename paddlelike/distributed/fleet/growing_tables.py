@@ -1,4 +1,4 @@
-"""fleet's verbs for growing tables: forgetting, counting, clearing, one table saved or loaded."""
+"""fleet's methods for growing tables: shrink, count, clear, save and load."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DELTAS: dict[int, dict[str, Any]] = {0: {}, 1: {"delta": "base"}, 2: {"delta": T
 
 
 class TableFleet(Fleet):
-    """A fleet whose trainers ask servers to work on tables, given by name or index.
+    """A fleet whose servers work on growing tables, given by name or index.
 
     Every trainer calls these methods at the same place; trainer 0 asks, and nobody goes on before it is done.
     """

@@ -1,4 +1,4 @@
-"""``fluid.incubate.fleet.parameter_server.pslib``: the face of Baidu's own servers, on those of this package.
+"""``fluid.incubate.fleet.parameter_server.pslib``: pslib's interface on the servers of this package.
 
 Sparse tables are growing tables; training is asynchronous, by the optimizer that the script gives, for
 the tables as well.
@@ -113,7 +113,7 @@ class DownpourOptimizer(TranspilerOptimizer):
 
 
 class _Copies:
-    """What ``copy_table`` of a strategy copies before each ``batch_num`` batches of ``train_from_dataset``.
+    """The copies of a strategy's ``copy_table``, made every ``batch_num`` batches of ``train_from_dataset``.
 
     Tables are copied whole on the servers, variables in this trainer (``DownpourWorker::CopySparseTable`` and
     ``CopyDenseVars`` in ``framework/downpour_worker.cc``).
@@ -151,7 +151,7 @@ class _Copies:
         return loss
 
     def copy(self, program: Program, count: int, scope: Scope) -> None:
-        """Copy, if a batch after so many others is one to copy before."""
+        """Copy if the number of batches so far calls for it."""
         if count % self.config.get("batch_num", 100):
             return
         for source, target in self.variables:
@@ -162,7 +162,7 @@ class _Copies:
 
 
 class _Pointer:
-    """``fleet._fleet_ptr``: what pslib's client does, by the trainer that asks, while no other waits.
+    """``fleet._fleet_ptr``: calls of pslib's client that one trainer makes without waiting for the others.
 
     Raises UnsupportedError for what only pslib's own servers know.
     """
@@ -172,12 +172,12 @@ class _Pointer:
         if found is None:
             raise UnsupportedError(
                 f"fleet._fleet_ptr.{name} is not supported",
-                hint=f"it knows pull_dense, {', '.join(_POINTED)}",
+                hint=f"supported are pull_dense, {', '.join(_POINTED)}",
             )
         return lambda *args: fleet._ask(lambda program: found(program, *args))
 
     def pull_dense(self, scope: Scope, table_id: int, names: Sequence[str]) -> None:
-        """Set variables of a scope to what the servers have of them."""
+        """Set variables of a scope to the servers' values."""
         main, local = fleet.main_program, fleet._origin_program
         assert main is not None
         assert local is not None

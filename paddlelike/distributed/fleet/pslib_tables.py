@@ -1,4 +1,4 @@
-"""How a program of pslib's looks its ids up: in tables that grow and count clicks, by layers of its own."""
+"""Lookups of pslib's programs, in growing tables that count clicks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOOKUPS: Final = ("lookup_table", "lookup_table_v2")
 
 
 def grow_tables(program: Program, startup: Program) -> None:
-    """Let look-ups with ``is_distributed`` read growing tables: pslib takes no heed of their heights."""
+    """Turn look-ups with ``is_distributed`` into growing tables: pslib ignores table heights."""
     block, first = program.global_block(), startup.global_block()
     clicks: dict[str, str] = {}  # by the name of ids, the variable with a click for each
     read = {name for op in block.ops for name in op.input_arg_names}

@@ -138,7 +138,7 @@ class UserDefinedRoleMaker(RoleMakerBase):
     role
         ``Role.WORKER`` or ``Role.SERVER``.
     worker_num
-        The count of trainers, at least 1.
+        The number of trainers, at least 1.
     server_endpoints
         The endpoints of all servers.
 

@@ -74,11 +74,11 @@ class RoleMakerBase:
         return self._generated()._current_id
 
     def worker_num(self) -> int:
-        """Return the count of trainers."""
+        """Return the number of trainers."""
         return self._generated()._trainers_num
 
     def server_num(self) -> int:
-        """Return the count of servers."""
+        """Return the number of servers."""
         return len(self._generated()._server_endpoints)
 
     def get_trainer_endpoints(self) -> list[str]:

@@ -183,7 +183,7 @@ class GeoStrategy(DistributedStrategy):
     Parameters
     ----------
     update_frequency
-        The count of batches after which a trainer exchanges.
+        The number of batches after which a trainer exchanges.
     """
 
     def __init__(self, update_frequency: int = 100) -> None:

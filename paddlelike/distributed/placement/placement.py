@@ -32,7 +32,7 @@ class Placement(Sequence[Slice]):
     endpoints
         All servers, also those that hold nothing.
     trainers
-        The count of trainers that send gradients.
+        The number of trainers that send gradients.
 
     Raises
     ------

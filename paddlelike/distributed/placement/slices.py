@@ -76,7 +76,7 @@ class Slice:
     kind: Kind
     gradient: str = ""  #: name of the gradient of a trained slice on the server
     owner: str = ""  #: the parameter whose optimizer state this is
-    stride: int = 1  #: distance between rows; of a table sharded by id the count of servers
+    stride: int = 1  #: distance between rows; of a table sharded by id the number of servers
 
     @property
     def is_slice(self) -> bool:
@@ -95,7 +95,7 @@ class Slice:
 
     @property
     def rows(self) -> int:
-        """The count of rows."""
+        """The number of rows."""
         return self.shape[0] if self.shape else 1
 
     @property

@@ -30,7 +30,7 @@ class ProcessRole:
     servers
         Every server's endpoint, ``host:port``, in the order that all processes have.
     trainers
-        The count of trainers.
+        The number of trainers.
     index
         A trainer's or worker's id, or a server's index in ``servers``.
     endpoint

@@ -186,7 +186,7 @@ class RoleReader:
             self._problems.append(f"{variable} lists {endpoint} {endpoints.count(endpoint)} times")
 
     def _trainer_count(self, trainer_endpoints: tuple[str, ...]) -> int | None:
-        """Return the count of trainers by three spellings, which must agree."""
+        """Return the number of trainers by three spellings, which must agree."""
         variables = self._variables
         counts: dict[str, int] = {}
         count = variables.integer("PADDLE_TRAINERS_NUM")
@@ -211,7 +211,7 @@ class RoleReader:
         if variables.value("PADDLE_TRAINERS_NUM") is None:
             is_first = self._generation == GENERATIONS["PADDLE_PSERVER_IPS"]
             variable = "PADDLE_TRAINERS" if is_first else "PADDLE_TRAINERS_NUM"
-            self._problems.append(f"{variable}, the count of trainers")
+            self._problems.append(f"{variable}, the number of trainers")
         return None
 
     def _own_endpoint(self, servers: tuple[str, ...]) -> str | None:
@@ -314,6 +314,6 @@ def describe(environ: Mapping[str, str] | None = None) -> Understanding:
     generation of variables: 3 (fleet of 1.6 and later, Paddle 2)
       role     TRAINER   from TRAINING_ROLE
       servers  ps0:6174  from PADDLE_PSERVERS_IP_PORT_LIST
-    missing or wrong: PADDLE_TRAINERS_NUM, the count of trainers
+    missing or wrong: PADDLE_TRAINERS_NUM, the number of trainers
     """
     return RoleReader(os.environ if environ is None else environ).read()

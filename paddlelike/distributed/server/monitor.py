@@ -23,7 +23,7 @@ class Monitor:
     endpoint
         The server's endpoint, for texts.
     trainers
-        The count of trainers.
+        The number of trainers.
     settings
         How long to wait for trainers, and between two lines of the log.
 

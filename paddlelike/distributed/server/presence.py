@@ -14,7 +14,7 @@ class Presence:
     Parameters
     ----------
     trainers
-        The count of trainers.
+        The number of trainers.
     lease
         Seconds without a sign of life after which a trainer counts as silent.
     clock

@@ -53,7 +53,7 @@ class Contribution(Into):
         return _Memory(self.dense, self.flats, None if self.sparse else self.views)
 
     def note(self, header: Mapping[str, Any]) -> None:
-        """Take the counts of selected rows that were not known when the push began.
+        """Take the numbers of selected rows that were not known when the push began.
 
         Raises FrameError for a malformed note, and as :meth:`Staging.take`.
         """
@@ -162,7 +162,7 @@ class Staging:
         return len(self._used) >= self._most_sets
 
     def take(self, rows: Iterable[tuple[int, int]]) -> Contribution:
-        """Return memory for one push; ``rows``: (index of an entry, count of rows) of selected rows.
+        """Return memory for one push; ``rows``: (index of an entry, number of rows) of selected rows.
 
         Raises
         ------

@@ -299,7 +299,7 @@ class Variables:
         """Let the steps of all trainers together continue from the counter, whoever counted before.
 
         In a new job the first step is step 0, as in training without servers. (Its startup program gives the
-        counter a negative value and every trainer 1, so Fluid begins with the count of trainers.)
+        counter a negative value and every trainer 1, so Fluid begins with the number of trainers.)
         """
         for counter, names in self._served.counters.items():
             done = max(int(self._ctx.read(counter)[0]), -1)

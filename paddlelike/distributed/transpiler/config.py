@@ -31,7 +31,7 @@ class DistributeTranspilerConfig:
     slice_var_up : bool
         Cut variables into blocks of rows, at most one per server.
     min_block_size : int
-        The least count of elements of a block; 8192 or more.
+        The least number of elements of a block; 8192 or more.
     split_method : type
         RoundRobin (also when None), HashName, or a subclass of PSDispatcher.
     sync_mode, runtime_split_send_recv : bool

@@ -81,7 +81,7 @@ class RoundRobin(PSDispatcher):
 
 
 def count_block_rows(shape: Sequence[int], *, servers: int, min_block_size: int) -> list[int]:
-    """Return the count of rows of each block: a block per server, unless they would be too small.
+    """Return the number of rows of each block: a block per server, unless they would be too small.
 
     >>> count_block_rows([201, 130], servers=3, min_block_size=8192)
     [67, 67, 67]

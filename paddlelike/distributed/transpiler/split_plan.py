@@ -35,7 +35,7 @@ class Piece:
 
     @property
     def rows(self) -> int:
-        """The count of rows."""
+        """The number of rows."""
         return self.param.shape[0]
 
 
@@ -72,7 +72,7 @@ class Trained:
 
     @property
     def heights(self) -> list[int]:
-        """The count of rows of each piece."""
+        """The number of rows of each piece."""
         return [piece.rows for piece in self.pieces]
 
     @property

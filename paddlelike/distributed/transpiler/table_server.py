@@ -29,7 +29,7 @@ class TableBlocks(NamedTuple):
 
 
 def count_shard_rows(rows: int, servers: int) -> int:
-    """Return the count of rows that a server declares."""
+    """Return the number of rows that a server declares."""
     return math.ceil(rows / servers)
 
 

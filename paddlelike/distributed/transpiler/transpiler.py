@@ -130,7 +130,7 @@ class DistributeTranspiler:
         pservers
             The endpoints of all servers, with commas between them, equal in all processes.
         trainers
-            The count of trainers; in the modes nccl2 and collective, the endpoints of all of them.
+            The number of trainers; in the modes nccl2 and collective, the endpoints of all of them.
         sync_mode
             Whether servers wait for the gradients of all trainers; set it alike in the config.
         current_endpoint
@@ -345,7 +345,7 @@ class DistributeTranspiler:
         current_endpoint: str,
     ) -> Job:
         if not isinstance(trainers, int) or isinstance(trainers, bool) or trainers < 1:
-            raise TypeError(f"trainers is {trainers!r}, expected the count of trainers, 1 or more")
+            raise TypeError(f"trainers is {trainers!r}, expected the number of trainers, 1 or more")
         if not isinstance(trainer_id, int) or trainer_id < 0:
             raise ValueError(f"trainer_id is {trainer_id!r}, expected 0 to {trainers - 1}")
         if not isinstance(pservers, str):

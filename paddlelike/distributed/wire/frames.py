@@ -151,7 +151,7 @@ class Intake:
             raise FrameError("a message after the end of its stream")
         view = memoryview(body)
         if len(view) < _LENGTH.size:
-            raise FrameError(f"a body of {len(view)} bytes, too short for its count of records")
+            raise FrameError(f"a body of {len(view)} bytes, too short for its number of records")
         (count,) = _LENGTH.unpack_from(view)
         if count == 0:
             self._end(view)

@@ -33,7 +33,7 @@ class IdleWatch:
     limit
         Seconds that one wait may take; the first message of a call must also come within ``FIRST_MESSAGE``.
     most
-        The count of calls that may wait at once.
+        The number of calls that may wait at once.
     """
 
     def __init__(self, limit: float, most: int) -> None:

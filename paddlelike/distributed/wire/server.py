@@ -39,7 +39,7 @@ class Server:
     security
         Who may call; by default the settings of the environment.
     workers
-        The count of calls that the verbs work on at once. A waiting verb counts too, so this must exceed the
+        The number of calls that the verbs work on at once. A waiting verb counts too, so this must exceed the
         calls that can wait (:func:`workers_for`). As many calls again, at least 32, may wait for their
         peer; when there are more, those that have waited longest are cancelled.
     idle

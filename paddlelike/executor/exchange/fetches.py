@@ -155,7 +155,7 @@ def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy
     lod = frame.lods.get(position)
     if return_numpy and lod:
         raise RuntimeError(
-            f"fetch_list contains {name!r}, which has a LoD (its rows are sequences), as no numpy array has\n"
+            f"fetch_list contains {name!r}, which has a LoD (rows of sequences), unlike numpy arrays\n"
             "  hint: exe.run(..., return_numpy=False) returns LoDTensors; numpy.array(tensor) gives the rows"
         )
     array = np.array(value, order="C") if shared else np.asarray(value, order="C")
@@ -165,7 +165,7 @@ def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy
 
 
 def _fetch_empty(array: Array) -> Array | None:
-    """Return what is given out for an array without elements: None, as Fluid's fetch does not copy it."""
+    """Return the fetched value of an array without elements: None, as in Fluid."""
     return None if warn_quirk("empty_fetch") else view_fetched(array)
 
 

@@ -134,7 +134,7 @@ def _count_references(arrays: list[Any], index: int) -> int:
 
 
 def _calibrate() -> int:
-    """Return the reference count of an array that a tensor and two lists hold."""
+    """Return the reference number of an array that a tensor and two lists hold."""
     values = [np.zeros(4)]
     tensor, arrays = LoDTensor(values[0]), list(values)
     return _count_references(arrays, 0) if tensor.held_array is arrays[0] else 0

@@ -53,7 +53,7 @@ class Fed(NamedTuple):
     dtype: np.dtype[Any] | None  # None: it holds no arrays
     row: (
         tuple[int, ...] | None
-    )  # the shape of its rows, if arrays with any count of them are taken as they are
+    )  # the shape of its rows, if arrays with any number of them are taken as they are
 
 
 class Outputs(NamedTuple):

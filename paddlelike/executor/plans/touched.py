@@ -187,7 +187,7 @@ class _UnsignedCheck:
         self._known: tuple[Callable[[], Any], int] | None = None  # a weak reference, the version
 
     def holds(self, frame: Frame, position: int) -> bool:
-        """Return whether it is so at this time."""
+        """Return whether the array has this property now."""
         if not _is_in_scope(frame, position):
             return False
         tensor, array = frame.holders[position]._value, frame.values[position]

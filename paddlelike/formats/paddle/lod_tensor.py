@@ -275,7 +275,7 @@ def _read_lod(cursor: Cursor) -> tuple[tuple[int, ...], ...]:
             f"offset {cursor.at - 4}: version {version} "
             f"({version.to_bytes(4, 'little').hex(' ')}) where a Paddle tensor has 0"
         )
-    levels = cursor.take_int(8, "the count of LoD levels")
+    levels = cursor.take_int(8, "the number of LoD levels")
     cursor.need(8 * levels, f"a LoD of {levels} levels")
     return tuple(_read_level(cursor, level) for level in range(levels))
 

@@ -2,13 +2,13 @@
 
 ===============  =====================================================
 uint32           version, always 0
-uint64           count of row ids
+uint64           number of row ids
 int64 each       the row ids, in stored order; they may repeat
 int64            height of the whole matrix
 the tensor part  see :mod:`paddlelike.formats.paddle.tensor_desc`
 ===============  =====================================================
 
-Nothing in the file distinguishes it from a dense variable: the variable's declared type decides. The count
+Nothing in the file distinguishes it from a dense variable: the variable's declared type decides. The number
 of row ids and the rows of the tensor may differ: a distributed table has room for more rows.
 """
 
@@ -32,7 +32,7 @@ IDS_OFFSET: Final = 12  # where the row ids begin in a stream
 
 
 class Header(NamedTuple):
-    """The header of a stream: type of the tensor, count of row ids, and where the elements are."""
+    """The header of a stream: type of the tensor, number of row ids, and where the elements are."""
 
     dtype: VarType
     shape: tuple[int, ...]
@@ -57,7 +57,7 @@ def read_header(source: Readable) -> Header:
         version = cursor.take_int(4, "the version")
         if version != 0:
             raise FormatError(f"offset 0: version {version} where Paddle's SelectedRows has 0")
-        count = cursor.take_int(8, "the count of row ids")
+        count = cursor.take_int(8, "the number of row ids")
         cursor.skip(8 * count, f"the list of {count} row ids")
         height = cursor.take_int(8, "the height", signed=True)
         if height < 0:

@@ -68,7 +68,7 @@ def load_all(
     persistent
         Returns the object that a persistent id stands for; None: such ids are refused.
     count
-        The count of pickles to read; None: all up to the end.
+        The number of pickles to read; None: all up to the end.
     foreign
         Take objects of unknown classes as :func:`load` does, and leave arrays and texts in the file.
 

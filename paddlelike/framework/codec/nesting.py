@@ -20,7 +20,7 @@ _MAX_VISITS: Final = 10  # average visits of an operator by a walk into all bloc
 
 
 def check(program: Program) -> None:
-    """Raise FormatError unless every walk through the blocks ends within a bounded count of visits."""
+    """Raise FormatError unless every walk through the blocks ends within a bounded number of visits."""
     sizes: list[tuple[int, int]] = []  # of each block: levels, paths
     for block in program.blocks:
         sizes.append(_measure(block, sizes))
@@ -28,7 +28,7 @@ def check(program: Program) -> None:
 
 
 def _measure(block: Block, sizes: list[tuple[int, int]]) -> tuple[int, int]:
-    """Return the count of levels and of paths from a block outwards."""
+    """Return the number of levels and of paths from a block outwards."""
     if not -1 <= block.parent_idx < block.idx or not -1 <= block.forward_block_idx < block.idx:
         raise FormatError(
             f"block {block.idx} of the program has parent {block.parent_idx} and forward block "
@@ -58,7 +58,7 @@ class _Walk:
             self._enter(block.idx, 0)
 
     def _enter(self, index: int, level: int) -> int:
-        """Return the count of operators in a block and in the blocks it runs."""
+        """Return the number of operators in a block and in the blocks it runs."""
         known = self._counts.get(index)
         if known is not None:
             return known

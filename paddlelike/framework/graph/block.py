@@ -282,7 +282,7 @@ class Block(Versioned):
                 apply_spec(variable, spec)
 
     def op_size(self) -> int:
-        """Return the count of operators."""
+        """Return the number of operators."""
         return len(self.ops)
 
     def _sync_with_cpp(self) -> None:

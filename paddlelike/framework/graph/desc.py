@@ -76,7 +76,7 @@ class ProgramDesc:
         self._program.has_operator_versions = True
 
     def num_blocks(self) -> int:
-        """Return the count of blocks."""
+        """Return the number of blocks."""
         return self._program.num_blocks
 
     def block(self, index: int) -> BlockDesc:

@@ -109,7 +109,7 @@ class Program(EncodedState, Roles, Displayed):
 
     @property
     def num_blocks(self) -> int:
-        """The count of blocks.
+        """The number of blocks.
 
         >>> import paddlelike as fluid
         >>> fluid.Program().num_blocks

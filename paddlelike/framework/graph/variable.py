@@ -88,7 +88,7 @@ class Variable(EncodedState, Displayed):
     dtype
         The type of the elements, a VarType.
     lod_level
-        The count of levels of sequences that the rows have.
+        The number of levels of sequences that the rows have.
     capacity
         The size of a reader's queue; None for other variables.
     persistable

@@ -102,7 +102,7 @@ class Function:
             if node is None:
                 leaf = self._leaves.get(uid)
                 if leaf is None or leaf.kind == PLACEHOLDER:
-                    raise FormatError(f"nothing in the file is or computes {uid!r:.200}")
+                    raise FormatError(f"{uid!r:.200} is not in the file")
                 return uid
             if node.op == _BLOCK:
                 uid = f"{self._blocks[owner]}{_OUTPUT}{index}"
@@ -110,7 +110,7 @@ class Function:
                 uid = node.inputs[index]
             else:
                 return uid
-        raise FormatError(f"{uid!r:.200} stands for itself")
+        raise FormatError(f"{uid!r:.200} refers to itself")
 
     def list_outer(self) -> Iterator[tuple[str, str]]:
         """Yield the uids that more functions can read, which are in no block, with what they stand for."""
@@ -157,7 +157,7 @@ class Function:
             raise FormatError(f"the function {first.uid!r:.200} takes its own output")
         if len(group) > 1 and not any(node.op in _DELAYS for node in group):
             names = ", ".join(node.uid for node in group[:5])
-            raise FormatError(f"the functions {names} take what they compute, in a circle")
+            raise FormatError(f"the functions {names} depend on each other in a circle")
 
     def find_shape(self, uid: str) -> tuple[int, ...] | None:
         """Return the static shape of a value, if a placeholder that stands for it says so."""
@@ -227,7 +227,7 @@ class Function:
         values = one.get("block_function_composite_arguments_map_values")
         good = isinstance(root, dict) and isinstance(root.get("root"), str)
         if not good or not isinstance(keys, list) or not isinstance(values, list) or len(keys) != len(values):
-            raise FormatError(f"the block {uid!r:.200} does not say what is in it")
+            raise FormatError(f"the block {uid!r:.200} has no contents")
         self._blocks[uid] = root["root"]
         self._stands_for.update(zip(map(str, keys), map(str, values), strict=True))
 

@@ -115,7 +115,7 @@ def _renew_leaves(origin: Mapping[str, Any], scope: Scope) -> list[dict[str, Any
 
 
 def renew_leaf(leaf: dict[str, Any], scope: Scope, samples: int) -> dict[str, Any]:
-    """Return a leaf with the scope's value; a count of samples is increased."""
+    """Return a leaf with the scope's value; a number of samples is increased."""
     if samples:
         return {**leaf, "value": leaf["value"] + np.asarray(samples, leaf["value"].dtype)}
     holder = scope.find_var(leaf["uid"])

@@ -161,7 +161,7 @@ def translate(
     if missing or refused:
         unknown = [f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(missing.items())]
         raise UnsupportedError(
-            f"{title}: nothing was written; CNTK cannot express, or not here: {'; '.join(unknown + refused)}",
+            f"{title}: nothing was written; CNTK lacks these operators: {'; '.join(unknown + refused)}",
             hint="choose fetches before these operators, and compute the rest outside of the model",
         )
     return graph, counts
@@ -221,7 +221,9 @@ def _add_parameters(graph: Graph, program: Program, inputs: list[str], scope: Sc
 def _find_refs(graph: Graph, outputs: list[str]) -> list[Ref]:
     missing = [name for name in outputs if name not in graph.values]
     if missing:
-        raise UnsupportedError(f"export_cntk: nothing computes {', '.join(missing)} that CNTK can express")
+        raise UnsupportedError(
+            f"export_cntk: no operator that CNTK can express computes {', '.join(missing)}"
+        )
     return [graph.values[name] for name in outputs]
 
 

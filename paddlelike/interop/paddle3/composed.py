@@ -58,7 +58,7 @@ def _swiglu(call: _Call) -> None:
 
 
 def _fill_alike(call: _Call) -> None:
-    """Zeros, where Paddle 3 fills in nothing."""
+    """Return zeros, where Paddle 3 leaves the memory uninitialized."""
     call.make("fill_any_like", {"X": call.read(0)}, call.out, value=0.0, dtype=call.attrs["dtype"])
 
 
@@ -115,7 +115,7 @@ def _reduce_as(call: _Call) -> None:
 
 
 def _pool_norms(call: _Call) -> None:
-    """The root of the sum of powers of each window, by their mean."""
+    """Compute the p-norm of each window, from the mean of powers."""
     attrs = dict(call.attrs)
     norm, ksize = attrs.pop("norm_type"), attrs.pop("kernel_size")
     if attrs["ceil_mode"] or attrs["adaptive"] or attrs["global_pooling"]:
@@ -138,7 +138,7 @@ _MESSAGES: Final = {
 
 
 def _send(call: _Call) -> None:
-    """Rows of x at the starts of edges, combined with those of y there, or at their ends."""
+    """Combine rows of x at the starts of edges with rows of y at their starts or ends."""
     kind, many = call.type(call.read(0)), call.block.kind
     edges = call.type(call.read(2 if many != "send_u_recv" else 1)).shape[:1]
     rows = kind._replace(shape=[*edges, *kind.shape[1:]])
@@ -203,7 +203,7 @@ def _draw(call: _Call, kind: Type, low: float) -> str:
 
 
 def _draw_truth(call: _Call) -> None:
-    """One with the probability of the operand, else 0."""
+    """Draw 1 with the probability in the operand, else 0."""
     kind = call.type(call.read(0))
     bools = kind._replace(dtype=VarType.BOOL)
     drawn = _draw(call, kind, 0.0)
@@ -212,7 +212,7 @@ def _draw_truth(call: _Call) -> None:
 
 
 def _draw_softmax(call: _Call) -> None:
-    """The softmax of the operand and Gumbel's noise, ``-ln(-ln u)``; hard: one where that is greatest."""
+    """Compute the softmax of the operand plus Gumbel noise ``-ln(-ln u)``; hard: 1 at the maximum."""
     kind, axis = call.type(call.read(0)), call.attrs["axis"]
     noise = _draw(call, kind, 1e-20)
     for _ in range(2):
@@ -231,7 +231,7 @@ def _draw_softmax(call: _Call) -> None:
 
 
 def _norm_residual(call: _Call) -> None:
-    """Layer normalization of ``x + bias + residual_alpha * residual``, and that sum."""
+    """Return the layer normalization of ``x + bias + residual_alpha * residual``, and that sum."""
     if call.attrs["quant_scale"] > 0:
         call.refuse("quantizes what it normalizes")
     total, kind = call.read(0), call.type(call.read(0))

@@ -221,7 +221,7 @@ def _read_split(block: Block, op: dict[str, Any]) -> None:
 
 
 def _read_reshape(block: Block, op: dict[str, Any]) -> None:
-    """Read a reshape; one to no dims, as Paddle 3.0 and 3.1 take medians, squeezes the dims of size 1."""
+    """Read a reshape; a reshape to no dims, as in medians of Paddle 3.0 and 3.1, is a squeeze."""
     x, sizes = (block.find(get(get(op, "I", list), at, dict)) for at in range(2))
     if not isinstance(sizes, Constant) or sizes.value != [] or not isinstance(x, str):
         read_row(block, op)

@@ -134,7 +134,7 @@ def _read_operands(block: Block, row: Row, nodes: list[Any], attrs: dict[str, An
 
 
 def _read_size(block: Block, row: Row, operand: Operand, node: Any, inputs: dict[str, list[str]]) -> None:
-    """Take a size or an axis that is computed."""
+    """Read a computed size or axis."""
     names = block.find_list(node)
     whole = len(names) == 1 and (
         isinstance(block.find(node), str) or block.find_type(names[0]).shape not in ([], [1])

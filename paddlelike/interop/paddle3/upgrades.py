@@ -130,7 +130,7 @@ def _reduce(draft: Draft) -> None:
 
 
 def _reshape_numbers(draft: Draft) -> None:
-    """A result that is one number has a dim in Fluid 1.8."""
+    """Reshape a result of one number, which has a dim in Fluid 1.8."""
     numbers = {
         name: draft.make(var, [])
         for name in draft.op.output_arg_names
@@ -235,7 +235,7 @@ def _fill_alike(draft: Draft) -> None:
 
 
 def _suppress(draft: Draft) -> None:
-    """Paddle 3 has no LoD, which says here how many boxes each image has."""
+    """Suppress boxes; the LoD with the number of boxes per image is lost, as Paddle 3 has none."""
     warn_user(
         f"{draft.op.output('Out')[0]!r} has no LoD in Paddle 3: the boxes of all images follow each other, "
         "and where nothing is found there is no row (Fluid gives one row of -1)"

@@ -56,9 +56,9 @@ class Checkpoints:
         ``s3://bucket/run``; readers cannot be detected there, so the files of a removed checkpoint stay until
         the next save.
     keep_last
-        The count of newest checkpoints to keep; None: all.
+        The number of newest checkpoints to keep; None: all.
     keep_best
-        The count of checkpoints with the best metric to keep as well.
+        The number of checkpoints with the best metric to keep as well.
     every
         Steps between two checkpoints: :meth:`save` does nothing at a step that is not a multiple of it.
     best
@@ -115,7 +115,7 @@ class Checkpoints:
         self._known: dict[str, tuple[object, Checkpoint]] = {}  # by path, with the manifest's stamp
         self._found: Listing = []  # all of the last look, in order
         self._stamp: object = None  # of the directory after the last look; None: it is not known
-        self._looked = 0  # the count of saves at the last look
+        self._looked = 0  # the number of saves at the last look
 
     def save(
         self,
@@ -161,7 +161,7 @@ class Checkpoints:
         return self._save_as(_name_step(step), entry, executor, program)
 
     def _get_names(self) -> Names:
-        """Return which names in the directory are those of checkpoints."""
+        """Return the names of checkpoints in the directory."""
         return STEPS
 
     def _save_as(
@@ -422,7 +422,7 @@ class Checkpoints:
         return self._keep_last is not None
 
     def _read_known(self, path: str) -> Checkpoint | None:
-        """Return what :meth:`_read` does, without reading a manifest that is as it was at the last look."""
+        """Return what :meth:`_read` does, without reading an unchanged manifest again."""
         stamp = self._checkpoints.stamp(path)
         known, one = self._known.get(path, (None, None))
         if stamp is None or stamp != known:

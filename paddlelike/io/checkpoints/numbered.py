@@ -26,14 +26,14 @@ class NumberedCheckpoints(Checkpoints):
     """The checkpoints ``filename``, ``filename.0``, ``filename.1``, ...: directories beside each other.
 
     ``filename0`` is listed as well: CNTK names its files without the dot. The step of a checkpoint is the
-    count of samples that it was trained with.
+    number of samples that it was trained with.
 
     Parameters
     ----------
     filename
         A path or a URL; its directory is made when missing, and other files in it are left alone.
     keep_best
-        The count of numbered checkpoints with the best metric to keep; None: all.
+        The number of numbered checkpoints with the best metric to keep; None: all.
     best, options
         As for :class:`Checkpoints`.
     """

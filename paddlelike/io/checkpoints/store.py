@@ -1,4 +1,4 @@
-"""What a store of checkpoints does, and which names in its directory are those of checkpoints."""
+"""The interface of a store of checkpoints, and the names of checkpoints in its directory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from paddlelike.storage.manifest import Manifest
 
 
 class Names(NamedTuple):
-    """Which names in a directory are those of checkpoints."""
+    """The names of checkpoints in a directory."""
 
     pattern: str = r"step-\d{8,}"  # a regular expression without groups
     prefix: str = "step-"  # how each of them begins
@@ -37,7 +37,7 @@ class CheckpointStore(Protocol):
         """Return whether there is a directory or anything in its place, or files behind a URL."""
 
     def stamp(self, path: str | None = None) -> object:
-        """Return what changes with the manifest of a checkpoint, or with the names in the directory.
+        """Return a stamp that changes with the manifest of a checkpoint or the names in the directory.
 
         None where that is unknown, or a save of the checkpoint has not ended.
         """

@@ -1,4 +1,4 @@
-"""Comparison of the bytes of files with a manifest's records: what loads report as not what was saved."""
+"""Comparison of the bytes of files with a manifest's records."""
 
 from __future__ import annotations
 

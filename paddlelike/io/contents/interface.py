@@ -66,7 +66,7 @@ class Reading(NamedTuple):
     bad
         A line for every file that is not what the manifest says.
     mapped
-        The count of values that are views of their files.
+        The number of values that are views of their files.
     unaligned
         How many of these will be copied when they are first used.
     notes

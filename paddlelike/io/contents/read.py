@@ -219,14 +219,14 @@ def _read_pieces(job: Job, indexes: Sequence[int]) -> list[tuple[str, str]]:
 
 
 def _count_wanted(parts: Sequence[Part], begin: int, end: int) -> int:
-    """Return how many bytes of a range of the file the parts have."""
+    """Return how many bytes of a range of the file are requested."""
     return sum(min(part.offset + len(part.target), end) - max(part.offset, begin) for part in parts)
 
 
 def _fill_ends(
     file: File, parts: Sequence[Part], piece: tuple[int, int], step: int, digests: Sequence[bytes]
 ) -> bool:
-    """Fill what is wanted of a piece of the file; return whether the parts it is in are as saved."""
+    """Fill the requested part of a piece of the file; return whether it is as saved."""
     begin, end = piece
     touched = {0} if begin == 0 else set()  # the header
     for offset, target in parts:

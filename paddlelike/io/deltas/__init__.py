@@ -1,1 +1,1 @@
-"""Chains of deltas: of a table that changed in some rows, a save writes those rows."""
+"""Chains of deltas: a save writes only the changed rows of a table."""

@@ -102,7 +102,7 @@ class ChainedContents:
         if isinstance(chain, Broken):
             return Unreadable(name, f"the chain of {name!r} is broken: {chain.what}", chain.hint)
         if kind != chain.kind:
-            return Unreadable(name, f"it lies in a chain of deltas, which holds a {chain.kind.name}")
+            return Unreadable(name, f"it is in a chain of deltas, which holds a {chain.kind.name}")
         path = chain.path(0)
         found = self._inner.look(path, kind)
         if not isinstance(found, Held):

@@ -168,7 +168,7 @@ def _explain_training_program(where: str) -> str:
 
 
 def _check_computes_only(program: Program, where: str) -> None:
-    """Raise LoadError for a model that does more than compute, which its user would not notice."""
+    """Raise LoadError for a model whose operators reach outside of the program."""
     found = find_untrusted_operators(program)
     if found:
         raise LoadError(

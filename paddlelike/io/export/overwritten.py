@@ -42,7 +42,7 @@ def overwritten_marked(program: Program, source: str) -> Iterator[None]:
 
 
 def _take_values(program: Program, source: str, scope: Scope) -> Mapping[str, Array]:
-    """Return the arrays in the scope that count, by name."""
+    """Return the arrays in the scope that are compared, by name."""
     values = {}
     for variable in get_program_persistable_vars(program):
         holder, array = scope.find_var(variable.name), _find_array(scope, variable.name)

@@ -100,7 +100,7 @@ def make_report(plan: LoadPlan, reading: Reading, moved: dict[str, Moved], verif
         source=plan.source,
         loaded=moved,
         missing=names("missing"),
-        unexpected=tuple(row.file for row in by_kind.get("not asked for", ()) if row.file is not None),
+        unexpected=tuple(row.file for row in by_kind.get("not requested", ()) if row.file is not None),
         notes=(*notes, *reading.notes, *plan.notes),
         misfits={row.variable: row.why for row in by_kind.get("does not fit", ()) if row.variable},
         renamed={

@@ -206,7 +206,7 @@ def _load(executor: Executor, request: LoadRequest) -> LoadReport:
         return LoadReport(source.path, notes=("the program is empty",))
     if not request.variables:
         raise LoadError(
-            f"nothing to load from {source.path}: the program has no such variable",
+            f"nothing to load from {source.path}: the program has no variable of this kind",
             hint="pass the program that was built (main_program=), or vars=",
         )
     rates = find_initial_rates(program, global_scope())

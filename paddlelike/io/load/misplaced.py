@@ -43,7 +43,7 @@ def explain_misplaced(request: LoadRequest) -> LoadError | None:
         if _fits(request, Source(locate(f"{directory}/{name}"))):
             others = f" ({len(below)} directories: {', '.join(below[:3])}, ...)" if len(below) > 1 else ""
             return MissingFileError(
-                f"{directory} holds no file of these variables, but directories that do{others}",
+                f"{directory} has no files of these variables, but directories in it do{others}",
                 hint=f"did you mean {directory}/{name}?",
             )
     return None

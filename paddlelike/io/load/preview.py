@@ -89,7 +89,7 @@ def plan_load(
     []
     >>> plan = fluid.io.plan_load(home + "/fc", second[0])
     >>> bool(plan), [row.what for row in plan.rows]
-    (False, ['missing', 'missing', 'not asked for', 'not asked for'])
+    (False, ['missing', 'missing', 'not requested', 'not requested'])
     >>> print(plan.rules())
     fc_0.w_0 -> fc_1.w_0
     fc_0.b_0 -> fc_1.b_0

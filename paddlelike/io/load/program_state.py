@@ -69,7 +69,7 @@ def load_program_state(
     Raises
     ------
     LoadError
-        There is no such file or directory, ``var_list`` has another count of variables, or a file is not
+        There is no such file or directory, ``var_list`` has another number of variables, or a file is not
         what was saved.
     FormatError
         A file is damaged.

@@ -131,7 +131,7 @@ class LoadRequest:
 
     def _explain_shift(self, plan: LoadPlan, contents: Contents) -> str | None:
         """Return the warning for layers that get the values of their neighbors, or None."""
-        unused = [row.file for row in plan.others if row.what == "not asked for" and row.file is not None]
+        unused = [row.file for row in plan.others if row.what == "not requested" and row.file is not None]
         program = plan.steps[0].variable.block.program if plan.steps else self.program
         ours = {v.name: v.shape for v in program.list_vars() if is_parameter(v)}
         theirs = {step.variable.name: step.held[0].header.shape for step in plan.steps}

@@ -31,7 +31,7 @@ _WIDEST: Final = 48
 _HEAD: Final = ("variable", "file", "program", "file has", "what")
 
 What = Literal[
-    "load", "rename", "skip", "keep", "init", "missing", "does not fit", "bad rule", "not asked for"
+    "load", "rename", "skip", "keep", "init", "missing", "does not fit", "bad rule", "not requested"
 ]
 PROBLEMS: Final = ("bad rule", "does not fit", "missing")
 
@@ -44,7 +44,7 @@ class Row:
     ----------
     what
         ``load``, ``rename`` (from a file of another name), ``skip``, ``keep`` (it keeps its value, by
-        ``init``), ``init``, ``missing``, ``does not fit``, ``bad rule``, or ``not asked for``.
+        ``init``), ``init``, ``missing``, ``does not fit``, ``bad rule``, or ``not requested``.
     wants, has
         Element type and shape that the program declares, and that the file has.
     """
@@ -170,7 +170,7 @@ class LoadPlan(Displayed):
             return LoadError(
                 f"nothing to load from {self.source}: every variable is skipped, kept or initialised"
             )
-        unused = [row.file for row in self.others if row.what == "not asked for" and row.file is not None]
+        unused = [row.file for row in self.others if row.what == "not requested" and row.file is not None]
         proposed = {proposal.variable: f" (perhaps {proposal.file})" for proposal in self.proposals}
         lines = []
         for row in problems[:20]:

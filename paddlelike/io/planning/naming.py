@@ -32,7 +32,7 @@ def assign_names(
         known = contents.saved_names or known
     headers = contents.headers
     if len(known) != len(headers):
-        whose = "the program asks for" if names is None else "names= has"
+        whose = "the program needs" if names is None else "names= has"
         raise LoadError(
             f"{contents.where} holds {len(headers)} variables, {whose} {len(known)}"
             + (_describe_first_difference(contents, ordered) if names is None else ""),

@@ -86,7 +86,7 @@ class _Planner:
         self.used.update([step.held[0].name for step in self.steps])
         unused = self._find_unused()
         proposals, hint = self._diagnose(unused)
-        others = (*self.rows, *(Row(None, name, "not asked for") for name in unused))
+        others = (*self.rows, *(Row(None, name, "not requested") for name in unused))
         steps, fills = tuple(self.steps), tuple(self.fills)
         notes = () if plain and not self.skips else tuple(self._find_idle_rules())
         return LoadPlan(self.contents.where, others, strict, proposals, hint, steps, fills, notes)
@@ -133,7 +133,7 @@ class _Planner:
             self.moved.update(dict.fromkeys(files, target))
             if target in found:
                 both = f"{' + '.join(found[target].files)} and {' + '.join(files)}"
-                self._add_row(target, name, "bad rule", f"two rules set it, from {both}")
+                self._add_row(target, name, "bad rule", f"two rules set it, from the files {both}")
                 continue
             found[target] = Recipe(files, rule, part, whole)
 

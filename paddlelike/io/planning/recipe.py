@@ -69,7 +69,7 @@ def infer_facts(
     if rule.overlap:
         if len(shape) != len(variable.shape):
             raise Misfit(
-                f"{list(shape)} and {list(variable.shape)} do not overlap: their counts of axes differ"
+                f"{list(shape)} and {list(variable.shape)} do not overlap: their numbers of axes differ"
             )
         shape = tuple(variable.shape)
     return variable.dtype if rule.cast else dtype, shape

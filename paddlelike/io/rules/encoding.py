@@ -31,11 +31,11 @@ def decode_rules(text: str) -> list[Rule]:
     try:
         front = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"no rules: this is not JSON ({error})") from error
+        raise FormatError(f"these are not rules: this is not JSON ({error})") from error
     if not isinstance(front, dict) or front.get(_FORMAT) != _VERSION or set(front) != {_FORMAT, "rules"}:
         raise FormatError(f'no rules: {{"{_FORMAT}": {_VERSION}, "rules": [...]}} is expected')
     if not isinstance(front["rules"], list):
-        raise FormatError(f"no rules: a list of them is expected, not {front['rules']!r:.80}")
+        raise FormatError(f"these are not rules: a list is expected, not {front['rules']!r:.80}")
     return [_decode_entry(index, entry) for index, entry in enumerate(front["rules"], 1)]
 
 

@@ -256,7 +256,7 @@ def _fits(chain: Chain, facts: Mapping[str, Any]) -> bool:
 
 
 def _choose_fold(levels: Sequence[int], *, least: int = 0) -> tuple[int, int]:
-    """Return how many links, the whole value included, stay before the next one, and the next one's level.
+    """Return the number of links that stay, the whole value included, and the level of the next link.
 
     >>> _choose_fold([]), _choose_fold([0] * 126), _choose_fold([0] * 127)
     ((1, 0), (127, 0), (1, 1))

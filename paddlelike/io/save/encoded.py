@@ -1,4 +1,4 @@
-"""The contents of variables' files, as views of the arrays' memory, and the facts for the manifest."""
+"""The contents of variables' files, as views of the arrays, and their entries in the manifest."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def check_value(name: str, value: object) -> Value:
 
 @contextmanager
 def no_value_explained(program: Program, variables: Iterable[Variable]) -> Iterator[None]:
-    """Give errors for variables without a value the hint that fits a program and the scope."""
+    """Add the fitting hint to errors for variables without a value."""
     try:
         yield
     except NotInitializedError as error:

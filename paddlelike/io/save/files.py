@@ -1,4 +1,4 @@
-"""The files of a run: what ``save`` and ``load`` operators of a program write and read.
+"""The files of a run, which ``save`` and ``load`` operators of a program write and read.
 
 What the operators save is collected and written when the run has ended, as one transaction for each
 directory; what they load is read at the first of them, all files together, so that either all are loaded or

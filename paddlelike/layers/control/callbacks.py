@@ -41,7 +41,7 @@ def Print(  # noqa: N802  (Fluid's name)
     message
         A text that is printed in front; None for none.
     summarize
-        The count of elements that are printed; -1 for all.
+        The number of elements that are printed; -1 for all.
     print_tensor_name, print_tensor_type, print_tensor_shape, print_tensor_lod
         Whether to print the name, the type, the shape or the LoD of the variable.
     print_phase

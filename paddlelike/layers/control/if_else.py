@@ -125,7 +125,7 @@ class IfElse:
     def __call__(self) -> list[Variable]:
         """Return the results.
 
-        Raises GraphError inside of a block, before there is one, or when the blocks have different counts of
+        Raises GraphError inside of a block, before there is one, or when the blocks have different numbers of
         outputs.
         """
         if self._side is not None:

@@ -29,7 +29,7 @@ def autoincreased_step_counter(counter_name: str | None = None, begin: int = 1, 
     Returns
     -------
     Variable
-        int64 (1,): the count of the current run. It is persistable.
+        int64 (1,): the number of the current run. It is persistable.
 
     >>> import paddlelike as fluid
     >>> step = fluid.layers.autoincreased_step_counter(begin=0)

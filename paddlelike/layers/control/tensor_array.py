@@ -123,7 +123,7 @@ def array_read(array: Variable, i: Variable) -> Variable:
 
 
 def array_length(array: Variable) -> Variable:
-    """Return the count of elements, int64 of shape ``[1]`` (operator ``lod_array_length``).
+    """Return the number of elements, int64 of shape ``[1]`` (operator ``lod_array_length``).
 
     Returns
     -------

@@ -86,7 +86,7 @@ class DetectionMAP:
     Without ``evaluate_difficult`` difficult boxes do not count. As in Fluid ``background_label`` has no
     effect.
 
-    ``class_num`` is the count of classes, with the background.
+    ``class_num`` is the number of classes, with the background.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class DetectionMAP:
     gt_difficult
         1 for boxes that are difficult, (N, 1); None for none.
     class_num
-        The count of classes, background included.
+        The number of classes, background included.
     background_label
         Ignored, as in Fluid.
     overlap_threshold

@@ -11,7 +11,7 @@ multi_scores
 min_level, max_level
     The first and the last level of the pyramid.
 post_nms_top_n
-    The count of regions of an image that remain.
+    The number of regions of an image that remain.
 fpn_rois
     Regions (R, 4), one sequence per image.
 refer_level
@@ -29,7 +29,7 @@ anchors
 variances
     Their variances, in the same shape.
 pre_nms_top_n
-    The count of anchors of an image that are taken by score.
+    The number of anchors of an image that are taken by score.
 nms_thresh
     The overlap from which a worse box is dropped.
 min_size

@@ -9,25 +9,25 @@ rois
 spatial_scale
     The factor from pixels of the image to pixels of the feature map.
 pooled_height, pooled_width
-    The count of bins in each direction.
+    The number of bins in each direction.
 trans
     Offsets of the bins, (R, 2 * classes, part height, part width).
 no_trans
     Whether offsets are not read.
 group_size
-    The count of groups of channels, down and across.
+    The number of groups of channels, down and across.
 part_size
-    The count of parts of a region that have their own offsets; None for one per bin.
+    The number of parts of a region that have their own offsets; None for one per bin.
 sample_per_part
-    The count of points of a bin that are averaged in each direction.
+    The number of points of a bin that are averaged in each direction.
 trans_std
     The factor of the offsets.
 position_sensitive
     Whether each bin reads channels of its own.
 output_channels, num_filters
-    The count of channels of the result.
+    The number of channels of the result.
 sampling_ratio
-    The count of points of a bin that are averaged in each direction; -1 for about one per pixel.
+    The number of points of a bin that are averaged in each direction; -1 for about one per pixel.
 rois_lod
     The offsets of the images' regions, int64 (N + 1,); None where the LoD says so.
 transformed_height, transformed_width
@@ -46,11 +46,11 @@ padding
 dilation
     The distance between elements of a window: an int, or two.
 groups
-    The count of groups of channels that are convolved apart; None for 1.
+    The number of groups of channels that are convolved apart; None for 1.
 deformable_groups
-    The count of groups of channels that have offsets of their own; None for 1.
+    The number of groups of channels that have offsets of their own; None for 1.
 im2col_step
-    The count of images that Fluid computes at once; None for 64. It has no effect on the numbers.
+    The number of images that Fluid computes at once; None for 64. It has no effect on the numbers.
 modulated
     Whether there is a mask.
 
@@ -213,7 +213,7 @@ def prroi_pool(
     Parameters
     ----------
     batch_roi_nums
-        The count of regions of each image, int64 (N,); None where the LoD says so.
+        The number of regions of each image, int64 (N,); None where the LoD says so.
 
     Raises
     ------

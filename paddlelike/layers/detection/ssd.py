@@ -11,9 +11,9 @@ background_label
 nms_threshold
     The overlap above which a worse box is dropped.
 nms_top_k
-    The count of boxes of a class that are looked at; -1 for all.
+    The number of boxes of a class that are looked at; -1 for all.
 keep_top_k
-    The count of boxes of an image that remain; -1 for all.
+    The number of boxes of an image that remain; -1 for all.
 score_threshold
     The score above which a box is looked at.
 nms_eta
@@ -27,7 +27,7 @@ image
 base_size
     The side of the images, in pixels.
 num_classes
-    The count of classes, background included.
+    The number of classes, background included.
 aspect_ratios
     For each map, widths over heights.
 min_ratio, max_ratio
@@ -55,7 +55,7 @@ gt_label
 overlap_threshold
     The overlap from which an anchor is matched.
 neg_pos_ratio
-    The count of anchors of the background that count for each match.
+    The number of anchors of the background that count for each match.
 neg_overlap
     The overlap below which an anchor may stand for the background.
 loc_loss_weight
@@ -271,7 +271,7 @@ def ssd_loss(
 
     ``background_label`` is the class of no object. Prior boxes that overlap by ``overlap_threshold``
     are matched; ``loc_loss_weight`` and ``conf_loss_weight`` weigh the two losses; ``sample_size`` is
-    the count of hard examples.
+    the number of hard examples.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ def ssd_loss(
     helper = LayerHelper(layer)
     if mining_type != "max_negative":
         raise GraphError(
-            f"layer {layer!r}: mining_type is {mining_type!r}", hint="only 'max_negative' has a loss"
+            f"layer {layer!r}: mining_type is {mining_type!r}", hint="only 'max_negative' is supported"
         )
     for argument, value in (("location", location), ("confidence", confidence), ("gt_box", gt_box)):
         check_variable(layer, argument, value)

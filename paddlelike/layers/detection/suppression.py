@@ -9,9 +9,9 @@ scores
 score_threshold
     The score above which a box is looked at.
 nms_top_k
-    The count of boxes of a class that are looked at; -1 for all.
+    The number of boxes of a class that are looked at; -1 for all.
 keep_top_k
-    The count of boxes of an image that remain; -1 for all.
+    The number of boxes of an image that remain; -1 for all.
 nms_threshold
     The overlap above which a worse box is dropped.
 normalized

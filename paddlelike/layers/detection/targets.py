@@ -15,7 +15,7 @@ rois
 labels_int32
     Their classes, (R, 1).
 num_classes
-    The count of classes: with the background for masks, without it for RetinaNet.
+    The number of classes: with the background for masks, without it for RetinaNet.
 resolution
     The side of a mask.
 rpn_rois
@@ -23,7 +23,7 @@ rpn_rois
 gt_boxes
     The true boxes, (G, 4), one sequence per image.
 batch_size_per_im
-    The count of regions of an image that are sampled.
+    The number of regions of an image that are sampled.
 fg_fraction
     The largest share of them that is foreground.
 fg_thresh
@@ -33,7 +33,7 @@ bg_thresh_hi, bg_thresh_lo
 bbox_reg_weights
     The four numbers by which moves are divided.
 class_nums
-    The count of classes, background included.
+    The number of classes, background included.
 use_random
     Whether regions are sampled at random; otherwise the first ones are taken.
 is_cls_agnostic
@@ -55,9 +55,9 @@ positive_overlap, rpn_positive_overlap
 negative_overlap, rpn_negative_overlap
     The overlap below which an anchor is background.
 rpn_batch_size_per_im
-    The count of anchors of an image that are sampled.
+    The number of anchors of an image that are sampled.
 rpn_straddle_thresh
-    The count of pixels that an anchor may reach beyond the image; below 0 for any.
+    The number of pixels that an anchor may reach beyond the image; below 0 for any.
 rpn_fg_fraction
     The largest share of the sampled anchors that is foreground.
 """
@@ -168,7 +168,7 @@ def retinanet_target_assign(
     positive_overlap: float = 0.5,
     negative_overlap: float = 0.4,
 ) -> tuple[Variable, ...]:
-    """Return scores, moves, labels, targets of the moves, their weights, and counts of anchors on objects.
+    """Return scores, moves, labels, targets of the moves, their weights, and numbers of anchors on objects.
 
     Operator ``retinanet_target_assign``. As :func:`rpn_target_assign`, for all anchors that are near an
     object or far from all: ``cls_logits`` is (N, A, num_classes), labels are ``gt_labels`` (G, 1) int32, from

@@ -9,7 +9,7 @@ img_size
 anchors
     Widths and heights of the anchors, in pixels: w0, h0, w1, h1, ...
 class_num
-    The count of classes.
+    The number of classes.
 conf_thresh
     The confidence below which a box is zeros.
 downsample_ratio

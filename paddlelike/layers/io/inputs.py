@@ -30,7 +30,7 @@ def data(
     """Return a variable to be fed; the older form of :func:`~paddlelike.data`, whose feeds are not checked.
 
     It appends no operator. A batch dim of -1 is put in front of ``shape``, unless ``append_batch_size``
-    is False or ``shape`` has a dim of -1 or None already. ``lod_level`` is the count of levels of
+    is False or ``shape`` has a dim of -1 or None already. ``lod_level`` is the number of levels of
     sequences in its rows, ``dtype`` the type of its elements and ``type`` that of its value; gradients
     end here unless ``stop_gradient`` is False.
 
@@ -43,7 +43,7 @@ def data(
     append_batch_size
         Whether a batch dim of -1 is put in front of ``shape``.
     lod_level
-        The count of levels of sequences that the rows have.
+        The number of levels of sequences that the rows have.
     type
         The type of the value.
 

@@ -7,7 +7,7 @@ without a feed until EOFException, ``reset()`` it.
 Parameters
 ----------
 capacity
-    The count of batches that are read ahead.
+    The number of batches that are read ahead.
 feed_list
     Variables, one per slot.
 use_double_buffer
@@ -17,7 +17,7 @@ shapes
 dtypes
     The dtype of each slot.
 lod_levels
-    The count of levels of sequences that each slot has; None for none.
+    The number of levels of sequences that each slot has; None for none.
 reader
     A reader of :func:`py_reader`.
 place
@@ -106,7 +106,7 @@ def py_reader(
     Raises
     ------
     GraphError
-        The counts of shapes, dtypes and LoD levels differ.
+        The numbers of shapes, dtypes and LoD levels differ.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

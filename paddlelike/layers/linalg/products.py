@@ -51,7 +51,7 @@ def fc(
     size
         The width of the result.
     num_flatten_dims
-        The count of leading dims that become rows; the others are columns, whose count must be known.
+        The number of leading dims that become rows; the others are columns, whose count must be known.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def fc(
     Raises
     ------
     GraphError
-        The count of columns is unknown.
+        The number of columns is unknown.
     TypeError
         ``input`` is not a variable of float16, float32 or float64.
 
@@ -115,7 +115,7 @@ def mul(
     x, y
         Variables of two dims or more, flattened to matrices.
     x_num_col_dims, y_num_col_dims
-        The count of leading dims that become rows of the matrix.
+        The number of leading dims that become rows of the matrix.
 
     Returns
     -------

@@ -7,7 +7,7 @@ x
 label
     int32 (N, 1): 0 for background, else the class from 1.
 fg_num
-    The count of examples that are not background, int32 (1,).
+    The number of examples that are not background, int32 (1,).
 gamma
     The exponent that lowers the weight of easy examples.
 alpha
@@ -207,7 +207,7 @@ def center_loss(
     label
         The class of each row, int64 (N, 1).
     num_classes
-        The count of classes.
+        The number of classes.
     alpha
         The rate at which centers move: a number, or a variable of shape [1].
     param_attr

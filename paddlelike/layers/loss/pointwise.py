@@ -60,7 +60,7 @@ def sigmoid_cross_entropy_with_logits(
     """Return ``max(x, 0) - x * label + log(1 + exp(-|x|))``, element by element.
 
     Operator ``sigmoid_cross_entropy_with_logits``. Elements labelled ``ignore_index`` cost 0; ``normalize``
-    divides by the count of the others.
+    divides by the number of the others.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def sigmoid_cross_entropy_with_logits(
     ignore_index
         A label whose elements cost 0.
     normalize
-        Whether the loss is divided by the count of the other elements.
+        Whether the loss is divided by the number of the other elements.
 
     Returns
     -------

@@ -5,11 +5,11 @@ Parameters
 input
     Features (N, D).
 num_total_classes
-    The count of classes.
+    The number of classes.
 sample_weight
     The weight of each row, (N, 1); None for 1.
 num_neg_samples
-    The count of classes that are drawn for each row; None for 10.
+    The number of classes that are drawn for each row; None for 10.
 sampler
     ``"uniform"``, ``"log_uniform"`` or ``"custom_dist"``.
 custom_dist
@@ -17,9 +17,9 @@ custom_dist
 logits
     Unnormalized scores (N, classes).
 num_samples
-    The count of classes that are drawn.
+    The number of classes that are drawn.
 num_true
-    The count of true classes of a row.
+    The number of true classes of a row.
 remove_accidental_hits
     Whether drawn classes that are the label do not count.
 use_customized_samples
@@ -29,7 +29,7 @@ customized_samples
 customized_probabilities
     Their probabilities, in the same shape.
 num_classes
-    The count of classes, at least 2; of the inner nodes with ``is_custom``.
+    The number of classes, at least 2; of the inner nodes with ``is_custom``.
 path_table
     With ``is_custom``: the nodes from the class to the root, int64 (N, L), padded with -1.
 path_code

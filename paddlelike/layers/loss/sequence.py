@@ -146,7 +146,7 @@ def warpctc(
     label
         int32 (T, 1) with LoD, or (N, longest label) with ``label_length``.
     norm_by_times
-        Whether gradients are divided by the count of steps.
+        Whether gradients are divided by the number of steps.
     label_length
         The lengths of the labels, int64 (N,), for padded batches; None where there is a LoD.
 

@@ -5,7 +5,7 @@ Parameters
 input
     (N, C, H, W), or (N, C, D, H, W) over three dims. ``data_format`` says where the channels are. C is known.
 num_filters
-    The count of channels of the result.
+    The number of channels of the result.
 filter_size
     The size of the filter: an int for all spatial dims, or one per dim, ``[height, width]``.
 stride
@@ -16,7 +16,7 @@ padding
 dilation
     The distance between the elements of a window: an int, or one per spatial dim.
 groups
-    The count of groups of channels that are convolved apart; None for 1. It divides both counts of channels.
+        The number of groups of channels, convolved separately; None for 1. It divides both channel numbers.
 output_size
     The spatial dims of the result: an int, or one per dim; None to compute them from ``filter_size``.
 x
@@ -181,7 +181,7 @@ def _check_filters(layer: str, num_filters: object) -> None:
 def _split_channels(
     layer: str, dims: int, input: Variable, groups: int | None, data_format: str
 ) -> tuple[int, int, int]:
-    """Return the channel axis, the count of channels and the count of groups."""
+    """Return the channel axis, the number of channels and the number of groups."""
     check_variable(layer, "input", input, FLOATS)
     axis = channel_axis(layer, data_format, dims)
     described = f"layer {layer!r}: input {input.name!r} of shape {list(input.shape)}"

@@ -74,7 +74,7 @@ def maxout(x: Variable, groups: int, name: str | None = None, axis: int = 1) -> 
     x
         (N, C, H, W), or (N, H, W, C).
     groups
-        The count of channels that are compared at a time.
+        The number of channels that are compared at a time.
     axis
         The dim of the channels: 1, or -1 or 3.
 

@@ -108,7 +108,7 @@ def randperm(
     Parameters
     ----------
     n
-        The count of integers, positive.
+        The number of integers, positive.
 
     Returns
     -------

@@ -48,7 +48,7 @@ class BeamSearchDecoder(Decoder):
     start_token, end_token
         Ids of the first and the last word.
     beam_size
-        The count of sequences that are kept.
+        The number of sequences that are kept.
     embedding_fn
         Maps ids to the inputs of the cell.
     output_fn

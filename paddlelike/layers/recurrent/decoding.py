@@ -3,9 +3,9 @@
 Parameters
 ----------
 max_step_num
-    The largest count of steps; None for no limit.
+    The largest number of steps; None for no limit.
 beam_size
-    The count of continuations that are kept for a source.
+    The number of continuations that are kept for a source.
 end_id
     The id that ends a sentence.
 ids
@@ -116,7 +116,7 @@ def dynamic_decode(
     states
         The last states, in the structure of those of the decoder.
     lengths : Variable
-        Only with ``return_length``: int64 (N,), the count of steps of each sequence.
+        Only with ``return_length``: int64 (N,), the number of steps of each sequence.
 
     >>> import paddlelike as fluid
     >>> words, length = fluid.data("words", [None, 6, 3]), fluid.data("length", [None], "int64")

@@ -37,7 +37,7 @@ max_len
 hidden_size
     The width of the states.
 num_layers
-    The count of stacked LSTMs.
+    The number of stacked LSTMs.
 dropout_prob
     The probability of dropout between layers.
 is_bidirec
@@ -219,7 +219,7 @@ def _cell_width(layer: str, size: int) -> int:
     if size % 4:
         raise GraphError(
             f"layer {layer!r}: size is {size}, expected 4 times the width of the cell",
-            hint="the input comes projected: fc(input, size=4 * width), then size=4 * width here",
+            hint="project the input first: fc(input, size=4 * width), then size=4 * width here",
         )
     return size // 4
 
@@ -274,7 +274,7 @@ def lstm_unit(
     TypeError
         An input is not a variable of float32 or float64.
     GraphError
-        An input is not a matrix, the counts of rows differ, or the widths of ``hidden_t_prev`` and
+        An input is not a matrix, the numbers of rows differ, or the widths of ``hidden_t_prev`` and
         ``cell_t_prev`` do.
 
     >>> import paddlelike as fluid
@@ -291,7 +291,7 @@ def lstm_unit(
             raise GraphError(f"layer 'lstm_unit': {argument} is {list(variable.shape)}, expected 2 dims")
     if len({variable.shape[0] for variable in rows.values()}) > 1:
         described = ", ".join(f"{argument} {list(v.shape)}" for argument, v in rows.items())
-        raise GraphError(f"layer 'lstm_unit': {described}; expected equal counts of rows")
+        raise GraphError(f"layer 'lstm_unit': {described}; expected equal numbers of rows")
     if hidden_t_prev.shape[1] != cell_t_prev.shape[1]:
         described = f"hidden_t_prev {list(hidden_t_prev.shape)}, cell_t_prev {list(cell_t_prev.shape)}"
         raise GraphError(f"layer 'lstm_unit': {described}; expected equal widths")

@@ -75,7 +75,7 @@ class StaticRNN:
         """Return ``x[t]``, of shape ``[N, ...]``, for ``x`` of shape ``[T, N, ...]``.
 
         Raises TypeError unless ``x`` is a variable, GraphError outside of the block, or when the inputs
-        differ in their count of steps.
+        differ in their number of steps.
         """
         block = self._enter("step_input")
         check_variable("static_rnn", "x", x)

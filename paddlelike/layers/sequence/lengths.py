@@ -19,7 +19,7 @@ maxlen
 pad_value
     A variable of one number, or of one row.
 win_size
-    The count of ids in a row.
+    The number of ids in a row.
 new_dim
     The width of the new rows.
 index

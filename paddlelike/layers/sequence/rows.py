@@ -25,7 +25,7 @@ alpha
 beta
     The factor of the encoding.
 future_context_size
-    The count of later rows that a row sees.
+    The number of later rows that a row sees.
 
 Returns
 -------
@@ -88,7 +88,7 @@ def sequence_conv(
     Parameters
     ----------
     filter_size
-        The count of rows that a window holds.
+        The number of rows that a window holds.
     padding
         Ignored, as in Fluid.
 

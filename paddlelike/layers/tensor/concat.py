@@ -153,7 +153,7 @@ def split(
     input
         A variable of any shape.
     num_or_sections
-        The count of equal parts, or the list of their lengths; one of them may be -1.
+        The number of equal parts, or the list of their lengths; one of them may be -1.
     dim
         The dim that is cut: an int, or a variable of shape [1].
 

@@ -23,7 +23,7 @@ step
 stop
     The last number, included; given like ``start``.
 num
-    The count of numbers: an int, or a variable of shape [1].
+    The number of numbers: an int, or a variable of shape [1].
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Parameters
 diagonal
     The numbers: a variable or an array, (N,).
 num_rows, num_columns
-    The counts of rows and of columns; None for as many columns as rows.
+    The numbers of rows and of columns; None for as many columns as rows.
 batch_shape
     The dims in front of the matrices; None for none.
 """
@@ -112,9 +112,9 @@ def eye(
     Parameters
     ----------
     num_rows
-        The count of rows.
+        The number of rows.
     num_columns
-        The count of columns; None for that of rows.
+        The number of columns; None for that of rows.
     batch_shape
         Dims in front, over which the matrix is repeated; None for no such dims.
 

@@ -11,7 +11,7 @@ updates
 hash_size
     The bound of the hashes, excluded.
 num_hash
-    The count of hashes that each row gets.
+    The number of hashes that each row gets.
 """
 
 from __future__ import annotations
@@ -353,7 +353,7 @@ def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = F
     input
         Ids (..., 1), int32 or int64.
     depth
-        The count of classes: an int, or a variable of shape [1].
+        The number of classes: an int, or a variable of shape [1].
     allow_out_of_range
         Whether an id out of range gives zeros instead of an error.
 
@@ -402,9 +402,9 @@ def shard_index(
     input
         Ids (..., 1), int64.
     index_num
-        The count of all ids.
+        The number of all ids.
     nshards
-        The count of shards.
+        The number of shards.
     shard_id
         The index of this shard, from 0.
     ignore_value

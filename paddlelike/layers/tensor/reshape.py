@@ -49,7 +49,7 @@ def shape(input: Variable) -> Variable:
 
 
 def rank(input: Variable) -> Variable:
-    """Return the count of dims of ``input``, an int32 constant (operator ``assign_value``).
+    """Return the number of dims of ``input``, an int32 constant (operator ``assign_value``).
 
     Returns
     -------
@@ -217,7 +217,7 @@ def flatten(x: Variable, axis: int = 1, name: str | None = None) -> Variable:
     Parameters
     ----------
     axis
-        The count of leading dims that become rows, 0 to the count of dims.
+        The number of leading dims that become rows, 0 to the number of dims.
 
     Returns
     -------
@@ -310,7 +310,7 @@ def t(input: Variable, name: str | None = None) -> Variable:
     if len(input.shape) > 2:
         raise GraphError(
             f"layer 't': input {input.name!r} of shape {list(input.shape)} has more than two dims",
-            hint="layers.transpose takes any count of dims",
+            hint="layers.transpose takes any number of dims",
         )
     helper = LayerHelper("t", name=name)
     out = helper.create_variable_for_type_inference(input.dtype)

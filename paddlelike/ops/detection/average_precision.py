@@ -193,7 +193,7 @@ def _mark_first(matched: Array, able: Array) -> Array:
 
 
 def _count_running(parts: list[Array]) -> Array:
-    """Return the running count of marks, from the best score to the worst."""
+    """Return the running number of marks, from the best score to the worst."""
     if not parts:
         return np.empty(0, np.int64)
     rows = np.concatenate(parts)

@@ -89,7 +89,7 @@ def check_level(op: str, slot: str, x: Spec) -> None:
 
 
 def check_equal_counts(op: str, names: Sequence[str], counts: Sequence[int]) -> None:
-    """Raise EnforceNotMet unless the counts of sequences are equal."""
+    """Raise EnforceNotMet unless the numbers of sequences are equal."""
     if len(set(counts)) > 1:
         shown = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
         raise EnforceNotMet(f"{op}: the numbers of sequences differ: {shown}")

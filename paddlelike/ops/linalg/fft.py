@@ -76,7 +76,7 @@ def _complex(x: Array, y: Array) -> Array:
 
 @register_kernel("frame", "X -> Out", {"frame_length": Int(), "hop_length": Int(), "axis": Int(-1)})
 def _frame(x: Array, *, frame_length: int, hop_length: int, axis: int) -> Array:
-    """Windows along the last axis, (..., frame_length, frames), or the first, (frames, frame_length, ...)."""
+    """Cut windows along the last axis, (..., length, frames), or the first, (frames, length, ...)."""
     first = axis == 0 and x.ndim > 0
     windows = np.lib.stride_tricks.sliding_window_view(x, frame_length, 0 if first else -1)
     if first:  # (T, ..., frame_length)

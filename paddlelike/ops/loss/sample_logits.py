@@ -100,9 +100,9 @@ class SampleLogits(OpDef):
 def _draw_shared_samples(
     ctx: Context, labels: Array, logits: Array, attrs: SampleLogitsAttrs
 ) -> tuple[Array, Array]:
-    """Return true and drawn classes, and the expected count of each in the number of draws made.
+    """Return true and drawn classes, and the expected number of each in the number of draws made.
 
-    Raises EnforceNotMet when ``num_samples`` exceeds the count of classes.
+    Raises EnforceNotMet when ``num_samples`` exceeds the number of classes.
     """
     count, num_samples = logits.shape[1], attrs.num_samples
     if num_samples > count:

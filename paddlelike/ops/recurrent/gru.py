@@ -44,7 +44,7 @@ def _check_width(op: str, x: Spec, weight: Spec, bias: Spec | None) -> int:
         raise ShapeError(
             f"{op}: Input is {list(x.shape)}, Weight {list(weight.shape)}, Bias {shown}; expected "
             "(T, 3 H), (H, 3 H), (1, 3 H)",
-            hint="the input comes projected: the layer before has 3 times the width of the unit",
+            hint="the input must be projected: the layer before has 3 times the width of the unit",
         )
     return width
 

@@ -233,7 +233,7 @@ def _check_width(op: str, x: Spec, weight: Spec, bias: Spec, rows: int, use_peep
             f"{op}: Input is {list(x.shape)}, Weight {list(weight.shape)}, Bias {list(bias.shape)}; with "
             f"use_peepholes={use_peepholes} expected (T, 4 H), ({'H' if op == 'lstm' else 'P'}, 4 H), "
             f"(1, {biases} H)",
-            hint="the input comes projected: the layer before has 4 times the width of the cell",
+            hint="the input must be projected: the layer before has 4 times the width of the cell",
         )
     return width
 

@@ -156,7 +156,7 @@ class UniqueAttrs(Attrs):
     changed=True,
 )
 def _unique(x: Array, *, attrs: UniqueAttrs) -> tuple[Array, ...]:
-    """The different elements, sorted; the first place, the inverse and the count of each."""
+    """The different elements, sorted; the first place, the inverse and the number of each."""
     axis = attrs.axis[0] if attrs.axis else None
     out, first, inverse, counts = np.unique(x, True, True, True, axis)
     if not attrs.is_sorted:  # in the order in which they occur

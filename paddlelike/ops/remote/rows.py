@@ -118,7 +118,7 @@ class SplitIds(OpDef):
 
     @staticmethod
     def infer(ids: list[Spec]) -> None:
-        """Leave the shape of ``Out`` open: the count of ids for each server is only known at run time."""
+        """Leave the shape of ``Out`` open: the number of ids for each server is only known at run time."""
 
     @staticmethod
     def forward(

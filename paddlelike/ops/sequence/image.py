@@ -61,7 +61,7 @@ class Im2Sequence(OpDef):
             raise EnforceNotMet(
                 f"im2sequence: Y holds {y.tolist()} with out_stride {attrs.out_stride}, "
                 f"but X is {list(x.shape)}",
-                hint="Y is the size of the images before they were made smaller",
+                hint="Y is the size of the original images",
             )
         ctx.set_lod("Out", [make_lod(counts.prod(1))])
         return view.reshape(n * high * wide, -1)[_select_inside(counts, high, wide)]
@@ -71,7 +71,7 @@ class Im2Sequence(OpDef):
         windows = _windows(attrs.kernels, attrs.strides, attrs.paddings)
         high, wide = windows.counts(x.shape[2:])
         if len(d_out) != len(x) * high * wide:
-            raise EnforceNotMet("im2sequence: there is no gradient where Y gives the sizes of the images")
+            raise EnforceNotMet("im2sequence: it has no gradient when Y gives the sizes of the images")
         d_windows = d_out.reshape(len(x), high, wide, x.shape[1], *attrs.kernels).transpose(0, 3, 4, 5, 1, 2)
         d_x = np.zeros((*x.shape[:2], *windows.padded(x.shape[2:])), d_out.dtype)
         windows.fold_into(d_x, d_windows)

@@ -100,8 +100,8 @@ class Update(OpDef):
             )
         if table.is_stored and cls.choose_rows(keywords, as_dense=False) is not Rows.KEPT:
             raise UnsupportedError(
-                f"{cls.type} moves every row of a table at every step, also those that are not in memory",
-                hint="SGD, Adagrad and Adam(lazy_mode=True) move those that were looked up; or use "
+                f"{cls.type} updates every row of a table at every step, also rows that are not in memory",
+                hint="SGD, Adagrad and Adam(lazy_mode=True) update only rows that were looked up; or use "
                 "MemorySparseTable",
             )
         at = table.find_rows(grad.row_array)

@@ -38,7 +38,7 @@ class Rows(enum.Enum):
     REFUSED = "there are no sparse gradients"
     KEPT = "they stay as they are"
     ZEROS = "their gradient is zero"
-    SPARED = "their gradient is zero, and nothing is added for it: an element of -0.0 stays so"
+    SPARED = "their gradient is zero and is not added, so that an element of -0.0 stays -0.0"
 
 
 class Rule:

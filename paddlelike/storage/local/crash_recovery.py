@@ -237,7 +237,7 @@ def _settle(layout: Layout, staged: _Staged, new: str) -> bool:
     except OSError as error:
         if isinstance(error, StorageError):
             raise
-        what = f"what the power cut left of {layout.directory} cannot be cleared up"
+        what = f"the remains of {layout.directory} after a power cut cannot be cleaned up"
         raise explain(StorageError, what, error) from error
     finally:
         with contextlib.suppress(OSError):
@@ -299,7 +299,7 @@ def _raise_system_errors(layout: Layout) -> Iterator[None]:
         yield
     except OSError as error:
         if is_system_error(error):
-            what = f"what a killed save left beside {layout.base} cannot be cleared up"
+            what = f"the remains of a killed save beside {layout.base} cannot be cleaned up"
             raise explain(StorageError, what, error) from error
         if not isinstance(error, StorageError):
             raise

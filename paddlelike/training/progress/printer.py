@@ -22,7 +22,7 @@ class ProgressPrinter(ProgressWriter):
     rank
         The rank of this process: each writes a file of its own, ``<log_to_file>rank<rank>``.
     num_epochs
-        The count of summaries to come: "[1 of 3]".
+        The number of summaries to come: "[1 of 3]".
     metric_is_pct
         Print metrics as percentages.
 

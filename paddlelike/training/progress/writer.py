@@ -49,7 +49,7 @@ class ProgressWriter:
         After how many minibatches of training, of a test, progress is written; None for growing distances,
         0 for never.
     first, test_first
-        The count of first minibatches that are written one by one.
+        The number of first minibatches that are written one by one.
     freq
         Minibatches between two updates; 0: after 1, 3, 7, 15, ...; None: no updates.
     first
@@ -60,7 +60,7 @@ class ProgressWriter:
     Attributes
     ----------
     position
-        The count of minibatches that the trainer has seen.
+        The number of minibatches that the trainer has seen.
 
     >>> from paddlelike import training
     >>> issubclass(training.LossLog, training.ProgressWriter)

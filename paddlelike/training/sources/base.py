@@ -82,7 +82,7 @@ class Minibatch(dict[Any, Any]):
     values
         An array or a LoDTensor by name of stream; None for none.
     num_samples
-        The count of its samples: rows, or sequences.
+        The number of its samples: rows, or sequences.
     total_samples
         The samples of all workers together; each worker has a share.
     end_of_sweep
@@ -211,7 +211,7 @@ class MinibatchSource(ABC):
 
 
 def count_samples(value: LoDTensor | ArrayLike) -> int:
-    """Return the count of samples of an array or a LoDTensor: rows, or sequences.
+    """Return the number of samples of an array or a LoDTensor: rows, or sequences.
 
     >>> count_samples([[1.0, 2.0]] * 3)
     3

@@ -34,7 +34,7 @@ class StreamDef:
     field
         The name after ``|`` in the file; None: the name of the stream.
     shape
-        The count of values of one row.
+        The number of values of one row.
     is_sparse
         The values are ``index:value``. The arrays are dense all the same.
     ids
@@ -99,7 +99,7 @@ class CTFDeserializer:
         for name, stream in self.streams.items():
             if stream.shape is None or int(stream.shape) < 1:
                 raise SourceError(
-                    f"stream {name!r} of {self.path} has the shape {stream.shape!r}, expected the count of "
+                    f"stream {name!r} of {self.path} has the shape {stream.shape!r}, expected the number of "
                     "values of a row"
                 )
         self._fields = {(stream.field or name).encode(): name for name, stream in self.streams.items()}
@@ -110,7 +110,7 @@ class CTFDeserializer:
         self.has_ids, self._starts = self._find_sequences()
 
     def __len__(self) -> int:
-        """The count of sequences."""
+        """The number of sequences."""
         return len(self._starts) - 1
 
     def read_sequences(self, indexes: Sequence[int] | Indexes) -> dict[str, Any]:
@@ -275,7 +275,7 @@ def _read_row(stream: StreamDef, words: Sequence[bytes]) -> Array:
     if stream.ids:
         (found,) = np.nonzero(values)
         if len(found) != 1:
-            raise ValueError(f"expected one value that is not 0 (ids=True), got {len(found)}")
+            raise ValueError(f"expected one nonzero value (ids=True), got {len(found)}")
         return indexes[found].astype(np.int64)
     row = np.zeros(size, values.dtype)  # CNTK, too, takes missing values at the end for 0
     row[indexes] = values

@@ -56,7 +56,7 @@ class ReplayedSource(MinibatchSource):
         self._items: Iterator[Any] | None = None
         self._ahead: object = _END  # the next item
         self._checksum = xxhash.xxh3_64()
-        self._begin: tuple[int, str] = (0, "")  # the count of the first items, and their checksum
+        self._begin: tuple[int, str] = (0, "")  # the number of the first items, and their checksum
 
     @abstractmethod
     def iterate(self) -> Iterator[Any]:
@@ -133,7 +133,7 @@ class ReplayedSource(MinibatchSource):
         raise SourceError(
             f"the reader of {type(self).__name__} does not give the samples again that it gave before "
             f"(sweep {sweep}, position {position})",
-            hint="its data have changed, or it draws from a generator without a seed; restore the trainer "
+            hint="its data changed, or it draws from a generator without a seed; restore the trainer "
             "alone to continue with other samples",
         )
 

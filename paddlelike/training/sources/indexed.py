@@ -36,7 +36,7 @@ class IndexedSource(MinibatchSource):
         Shuffle each sweep.
     """
 
-    position_key: ClassVar[str]  # of the count of samples, in the state
+    position_key: ClassVar[str]  # of the number of samples, in the state
     crosses_sweeps: ClassVar[bool]  # whether a minibatch may have samples of two sweeps
 
     def __init__(
@@ -65,7 +65,7 @@ class IndexedSource(MinibatchSource):
 
     @property
     def samples_in_sweep(self) -> int:
-        """The count of samples of a sweep."""
+        """The number of samples of a sweep."""
         return self._count
 
     def is_infinite(self) -> bool:

@@ -52,7 +52,9 @@ class MinibatchSourceFromData(IndexedSource):
         self._data = {name: _check_stream(name, value) for name, value in data_streams.items()}
         counts = {name: len(value) for name, value in self._data.items()}
         if len(set(counts.values())) != 1:
-            raise SourceError(f"the streams must have one count of samples; they have {counts or 'none'}")
+            raise SourceError(
+                f"the streams must have the same number of samples; they have {counts or 'none'}"
+            )
         self._streams = Streams(list(self._data))
         super().__init__(
             len(next(iter(self._data.values()))),

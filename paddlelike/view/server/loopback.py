@@ -218,7 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, method: str) -> None:
         try:
             if method == "GET" and ("Content-Length" in self.headers or "Transfer-Encoding" in self.headers):
-                raise Refusal(400, "a GET has no body")
+                raise Refusal(400, "a GET request must not have a body")
             reply = self._find_reply(method)
             body = reply.value if reply.is_html else encode_json(reply.value)
             self._send(
@@ -243,7 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
             known = [one for one, path in owner.routes if path == where.path]
             if known:
                 raise Refusal(405, f"{where.path} takes {', '.join(known)}, not {method}")
-            raise Refusal(404, f"there is no {where.path}")
+            raise Refusal(404, f"{where.path} does not exist")
         request = Request(query, self._read_json() if method == "POST" else None)
         try:
             return route(request)
@@ -281,7 +281,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _read_json(self) -> object:
         kind = (self.headers.get("Content-Type") or "").partition(";")[0].strip().lower()
         if kind != "application/json":
-            raise Refusal(415, f"the body is {kind or 'of no type'}, expected application/json")
+            raise Refusal(415, f"the content type is {kind or 'missing'}, expected application/json")
         lengths = self.headers.get_all("Content-Length") or [""]
         if len(lengths) > 1:
             raise Refusal(400, f"the request has {len(lengths)} Content-Lengths, expected one")

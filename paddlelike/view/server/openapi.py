@@ -71,7 +71,7 @@ _REFUSALS = {
     "400": "the inputs are not those of the model",
     "401": "the token is missing or wrong",
     "413": "the body or an output is too large",
-    "503": "another run takes too long",
+    "503": "another run is taking too long",
 }
 
 

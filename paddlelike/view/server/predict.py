@@ -115,7 +115,7 @@ class Predictor:
             return self._lock.hold_within(_PATIENCE)
         except TimeoutError:
             raise Refusal(
-                503, f"another run takes longer than {_PATIENCE:.0f} seconds", "try again"
+                503, f"another run is taking longer than {_PATIENCE:.0f} seconds", "try again"
             ) from None
 
     def _convert(self, inputs: object) -> dict[str, LoDTensor]:
@@ -204,7 +204,7 @@ def _decode(variable: Variable, given: Any) -> LoDTensor:
             tensor.set_recursive_sequence_lengths(lengths)
         except (EnforceNotMet, TypeError, ValueError, OverflowError) as error:
             text = getattr(error, "message", error)
-            raise FeedError(f"the lengths of {name} do not fit its {len(converted)} rows: {text}") from None
+            raise FeedError(f"the lengths of {name} do not match its {len(converted)} rows: {text}") from None
     return tensor
 
 

@@ -17,7 +17,7 @@ L = fluid.layers
 
 class Model(NamedTuple):
     build: Callable[..., Any]  # of its inputs: the output
-    inputs: dict[str, tuple[list[int | None], str, int]]  # shape without the batch, dtype, count of ids
+    inputs: dict[str, tuple[list[int | None], str, int]]  # shape without the batch, dtype, number of ids
 
 
 def _convolve(

@@ -54,7 +54,7 @@ def test_a_loop_ends_at_its_condition_or_at_its_limit() -> None:
     for (steps, length, words), chain in zip(train(net, feeds), CHAINS.values(), strict=True):
         assert (steps.item(), length.item()) == (len(chain) - 1, len(chain))
         np.testing.assert_array_equal(words, chain)
-    assert find_refused(net) == {"tensor_array_to_tensor": "the count of elements depends on values"}
+    assert find_refused(net) == {"tensor_array_to_tensor": "the number of elements depends on values"}
 
 
 def test_numpy_runs_a_loop_that_writes_an_array_without_a_known_bound() -> None:
@@ -63,7 +63,7 @@ def test_numpy_runs_a_loop_that_writes_an_array_without_a_known_bound() -> None:
         ((steps, length, words),) = train(net, [{"x": np.array([first]), "following": FOLLOWING}])
         assert (steps.item(), length.item()) == (len(CHAINS[first]) - 1, len(CHAINS[first]))
         np.testing.assert_array_equal(words, CHAINS[first])
-    assert find_refused(net)["while"] == "how long the array becomes depends on values"
+    assert find_refused(net)["while"] == "the length of the array depends on values"
 
 
 def test_loops_that_end_early_train_as_with_numpy() -> None:

@@ -202,7 +202,7 @@ def test_the_gradient_of_a_loop_whose_steps_depend_on_values_runs_with_numpy_and
     np.testing.assert_allclose(train(net, feeds), train(other, feeds, "numpy"), rtol=1e-6)  # float32
     program = fluid.CompiledProgram(net.main).with_backend("jax")
     text = program.explain(feed=["x"], fetch_list=net.fetch)
-    assert "numpy: while: the count of its steps depends on values" in text
+    assert "numpy: while: the number of its steps depends on values" in text
 
 
 # Blocks in blocks

@@ -30,7 +30,7 @@ def mask_up_to_the_longest() -> Any:
 
 
 def sum_of_messages() -> Any:
-    """Sum rows at the nodes of a graph, as message passing does; the count of nodes is fed."""
+    """Sum rows at the nodes of a graph, as message passing does; the number of nodes is fed."""
     count = fluid.data("n", [1], dtype="int64")
     rows, to = fluid.data("rows", [None, 2]), fluid.data("to", [None], dtype="int64")
     hidden = L.fc(rows, 3, param_attr=fluid.initializer.Constant(0.5), bias_attr=False)
@@ -63,7 +63,7 @@ def numbers_up_to() -> Any:
                 for n in (3, 3, 4)
             ],
             [np.repeat([[0.0], [1], [0], [0]], 3, 1)[:n] for n in (3, 3, 4)],
-            id="the fed count of rows",
+            id="the fed number of rows",
         ),
         pytest.param(
             numbers_up_to,

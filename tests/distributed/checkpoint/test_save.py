@@ -157,7 +157,7 @@ def test_rows_on_no_server_are_an_error(tmp_path: Path) -> None:
     part = Slice("v", "v.block1", "127.0.0.1:1", 1, 2, (2, 3), (5, 3), VarType.FP32, Kind.OPTIMIZER)
     for slices in ([part], [dataclasses.replace(part, first_row=0)]):
         table = Placement(slices, endpoints=["127.0.0.1:1"])
-        with pytest.raises(SaveError, match="are on no server"):
+        with pytest.raises(SaveError, match="no server has rows"):
             gather_files(None, table, ["v"], Gathering())  # type: ignore[arg-type]
 
 

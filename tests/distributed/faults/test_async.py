@@ -12,7 +12,7 @@ STEPS = 15
 
 
 def updates(job):
-    """Return the count of updates on each server at its end, and the count of steps of all trainers."""
+    """Return the number of updates on each server at its end, and the number of steps of all trainers."""
     ended = job.finish()
     steps = sum("done" in one for process in job.everyone for one in process.said)
     return [ended[f"server {index}"]["end"] for index in range(len(job.endpoints))], steps

@@ -1,4 +1,4 @@
-"""Whole jobs that are lost and resume from their save, also on another count of servers; random kills."""
+"""Whole jobs that are lost and resume from their save, also on another number of servers; random kills."""
 
 from __future__ import annotations
 

@@ -82,5 +82,5 @@ def test_launchers_on_two_machines_restart_the_job_together(
 
 
 def starts(log: Path) -> int:
-    """Return the count of restarts of the job; -1 before its start."""
+    """Return the number of restarts of the job; -1 before its start."""
     return log.read_text().count("---- restart") if log.exists() else -1

@@ -94,7 +94,7 @@ def test_a_misspelled_role_is_refused_with_the_spelling_of_fluid(value: str, mea
 
 def test_everything_that_is_missing_is_named_at_once() -> None:
     text = problem_of({"TRAINING_ROLE": "PSERVER", "PADDLE_PSERVERS_IP_PORT_LIST": "10.0.0.1:6174"})
-    assert "PADDLE_TRAINERS_NUM, the count of trainers" in text
+    assert "PADDLE_TRAINERS_NUM, the number of trainers" in text
     assert "POD_IP and PADDLE_PORT, this server's own host and port" in text
 
 

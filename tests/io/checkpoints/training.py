@@ -1,7 +1,7 @@
 """A training of 60 steps that saves a checkpoint after each and resumes from the last one.
 
 It reads the environment: ROOT, where the checkpoints are; MODE, "blocking" or not; STRIKE, at which commit it
-kills itself (before it, or after it where the number is negative; 0: never). It prints the count of losses,
+kills itself (before it, or after it where the number is negative; 0: never). It prints the number of losses,
 the losses, and the state of the random generator.
 """
 

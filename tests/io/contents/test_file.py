@@ -55,7 +55,7 @@ def test_it_is_loaded_by_its_own_names(home: Path, main: fluid.Program, keywords
 def test_a_load_may_take_some_variables_of_the_file_and_rename_them(home: Path, main: fluid.Program) -> None:
     with fluid.scope_guard(fluid.Scope()):
         plan = fluid.io.plan_load(home, main, filename="net.toy", vars=["w"])
-        assert [(row.variable, row.what) for row in plan.rows] == [("w", "load"), (None, "not asked for")]
+        assert [(row.variable, row.what) for row in plan.rows] == [("w", "load"), (None, "not requested")]
         other = fluid.Program()
         other.global_block().create_var(name="v", shape=[4, 2], dtype="float32", persistable=True)
         fluid.io.load_persistables(exe(), home, other, filename="net.toy", rename={"w": "v"})

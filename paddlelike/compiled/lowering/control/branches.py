@@ -34,7 +34,7 @@ def conditional_block(
     entry = select(ctx.trace.values, ctx.plan.layout.get_overwritten_positions(ctx.op))
     start = [ctx.trace.values.get(position) for position in outs]
     if any(value is None and n in ctx.plan.layout.persistables for n, value in zip(outs, start, strict=True)):
-        raise LoweringError("it may give a persistable its first value")
+        raise LoweringError("it may initialize a persistable")
 
     def run(
         values: list[jax.Array], draws: list[jax.Array] | None = None
@@ -71,7 +71,7 @@ def _save(saved: jax.Array | tuple[list[int], list[int]] | None, steps: SavedSte
 
 
 def _know(conditions: list[jax.Array], *, scalar: bool) -> bool | None:
-    """Return whether a block runs, or None if that is only known at run time."""
+    """Return whether a block will run; None if that is only known at run time."""
     if not scalar:  # whether all are not empty, which their shapes say
         return all(condition.size for condition in conditions)
     return bool(conditions[0].item()) if isinstance(conditions[0], np.ndarray) else None

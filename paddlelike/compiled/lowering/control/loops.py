@@ -53,7 +53,9 @@ def loop(
     saved = None if is_test else find_saved(ctx, sub_block, "StepScopes")
     trips = find_trips(ctx, sub_block, condition)
     if saved is not None and trips is None:
-        raise LoweringError("the count of its steps depends on values, and the program computes its gradient")
+        raise LoweringError(
+            "the number of its steps depends on values, and the program computes its gradient"
+        )
     before, after = saved or ([], [])
     capacities = {} if trips is None else trips.lengths
     most = 1 if trips is None else max(trips.most, 1)
@@ -69,7 +71,7 @@ def loop(
     start = [_make_room(ctx.trace.values.get(n), capacities.get(n, 0)) for n in carried]
     form = find_form(lambda values: run(values, jnp.zeros((), jnp.int32), None), start)
     if form.draws and trips is None:
-        raise LoweringError("its block draws random values, and the count of its steps depends on values")
+        raise LoweringError("its block draws random values, and the number of its steps depends on values")
     drawn = ctx.trace.draw(DrawLoop(most, trips.count, form.draws)) if form.draws and trips else None
 
     def go_on(state: jax.Array) -> jax.Array:
@@ -219,7 +221,7 @@ def _zeros(x: Value | None) -> Value | None:
 
 
 def _renew(value: jax.Array | TensorArray) -> jax.Array | TensorArray:
-    """Return the array as it is at the beginning of a step, with nothing written."""
+    """Return the array at the beginning of a step, before anything is written."""
     return TensorArray(value.stacked, value.length) if isinstance(value, TensorArray) else value
 
 

@@ -14,7 +14,7 @@ from paddlelike.framework.opdef import GRAD
 
 def _read_mask(mask: jax.Array | Packed, *values: Value | None) -> jax.Array:
     if isinstance(mask, Packed) or any(isinstance(value, Packed) and value.offsets for value in values):
-        raise LoweringError("the mask selects some of the sequences")
+        raise LoweringError("the mask selects whole sequences")
     if mask.dtype != jnp.bool_:
         raise LoweringError("Mask is not bool")
     return mask.reshape(-1)
@@ -26,12 +26,12 @@ def split_lod_tensor(
 ) -> tuple[Packed, Packed]:
     if isinstance(x, Packed) and x.offsets and _is_gradient(ctx, "OutTrue") and not isinstance(mask, Packed):
         # Of rows that a loss pairs with those of sequences.
-        ctx.require(x.total == mask.shape[0], "the gradient has another count of rows than Mask")
+        ctx.require(x.total == mask.shape[0], "the gradient has another number of rows than Mask")
         x = x.rows[: mask.shape[0]]
     chosen = _read_mask(mask, x)
     rows = get_rows(x)
     if rows.shape[0] != chosen.shape[0]:
-        raise LoweringError("X and Mask have different counts of rows")
+        raise LoweringError("X and Mask have different numbers of rows")
     parts = []
     for slot, here in (("OutTrue", chosen), ("OutFalse", ~chosen)):
         order, count = jnp.argsort(~here, stable=True), here.sum().astype(jnp.int32)
@@ -52,7 +52,7 @@ def merge_lod_tensor(x: Value, mask: Value, in_true: Value, in_false: Value) -> 
     for part, here in ((in_true, chosen), (in_false, ~chosen)):
         place = jnp.maximum(jnp.cumsum(here) - 1, 0)
         if part is not None and not isinstance(part, Packed):
-            raise LoweringError("a branch gives other rows than its part")
+            raise LoweringError("a branch returns another number of rows than it got")
         sides.append(None if part is None else jnp.take(part.rows, place, axis=0, mode="clip"))
     first, second = sides
     if first is None or second is None:  # nobody computes the gradient of one branch

@@ -34,8 +34,8 @@ def write_to_array(x: Value, i: Value, *, ctx: OpContext) -> TensorArray:
         array = array.grow(int(place) + 1)
         array.touched = touched
     else:
-        # In a loop whose count of steps is unknown there is room for what it was given.
-        ctx.require((place >= 0) & (place < array.capacity), "how long the array becomes depends on values")
+        # In a loop whose number of steps is unknown there is room for what it was given.
+        ctx.require((place >= 0) & (place < array.capacity), "the length of the array depends on values")
     x = jnp.asarray(x) if isinstance(x, np.ndarray) else x
     return array.write(place, x)
 
@@ -51,7 +51,7 @@ def _find_room(ctx: OpContext, position: int, place: jax.Array | np.ndarray[Any,
     known = int(place) + 1 if isinstance(place, np.ndarray) else 0
     room = max(known, ctx.trace.capacities.get(position, 0))
     if not room:
-        raise LoweringError("how long the array becomes depends on values")
+        raise LoweringError("the length of the array depends on values")
     return room
 
 
@@ -97,7 +97,7 @@ def tensor_array_to_tensor(
     x: jax.Array | TensorArray, *, axis: int, use_stack: bool
 ) -> tuple[Value, Value | np.ndarray[Any, Any]]:
     if not isinstance(x, TensorArray) or not isinstance(x.length, np.ndarray | np.generic):
-        raise LoweringError("the count of elements depends on values")
+        raise LoweringError("the number of elements depends on values")
     if not isinstance(x.stacked, jax.Array):
         raise LoweringError("the elements are sequences")
     count = int(x.length)

@@ -52,7 +52,7 @@ class Trips(NamedTuple):
 
 
 class _UnknownError(Exception):
-    """The answer depends on values that only the device knows."""
+    """Raised when the answer depends on values on the device."""
 
 
 def find_trips(ctx: OpContext, block: int, condition: int) -> Trips | None:
@@ -74,7 +74,7 @@ def find_trips(ctx: OpContext, block: int, condition: int) -> Trips | None:
 
     def count(given: Mapping[int, Any]) -> int:
         if follower.is_open:
-            raise LoweringError("the count of its steps is only known at run time")
+            raise LoweringError("the number of its steps is only known at run time")
         return steps if exact else follower.follow(given)[0]
 
     return Trips(steps, exact, lengths, last if exact else {}, count)
@@ -133,7 +133,7 @@ class _Follower:
             values.setdefault(self._condition, np.ones(1, bool))
         for position, bound in self._bounds.items():
             if given is not None and bound.read is None:
-                raise LoweringError("the count of its steps is only known at run time")
+                raise LoweringError("the number of its steps is only known at run time")
             number = bound.most if given is None or bound.read is None else bound.read(given)
             values[position] = np.array([number], np.int64)
             if not number:

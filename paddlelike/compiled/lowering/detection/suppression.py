@@ -28,7 +28,7 @@ def multiclass_nms(
         nms_top_k=nms_top_k, keep_top_k=keep_top_k, normalized=normalized, nms_threshold=nms_threshold,
         nms_eta=nms_eta,
     )  # fmt: skip
-    ctx.require(out.total > 0, "where no box is kept its result has another shape")
+    ctx.require(out.total > 0, "its result has another shape if no box is kept")
     return out
 
 

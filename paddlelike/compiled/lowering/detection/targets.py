@@ -103,7 +103,10 @@ def mine_hard_examples(
     cut = jnp.take_along_axis(falling, last, 1)  # the greatest that is left out
     takes_all = (wanted >= able.sum(1))[:, None]
     taken = able & (takes_all | (ranked > cut))
-    ctx.require(takes_all[:, 0] | (taken.sum(1) == wanted), "of equal losses C++'s unstable sort chooses")
+    ctx.require(
+        takes_all[:, 0] | (taken.sum(1) == wanted),
+        "the order of equal losses depends on the unstable sort of C++",
+    )
     negative = taken & (match <= -1)
     updated = jnp.where((match > -1) & ~taken, -1, match) if hard else match
     return _list_columns(negative), updated

@@ -12,7 +12,7 @@ from paddlelike.compiled.lowerings import lowers
 
 
 class _Truth(NamedTuple):
-    """The true boxes (N, B): the anchor of the head that each one has (-1: none), its cell and target."""
+    """The true boxes (N, B): the anchor matched to each (-1: none), its cell and its target."""
 
     anchor: jax.Array
     row: jax.Array

@@ -104,7 +104,7 @@ def ctc_align(
         is_first = jnp.arange(flat.shape[0]) == spread(x, x.offsets[-1][:-1])
         kept &= is_first | (flat != jnp.roll(flat, 1))
     out, lengths = keep_rows(x.replace(flat[:, None]), kept)
-    ctx.require(lengths.sum() > 0, "where no label is left its result has another shape")
+    ctx.require(lengths.sum() > 0, "its result has another shape if no label is left")
     return out, None
 
 

@@ -81,7 +81,7 @@ def batch_norm_of_rows(
         return x.replace(y), *others
     axes, shape = _along(x.rows.ndim - 1 if data_layout == "NHWC" else 1, x.rows)
     count = x.total * (x.rows.size // (x.rows.shape[0] * scale.size))
-    ctx.require(count > 1, "of one element for each channel there are no statistics")
+    ctx.require(count > 1, "a batch with one element per channel has no statistics")
     size = jnp.maximum(count, 1).astype(x.rows.dtype)
     batch_mean = x.mask().sum(axes) / size
     centered = x.rows - batch_mean.reshape(shape)
@@ -197,7 +197,7 @@ def group_norm_grad(
     groups: int,
     data_layout: str,
 ) -> Results:
-    """Return the gradients by Y, as Paddle does; what a scale of 0 has wiped out is taken as 0."""
+    """Return the gradients from Y, as Paddle does; values that a scale of 0 has erased count as 0."""
     (normal, axes, per_channel), g = _group_channels(y, groups, data_layout), d_y
     g = g.reshape(normal.shape)
     kept = tuple(i for i in range(4) if per_channel[i] == 1)

@@ -143,7 +143,7 @@ def lstmp(
 
 
 class Cell(NamedTuple):
-    """One step of a cell; ``project`` makes of the hidden state what is fed back and given out."""
+    """One step of a cell; ``project`` maps the hidden state to the output that is fed back."""
 
     weight: jax.Array
     bias: jax.Array
@@ -176,7 +176,7 @@ class Cell(NamedTuple):
 
 
 def find_state(state: jax.Array | Packed, x: Packed) -> jax.Array:
-    """Return a first state, one row for each sequence of ``x``, that may have a LoD of its own."""
+    """Return the initial state, one row for each sequence of ``x``; it may have its own LoD."""
     if not isinstance(state, Packed):
         return state
     if not state.full or state.rows.shape[0] != x.count:

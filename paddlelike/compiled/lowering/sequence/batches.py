@@ -27,7 +27,7 @@ def sequence_mask(
         known = ctx.find_greatest(0)
         width = -1 if known is None else known
     if width < 0:
-        raise LoweringError("the greatest length, a value, says the shape")
+        raise LoweringError("the shape depends on a value, the greatest length")
     lengths = x.rows if isinstance(x, Packed) else jnp.asarray(x)
     mask = (jnp.arange(width) < lengths[..., None]).astype(numpy_dtype(VarType(out_dtype)))
     return x.replace(mask, shown=False) if isinstance(x, Packed) else mask
@@ -38,7 +38,7 @@ def sequence_pad(x: Packed, value: jax.Array, *, padded_length: int, ctx: OpCont
     require_sequences(x)
     if padded_length < 0:
         if not x.exact:
-            raise LoweringError("the longest sequence says the shape")
+            raise LoweringError("the shape depends on the longest sequence")
         padded_length = x.longest
         ctx.bound(padded_length, None, slot=1, is_reached=True)
     if len(x.offsets) > 1 or x.live is not None:

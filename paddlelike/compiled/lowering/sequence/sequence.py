@@ -171,7 +171,7 @@ def _fit_rows(x: jax.Array | Packed, like: Packed, ctx: OpContext) -> jax.Array:
     """Return the rows of ``x``, as many as ``like`` has with the unused ones."""
     rows, total = (x.rows, x.total) if isinstance(x, Packed) else (x, x.shape[0])
     size = like.rows.shape[0]
-    ctx.require(total == like.total, "X has another count of rows than the LoD of Y")
+    ctx.require(total == like.total, "X has another number of rows than the LoD of Y")
     return rows[:size] if rows.shape[0] > size else _pad_rows(rows, size)
 
 

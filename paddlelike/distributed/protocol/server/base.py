@@ -80,7 +80,7 @@ class ServerBase:
     def find_merge(self) -> Merge | None:
         """Return an addition that can be made before the round is complete; :meth:`end_merge` ends it.
 
-        So the memory for a round does not grow with the count of trainers.
+        So the memory for a round does not grow with the number of trainers.
         """
         if self.mode != "sync" or self._failure or self._restoring or self._work is not None:
             return None
@@ -88,11 +88,11 @@ class ServerBase:
         return self._round.find_merge(missing) if missing else None  # else the round is applied as it is
 
     def end_merge(self, merge: Merge) -> None:
-        """Note that a contribution was added to another one, perhaps of a round that was given up since."""
+        """Record that a contribution was merged, perhaps of a round that was abandoned since."""
         merge.owner.end_merge(merge)
 
     def is_next(self, trainer: int) -> bool:
-        """Return whether the round waits for no trainer before this one, and has added up what came."""
+        """Return whether all earlier trainers of the round have committed and been merged."""
         missing = self.missing_trainers()
         return min(missing, default=trainer) >= trainer and self._round.find_merge(missing) is None
 

@@ -87,7 +87,7 @@ class Shares:
 class Apply:
     """Apply one synchronous round, or one update of one trainer (async).
 
-    ``round`` is the round, or the count of updates before this one. ``contributions`` are (trainer,
+    ``round`` is the round, or the number of updates before this one. ``contributions`` are (trainer,
     contribution) in the order of trainer ids: sum them in this order. Those that were merged are not among
     them.
     """

@@ -59,7 +59,7 @@ class ServerState(ServerBase):
     incarnation
         Names this process among all that served this endpoint; unique.
     trainers
-        The count of trainers that take part (Fluid's Fanin): ids 0 .. trainers - 1.
+        The number of trainers that take part (Fluid's Fanin): ids 0 .. trainers - 1.
     plan
         Digest of this server's table, as in Hello and Push.
     adopts

@@ -1,4 +1,4 @@
-"""A trainer's side of the protocol: :mod:`.state` says what to call next, :mod:`.agreements` how to agree."""
+"""A trainer's side of the protocol: :mod:`.state` chooses calls, :mod:`.agreements` finds a common round."""
 
 from __future__ import annotations
 

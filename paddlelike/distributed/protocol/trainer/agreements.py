@@ -1,4 +1,4 @@
-"""How a trainer brings the servers to one round: Hello to all, a decision, what follows of it."""
+"""Agreement on one round: a trainer says Hello to all servers, decides, and acts on it."""
 
 from __future__ import annotations
 

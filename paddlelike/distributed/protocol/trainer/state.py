@@ -101,7 +101,7 @@ class TrainerState(TrainerAgreements):
         self._open("pull", wanted, [server for server, one in enumerate(wanted) if one != ()])
 
     def prefetch(self, now: float, rows: Sequence[tuple[str, int] | None]) -> None:
-        """Fetch rows, one entry per server: (table, count of ids); None: none."""
+        """Fetch rows, one entry per server: (table, number of ids); None: none."""
         self._open("prefetch", list(rows), [server for server, one in enumerate(rows) if one is not None])
 
     def save(self, now: float, directory: str, options: Mapping[str, Any] | None = None) -> None:
@@ -110,7 +110,7 @@ class TrainerState(TrainerAgreements):
         self._open("save", (directory, dict(options or {})))
 
     def share(self, now: float, size: int) -> None:
-        """Give a text of ``size`` bytes to all trainers, through the first server, and get theirs."""
+        """Exchange a text of ``size`` bytes with all trainers, through the first server."""
         self._shares += 1
         self._open("share", size, [0])
 

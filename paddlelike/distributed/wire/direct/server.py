@@ -43,7 +43,7 @@ class DirectServer:
     idle
         Seconds after which a connection is closed whose peer neither sends nor reads what is due.
     most
-        The count of connections that may wait for their peer at once. When there are more, the one that has
+        The number of connections that may wait for their peer at once. When there are more, the one that has
         waited longest is closed, and its trainer connects again.
     tls
         The certificates; None: clear text.

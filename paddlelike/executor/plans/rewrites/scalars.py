@@ -119,7 +119,7 @@ def make_lod_sharer(cls: type[OpDef], op: Operator, get_position: Callable[[str]
     """Return a function that copies the LoD of an input to the outputs, or None when none is declared.
 
     The function takes the LoDs by position and the kernel's result. Given a result, it leaves out arrays with
-    another count of rows (of reshape, split, ...).
+    another number of rows (of reshape, split, ...).
     """
     pairs = _collect_pairs(cls, op, get_position)
     if not pairs:
@@ -153,7 +153,7 @@ def _collect_pairs(cls: type[OpDef], op: Operator, get_position: Callable[[str],
 
 
 def _has_rows(result: object, path: tuple[int, ...], rows: int) -> bool:
-    """Return whether the value at ``path`` in a kernel's result is an array with that count of rows.
+    """Return whether the value at ``path`` in a kernel's result is an array with that number of rows.
 
     One row stands for none, too: that is what ``ctc_align`` gives where no label is left.
     """

@@ -146,13 +146,13 @@ class BeamSearchDecoder(_Decoder):
     input_var_dict
         More inputs of the cell, by name.
     topk_size
-        The count of words of a step that are looked at.
+        The number of words of a step that are looked at.
     sparse_emb
         Whether the embedding's gradient is sparse.
     max_len
         The largest number of steps.
     beam_size
-        The count of sentences that are kept.
+        The number of sentences that are kept.
     end_id
         The word that ends a sentence, where they are put together; steps end at 1, as in Fluid.
     """

@@ -26,12 +26,12 @@ class CntkLearner:
     sample_count, minibatch_count, sweep_count
         What was trained with.
     schedule
-        The learning rates by the count of samples at which each ends; the last one stays. ``{0: 0.1}`` is a
+        The learning rates by the number of samples at which each ends; the last one stays. ``{0: 0.1}`` is a
         constant one.
     reference
-        The count of samples in a minibatch that the rates are for; 0: any, gradients are means.
+        The number of samples in a minibatch that the rates are for; 0: any, gradients are means.
     smoothed_count
-        The count of updates that Adam corrects its averages by; None: another kind of learner.
+        The number of updates that Adam corrects its averages by; None: another kind of learner.
     arrays
         What the learner keeps of each parameter, by its name (CNTK's uid): nothing (SGD: shape ``()``), the
         velocity times the rate (momentum), or both averages of Adam, that of squares first.

@@ -1,6 +1,6 @@
 """The schedule of a learning rate of CNTK, as operators that count samples and choose the rate.
 
-CNTK takes the rate of a minibatch by the count of samples before it. Its momentum carries the rates of
+CNTK takes the rate of a minibatch by the number of samples before it. Its momentum carries the rates of
 earlier minibatches, Paddle's does not: a velocity is multiplied by the old rate and divided by the new one.
 """
 

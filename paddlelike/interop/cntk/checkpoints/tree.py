@@ -49,7 +49,7 @@ def order_parameters(tree: Mapping[str, Any], function: Function) -> list[str]:
 def find_differences(function: Function) -> list[str]:
     """Return the ways in which training differs from CNTK's."""
     found = {
-        "Dropout": "dropout: the random numbers are other ones; CNTK does not save its own, either",
+        "Dropout": "dropout: the random numbers differ; CNTK does not save its own either",
         "BatchNormalization": "batch normalization: running variances collect the mean of n squares, in CNTK "
         "the sum divided by n - 1; losses and gradients are the same",
     }

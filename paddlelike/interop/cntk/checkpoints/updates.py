@@ -96,8 +96,8 @@ def check_kinds(ops: Mapping[str, Update], error: type[LoadError] | type[SaveErr
     for name, op in ops.items():
         if op.type not in KINDS:
             raise error(
-                f"{name} is updated by {op.type}, whose state is not a learner's of CNTK: its rmsprop, "
-                "adagrad, adadelta and fsadagrad are other formulas",
+                f"{name} is updated by {op.type}, whose state differs from CNTK's: its rmsprop, "
+                "adagrad, adadelta and fsadagrad have other formulas",
                 hint="train with adam, adamax, momentum or sgd, or with CNTK's own formulas: RMSPropLearner, "
                 "AdagradLearner, AdadeltaLearner, FSAdagradLearner of paddlelike.training",
             )
@@ -121,7 +121,7 @@ def check_learner(ops: Mapping[str, Update], arrays: Mapping[str, Array], count:
         found = "momentum_sgd"
     if found:
         raise LoadError(
-            f"the checkpoint is of {found}, which is another formula than {', '.join(sorted(kinds))}",
+            f"the checkpoint is of {found}, whose formula differs from {', '.join(sorted(kinds))}",
             hint="minimize with the optimizer that matches it: paddlelike.training has CNTK's own",
         )
 
@@ -232,7 +232,7 @@ def read_value(scope: Scope, name: str) -> Array:
 def convert_rate(op: Update, rate: float, *, batch: float, reference: int, unit_gain: bool) -> float:
     """Return the learning rate of an operator here, from the one of a learner of CNTK.
 
-    ``reference`` is the count of samples that CNTK's rate is for; 0: those of any minibatch.
+    ``reference`` is the number of samples that CNTK's rate is for; 0: those of any minibatch.
     """
     for_batch = rate * batch / reference if reference else rate
     return for_batch * _find_gain(op, batch, unit_gain=unit_gain)

@@ -132,7 +132,7 @@ class _Build:
 
     def _refuse(self, reasons: list[str]) -> None:
         raise UnsupportedError(
-            f"{self.title}: programs cannot express, or not here: {'; '.join(reasons)}",
+            f"{self.title}: these operations are not supported in programs: {'; '.join(reasons)}",
             hint="its values alone are read by paddlelike.convert and fluid.load_program_state",
         )
 
@@ -188,7 +188,7 @@ class _Build:
         try:
             made = load_readers()[node.op](step)
         except KeyError:
-            raise InexpressibleError("it is part of a loop through time") from None
+            raise InexpressibleError("it is part of a recurrent loop") from None
         except (FormatError, UnsupportedError):
             raise
         except (PaddlelikeError, ValueError, TypeError, IndexError) as error:

@@ -47,11 +47,11 @@ def _read_formula(step: Step) -> Value:
 
 @reads("NoOp", "Pass", "UnpackBatch")
 def _read_nothing(step: Step) -> Value:
-    """Samples become the first static dim. A variable has them as its first dim anyway."""
+    """Turn samples into the first static dim, where variables have them anyway."""
     value = step.value()
     if step.kind == "UnpackBatch":
         if value.sequence:
-            step.refuse("its input is sequences")
+            step.refuse("its input holds sequences")
         return value._replace(dynamic=False, rank=value.rank + 1)
     return value
 
@@ -61,7 +61,9 @@ def _read_assign(step: Step) -> Value:
     """Assign a parameter or a constant at each run; the result is its new value."""
     target, value = step.value(), step.value(1)
     if not target.variable.persistable or value.dynamic or target.shape != value.shape:
-        step.refuse("it sets what is not a parameter or constant, or to values of samples")
+        step.refuse(
+            "it assigns to something other than a parameter or constant, or assigns values of samples"
+        )
     block = target.variable.block
     block.append_op(type="assign", inputs={"X": [value.variable]}, outputs={"Out": [target.variable]})
     return target
@@ -87,7 +89,7 @@ def _read_binary(step: Step) -> Value:
 
 @reads("LogPlus")
 def _read_log_plus(step: Step) -> Value:
-    """``log(e^x + e^y)`` is the larger one, plus ``log(1 + e^-|x - y|)``."""
+    """Compute ``log(e^x + e^y)`` as the larger one plus ``log(1 + e^-|x - y|)``."""
     (x, y), like = step.align(step.value(), step.value(1))
     gap = step.unary("abs", step.binary("elementwise_sub", x, y))
     larger = step.binary("elementwise_max", x, y)
@@ -96,13 +98,13 @@ def _read_log_plus(step: Step) -> Value:
 
 @reads(*_COMPARED)
 def _read_compared(step: Step) -> Value:
-    """CNTK's comparisons give 0.0 and 1.0."""
+    """Compare, with the results 0.0 and 1.0 as in CNTK."""
     (x, y), like = step.align(step.value(), step.value(1))
     return step.give(_compare(step, _COMPARED[step.kind], x, y), like)
 
 
 def _compare(step: Step, type_: str, x: Variable, y: Variable) -> Variable:
-    """Compare; Fluid broadcasts the second over the first alone."""
+    """Compare two values; Fluid broadcasts only the second one."""
     if len(x.shape) < len(y.shape) or (-1 in y.shape and -1 not in x.shape):
         x, y, type_ = y, x, COMPARISONS[type_].mirrored
     return step.cast(step.binary(type_, x, y, dtype="bool"), x.dtype)
@@ -110,7 +112,7 @@ def _compare(step: Step, type_: str, x: Variable, y: Variable) -> Variable:
 
 @reads("Equal", "NotEqual")
 def _read_equal(step: Step) -> Value:
-    """Neither less nor greater: Fluid's ``equal`` tolerates differences of 1e-8."""
+    """Test that neither is less: Fluid's ``equal`` tolerates differences of 1e-8."""
     (x, y), like = step.align(step.value(), step.value(1))
     other = step.binary(
         "elementwise_add", *(_compare(step, one, x, y) for one in ("less_than", "greater_than"))
@@ -126,7 +128,7 @@ def _read_clip(step: Step) -> Value:
 
 @reads("Select")
 def _read_select(step: Step) -> Value:
-    """A flag that is not 0 chooses the second input."""
+    """Choose the second input where the flag is not 0."""
     (flag, x, y), like = step.align(step.value(), step.value(1), step.value(2))
     zeros = step.unary("fill_zeros_like", flag)
     for one in (x, y):
@@ -152,7 +154,7 @@ def _read_filled(step: Step) -> Value:
 
 @reads("StraightThrough")
 def _read_straight_through(step: Step) -> Value:
-    """1 where the input is above 0, else -1; the gradient passes as if it were the input."""
+    """Return 1 where the input is above 0, else -1; the gradient is that of the identity."""
     x = step.value().variable
     above = step.cast(step.binary("greater_than", x, step.unary("fill_zeros_like", x), dtype="bool"), x.dtype)
     signs = step.scale(above, 2.0, -1.0)

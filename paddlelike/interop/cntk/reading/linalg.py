@@ -11,7 +11,7 @@ from paddlelike.interop.cntk.reading.step import Step, Value
 
 @reads("Times")
 def _read_times(step: Step) -> Value:
-    """``x W`` in numpy's words: the file has the right factor first. Several dims may be multiplied."""
+    """Compute ``x W``; the file has the right factor first. Several dims may be contracted."""
     right, left = step.value(), step.value(1)
     out_rank = step.attr("outputRank", int)
     inner = right.rank - out_rank
@@ -37,7 +37,7 @@ def _read_times(step: Step) -> Value:
 
 
 def _multiply_by_matrix(step: Step, left: Value, right: Value, inner: int) -> Value:
-    """Multiply a matrix with each sample: the samples, transposed, with the transposed matrix."""
+    """Multiply a matrix with each sample, by transposing both."""
     if (left.rank, inner) != (2, 1) or right.rank > 2:
         step.refuse(f"its left factor, of {left.rank} dims, has no samples, but the right one has")
     turned = step.transpose(left.variable, [1, 0])
@@ -49,7 +49,7 @@ def _multiply_by_matrix(step: Step, left: Value, right: Value, inner: int) -> Va
 
 
 def _multiply_samples(step: Step, left: Value, right: Value, inner: int) -> Value:
-    """Multiply each sample of one with that of the other, as matrices."""
+    """Multiply corresponding samples as matrices."""
     rows, shared = left.shape[: left.rank - inner], left.shape[left.rank - inner :]
     columns = right.shape[inner:]
     if min(*rows, *shared, *columns, 1) < 0:
@@ -62,7 +62,7 @@ def _multiply_samples(step: Step, left: Value, right: Value, inner: int) -> Valu
 
 @reads("TransposeTimes")
 def _read_transpose_times(step: Step) -> Value:
-    """The right factor is transposed: rows of its last dims by its first ones."""
+    """Multiply by the transposed right factor: its last dims become its rows."""
     right, left = step.value(), step.value(1)
     if step.attr("outputRank", int) != 1:
         step.refuse("its output has more than one dim")
@@ -90,7 +90,7 @@ def _multiply_rows(step: Step, left: Value, right: Value) -> Value:
 
 @reads("EyeLike")
 def _read_eye(step: Step) -> Value:
-    """Ones on the diagonal; the rows may be the samples."""
+    """Return ones on the diagonal; the rows may be the samples."""
     value, dtype = step.value(), step.value().variable.dtype
     if value.sequence or value.rank != (1 if value.dynamic else 2):
         step.refuse("its input has no two dims")

@@ -15,7 +15,7 @@ def _sum(step: Step, x: Variable) -> Variable:
 
 def _check_rows(step: Step, *values: Value) -> list[Variable]:
     if any(value.rank != 1 for value in values):
-        step.refuse("its inputs are not rows")
+        step.refuse("its inputs are not vectors")
     return [value.variable for value in values]
 
 
@@ -37,7 +37,7 @@ def _read_squared_error(step: Step) -> Value:
 
 @reads("CrossEntropyWithSoftmax")
 def _read_cross_entropy(step: Step) -> Value:
-    """``logsumexp(z) - y z``, which differs from Fluid's where the labels do not add up to 1."""
+    """Compute ``logsumexp(z) - y z``, which differs from Fluid's if the labels do not add up to 1."""
     labels, z = _check_rows(step, step.value(), step.value(1))
     whole = step.log_sum(z, [1])
     hit = _sum(step, step.binary("elementwise_mul", labels, z))
@@ -46,7 +46,7 @@ def _read_cross_entropy(step: Step) -> Value:
 
 @reads("Logistic")
 def _read_logistic(step: Step) -> Value:
-    """``-(y log p + (1 - y) log(1 - p))``, summed."""
+    """Compute the sum of ``-(y log p + (1 - y) log(1 - p))``."""
     labels, p = _check_rows(step, step.value(), step.value(1))
     hit = step.binary("elementwise_mul", labels, step.unary("log", p))
     rest = step.unary("log", step.scale(p, -1, 1))
@@ -56,10 +56,10 @@ def _read_logistic(step: Step) -> Value:
 
 @reads("ClassificationError")
 def _read_classification_error(step: Step) -> Value:
-    """1 where the greatest elements are at different places, else 0."""
+    """Return 1 where the greatest elements have different indices, else 0."""
     rows = _check_rows(step, step.value(), step.value(1))
     if len(step.values) > 2:
-        step.refuse("it looks at more than the best class")
+        step.refuse("it uses more than the best class")
     attrs = {"axis": -1, "dtype": int(VarType.INT64)}
     best = [step.emit("arg_max", {"X": one}, attrs, dtype="int64") for one in rows]
     wrong = step.cast(step.binary("not_equal", *best, dtype="bool"), rows[0].dtype)

@@ -16,7 +16,7 @@ _LARGEST: Final = 1 << 20  # pixels along a dim
 
 
 def _fill(numbers: Sequence[Any], count: int) -> list[Any]:
-    """Return one number per dim. The last of CNTK's list, numpy's first, is repeated for the other dims."""
+    """Return one number per dim; the last number of CNTK's list is repeated for missing dims."""
     found = list(numbers)
     return [found[0]] * (count - len(found)) + found if found else [0] * count
 
@@ -75,7 +75,7 @@ def _read_convolution(step: Step) -> Value:
     if count not in (1, 2, 3) or image.rank != count + 1 or step.attr("sequential", bool, False):
         step.refuse(f"its kernel has {kernel.rank} dims, its image {image.rank}")
     if kernel.dynamic or not image.dynamic:
-        step.refuse("its kernel has samples, or its image none")
+        step.refuse("its kernel has samples, or its image has none")
     spatial = image.shape[1:]
     strides, dilations = _dims(step, "strides", count), _dims(step, "dilation", count)
     extent = [(k - 1) * d + 1 for k, d in zip(kernel.shape[2:], dilations, strict=True)]
@@ -116,7 +116,7 @@ def _dims(step: Step, name: str, count: int) -> list[int]:
 def _transpose(
     step: Step, kernel: Value, image: Value, extent: Sequence[int], options: dict[str, Any]
 ) -> Value:
-    """The gradient of a convolution: its output has the size that the convolution would come from."""
+    """Transposed convolution: the output has the size of the convolution's input."""
     count = len(extent)
     if options["groups"] != 1:
         step.refuse("it is a transposed convolution with groups")
@@ -185,12 +185,12 @@ def _pool(step: Step, image: Value, window: list[int], strides: list[int], pads:
 
 @reads("ROIPooling")
 def _read_roi_pooling(step: Step) -> Value:
-    """The regions of a sample are its static rows: as many for every image."""
+    """Pool regions, which are static rows of a sample: the same number for every image."""
     image, regions = step.value(), step.value(1)
     if image.rank != 3 or regions.rank != 2 or not (image.dynamic and regions.dynamic):
-        step.refuse("its image has no 3 dims and samples, or its regions are not rows of samples")
+        step.refuse("its image does not have 3 dims and samples, or its regions are not rows of samples")
     if step.attr("poolingType", int) != 0:
-        step.refuse("it pools by means")
+        step.refuse("it pools by averaging")
     count, (height, width) = regions.shape[0], step.attr("roiOutputShape", Shape)
     inputs = {
         "X": image.variable,
@@ -205,7 +205,7 @@ def _read_roi_pooling(step: Step) -> Value:
 
 @reads("Unpooling")
 def _read_unpooling(step: Step) -> Value:
-    """The first input where the second has the greatest element of each window; zeros elsewhere."""
+    """Put the first input where the second has the maximum of each window, and zeros elsewhere."""
     pooled, image = step.value(), step.value(1)
     window = [int(one) for one in step.attr("unpoolingWindowShape", Shape)]
     strides, sizes = _dims(step, "strides", 2), list(image.shape[1:])
@@ -238,7 +238,7 @@ def _read_unpooling(step: Step) -> Value:
 
 @reads("Softmax", "LogSoftmax")
 def _read_softmax(step: Step) -> Value:
-    """Over the whole sample; with an axis CNTK saves simpler operations."""
+    """Compute the softmax over the whole sample; CNTK saves one along an axis as simpler operations."""
     value = step.value()
     flat = step.reshape(value, [-1]) if value.rank != 1 else value.variable
     if step.kind == "Softmax":
@@ -250,7 +250,7 @@ def _read_softmax(step: Step) -> Value:
 
 @reads("Dropout")
 def _read_dropout(step: Step) -> Value:
-    """In training, what is kept is divided by its share; in prediction nothing happens."""
+    """Drop elements in training and scale the others; do nothing in prediction."""
     value = step.value()
     attrs = {
         "dropout_prob": step.attr("dropoutRate", float),
@@ -266,7 +266,7 @@ def _read_dropout(step: Step) -> Value:
 
 @reads("BatchNormalization")
 def _read_batch_norm(step: Step) -> Value:
-    """With the running mean and variance; in training with those of the minibatch.
+    """Normalize with the running mean and variance; in training with those of the minibatch.
 
     CNTK's running averages forget by samples, Fluid's by minibatches: which is the same for one size of them.
     """
@@ -289,7 +289,7 @@ def _read_batch_norm(step: Step) -> Value:
     else:
         attrs |= {"is_test": False, "momentum": _find_momentum(step, step.batch)}
         if inputs["Mean"] is not mean.variable or inputs["Variance"] is not variance.variable:
-            step.refuse("its running averages have more than one dim: it is not trained here")
+            step.refuse("its running averages have more than one dim, which cannot be trained here")
     outputs |= {"MeanOut": inputs["Mean"], "VarianceOut": inputs["Variance"]}
     block = value.variable.block
     block.append_op(type="batch_norm", inputs={"X": value.variable, **inputs}, outputs=outputs, attrs=attrs)
@@ -300,5 +300,5 @@ def _find_momentum(step: Step, batch: float) -> float:
     """Return the momentum of the running averages, for one minibatch."""
     constant = step.attr("normalizationTimeConstant", float)
     if constant < 0 or step.attr("blendTimeConstant", float, 0.0) != 0:
-        step.refuse("its running averages are those of all samples: it is not trained here")
+        step.refuse("its running averages are over all samples, which cannot be trained here")
     return math.exp(-batch / constant) if constant else 0.0

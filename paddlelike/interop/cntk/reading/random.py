@@ -61,12 +61,12 @@ def _find_weights(step: Step) -> Value:
 
 @reads("RandomSample")
 def _read_sample(step: Step) -> Value:
-    """The greatest of the logarithms with Gumbel's noise: drawn by the weights (Gumbel, 1954)."""
+    """Sample by the weights: the maximum of the logarithms plus Gumbel noise (Gumbel, 1954)."""
     weights, count = _find_weights(step), int(step.attr("numSamples", int))
     total = weights.shape[0]
     again = step.attr("allowDuplicates", bool)
     if not again and count > total:
-        step.refuse(f"it draws {count} of {total} without repetition")
+        step.refuse(f"it draws {count} of {total} without replacement")
     noise = _draw_gumbel(step, [count, total] if again else [total], weights.variable.dtype)
     scores = step.binary("elementwise_add", noise, step.unary("log", weights.variable))
     if again:
@@ -87,7 +87,7 @@ def _take_best(step: Step, scores: Variable, count: int) -> Variable:
 def _read_frequency(step: Step) -> Value:
     weights = _find_weights(step)
     if not step.attr("allowDuplicates", bool):
-        step.refuse("it estimates, by drawing, how often a sample without repetition holds each")
+        step.refuse("it estimates inclusion frequencies of sampling without replacement")
     total = step.reduce("Sum", weights.variable, 0)
     shares = step.binary("elementwise_div", weights.variable, total)
     return weights._replace(variable=step.scale(shares, float(step.attr("numSamples", int))))

@@ -243,7 +243,7 @@ def _step_lstm(step: Step, total: Variable, memory: Variable, hidden: int) -> tu
 
 
 def _step_gru(step: Step, given: Variable, moved: Variable, state: Variable, hidden: int) -> Variable:
-    """The reset gate applies after the product with the state, unlike in ``dynamic_gru``."""
+    """Compute a GRU step whose reset gate follows the product with the state, unlike ``dynamic_gru``."""
     ours, theirs = _split(step, given, hidden, 3), _split(step, moved, hidden, 3)
     reset, update = (
         step.unary("sigmoid", step.binary("elementwise_add", *pair))

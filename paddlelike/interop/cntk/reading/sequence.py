@@ -17,7 +17,7 @@ def _read_reconcile(step: Step) -> Value:
         return value
     if value.dynamic:
         if not other.sequence:
-            step.refuse("it gives the steps of sequences to samples")
+            step.refuse("it turns steps of sequences into samples")
         inputs = {"X": value.variable, "Y": other.variable}
         return value._replace(variable=step.emit("sequence_expand_as", inputs), sequence=True)
     return step.give(step.repeat(value, other), other, value.rank)
@@ -25,7 +25,7 @@ def _read_reconcile(step: Step) -> Value:
 
 @reads("Where")
 def _read_where(step: Step) -> Value:
-    """The indices of the steps whose value is not 0: a shorter sequence of numbers, or one for each."""
+    """Return the indices of the steps whose value is not 0."""
     value = step.value()
     if not value.sequence or any(dim != 1 for dim in value.shape):
         step.refuse("its condition is not one number for each step of sequences")
@@ -71,10 +71,10 @@ def _find_first_rows(step: Step, value: Value, places: Value) -> Variable:
 
 @reads("PackedIndex")
 def _read_packed_index(step: Step) -> Value:
-    """The rows of places in sequences."""
+    """Return the row numbers of positions in sequences."""
     value, places = step.value(), step.value(1)
     if not value.sequence or not places.dynamic or places.rank:
-        step.refuse("it has no places in sequences")
+        step.refuse("it has no positions in sequences")
     column = step.reshape(places, [1])
     rows = step.binary("elementwise_add", _find_first_rows(step, value, places), column)
     out = step.emit("lod_reset", {"X": rows, "Y": places.variable}) if places.sequence else rows
@@ -83,10 +83,10 @@ def _read_packed_index(step: Step) -> Value:
 
 @reads("GatherPacked")
 def _read_gather_packed(step: Step) -> Value:
-    """Some steps of each sequence; the first or the last alone are not sequences."""
+    """Select steps of each sequence; the first or the last step alone is not a sequence."""
     value, which = step.value(), step.node.attributes.get(CHOSEN)
     if not value.sequence:
-        step.refuse("it chooses steps of what is not a sequence")
+        step.refuse("it chooses steps of an input that is not a sequence")
     if which is not None:
         return value._replace(variable=step.pool_sequence(value.variable, which), sequence=False)
     rows = step.value(1)
@@ -133,7 +133,7 @@ def _read_to_sequence(step: Step) -> Value:
 
 @reads("UnpackSequence")
 def _read_unpack(step: Step) -> Value | tuple[Value, ...]:
-    """The steps become a static dim, padded to the longest sequence; the mask has a 1 for each step."""
+    """Turn the steps into a static dim, padded to the longest sequence; the mask has a 1 for each step."""
     value = step.value()
     if not value.sequence:
         step.refuse("its input is not a sequence")

@@ -40,7 +40,7 @@ class Value(NamedTuple):
     sequence
         Whether its rows are the steps of sequences.
     rank
-        The count of static dims, which are the last ones. A value without dims is a variable of shape [1].
+        The number of static dims, which are the last ones. A value without dims is a variable of shape [1].
     padding
         A number where CNTK has the steps as the first static dim, padded with it: they are still a sequence
         here, until an operation needs that dim; ``rank`` does not count it.

@@ -180,7 +180,7 @@ def _write_extreme(step: Step) -> None:
 
 @writes("equal", "not_equal")
 def _write_equal(step: Step) -> None:
-    """Real numbers count as equal when they are less than 1e-8 apart."""
+    """Compare real numbers as equal when they differ by less than 1e-8."""
     x, y = align(step)
     same = step.op.type == "equal"
     if step.is_real("X") and follows_fluid("equal_tolerance"):
@@ -212,7 +212,7 @@ def _write_clip(step: Step) -> None:
 
 @writes("cast")
 def _write_cast(step: Step) -> None:
-    """CNTK computes with real numbers: whole ones and flags are kept as such."""
+    """Cast; CNTK computes with real numbers, which also represent integers and flags."""
     x, wanted = step.ref(), numpy_dtype(step.out().dtype)
     real = as_real(wanted)
     if real != x.dtype:

@@ -39,7 +39,7 @@ class Ref(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """The count of static dims."""
+        """The number of static dims."""
         return len(self.shape)
 
 
@@ -224,7 +224,7 @@ class Step:
         if wanted == x.shape:
             return x
         if np.prod(wanted, dtype=int) != np.prod(x.shape, dtype=int):
-            self.refuse(f"it mixes samples: {list(x.shape)} each become {list(wanted)}")
+            self.refuse(f"it mixes samples: the shape {list(x.shape)} of each becomes {list(wanted)}")
         axes = {"beginAxis": Axis(0, "staticAxisIdx=0", ordered=True), "endAxis": static_axis(-1, x.rank)}
         return self.graph.add("Reshape", [x], {"newShape": Shape(wanted), **axes}, shape=wanted)
 

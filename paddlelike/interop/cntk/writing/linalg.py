@@ -52,7 +52,7 @@ def _write_fc(step: Step) -> None:
 
 @writes("matmul", "matmul_v2")
 def _write_matmul(step: Step) -> None:
-    """Matrices, of samples or without them; CNTK multiplies no matrices of several heads."""
+    """Multiply matrices with or without samples; CNTK does not support several heads."""
     if step.attr("fused_reshape_Out", []) or step.attr("head_number", 1) > 1:
         step.refuse("head_number, or a reshape is fused into it")
     names = ("transpose_X", "transpose_Y") if step.op.type == "matmul" else ("trans_x", "trans_y")
@@ -74,7 +74,7 @@ def _write_matmul(step: Step) -> None:
 def _write_cos_sim(step: Step) -> None:
     x, y = align(step)
     if x.rank != 1 or y.rank != 1:
-        step.refuse("its inputs are not rows")
+        step.refuse("its inputs are not vectors")
     if x.dynamic != y.dynamic:
         step.refuse("one of its inputs has samples, and the other not")
     out = step.graph.add("CosDistance", [x, y], shape=[])

@@ -60,7 +60,7 @@ def _write_label_smooth(step: Step) -> None:
 
 @writes("huber_loss")
 def _write_huber(step: Step) -> None:
-    """``r r / 2`` up to delta, beyond it a line."""
+    """Compute ``r r / 2`` up to delta, and a line beyond it."""
     delta = float(step.attr("delta"))
     residual = step.binary("Minus", step.ref("Y"), step.ref())
     size = step.unary("Abs", residual)
@@ -73,10 +73,10 @@ def _write_huber(step: Step) -> None:
 
 @writes("sigmoid_cross_entropy_with_logits")
 def _write_sigmoid_cross_entropy(step: Step) -> None:
-    """``max(x, 0) - x y + log(1 + e^-|x|)``."""
+    """Compute ``max(x, 0) - x y + log(1 + e^-|x|)``."""
     x, label = step.ref(), step.ref("Label")
     if step.attr("normalize"):
-        step.refuse("it divides by the count of labels that are not ignored")
+        step.refuse("it divides by the number of labels that are not ignored")
     above = step.binary("LogPlus", x, step.number(0, x))
     loss = step.binary("Minus", above, step.binary("ElementTimes", x, label))
     counted = step.binary("NotEqual", label, step.number(step.attr("ignore_index"), label))

@@ -192,7 +192,7 @@ def _write_softmax(step: Step) -> None:
 
 @writes("dropout")
 def _write_dropout(step: Step) -> None:
-    """CNTK divides what is kept by its share in training; Fluid's older way multiplies in prediction."""
+    """Write dropout; CNTK scales in training, Fluid's older way in prediction."""
     x, rate = step.ref(), float(step.attr("dropout_prob"))
     out = x
     if rate < 1:
@@ -224,7 +224,7 @@ def _write_batch_norm(step: Step) -> None:
 
 
 def _find_constant(step: Step) -> float:
-    """Return the samples after which running averages have forgotten, by the minibatch, as much as here."""
+    """Return the time constant in samples that gives running averages the same decay per minibatch."""
     momentum, batch = float(step.attr("momentum")), step.graph.batch
     if batch is None or not 0 < momentum < 1:
         return 5000.0  # CNTK's own default: it is not used in prediction

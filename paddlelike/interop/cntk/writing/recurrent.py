@@ -32,7 +32,7 @@ def _before(step: Step, later: str, like: Ref) -> Ref:
 
 @writes("lstm")
 def _write_lstm(step: Step) -> None:
-    """Gates in Fluid's order: candidate, input, forget, output."""
+    """Write an LSTM; gates are in Fluid's order: candidate, input, forget, output."""
     x, weight, bias = step.ref("Input"), step.ref("Weight"), step.ref("Bias")
     check_sequence(step, x)
     step.refuse_inputs("H0", "C0")
@@ -65,7 +65,7 @@ def _write_lstm(step: Step) -> None:
 
 @writes("gru")
 def _write_gru(step: Step) -> None:
-    """Gates in Fluid's order: update, reset, candidate. The candidate reads the reset state."""
+    """Write a GRU; gates are in Fluid's order: update, reset, candidate, which reads the reset state."""
     x, weight = step.ref("Input"), step.ref("Weight")
     check_sequence(step, x)
     step.refuse_inputs("H0")

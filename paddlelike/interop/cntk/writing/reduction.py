@@ -60,7 +60,7 @@ def _write_mean(step: Step) -> None:
 
 
 def _reduce_everything(step: Step, x: Ref, how: str) -> None:
-    """Reduce the samples, too: one number for a batch."""
+    """Reduce the samples too, to one number for a batch."""
     if not x.dynamic:
         out = step.reduce(x, how, range(x.rank))
         step.give("Out", step.reshape(out, [1]))

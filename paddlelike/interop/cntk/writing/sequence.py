@@ -1,4 +1,4 @@
-"""Sequences: what Fluid has as a LoD of one level is CNTK's sequence axis."""
+"""Sequences: a LoD of one level in Fluid is the sequence axis in CNTK."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _write_softmax(step: Step) -> None:
 
 @writes("sequence_conv")
 def _write_conv(step: Step) -> None:
-    """The steps around each one, side by side, times the filter; there are zeros beyond the ends."""
+    """Multiply the window around each step by the filter, with zeros beyond the ends."""
     x, start = step.ref(), int(step.attr("contextStart"))
     check_sequence(step, x)
     step.refuse_inputs("PaddingData")
@@ -104,5 +104,5 @@ def _write_conv(step: Step) -> None:
 def _write_expand(step: Step) -> None:
     x, y = step.ref(), step.ref("Y")
     if x.sequence or not x.dynamic or not y.sequence:
-        step.refuse("X is sequences itself, or Y is none")
+        step.refuse("X holds sequences, or Y holds none")
     step.give("Out", step.graph.add("ReconcileDynamicAxis", [x, y], shape=x.shape, like=y))

@@ -176,7 +176,7 @@ def _write_slice(step: Step) -> None:
     ):
         dim = step.static_dim(axis, x)
         if stride < 1:
-            step.refuse("it goes backwards")
+            step.refuse("it runs backwards")
         start, stop, _ = slice(begin, end).indices(x.shape[dim])
         x = step.slice(x, dim, start, stop, stride)
     gone = {step.static_dim(axis, step.ref("Input")) for axis in step.attr("decrease_axis", None) or []}

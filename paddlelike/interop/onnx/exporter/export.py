@@ -209,7 +209,7 @@ def translate(
         unknown = [f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(missing.items())]
         reasons = [f"{kind} {reason}" for kind, reason in refused.values() if reason]
         raise UnsupportedError(
-            "export_onnx: nothing was written; ONNX cannot express, or not here: "
+            "export_onnx: nothing was written; these operators cannot be written as ONNX: "
             + "; ".join(unknown + reasons),
             hint="choose fetches before these operators, and compute the rest outside of the model"
             if _has_jax()
@@ -328,7 +328,7 @@ def _make_outputs(graph: Graph, program: Program, outputs: list[str]) -> tuple[l
     for name in outputs:
         if name not in graph.values:
             raise UnsupportedError(
-                f"export_onnx: {name} is fetched, but nothing computes it that ONNX can express"
+                f"export_onnx: {name} is fetched, but no operator that ONNX can express computes it"
             )
         variable = program.global_block().var(name)
         dtype = graph.types.get(name, variable.dtype)

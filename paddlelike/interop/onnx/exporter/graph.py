@@ -181,7 +181,7 @@ class Step:
         """Return the values of an input slot. Raises InexpressibleError when one is computed by no node."""
         missing = [name for name in self.op.input(slot) if name not in self.graph.values]
         if missing:
-            self.refuse(f"it reads {missing[0]}, which nothing computes that ONNX can express")
+            self.refuse(f"it reads {missing[0]}, which no operator that ONNX can express computes")
         return [self.graph.values[name] for name in self.op.input(slot)]
 
     def input(self, slot: str = "X") -> str:

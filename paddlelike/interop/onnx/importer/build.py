@@ -231,7 +231,7 @@ def _check_types(model: ModelProto, table: Mapping[str, Any]) -> None:
 def _refuse(missing: Counter[str], refused: list[str]) -> None:
     unknown = [f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(missing.items())]
     raise UnsupportedError(
-        "import_onnx: nothing was read; a program cannot express, or not here: "
+        "import_onnx: nothing was read; these operators are not supported in programs: "
         + "; ".join(unknown + refused),
         hint="cut the model before these operators by onnx.utils.extract_model, and compute the rest outside",
     )

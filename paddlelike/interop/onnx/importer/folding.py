@@ -49,7 +49,7 @@ def fold(node: Node) -> bool:
 
 
 def compute(node: Node, name: str) -> Array | None:
-    """Return a value that depends on nothing fed, or None: weights cut, turned and joined before use."""
+    """Return a value that does not depend on feeds, such as reshaped weights, or None."""
     producer = node.graph.producers.get(name)
     if name in node.graph.known or producer is None:
         return node.graph.known.get(name)
@@ -124,7 +124,7 @@ def _whole(array: Array) -> Array:
 
 
 def _check_count(dims: Array) -> list[int]:
-    """Return dims of an array that is small. Raises ValueError."""
+    """Return the dims of a small array. Raises ValueError for a large one."""
     found = [int(dim) for dim in _whole(dims).reshape(-1)]
     if any(dim < 0 for dim in found) or math.prod(found) > _LARGEST:
         raise ValueError("too large")
@@ -221,7 +221,7 @@ def _fail() -> NoReturn:
 
 
 def _known(function: Callable[..., Array]) -> Formula:
-    """Return a formula that needs all of its inputs: NaN would compare as false."""
+    """Return a formula that is used only if all inputs are known: NaN would compare as false."""
 
     def compute(node: Node, *arrays: Array) -> Array:
         if any(one.dtype == np.float64 and np.isnan(one).any() for one in arrays):

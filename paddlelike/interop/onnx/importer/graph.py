@@ -68,7 +68,7 @@ class Graph:
         self.producers = self.producers.new_child()
 
     def pop(self) -> None:
-        """Leave it."""
+        """Leave the graph that :meth:`push` entered."""
         self.values = self.values.parents
         self.known, self.partial = self.known.parents, self.partial.parents
         self.producers = self.producers.parents

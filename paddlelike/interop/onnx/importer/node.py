@@ -48,7 +48,7 @@ class Node:
         return index < len(self.proto.input) and bool(self.proto.input[index])
 
     def wants(self, index: int) -> bool:
-        """Return whether somebody may read an output."""
+        """Return whether an output may be read."""
         return index < len(self.proto.output) and bool(self.proto.output[index])
 
     def value(self, index: int = 0) -> Value:

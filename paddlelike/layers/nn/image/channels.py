@@ -9,7 +9,7 @@ scale, bias
 upscale_factor
     The factor r of height and width.
 group
-    The count of groups of channels.
+    The number of groups of channels.
 blocksize
     The side b of a block of pixels.
 seg_num

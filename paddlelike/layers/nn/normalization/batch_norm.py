@@ -11,7 +11,7 @@ in_place
 moving_mean_name, moving_variance_name, do_model_average_for_mean_and_var
     Ignored, as in Fluid.
 slot_dim
-    The width of a slot whose first number is a count of shows; -1 for no slots.
+    The width of a slot whose first number is a number of shows; -1 for no slots.
 sync_stats
     Recorded in the operator. It has no effect on one device.
 summary_decay_rate

@@ -13,9 +13,9 @@ begin_norm_axis
 epsilon
     Added to the variance, against division by zero.
 groups
-    The count of groups of channels.
+    The number of groups of channels.
 n
-    The count of neighboring channels that are added.
+    The number of neighboring channels that are added.
 k, alpha, beta
     A constant of the formula.
 weight
@@ -23,7 +23,7 @@ weight
 dim
     The dim that counts as rows: 0, or 1 for weights of ``fc`` and of transposed convolutions.
 power_iters
-    The count of power iterations.
+    The number of power iterations.
 eps
     Added to the norms, against division by zero.
 

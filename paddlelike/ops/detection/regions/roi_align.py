@@ -130,7 +130,7 @@ class PrRoiPool(OpDef):
     """``Out[r, c, i, j]``: the mean of X, linear between pixels, over bin (i, j) of region r, exactly.
 
     X ``(N, C, H, W)`` counts as 0 outside; ROIs ``(R, 4)`` as (x1, y1, x2, y2), with one sequence per image
-    or with the count of each image in BatchRoINums; Out ``(R, C, pooled_height, pooled_width)``. Regions
+    or with the number of each image in BatchRoINums; Out ``(R, C, pooled_height, pooled_width)``. Regions
     without area give 0. The gradient goes to the corners of the regions, too.
     """
 

@@ -102,7 +102,7 @@ def _keep_in_images(
 def keep_boxes(
     boxes: Array, scores: Array, starts: Array | None, attrs: NmsAttrs
 ) -> tuple[Array, Array, Array]:
-    """Return rows (label, score, box) of all images, the indices of their boxes, and the count of each image.
+    """Return rows (label, score, box) of all images, indices of their boxes, and numbers per image.
 
     ``starts``: where the boxes of each image begin, if every class has its own.
     """

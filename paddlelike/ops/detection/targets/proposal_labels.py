@@ -164,6 +164,6 @@ def _sample(near: Array, far: Array, attrs: _Attrs, seed: int | None) -> tuple[A
     if seed is not None:
         generator = Generator(seed)
         near = sample_reservoir(generator, near, count)
-        # Paddle compares with the count of the foreground here, too.
+        # Paddle compares with the number of the foreground here, too.
         far = sample_reservoir(generator, far, rest, swaps_below=count)
     return near[:count], far[:rest]

@@ -70,7 +70,7 @@ class _ConvTranspose(OpDef):
 
 
 def _count_grouped(x: Array, groups: int) -> int:
-    """Return the count of channels in whole groups; as in Fluid those after it are ignored."""
+    """Return the number of channels in whole groups; as in Fluid those after it are ignored."""
     return x.shape[1] // groups * groups
 
 

@@ -138,7 +138,7 @@ class UnpoolAttrs(Attrs):
 
 
 def _unpool(x: Array, places: Array, *, attrs: UnpoolAttrs) -> Array:
-    """An image of zeros with the elements of X at the places from which a pool took them."""
+    """Put the elements of X at the indices from which a pool took them, and zeros elsewhere."""
     spatial = attrs.output_size[-(x.ndim - 2) :]
     out = np.zeros((*x.shape[:2], int(np.prod(spatial))), x.dtype)
     np.put_along_axis(out, places.reshape(*x.shape[:2], -1), x.reshape(*x.shape[:2], -1), 2)

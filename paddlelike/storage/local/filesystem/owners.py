@@ -40,7 +40,7 @@ class ForeignError(StorageError):
         self.user = _name_user(uid)
         super().__init__(
             f"{path} belongs to {self.user}, not to the user that runs this ({_name_user(_get_user())}): "
-            "it is not believed, and was left as it is",
+            "it is not trusted, and was not changed",
             hint=f"let {self.user} load or save there once; or remove it, if nobody saves there now",
         )
         self.errno, self.path = errno.EPERM, path
@@ -70,7 +70,7 @@ def open_folder(folders: list[int], path: str) -> int:
         if error.errno == errno.EACCES:
             raise
         raise StorageError(
-            f"{path} is in the way: it is a link or a file, not the folder of a save",
+            f"{path} is a link or a file where the folder of a save belongs",
             hint="remove or rename it",
         ) from error
     fd = folders[-1]

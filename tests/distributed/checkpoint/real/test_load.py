@@ -117,7 +117,7 @@ def test_a_plan_lists_the_variables_that_a_server_would_load() -> None:
     assert {row.variable: row.file for row in plan.rows if row.what == "load"}[
         "fc_0.w_0.block0"
     ] == "fc_0.w_0"
-    assert not plan.chosen("not asked for")
+    assert not plan.chosen("not requested")
 
 
 def test_a_server_that_loads_the_trainers_program_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

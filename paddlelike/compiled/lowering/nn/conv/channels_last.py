@@ -55,7 +55,7 @@ convolve.defvjp(_convolve_forward, _convolve_backward)
 def _find_dx(
     d_out: jax.Array, w: jax.Array, windows: Windows, groups: int, shape: tuple[int, ...]
 ) -> jax.Array:
-    """Return the gradient of the images: what transposed convolutions compute, which have gradients, too."""
+    """Return the gradient of the images, as a transposed convolution, which has a gradient too."""
     turned = _turn_windows(windows, shape[1:-1], d_out.shape[1:-1])
     if turned is not None and groups == 1:
         kernel = jnp.swapaxes(jnp.flip(w, range(len(windows.kernel))), -1, -2)
@@ -175,7 +175,7 @@ def _multiply_forward(x: jax.Array, w: jax.Array) -> tuple[jax.Array, Pair]:
 
 
 def _multiply_backward(kept: Pair, d_out: jax.Array) -> Pair:
-    """Return the gradients. For that of ``w`` XLA transposes an operand: here the smaller one, by samples.
+    """Return the gradients. The one of ``w`` needs a transposed operand: the smaller one, by samples.
 
     Left to itself it takes up to 2.6 times as long, through rows that are not in the cache.
     """

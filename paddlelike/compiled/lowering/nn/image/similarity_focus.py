@@ -16,13 +16,13 @@ def similarity_focus(x: jax.Array, *, axis: int, indexes: list[int], ctx: OpCont
     moved = jnp.moveaxis(x, axis, 1)
     matrices = moved[:, jnp.asarray(indexes)]
     chosen, is_plain = jax.vmap(jax.vmap(_choose))(matrices)
-    ctx.require(is_plain, "equal numbers are taken in the order of C++'s sort")
+    ctx.require(is_plain, "the order of equal numbers depends on the sort of C++")
     mask = jnp.broadcast_to(chosen.any(1)[:, None], moved.shape).astype(x.dtype)
     return jnp.moveaxis(mask, 1, axis)
 
 
 def _choose(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return a mask of the chosen numbers, and whether ties left no other choice."""
+    """Return a mask of the chosen numbers, and whether the choice was unique despite ties."""
     height, width = matrix.shape
 
     def choose(_: jax.Array, state: jax.Array) -> tuple[Any, Any, Any]:

@@ -1,1 +1,1 @@
-"""Operators from CNTK: shapes and places."""
+"""Operators from CNTK: shapes and indexing."""

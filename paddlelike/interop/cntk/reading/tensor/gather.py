@@ -1,4 +1,4 @@
-"""Classes, places of extremes, and rows by number."""
+"""Classes, indices of extremes, and rows by number."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _spread(step: Step, value: Value, depth: int) -> Variable:
 
 @reads("Hardmax")
 def _read_hardmax(step: Step) -> Value:
-    """1 at the first largest element of the whole sample, else 0."""
+    """Return 1 at the first maximum of the whole sample, else 0."""
     value = step.value()
     count = math.prod(value.shape)
     if count < 0:
@@ -51,7 +51,7 @@ def _read_top_k(step: Step) -> tuple[Value, ...]:
 
 @reads("Gather")
 def _read_gather(step: Step) -> Value:
-    """Rows of a table, by their numbers."""
+    """Return rows of a table by their numbers."""
     ids, table = step.value(), step.value(1)
     if table.dynamic or "axisVec" in step.node.attributes or "axis" in step.node.attributes:
         step.refuse("its table has samples, or it gathers along another dim than the first")

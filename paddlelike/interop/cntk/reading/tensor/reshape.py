@@ -19,7 +19,7 @@ from paddlelike.ops.reduction.reduce import REDUCTIONS
 
 @reads("Reshape")
 def _read_reshape(step: Step) -> Value:
-    """The dims between two axes get a new shape; axes are counted from the last dim."""
+    """Reshape the dims between two axes, which are counted from the last dim."""
     value = step.value()
     (begin,), (end,) = step.axes("beginAxis"), step.axes("endAxis")
     stop = value.rank - _count_axes(step, begin.static_index, value.rank)
@@ -73,7 +73,7 @@ def _read_slice(step: Step) -> Value:
             variable = step.emit("slice", {"Input": variable}, attrs | {"decrease_axis": []})
         else:
             if stride < 0:
-                step.refuse("it goes backwards")
+                step.refuse("it runs backwards")
             variable = step.emit("strided_slice", {"Input": variable}, attrs | {"strides": [stride]})
     return step.give(variable)
 
@@ -85,7 +85,7 @@ def _list_numbers(step: Step, name: str) -> list[int]:
 
 @reads("Crop")
 def _read_crop(step: Step) -> Value:
-    """A part of an image, as large as another one. The offsets are those of the columns and of the rows."""
+    """Crop an image to the size of another one; the offsets are those of columns and rows."""
     value, like = step.value(), step.value(1)
     offsets = step.attr("offset", list)
     if len(step.values) != 2 or len(offsets) != 2 or min(value.rank, like.rank) < 2:
@@ -144,7 +144,7 @@ def _read_pad(step: Step) -> Value:
 def _mirror(
     step: Step, value: Value, pads: Sequence[tuple[int, int]], mode: Literal["reflect", "symmetric"]
 ) -> Variable:
-    """Return a value with its elements repeated backwards beyond its ends, or from behind the end ones on."""
+    """Return a value padded by reflection, with or without repeating the end elements."""
     out = value.variable
     for dim, (size, (low, high)) in enumerate(zip(value.shape, pads, strict=True)):
         if not 0 <= max(low, high) <= size - (mode == "reflect") or min(low, high) < 0:

@@ -21,7 +21,7 @@ def _convert_embedding_pool(step: Step) -> None:
 
 @converts("fusion_seqpool_concat")
 def _convert_pools(step: Step) -> None:
-    """The sums, or means, of the sequences of every input, side by side."""
+    """Concatenate the sums, or means, of the sequences of every input."""
     kind, parts = step.attr("pooltype"), []
     for name, rows in zip(step.op.input("X"), step.inputs("X"), strict=True):
         if kind not in ("SUM", "AVERAGE", "SQRT") or name not in step.graph.lengths:

@@ -49,7 +49,7 @@ def _turn(step: Step, value: str, rank: int, turn: bool) -> str:
 
 @converts("matmul")
 def _convert_matmul(step: Step) -> None:
-    """One side with one dim is a row or a column; the result goes without that dim, and has one at least."""
+    """Multiply; a vector counts as a row or a column, a dim that the result lacks unless it is the only one."""
     if step.attr("fused_reshape_Out") or step.attr("head_number") > 1:
         step.refuse("head_number, or a reshape is fused into it")
     x, y, rank_x, rank_y = step.input(), step.input("Y"), step.rank(), step.rank("Y")
@@ -120,7 +120,7 @@ def _convert_p_norm(step: Step) -> None:
     if kind is None:
         step.refuse(f"porder is {order}")
     if not step.graph.later and np.isfinite(order):
-        step.refuse("epsilon is added as Fluid 1.8 has it")
+        step.refuse("it adds epsilon as Fluid 1.8 does")
     x = step.input() if np.isfinite(order) else step.add("Abs", step.input())
     axes = range(step.rank()) if step.attr("asvector") else [step.attr("axis")]
     step.give("Out", step.reduce(kind, x, axes, keep=bool(step.attr("keepdim"))))
@@ -158,7 +158,7 @@ def _convert_determinant(step: Step) -> None:
 
 @converts("frame")
 def _convert_frame(step: Step) -> None:
-    """Windows along the last axis, (..., frame_length, frames), or the first, (frames, frame_length, ...)."""
+    """Cut windows along the last axis, (..., length, frames), or the first, (frames, length, ...)."""
     length, axis = step.attr("frame_length"), 0 if step.attr("axis") == 0 else step.rank() - 1
     size = step.dims(step.input(), axis, axis + 1)
     end = step.reshape(step.add("Add", size, step.ints(1 - length)))
@@ -173,7 +173,7 @@ def _convert_frame(step: Step) -> None:
 
 @converts("overlap_add")
 def _convert_overlap_add(step: Step) -> None:
-    """The sum of frames, as a transposed convolution of them with a unit matrix."""
+    """Add frames up, by a transposed convolution with a unit matrix."""
     rank, first = step.rank(), step.attr("axis") == 0
     x = step.transpose(step.input(), [*range(2, rank), 1, 0]) if first else step.input()
     length = step.shape()[1 if first else rank - 2]

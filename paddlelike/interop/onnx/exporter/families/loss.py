@@ -20,7 +20,7 @@ _INT64: Final = dtype_row(VarType.INT64).onnx
 
 @converts("softmax_with_cross_entropy")
 def _convert_cross_entropy(step: Step) -> None:
-    """``Loss``: the negative logarithm of the label's probability; 0 where it is ``ignore_index``."""
+    """Compute the negative logarithm of the label's probability; 0 for ``ignore_index``."""
     axis, x, label = step.attr("axis") % step.rank("Logits"), step.input("Logits"), step.input("Label")
     if step.graph.opset < 13 and axis != step.rank("Logits") - 1:
         step.refuse(f"axis is {axis}, which needs opset 13")
@@ -38,7 +38,7 @@ def _convert_cross_entropy(step: Step) -> None:
 
 @converts("ctc_align")
 def _convert_ctc_align(step: Step) -> None:
-    """The tokens without blanks, and without those that repeat the one before."""
+    """Remove blanks and tokens that repeat the one before."""
     step.refuse_inputs("InputLength")
     lengths, dtype = step.lengths("Input"), step.dtype("Input")
     batch = step.reshape(pad(step, "Input"), 0, -1)  # (N, T)
@@ -55,7 +55,7 @@ def _convert_ctc_align(step: Step) -> None:
 
 @converts("crf_decoding")
 def _convert_crf_decoding(step: Step) -> None:
-    """The labels with the greatest score; with Label, whether each is right."""
+    """Find the labels with the greatest score; with Label, whether each is right."""
     whole = step.input("Transition")
     start, end = (step.add("Gather", whole, step.constant(row, np.int64), axis=0) for row in (0, 1))
     between = step.add("Slice", whole, step.ints(2), step.ints(np.iinfo(np.int64).max))

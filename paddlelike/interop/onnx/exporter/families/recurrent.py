@@ -64,7 +64,7 @@ def _find_state(step: Step, slot: str) -> str:
 
 @converts("lstm")
 def _convert_lstm(step: Step) -> None:
-    """Gates are candidate, input, forget, output in Fluid; input, output, forget, candidate in ONNX."""
+    """Convert an LSTM. Gates: candidate, input, forget, output (Fluid); input, output, forget, candidate (ONNX)."""
     hidden, order = step.shape("Weight")[0], (1, 3, 2, 0)
     if step.is_read("Cell"):
         step.refuse("the cells of every step are read, which ONNX's LSTM does not give")
@@ -124,7 +124,7 @@ _MODES: Final[dict[str, tuple[str, dict[str, object], tuple[int, ...]]]] = {
 
 @converts("rnn")
 def _convert_rnn(step: Step) -> None:
-    """Layers one after the other, each in one direction or in both; ``Input`` is ``(T, N, width)``."""
+    """Convert stacked layers, each in one direction or in both; ``Input`` is ``(T, N, width)``."""
     kind, options, order = _MODES[step.attr("mode")]
     hidden, layers = step.attr("hidden_size"), step.attr("num_layers")
     directions = 2 if step.attr("is_bidirec") else 1
@@ -181,7 +181,7 @@ def _convert_memory_helper(step: Step) -> None:
 
 @converts("recurrent")
 def _convert_recurrent(step: Step) -> None:
-    """A scan along the first dim of the inputs; the states of a step are those that the one before left."""
+    """Convert to a scan along the first dim of the inputs, which carries the states."""
     from onnx import helper
 
     graph, block = step.graph, find_sub_block(step)

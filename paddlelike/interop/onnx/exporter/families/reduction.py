@@ -1,4 +1,4 @@
-"""Reductions, and the places of extremes."""
+"""Reductions, and the indices of extremes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _convert_kthvalue(step: Step) -> None:
 
 @converts("unique", "unique_with_counts")
 def _convert_unique(step: Step) -> None:
-    """Fluid: in the order in which they come first; Paddle 2.x: sorted, perhaps slices along a dim."""
+    """Find unique elements: in order of appearance (Fluid), or sorted, perhaps slices (Paddle 2.x)."""
     attrs = {"axis": step.attr("axis")[0]} if step.attr("axis") else {}
     found, first, each, counts = step.add_several(
         "Unique", step.input(), count=4, sorted=int(step.graph.later), **attrs
@@ -129,7 +129,7 @@ def _convert_where_index(step: Step) -> None:
 
 @converts("segment_pool")
 def _convert_segment_pool(step: Step) -> None:
-    """Rows of one id made one; zeros for ids that do not occur."""
+    """Combine the rows of each id; absent ids give zeros."""
     kind = {"SUM": "add", "MEAN": "add", "MAX": "max", "MIN": "min"}[step.attr("pooltype")]
     if step.graph.opset < (16 if kind == "add" else 18):
         step.refuse(f"pooltype is {step.attr('pooltype')}, which needs opset {16 if kind == 'add' else 18}")
@@ -151,7 +151,7 @@ def _convert_segment_pool(step: Step) -> None:
 
 @converts("mode")
 def _convert_mode(step: Step) -> None:
-    """The most frequent element, the smallest of several, and the place of its last."""
+    """Find the most frequent element, the smallest of several, and its last index."""
     axis, last = step.attr("axis") % step.rank(), step.rank() - 1
     order = [each for each in range(step.rank()) if each != axis] + [axis]
     rows = step.transpose(step.input(), order)
@@ -190,7 +190,7 @@ def _convert_unique_consecutive(step: Step) -> None:
 def _convert_histogram(step: Step) -> None:
     low, high, bins = step.attr("min"), step.attr("max"), step.attr("bins")
     if low == high == 0:
-        step.refuse("its bounds are those of the elements")
+        step.refuse("its bounds depend on the elements")
     edges = np.linspace(low, high, bins + 1)
     x = step.unsqueeze(step.reshape(step.cast(step.input(), "float64"), -1), 1)
     above = step.add("GreaterOrEqual", x, step.constant(edges[:-1], "float64"))

@@ -17,7 +17,7 @@ def pad(step: Step, slot: str = "X", value: float = 0.0) -> str:
 
 
 def find_starts(step: Step, lengths: str) -> str:
-    """Return the place of each sequence's first row."""
+    """Return the index of each sequence's first row."""
     return step.add("CumSum", lengths, step.constant(0, np.int64), exclusive=1)
 
 
@@ -54,7 +54,7 @@ def _convert_softmax(step: Step) -> None:
 
 @converts("sequence_conv")
 def _convert_conv(step: Step) -> None:
-    """Each row with its neighbours, zeros beyond the ends, times the filter."""
+    """Multiply each row and its neighbours by the filter, with zeros beyond the ends."""
     if step.has("PaddingData") or step.attr("contextStride") != 1:
         step.refuse("its padding is trained, or contextStride is not 1")
     start, size = step.attr("contextStart"), step.attr("contextLength")
@@ -73,9 +73,9 @@ def _convert_conv(step: Step) -> None:
 
 @converts("sequence_expand", "sequence_expand_as")
 def _convert_expand(step: Step) -> None:
-    """Each row of X as often as the sequence of Y has rows; sequence_expand gives rows without a LoD then."""
+    """Repeat each row of X as often as the sequence of Y has rows."""
     if step.has_lengths("X"):
-        step.refuse("X holds sequences, too, which would be repeated as a whole")
+        step.refuse("X holds sequences too, which it would repeat as a whole")
     lengths = step.lengths("Y")
     owners, _ = find_owners(step.graph, lengths)
     kept = lengths if step.op.type == "sequence_expand_as" else None
@@ -90,7 +90,7 @@ def _convert_reverse(step: Step) -> None:
 
 @converts("sequence_concat")
 def _convert_concat(step: Step) -> None:
-    """The rows of each sequence of every input, one input after the other."""
+    """Concatenate corresponding sequences of all inputs."""
     names = step.op.input("X")
     if any(name not in step.graph.lengths for name in names):
         step.refuse("an input of it holds no sequences")
@@ -167,9 +167,9 @@ def _convert_lod_reset(step: Step) -> None:
 
 @converts("im2sequence")
 def _convert_im2sequence(step: Step) -> None:
-    """The windows of an image from left to right and from top to bottom, as a sequence."""
+    """Cut the windows of an image, row by row, as a sequence."""
     if step.has("Y"):
-        step.refuse("the images have sizes of their own")
+        step.refuse("the images have different sizes")
     (kh, kw), channels = step.attr("kernels"), step.shape()[1]
     if channels < 0:
         step.refuse(f"X has shape {step.shape()}")
@@ -192,7 +192,7 @@ def _mark_ends(step: Step, slot: str = "X") -> str:
 
 
 def _look_ahead(step: Step, rows: str, by: int) -> str:
-    """Return the row some places later, or the last one."""
+    """Return the row some steps later, or the last one."""
     count = step.dims(rows, 0, 1)
     end = step.reshape(count)
     places = step.add("Range", step.constant(0, np.int64), end, step.constant(1, np.int64))
@@ -202,7 +202,7 @@ def _look_ahead(step: Step, rows: str, by: int) -> str:
 
 @converts("sequence_enumerate")
 def _convert_enumerate(step: Step) -> None:
-    """The ids of each row and of those after it, with ``pad_value`` beyond the end of the sequence."""
+    """List the ids of each row and of those after it, with ``pad_value`` beyond the end of the sequence."""
     left, ids = step.unsqueeze(_mark_ends(step), 1), step.reshape(step.input(), -1, 1)
     columns = [
         step.add("Where", step.add("Greater", left, step.ints(ahead)), _look_ahead(step, ids, ahead),
@@ -226,7 +226,7 @@ def _convert_erase(step: Step) -> None:
 
 @converts("row_conv")
 def _convert_row_conv(step: Step) -> None:
-    """Each row and those after it in its sequence, times the rows of the filter."""
+    """Multiply each row and those after it in its sequence by the rows of the filter."""
     left, out = step.unsqueeze(_mark_ends(step), 1), None
     for ahead in range(step.shape("Filter")[0]):
         factor = step.add("Gather", step.input("Filter"), step.constant(ahead, np.int64), axis=0)
@@ -239,7 +239,7 @@ def _convert_row_conv(step: Step) -> None:
 
 @converts("sequence_slice")
 def _convert_slice(step: Step) -> None:
-    """A part of each sequence."""
+    """Cut a part out of each sequence."""
     owners, places = find_owners(step.graph, step.lengths())
     start, count = (step.cast(step.reshape(step.input(slot), -1), "int64") for slot in ("Offset", "Length"))
     first, counts = (step.add("Gather", one, owners, axis=0) for one in (start, count))
@@ -250,9 +250,9 @@ def _convert_slice(step: Step) -> None:
 
 @converts("sequence_scatter")
 def _convert_scatter(step: Step) -> None:
-    """Each row of X with the updates of a sequence added at its ids."""
+    """Add the updates of each sequence to a row of X, at its ids."""
     if step.graph.opset < 16 or step.rank() != 2:
-        step.refuse("it adds, which needs opset 16, or X has not two dims")
+        step.refuse("it adds, which needs opset 16, or X does not have two dims")
     owners, _ = find_owners(step.graph, step.lengths("Ids"))
     ids = step.cast(step.reshape(step.input("Ids"), -1, 1), "int64")
     places = step.add("Concat", step.unsqueeze(owners, 1), ids, axis=1)

@@ -65,7 +65,7 @@ def _translate_scatter(e: Equation) -> str:
             places[0] = e.add("Where", outside, e.row(e.shapes[0][:1]), places[0])
     attrs = {} if kind == "none" else {"reduction": kind}
     if kind in ("max", "min") and e.step.graph.opset < 18:
-        e.step.refuse("the extremes of what falls on one place need opset 18")
+        e.step.refuse("the maximum or minimum of several elements at one index needs opset 18")
     out = e.add("ScatterND", x, _stack(e, places, shape), updates, **attrs)
     if outside is None or kind in ("add", "mul"):
         return out

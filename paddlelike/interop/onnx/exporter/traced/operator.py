@@ -188,7 +188,7 @@ def _make_context(step: Step) -> OpContext:
             """Do nothing."""
 
         def require(self, holds: Any, reason: str) -> None:
-            step.refuse(f"it is expressed only where {reason} does not occur")
+            step.refuse(f"it can be written only if {reason} does not occur")
 
         def draw(self, *_: Any, **__: Any) -> NoReturn:
             step.refuse("it draws random values")

@@ -66,7 +66,7 @@ def _translate_windows(e: Equation) -> str:
     dilations, pads = params["window_dilation"], params["padding"]
     moved = [axis for axis in range(rank) if sizes[axis] > 1 or strides[axis] > 1 or pads[axis] != (0, 0)]
     if any(dilation > 1 for dilation in params["base_dilation"]) or not moved or e.dtype.kind != "f":
-        e.step.refuse("its windows are over dilated, or whole, numbers")
+        e.step.refuse("its windows are over dilated data or integers")
     kept = [axis for axis in range(rank) if axis not in moved]
     order = [*kept, *moved]
     x = e.step.transpose(e.x, order)

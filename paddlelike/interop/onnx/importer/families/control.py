@@ -70,7 +70,7 @@ def _read_if(node: Node) -> None:
 
 @reads("Loop")
 def _read_loop(node: Node) -> None:
-    """Carried values are variables that the loop assigns to; what each turn adds goes into an array."""
+    """Read a loop; carried values are variables, and scan outputs are collected in an array."""
     carried = [node.value(index) for index in range(2, node.count)]
     turn, limit, going = _start(node)
     given = [Value(turn.name, True), Value(going.name, True)]
@@ -79,7 +79,7 @@ def _read_loop(node: Node) -> None:
 
 @reads("Scan")
 def _read_scan(node: Node) -> None:
-    """A loop over the rows of some inputs."""
+    """Read a loop over the rows of some inputs."""
     if node.opset < 9 or any(any(node.attr(f"scan_{name}") or []) for name in _DIRECTIONS):
         node.refuse("it runs backwards, or along another dim than the first one")
     count = node.attr("num_scan_inputs")
@@ -99,7 +99,7 @@ def _read_scan(node: Node) -> None:
 
 
 class _Turns(NamedTuple):
-    """The index of the turn, the limit of turns, and the condition."""
+    """The index of the iteration, the limit of iterations, and the condition."""
 
     turn: Variable
     limit: str | None
@@ -162,8 +162,8 @@ def _start(node: Node, limit: str | None = None) -> _Turns:
     elif node.type == "Loop":
         limit = node.constant([_MOST_TURNS], np.int64)
         warn_user(
-            f"Loop {node.proto.name!r:.60} has no limit of turns: here it ends after {_MOST_TURNS:,}, "
-            "whatever its condition says"
+            f"Loop {node.proto.name!r:.60} has no limit of iterations: here it ends after {_MOST_TURNS:,}, "
+            "whatever its condition is"
         )
     if node.type == "Loop" and node.has(1):
         going = node.reshape(node.input(1), 1)

@@ -22,7 +22,7 @@ def _size(node: Node, index: int, axis: int) -> str:
 
 @reads("NonMaxSuppression")
 def _read_suppression(node: Node) -> None:
-    """Rows (image, class, box) by image, class and falling score, as multiclass_nms2 keeps them."""
+    """Read NonMaxSuppression: rows (image, class, box) by image, class and falling score."""
     most = 0 if not node.has(2) else int(node.known(2).reshape(-1)[0])
     overlap, score = (
         float(node.known(index).reshape(-1)[0]) if node.has(index) else default
@@ -87,7 +87,7 @@ def _read_roi_align(node: Node) -> None:
 
 @reads("MaxRoiPool")
 def _read_max_roi_pool(node: Node) -> None:
-    """The first number of a region is its image."""
+    """Read a region pool; the first number of a region is its image."""
     owners = node.cast(node.reshape(node.slice(node.input(1), 1, 0, 1), -1), VarType.INT64)
     regions, back = _order_regions(node, node.slice(node.input(1), 1, 1, 5), owners)
     height, width = node.attr("pooled_shape")

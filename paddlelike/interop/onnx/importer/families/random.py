@@ -1,4 +1,4 @@
-"""Random numbers, of the same distribution; other ones than another runtime draws."""
+"""Random numbers of the same distribution as in other runtimes, but not the same numbers."""
 
 from __future__ import annotations
 
@@ -48,6 +48,6 @@ def _read_normal(node: Node) -> None:
 
 @reads("Bernoulli")
 def _read_bernoulli(node: Node) -> None:
-    """1 with the probability that the input says."""
+    """Draw 1 with the probability in the input, else 0."""
     uniform = node.cast(_draw(node, "uniform_random", node.input(), min=0.0, max=1.0), node.dtype())
     node.give(node.cast(compare(node, "less_than", uniform, node.input()), node.dtype()))

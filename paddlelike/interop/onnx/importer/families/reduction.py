@@ -1,4 +1,4 @@
-"""Reductions, and the places of extremes."""
+"""Reductions, and the indices of extremes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _read_arg(node: Node) -> None:
     if last:
         x = node.emit("flip", x, dims=[axis])
         if node.dims()[axis] < 0:
-            node.refuse("it takes the last one of equals, along a dim whose size is not known")
+            node.refuse("it takes the last of equal elements, along a dim of unknown size")
     out = node.emit(kind, x, axis=axis, keepdims=keep, dtype=int(VarType.INT64))
     node.give(node.scale(out, -1.0, float(node.dims()[axis] - 1)) if last else out)
 
@@ -94,7 +94,7 @@ def _read_cumprod(node: Node) -> None:
 
 @reads("TopK")
 def _read_top_k(node: Node) -> None:
-    """Sorted, as Paddle's are always; of equal numbers Fluid's order, where ONNX takes the lowest index."""
+    """Read TopK, always sorted; equal numbers come in Fluid's order, ONNX's by index."""
     axis, largest = node.axis(-1), bool(node.attr("largest", 1))
     known = node.find_known(1) if node.opset >= 10 else np.array(node.attr("k"))
     k, last = -1 if known is None else int(known.reshape(-1)[0]), axis == node.rank() - 1

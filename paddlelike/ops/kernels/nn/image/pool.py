@@ -77,7 +77,7 @@ def make_regular(windows: Windows, spatial: Sequence[int], counts: Sequence[int]
 
 
 def make_adaptive(spatial: Sequence[int], counts: Sequence[int]) -> list[Axis]:
-    """Return the requested count of windows, as even as can be; neighbours may share an element."""
+    """Return the requested number of windows, as even as can be; neighbours may share an element."""
     axes = []
     for size, count in zip(spatial, counts, strict=True):
         spans = [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]

@@ -90,12 +90,12 @@ def _check_tensors(step: Step, names: list[str]) -> None:
         variable = step.op.block._var_recursive(name)
         kinds = (VarType.LOD_TENSOR, VarType.LOD_TENSOR_ARRAY)
         if variable.type not in kinds or name in step.graph.lengths:
-            step.refuse(f"its block assigns to {name}, which is not a tensor without a LoD, and no array")
+            step.refuse(f"its block assigns to {name}, which is neither an array nor a tensor without a LoD")
 
 
 @converts("conditional_block", "conditional_block_infer")
 def _convert_conditional_block(step: Step) -> None:
-    """Where the block does not run, its variables stay as they were."""
+    """Convert a conditional block; where it does not run, its variables stay unchanged."""
     if not step.attr("is_scalar_condition"):
         step.refuse("it runs where its inputs are not empty")
     block = find_sub_block(step)
@@ -124,7 +124,7 @@ def _convert_conditional_block(step: Step) -> None:
 
 @converts("select_input")
 def _convert_select_input(step: Step) -> None:
-    """The second input where Mask is 1, else the first; they may have different shapes."""
+    """Select the second input if Mask is 1, else the first; their shapes may differ."""
     first, second = step.inputs("X")
     (then, _) = make_graph(step, "then", lambda: [second])
     (other, _) = make_graph(step, "else", lambda: [first])
@@ -170,5 +170,5 @@ def _convert_while(step: Step) -> None:
 
 @converts("print")
 def _convert_print(step: Step) -> None:
-    """The model prints nothing."""
+    """Leave printing out."""
     step.give("Out", step.input("In"))

@@ -14,7 +14,7 @@ from paddlelike.interop.onnx.exporter.sequences import find_owners
 def _find_table(step: Step) -> RankTable:
     (name,) = step.op.input("RankTable")
     if name not in step.graph.tables:
-        step.refuse(f"nothing made the table {name} that ONNX can express")
+        step.refuse(f"no operator that ONNX can express makes the table {name}")
     return step.graph.tables[name]
 
 
@@ -71,7 +71,7 @@ def _convert_to_array(step: Step) -> None:
 
 @converts("array_to_lod_tensor")
 def _convert_from_array(step: Step) -> None:
-    """The rows of all steps one after the other, sorted by their sequence and then by their step."""
+    """Concatenate the rows of all steps, sorted by sequence and then by step."""
     table = _find_table(step)
     most = step.reduce("ReduceMax", table.longest, [0], keep=False)
     steps = step.unsqueeze(step.add("Range", step.constant(0, np.int64), most, step.constant(1, np.int64)), 1)
@@ -113,7 +113,7 @@ def _find_place(step: Step) -> str:
 
 @converts("write_to_array")
 def _convert_write(step: Step) -> None:
-    """An element is appended, or replaced; none is left out in between."""
+    """Append or replace an element; none may be skipped."""
     place, name = _find_place(step), step.op.output("Out")[0]
     if step.has_lengths():
         step.refuse("elements with a LoD have no place in an array")

@@ -16,7 +16,7 @@ def _edges(step: Step, boxes: str) -> list[str]:
 
 @converts("box_coder")
 def _convert_box_coder(step: Step) -> None:
-    """Centers and sides, as shares of the anchors'; sides as logarithms."""
+    """Code centers and sides relative to the anchors, sides as logarithms."""
     encodes, axis = step.attr("code_type") == "encode_center_size", step.attr("axis")
     edge = step.like(0.0 if step.attr("box_normalized") else 1.0, "PriorBox")
     two = step.like(2.0, "PriorBox")
@@ -98,7 +98,7 @@ def _convert_anchors(step: Step) -> None:
 
 @converts("yolo_box")
 def _convert_yolo_box(step: Step) -> None:
-    """Both axes are divided by the height of the grid, as Paddle does."""
+    """Decode boxes; both axes are divided by the height of the grid, as in Paddle."""
     sides = np.array(step.attr("anchors"), np.float64).reshape(-1, 2)
     anchors, classes, (height, width) = len(sides), step.attr("class_num"), step.shape()[2:]
     if min(height, width) < 0:

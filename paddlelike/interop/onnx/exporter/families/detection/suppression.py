@@ -15,7 +15,7 @@ _MOST: Final = np.iinfo(np.int64).max
 
 @converts("multiclass_nms", "multiclass_nms2", "multiclass_nms3")
 def _convert_multiclass_nms(step: Step) -> None:
-    """The boxes of each image are a sequence. Where none is left, there is no row; Fluid writes one of -1."""
+    """Suppress boxes; an image without any has no row, where Fluid writes a row of -1."""
     if step.rank("Scores") != 3 or step.shape("BBoxes")[2] != 4 or step.attr("nms_eta") != 1:
         step.refuse("its boxes are sequences or polygons, or nms_eta is not 1")
     step.refuse_inputs("RoisNum")
@@ -87,7 +87,7 @@ def _give_kept(step: Step, rows: str, places: str, lengths: str) -> None:
 
 @converts("matrix_nms")
 def _convert_matrix_nms(step: Step) -> None:
-    """All boxes at once: scores fall by the overlaps with better boxes of the class, image by image."""
+    """Reduce scores by the overlaps with better boxes of the class, image by image."""
     boxes, scores, classes = step.input("BBoxes"), step.input("Scores"), step.shape("Scores")[1]
     most, best = step.attr("nms_top_k"), step.dims(scores, 2, 3)
     if most >= 0:
@@ -140,7 +140,7 @@ def _convert_matrix_nms(step: Step) -> None:
 
 @converts("nms")
 def _convert_nms(step: Step) -> None:
-    """The boxes, best first, that do not overlap a better one by more than the threshold."""
+    """Keep the boxes, best first, that overlap no better one by more than the threshold."""
     boxes = step.input("Boxes")
     count = step.dims(boxes, 0, 1)
     end = step.reshape(count)

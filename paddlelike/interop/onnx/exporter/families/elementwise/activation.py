@@ -71,7 +71,7 @@ def _convert_formula(step: Step) -> None:
 
 @converts("softplus")
 def _convert_softplus(step: Step) -> None:
-    """Paddle 2.x: ``ln(1 + e^(beta X)) / beta``, and X itself where ``beta X`` is over the threshold."""
+    """Compute ``ln(1 + e^(beta X)) / beta``, and X itself where ``beta X`` is over the threshold."""
     x = step.input()
     if not step.graph.later:
         step.give("Out", step.add("Softplus", x))
@@ -94,7 +94,7 @@ def _convert_leaky_relu(step: Step) -> None:
 
 @converts("round")
 def _convert_round(step: Step) -> None:
-    """Halves go away from zero; ONNX's Round takes them to the even number, as Paddle 3 does."""
+    """Round halves away from zero; ONNX's Round takes them to the even number, like Paddle 3."""
     x = step.input()
     if step.op.block.program.paddle_version >= PADDLE3_VERSION and not step.attr("decimals", 0):
         step.give("Out", step.add("Round", x))

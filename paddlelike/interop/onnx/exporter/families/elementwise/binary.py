@@ -41,7 +41,7 @@ def _convert_binary(step: Step) -> None:
 
 @converts("elementwise_floordiv")
 def _convert_floordiv(step: Step) -> None:
-    """Fluid cuts the fraction off, as C; Paddle 2.x rounds down."""
+    """Divide integers; Fluid truncates like C, Paddle 2.x rounds down."""
     x, y = align(step)
     quotient = step.add("Div", x, y)
     if step.dtype().kind == "f":
@@ -67,7 +67,7 @@ def _convert_mod(step: Step) -> None:
 
 @converts("equal", "not_equal")
 def _convert_equal(step: Step) -> None:
-    """Real numbers count as equal when they are less than 1e-8 apart."""
+    """Compare real numbers as equal when they differ by less than 1e-8."""
     x, y = align(step)
     if step.dtype().kind == "f" and follows_fluid("equal_tolerance"):
         out = step.add("Less", step.add("Abs", step.add("Sub", x, y)), step.like(1e-8))
@@ -139,7 +139,7 @@ def _convert_bits(step: Step) -> None:
 
 @converts("atan2")
 def _convert_atan2(step: Step) -> None:
-    """``arctan(y / x)``, half a turn further where x is negative; 0 at the origin."""
+    """Compute ``arctan(y / x)``, plus half a turn where x is negative; 0 at the origin."""
     y, x = step.input("X1"), step.input("X2")
     zero = step.like(0, "X1")
     left, below = step.add("Less", x, zero), step.add("Less", y, zero)

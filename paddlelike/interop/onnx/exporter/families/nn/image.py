@@ -35,7 +35,7 @@ def _find_spatial(step: Step, slot: str) -> tuple[int, ...]:
 
 
 def _describe_windows(windows: Windows, spatial: Sequence[int], counts: Sequence[int]) -> list[int]:
-    """Return ``pads`` that make ONNX count the windows as Paddle does: some reach over the padded end."""
+    """Return ``pads`` with which ONNX has Paddle's windows, some of which reach over the padded end."""
     lows, highs = [], []
     for n, count, extent, stride, (low, high) in zip(
         spatial, counts, windows.extent, windows.strides, windows.pads, strict=True
@@ -114,7 +114,7 @@ def _convert_pool(step: Step) -> None:
     average = step.attr("pooling_type") == "avg"
     of_fluid = not average and not step.attr("global_pooling") and follows_fluid("adaptive_maxima")
     if step.attr("adaptive") and of_fluid:
-        step.refuse("it is adaptive and takes maxima, of Fluid's windows, which may end behind X")
+        step.refuse("it is an adaptive max pool with the windows of Fluid, which may end beyond X")
     x = to_channels_first(step, step.input(), layout, rank)
     if step.attr("global_pooling") or (step.attr("adaptive") and set(kernel) == {1}):
         out = step.add("GlobalAveragePool" if average else "GlobalMaxPool", x)
@@ -158,7 +158,7 @@ def _find_later_factor(step: Step, spatial: Sequence[int]) -> str | None:
 
 
 def _pool_uneven(step: Step, x: str, spatial: Sequence[int], counts: Sequence[int], *, average: bool) -> str:
-    """Return an adaptive pool: dim after dim, window after window."""
+    """Return an adaptive pool, computed dim by dim and window by window."""
     if -1 in spatial:
         step.refuse(f"it is adaptive, for X of shape {step.shape()}")
     for axis, (n, count) in enumerate(zip(spatial, counts, strict=True), 2):
@@ -173,7 +173,7 @@ def _pool_uneven(step: Step, x: str, spatial: Sequence[int], counts: Sequence[in
 
 @converts("max_pool2d_with_index")
 def _convert_pool_with_index(step: Step) -> None:
-    """``Mask``: the place of the largest within its image, counted along the rows."""
+    """Convert a pool with ``Mask``, the index of each maximum within its image, row by row."""
     kernel, spatial = step.attr("ksize"), step.shape()[2:]
     if step.attr("global_pooling"):
         kernel = list(spatial)
@@ -316,7 +316,7 @@ def _convert_pixel_shuffle(step: Step) -> None:
 
 @converts("unpool", "unpool3d")
 def _convert_unpool(step: Step) -> None:
-    """An image of zeros with the elements of X at the places from which a pool took them."""
+    """Put the elements of X at the indices from which a pool took them, and zeros elsewhere."""
     sizes = step.shape("Out")[2:]
     if min(sizes) < 0:
         step.refuse("the size of the image is not known")

@@ -13,7 +13,7 @@ from paddlelike.interop.onnx.exporter.graph import Step
 
 @converts("softmax", "log_softmax")
 def _convert_softmax(step: Step) -> None:
-    """Before version 13 it is over all dims from the axis on, so that it must be the last one."""
+    """Convert a softmax; before version 13 its axis must be the last one."""
     kind = "Softmax" if step.op.type == "softmax" else "LogSoftmax"
     rank = step.rank()
     axis = step.attr("axis", -1) % max(rank, 1)
@@ -54,7 +54,7 @@ def _standardize(step: Step, x: str, axes: Sequence[int]) -> str:
 
 @converts("layer_norm")
 def _convert_layer_norm(step: Step) -> None:
-    """LayerNormalization is known since opset 17, and needs a scale."""
+    """Convert a layer normalization; ONNX has it since opset 17, and requires a scale."""
     axis, rank, shape = step.attr("begin_norm_axis"), step.rank(), step.shape()
     parts = {slot: step.input(slot) for slot in ("Scale", "Bias") if step.has(slot)}
     if parts and axis < rank - 1:
@@ -93,7 +93,7 @@ def _convert_instance_norm(step: Step) -> None:
 
 @converts("lrn")
 def _convert_lrn(step: Step) -> None:
-    """ONNX divides alpha by the size of the window."""
+    """Convert an LRN; ONNX divides alpha by the size of the window."""
     size, layout, rank = step.attr("n"), step.attr("data_format"), step.rank()
     options = {"alpha": step.attr("alpha") * size, "beta": step.attr("beta"), "bias": step.attr("k")}
     x = to_channels_first(step, step.input(), layout, rank)

@@ -1,1 +1,1 @@
-"""Operators to ONNX: shapes and places."""
+"""Operators to ONNX: shapes and indexing."""

@@ -1,4 +1,4 @@
-"""Operators that look up, choose and write at places that another tensor names; and constants."""
+"""Operators that read, choose and write by indices in another tensor; and constants."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _convert_take_along_axis(step: Step) -> None:
 
 @converts("scatter")
 def _convert_scatter(step: Step) -> None:
-    """Without ``overwrite`` the rows are set to zero first, and then added to."""
+    """Scatter rows; without ``overwrite`` they are set to zero first, then added to."""
     ids = step.cast(step.reshape(step.input("Ids"), -1, 1), "int64")
     x, updates = step.input(), step.input("Updates")
     if step.attr("overwrite"):
@@ -112,7 +112,7 @@ def _convert_where(step: Step) -> None:
 
 @converts("one_hot", "one_hot_v2")
 def _convert_one_hot(step: Step) -> None:
-    """Ids outside of the classes give rows of zeros; ONNX's OneHot takes negative ones from the end."""
+    """Convert one_hot; invalid ids give zeros, where ONNX's OneHot counts negative ids from the end."""
     step.refuse_inputs("depth_tensor")
     ids = step.input() if step.op.type == "one_hot" else step.unsqueeze(step.input(), step.rank())
     classes = step.constant(np.arange(step.attr("depth")), step.dtype())
@@ -190,7 +190,7 @@ def _convert_put_along_axis(step: Step) -> None:
 
 @converts("index_add")
 def _convert_index_add(step: Step) -> None:
-    """Slices are added with the dim of the index in front."""
+    """Add slices, with the indexed dim moved to the front."""
     order = list(range(step.rank()))
     order.insert(0, order.pop(step.attr("axis") % step.rank()))
     x, value = (step.transpose(step.input(slot), order) for slot in ("X", "AddValue"))

@@ -61,7 +61,7 @@ def _convert_reshape(step: Step) -> None:
 
 @converts("squeeze", "squeeze2")
 def _convert_squeeze(step: Step) -> None:
-    """Paddle 2.x leaves the dims of ``axes`` that are not 1."""
+    """Squeeze dims; Paddle 2.x keeps dims in ``axes`` that are not 1."""
     shape = step.shape()
     axes = [axis % len(shape) for axis in step.attr("axes") or []]
     ones = [axis for axis in axes if shape[axis] in (1, -1)] if step.graph.later else axes
@@ -73,7 +73,7 @@ def _convert_squeeze(step: Step) -> None:
 
 @converts("unsqueeze", "unsqueeze2")
 def _convert_unsqueeze(step: Step) -> None:
-    """Paddle inserts the dims one after the other, ONNX all at once."""
+    """Insert dims; Paddle inserts them one by one, ONNX all at once."""
     step.refuse_inputs("AxesTensor", "AxesTensorList")
     dims = [False] * step.rank()
     for axis in step.attr("axes"):
@@ -106,7 +106,7 @@ def _convert_transpose(step: Step) -> None:
 
 @converts("slice", "strided_slice")
 def _convert_slice(step: Step) -> None:
-    """``x[-1]`` comes as a slice from -1 to 0."""
+    """Slice; ``x[-1]`` is a slice from -1 to 0."""
     axes, gone = step.attr("axes"), list(step.attr("decrease_axis") or [])
     starts = step.numbers("starts", "StartsTensor", "StartsTensorList")
     if step.has("EndsTensor") or step.has("EndsTensorList"):
@@ -156,7 +156,7 @@ def _convert_expand_as(step: Step) -> None:
 
 @converts("expand_v2")
 def _convert_expand_v2(step: Step) -> None:
-    """-1 keeps a dim; in ONNX 1 does."""
+    """Expand; -1 keeps a dim, for which ONNX has 1."""
     if step.has("Shape") or step.has("expand_shapes_tensor"):
         dims = step.numbers("shape", "Shape", "expand_shapes_tensor")
         dims = step.add("Max", dims, step.ints(1))
@@ -194,7 +194,7 @@ def _convert_flip(step: Step) -> None:
 
 @converts("roll")
 def _convert_roll(step: Step) -> None:
-    """The last elements of a dim go to its front; without dims those of all elements in a row."""
+    """Roll elements along dims; without dims, over the flattened array."""
     step.refuse_inputs("ShiftsTensor")
     axes, shifts = step.attr("axis" if step.graph.later else "dims", []), step.attr("shifts")
     x = step.input() if axes else step.reshape(step.input(), -1)
@@ -241,7 +241,7 @@ _PAD_MODES: Final = {"constant": "constant", "reflect": "reflect", "edge": "edge
 
 @converts("pad2d", "pad3d")
 def _convert_pad_image(step: Step) -> None:
-    """pad2d's paddings are top, bottom, left, right; those of pad3d begin with the last dim."""
+    """Pad images; pad2d's paddings are top, bottom, left, right, those of pad3d begin with the last dim."""
     step.refuse_inputs("Paddings")
     circular = step.attr("mode") == "circular"
     if step.attr("mode") not in _PAD_MODES and not circular:

@@ -14,7 +14,7 @@ from paddlelike.ops.tensor.put import SetValueAttrs
 
 @converts("set_value")
 def _convert_set_value(step: Step) -> None:
-    """The value is repeated to the places of the array, and chosen where the array is written."""
+    """Write a value into a part of an array, by choosing between both."""
     step.refuse_inputs("StartsTensorList", "EndsTensorList", "StepsTensorList")
     attrs: SetValueAttrs = registry.find("set_value").make_forward_keywords(step.op.attrs, None)["attrs"]
     places = _find_places(step, attrs)

@@ -59,7 +59,7 @@ def _read_gelu(node: Node) -> None:
 
 @reads("LeakyRelu")
 def _read_leaky_relu(node: Node) -> None:
-    """Paddle takes the larger of X and alpha X, which is another function where alpha is over 1."""
+    """Read LeakyRelu; Paddle's is the larger of X and alpha X, which differs if alpha is over 1."""
     alpha, x = float(node.attr("alpha", 0.01)), node.input()
     if alpha <= 1:
         node.give(node.emit("leaky_relu", x, alpha=alpha))
@@ -70,7 +70,7 @@ def _read_leaky_relu(node: Node) -> None:
 
 @reads("PRelu")
 def _read_prelu(node: Node) -> None:
-    """``max(X, 0) + slope min(X, 0)``: Paddle's prelu knows one slope, or one for each channel."""
+    """Compute ``max(X, 0) + slope min(X, 0)``; Paddle's prelu has one slope, or one per channel."""
     x, slope = node.input(), node.input(1)
     dims, rank = node.dims(1), node.rank()
     if math.prod(dims) == 1:
@@ -86,7 +86,7 @@ def _read_prelu(node: Node) -> None:
 
 @reads("Shrink")
 def _read_shrink(node: Node) -> None:
-    """X moved by the bias towards zero where it is beyond lambd, else zero."""
+    """Move X by the bias towards zero where it is beyond lambd, else return zero."""
     x, bias, limit = node.input(), float(node.attr("bias", 0.0)), float(node.attr("lambd", 0.5))
     out = node.emit("hard_shrink", x, threshold=limit)
     if bias:
@@ -97,7 +97,7 @@ def _read_shrink(node: Node) -> None:
 
 @reads("Round")
 def _read_round(node: Node) -> None:
-    """Halves go to the even number; Paddle's round takes them away from zero."""
+    """Round halves to the even number; Paddle's round takes them away from zero."""
     x = node.input()
     whole = node.emit("floor", x)
     rest = node.emit("elementwise_sub", x, whole)

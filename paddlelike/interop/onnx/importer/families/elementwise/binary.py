@@ -48,14 +48,14 @@ def _align(node: Node) -> tuple[str, str]:
 
 @reads("Div")
 def _read_div(node: Node) -> None:
-    """Integer division truncates, as in C."""
+    """Divide; integer division truncates, as in C."""
     kind = "elementwise_div" if node.dtype().kind == "f" else "elementwise_floordiv"
     node.give(node.emit(kind, *_align(node)))
 
 
 @reads("Mod")
 def _read_mod(node: Node) -> None:
-    """The remainder has the sign of the divisor; with fmod that of the dividend."""
+    """Compute the remainder, with the sign of the divisor, or with fmod of the dividend."""
     x, y = _align(node)
     whole, as_c = node.dtype().kind != "f", bool(node.attr("fmod", 0))
     if not whole and as_c:
@@ -123,7 +123,7 @@ def _covers(x: Sequence[int], y: Sequence[int]) -> bool:
 
 @reads("Equal")
 def _read_equal(node: Node) -> None:
-    """Fluid's equal takes real numbers that are nearly equal for equal, and does not take truth values."""
+    """Compare exactly; Fluid's equal tolerates small differences, and does not accept bools."""
     x, y = node.input(), node.input(1)
     if node.dtype().kind == "b":
         x, y = node.cast(x, VarType.INT32), node.cast(y, VarType.INT32)
@@ -152,7 +152,7 @@ def _read_bit_shift(node: Node) -> None:
 
 @reads("Clip")
 def _read_clip(node: Node) -> None:
-    """An input of its own for each bound since version 11."""
+    """Clip; each bound is an input since version 11."""
     x, whole = node.input(), node.dtype().kind != "f"
     for index, name, kind in ((1, "min", "elementwise_max"), (2, "max", "elementwise_min")):
         if node.has(index):
@@ -197,7 +197,7 @@ def _read_identity(node: Node) -> None:
 
 @reads("Dropout")
 def _read_dropout(node: Node) -> None:
-    """Nothing happens in prediction; the mask would be all true."""
+    """Pass the input on: dropout does nothing in prediction."""
     if node.has(2) and find_number(node, 2) in (None, True):
         node.refuse("it is in training mode")
     if node.wants(1):

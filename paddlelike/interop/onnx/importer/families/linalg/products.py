@@ -38,7 +38,7 @@ def _read_matmul(node: Node) -> None:
 
 @reads("Gemm")
 def _read_gemm(node: Node) -> None:
-    """``alpha A B + beta C``, each matrix transposed on request."""
+    """Compute ``alpha A B + beta C``, each matrix transposed on request."""
     turned = bool(node.attr("transA", 0)), bool(node.attr("transB", 0))
     alpha, beta = float(node.attr("alpha", 1.0)), float(node.attr("beta", 1.0))
     x, y = node.input(), node.input(1)

@@ -38,7 +38,7 @@ def _as_float(node: Node, name: str) -> str:
 
 @reads("DFT")
 def _read_dft(node: Node) -> None:
-    """With a requested length: later elements are cut off, missing ones are zero."""
+    """Compute the DFT; with a length, the signal is cut or padded with zeros."""
     rank, dims = node.rank(), node.dims()
     axis = node.attr("axis", 1)
     if node.opset >= 20:
@@ -73,7 +73,7 @@ def _read_dft(node: Node) -> None:
 
 @reads("STFT")
 def _read_stft(node: Node) -> None:
-    """Frames of the signal ``(N, T, 1 or 2)``, times the window, each transformed."""
+    """Transform frames of the signal ``(N, T, 1 or 2)``, each times the window."""
     dims, half = node.dims(), bool(node.attr("onesided", 1))
     step = int(node.known(1).reshape(-1)[0])
     length = int(node.known(3).reshape(-1)[0]) if node.has(3) else node.dims(2)[0]

@@ -47,7 +47,7 @@ def _find_attribute(node: Node, name: str) -> np.ndarray[Any, Any] | None:
 
 @reads(f"{ML}LabelEncoder")
 def _read_label_encoder(node: Node) -> None:
-    """Numbers to numbers; a key that is not there gives the default."""
+    """Map numbers to numbers; an unknown key gives the default."""
     keys, values = _find_attribute(node, "keys"), _find_attribute(node, "values")
     if keys is None or values is None:
         node.refuse("its keys or values are texts, or in a tensor")
@@ -61,7 +61,7 @@ def _read_label_encoder(node: Node) -> None:
 
 @reads(f"{ML}OneHotEncoder")
 def _read_one_hot_encoder(node: Node) -> None:
-    """Zeros where no category fits, or, as ``zeros`` says, an error of the run."""
+    """Encode categories one-hot; an unknown one gives zeros, or an error unless ``zeros`` is set."""
     categories = node.attr("cats_int64s")
     if not categories:
         node.refuse("its categories are texts")
@@ -71,7 +71,7 @@ def _read_one_hot_encoder(node: Node) -> None:
 
 @reads(f"{ML}Imputer")
 def _read_imputer(node: Node) -> None:
-    """Another value, one for each column or for all, where an element is the one to replace."""
+    """Replace elements that have a given value, by one value per column or for all."""
     whole = node.dtype().kind in "iu"
     values = node.attr("imputed_value_int64s" if whole else "imputed_value_floats")
     old = node.attr("replaced_value_int64" if whole else "replaced_value_float", 0)

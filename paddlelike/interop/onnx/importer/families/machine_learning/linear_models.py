@@ -65,7 +65,7 @@ def _read_linear_regressor(node: Node) -> None:
 
 @reads(f"{ML}LinearClassifier")
 def _read_linear_classifier(node: Node) -> None:
-    """One row of coefficients is two classes: the second's score is that of the row."""
+    """Read a linear classifier; one row of coefficients means two classes, and scores the second."""
     bias = np.array(node.attr("intercepts"), np.float32)
     weights = np.array(node.attr("coefficients"), np.float32).reshape(len(bias), -1)
     scores = node.emit("mul", as_float(node), node.graph.add_parameter("coefficients", weights.T))
@@ -102,7 +102,7 @@ _NORMS: Final = {"MAX": ("abs", "max"), "L1": ("abs", "sum"), "L2": ("square", "
 
 @reads(f"{ML}Normalizer")
 def _read_normalizer(node: Node) -> None:
-    """A row of zeros stays one."""
+    """Normalize rows; a row of zeros stays unchanged."""
     kind = node.attr("norm", "MAX")
     before, reduction = _NORMS[kind]
     x = as_float(node)
@@ -114,7 +114,7 @@ def _read_normalizer(node: Node) -> None:
 
 @reads(f"{ML}ArrayFeatureExtractor")
 def _read_extractor(node: Node) -> None:
-    """Columns of the last dim."""
+    """Extract columns of the last dim."""
     places, rank = node.reshape(node.cast(node.input(1), VarType.INT64), -1), node.rank()
     if rank == 1:
         out = node.emit("gather", {"X": node.input(), "Index": places})
@@ -125,7 +125,7 @@ def _read_extractor(node: Node) -> None:
 
 @reads(f"{ML}ZipMap")
 def _read_zip_map(node: Node) -> None:
-    """The probabilities as they are: Fluid has no dicts."""
+    """Pass the probabilities on: Fluid has no dicts."""
     node.alias(node.value())
 
 

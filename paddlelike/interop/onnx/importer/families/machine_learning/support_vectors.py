@@ -41,7 +41,7 @@ def compare_vectors(node: Node, vectors: Array) -> str:
 def _read_svm_regressor(node: Node) -> None:
     weights = np.array(node.attr("coefficients"), np.float32)
     if node.attr("one_class", 0):
-        node.refuse("it tells outliers")
+        node.refuse("it detects outliers")
     count = node.attr("n_supports", 0)
     if count:
         vectors = np.array(node.attr("support_vectors"), np.float32).reshape(count, -1)
@@ -55,7 +55,7 @@ def _read_svm_regressor(node: Node) -> None:
 
 @reads(f"{ML}SVMClassifier")
 def _read_svm_classifier(node: Node) -> None:
-    """One against one: classes are told apart in pairs, and the class with the most votes wins."""
+    """Read a one-against-one classifier: each pair of classes votes, and the most votes win."""
     if node.attr("post_transform", "NONE") != "NONE":
         node.refuse("it transforms its scores")
     sizes = list(node.attr("vectors_per_class") or [])

@@ -73,7 +73,7 @@ def _walk(node: Node) -> _Trees:
         while pending:
             key, path = pending.pop()
             if key not in rows or key in seen or len(path) > _DEEPEST:
-                node.fail(f"its node {key} is not there, is reached twice, or lies too deep")
+                node.fail(f"its node {key} is missing, is reached twice, or is too deep")
             seen.add(key)
             if key in leaves:
                 for split, sign in path:
@@ -146,7 +146,7 @@ def _read_tree_regressor(node: Node) -> None:
 
 @reads(f"{ML}TreeEnsembleClassifier")
 def _read_tree_classifier(node: Node) -> None:
-    """Leaves with weights of one class only: that is the score of the second of two."""
+    """Read a tree classifier; if all weights are of one class, they score the second of two."""
     labels = node.attr("classlabels_int64s") or node.attr("classlabels_strings") or []
     count, targets = len(labels), set(node.attr("class_ids") or [])
     if count == 2 and len(targets) == 1:

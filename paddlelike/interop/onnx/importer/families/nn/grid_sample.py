@@ -1,4 +1,4 @@
-"""GridSample: the values of an image at places of its own, as sums of the elements around each.
+"""GridSample: interpolate an image at given points.
 
 Source: ``at::grid_sampler`` of PyTorch, whose rules ONNX has taken over.
 """

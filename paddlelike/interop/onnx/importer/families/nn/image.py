@@ -95,7 +95,7 @@ def convolve(node: Node, x: str, weights: str) -> str:
 
 @reads("ConvTranspose")
 def _read_conv_transpose(node: Node) -> None:
-    """What ``output_padding`` adds at the end is less padding there, or zeros."""
+    """Read a transposed convolution; ``output_padding`` means less padding at the end, or zeros there."""
     rank, kernel = check_rank(node), node.dims(1)[2:]
     windows = _find_windows(node, kernel)
     windows["paddings"], beyond = _find_crops(node, kernel, windows)
@@ -136,7 +136,7 @@ def _find_crops(
 
 @reads("Pad")
 def _read_pad(node: Node) -> None:
-    """Pads are an input since version 11; negative ones cut."""
+    """Pad, or crop by negative pads, which are an input since version 11."""
     given, rank, mode = node.numbers(1, "pads"), node.rank(), node.attr("mode", "constant")
     axes = node.numbers(3) if node.has(3) else None
     assert given is not None
@@ -168,7 +168,7 @@ def _read_pad(node: Node) -> None:
 def _surround(node: Node, x: str, axis: int, low: int, high: int, mode: str) -> str:
     """Return a value with parts of itself before and after it, along one dim."""
     if 0 <= node.shape(x)[axis] - (mode == "reflect") < max(low, high) and mode != "edge":
-        node.refuse("it goes round a dim more than once")
+        node.refuse("it wraps around a dim more than once")
     if mode == "wrap":
         before = [node.slice(x, axis, -low, MOST)] if low else []
         after = [node.slice(x, axis, 0, high)] if high else []
@@ -189,7 +189,7 @@ _LARGEST: Final = 1 << 25  # elements of the matrix of a dim
 
 @reads("Resize", "Upsample")
 def _read_resize(node: Node) -> None:
-    """With known sizes the weights of a dim are a matrix; else Fluid's operators where they have the rule."""
+    """Resize images: with known sizes by matrices of weights, otherwise by Fluid's operators."""
     dims, mode = node.dims(), node.attr("mode", "nearest")
     sides = [_Side(n, n, 1.0) for n in dims] if node.type == "Upsample" else _find_regions(node)
     known = _find_sizes(node, sides)
@@ -286,7 +286,7 @@ def make_matrix(node: Node, mode: str, side: _Side) -> tuple[np.ndarray[Any, Any
         rule = "asymmetric"
     n, count, factor, start, end = side
     if n * count > _LARGEST:
-        node.refuse(f"it makes {count} of {n}, by a matrix of so many elements")
+        node.refuse(f"it makes {count} of {n} elements, by a matrix that is too large")
     at, outside = np.arange(count, dtype=np.float64), np.zeros(count, bool)
     if rule == "align_corners":
         x = at * (n - 1) / (count - 1) if count > 1 else at * 0
@@ -363,7 +363,9 @@ def _interpolate(node: Node, mode: str, factors: Sequence[float], touched: Seque
         or len({factors[i] for i in touched}) != 1
         or factors[2] <= 0
     ):
-        node.refuse(f"X has dims {node.dims()}, and what it becomes is not known or not by one factor")
+        node.refuse(
+            f"X has dims {node.dims()}, and its output size is unknown or scaled by different factors"
+        )
     factor = factors[2]
     if mode == "nearest" and factor == int(factor):  # then every rule gives each element that many times
         even = rule == "asymmetric" and (nearest == "floor" or node.type == "Upsample" or node.opset < 11)

@@ -13,7 +13,7 @@ from paddlelike.interop.onnx.importer.readers import reads
 
 @reads("Softmax", "LogSoftmax")
 def _read_softmax(node: Node) -> None:
-    """Along one dim; before version 13 over all dims from ``axis`` on."""
+    """Compute a softmax along one dim; before version 13 over all dims from ``axis`` on."""
     x, rank = node.input(), node.rank()
     axis = node.axis(-1 if node.opset >= 13 else 1)
     if node.opset >= 13 or axis == rank - 1:
@@ -23,7 +23,7 @@ def _read_softmax(node: Node) -> None:
         rows = node.reshape(x, *(0 for _ in dims[:axis]), -1)
         out = node.emit("softmax", rows, axis=-1)
         if dims[axis:].count(-1) > 1:
-            node.refuse(f"it is one over dims {dims[axis:]}, and more than one of them is not known")
+            node.refuse(f"it normalizes over dims {dims[axis:]}, and more than one of them is unknown")
         out = node.reshape(out, *(0 for _ in dims[:axis]), *dims[axis:])
     if node.type == "LogSoftmax":  # log of softmax itself is -inf where that is too small
         axes = [axis] if node.opset >= 13 else list(range(axis, rank))
@@ -127,7 +127,7 @@ def _find_moments(node: Node, x: str, axes: Sequence[int], epsilon: float) -> tu
 
 @reads("GroupNormalization")
 def _read_group_norm(node: Node) -> None:
-    """A scale for each channel since version 21; before for each group."""
+    """Normalize groups; there is a scale per channel since version 21, before that per group."""
     groups, dims = node.attr("num_groups"), node.dims()
     rows = node.reshape(node.input(), 0, groups, -1)
     out = _standardize(node, rows, [2], float(node.attr("epsilon", 1e-5)))
@@ -154,7 +154,7 @@ def _read_lp_normalization(node: Node) -> None:
 
 @reads("LRN")
 def _read_lrn(node: Node) -> None:
-    """ONNX divides alpha by the size of the window."""
+    """Convert an LRN; ONNX divides alpha by the size of the window."""
     size = node.attr("size")
     options = {
         "alpha": node.attr("alpha", 1e-4) / size,
@@ -170,7 +170,7 @@ def _read_lrn(node: Node) -> None:
 
 @reads("RMSNormalization")
 def _read_rms(node: Node) -> None:
-    """Divided by the root of the mean square over the dims from ``axis`` on."""
+    """Divide by the root mean square over the dims from ``axis`` on."""
     axis = node.axis(-1)
     x = node.cast(node.input(), np.float32) if node.attr("stash_type", 1) == 1 else node.input()
     mean = node.reduce("mean", node.emit("square", x), *range(axis, node.rank()))

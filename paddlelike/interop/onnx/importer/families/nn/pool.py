@@ -31,7 +31,7 @@ def _read_global_lp_pool(node: Node) -> None:
 
 @reads("AveragePool", "MaxPool", "LpPool")
 def _read_pool(node: Node) -> None:
-    """With ceil_mode a last window may reach over the end."""
+    """Read a pool; with ceil_mode the last window may reach over the end."""
     rank = check_rank(node)
     kernel = list(node.attr("kernel_shape"))
     strides = list(node.attr("strides", [1] * len(kernel)))
@@ -104,7 +104,7 @@ def _find_windows(
     sides = []
     for i, n in enumerate(node.dims()[2:]):
         if n < 0:
-            node.refuse("its windows have holes, or reach over the end of dims that are not known")
+            node.refuse("its windows are dilated, or reach beyond the end of unknown dims")
         low, high = pads[2 * i : 2 * i + 2]
         spare = n + low + high - (kernel[i] - 1) * dilations[i] - 1
         count = (-(-spare // strides[i]) if node.attr("ceil_mode", 0) else spare // strides[i]) + 1
@@ -117,7 +117,7 @@ def _find_windows(
 
 
 def _read_windows(node: Node, sides: list[_Side]) -> None:
-    """Give the pool of windows of any kind: all their elements, each dim as two."""
+    """Compute a pool from an array of all windows, in which each dim has become two."""
     rank, power, average = node.rank(), float(node.attr("p", 2)), node.type != "MaxPool"
     x = node.cast(node.input(), VarType.FP32) if node.dtype().kind != "f" else node.input()
     if node.type == "LpPool":
@@ -144,10 +144,10 @@ def _read_windows(node: Node, sides: list[_Side]) -> None:
 
 
 def _give_places(node: Node, x: str, inner: list[int], sides: list[_Side]) -> None:
-    """Give where the largest element of each window is, counted through all images and channels."""
+    """Give the index of the maximum of each window, counted through all images and channels."""
     batch, channels, *sizes = node.dims()
     if min(batch, channels) < 0:
-        node.refuse("the places of the largest are an output, of a batch that is not known")
+        node.refuse("the indices of the maxima are an output, and the batch size is unknown")
     counts, ways = ([side.places.shape[i] for side in sides] for i in (0, 1))
     rows = node.transpose(x, [0, 1, *(axis - 1 for axis in inner), *inner])
     best = node.emit(

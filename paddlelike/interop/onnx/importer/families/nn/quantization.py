@@ -1,4 +1,4 @@
-"""Quantized numbers: computed with as real ones, to the same integers."""
+"""Quantized numbers, computed in floating point with the same results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _along(node: Node, index: int, rank: int, axis: int) -> str | None:
     if not node.has(index):
         return None
     if len(node.dims(index)) > 1:
-        node.refuse("its scale is one for each block")
+        node.refuse("it has one scale per block")
     name = node.cast(node.input(index), VarType.FP32)
     return node.reshape(name, *[-1 if dim == axis else 1 for dim in range(rank or 1)])
 
@@ -74,15 +74,15 @@ def _read_quantize(node: Node) -> None:
 
 def _find_axis(node: Node) -> int:
     if node.attr("block_size", 0):
-        node.refuse("its scale is one for each block")
+        node.refuse("it has one scale per block")
     return node.axis(1) if node.rank() > 1 or "axis" in {one.name for one in node.proto.attribute} else 0
 
 
 @reads("MatMulInteger")
 def _read_matmul_integer(node: Node) -> None:
-    """Sums of float32, which are exact up to 2**24: for some 500 products of bytes."""
+    """Multiply in float32, which is exact up to 2**24: for some 500 products of bytes."""
     if node.has(2) and node.dims(2) not in ((), (1,)):
-        node.refuse("its rows have zero points of their own")
+        node.refuse("it has one zero point per row")
     product = node.emit("matmul_v2", _restore(node, 0, -1, 2), _restore(node, 1, -1, 3))
     node.give(node.cast(product, VarType.INT32))
 
@@ -95,7 +95,7 @@ def _read_conv_integer(node: Node) -> None:
 
 @reads("QLinearConv")
 def _read_conv(node: Node) -> None:
-    """The bias counts in the products of both scales."""
+    """Read a quantized convolution; the bias is scaled by the product of both scales."""
     rank = node.rank()
     out = convolve(node, _restore(node, 0, 1, 2), _restore(node, 3, 4, 5, 0))
     if node.has(8):
@@ -108,6 +108,6 @@ def _read_conv(node: Node) -> None:
 @reads("QLinearMatMul")
 def _read_matmul(node: Node) -> None:
     if any(node.dims(index) not in ((), (1,)) for index in (1, 2, 6, 7)):
-        node.refuse("its rows have scales of their own")
+        node.refuse("it has one scale per row")
     product = node.emit("matmul_v2", _restore(node, 0, 1, 2), _restore(node, 3, 4, 5))
     node.give(_quantize(node, product, 6, 7, 0))

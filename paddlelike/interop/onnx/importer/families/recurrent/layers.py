@@ -28,7 +28,7 @@ _MODES: Final = {("tanh",): "RNN_TANH", ("relu",): "RNN_RELU", ("sigmoid", "tanh
 
 
 class _Layer(NamedTuple):
-    """The values that directions share: the input ``(N, T, width)``, the lengths, the count of units."""
+    """The values that directions share: the input ``(N, T, width)``, the lengths, the number of units."""
 
     x: str
     lengths: str
@@ -37,7 +37,7 @@ class _Layer(NamedTuple):
 
 @reads("LSTM", "GRU", "RNN")
 def _read_recurrent(node: Node) -> None:
-    """Y ``(T, directions, N, hidden)``, the last states ``(directions, N, hidden)``; N first in layout 1."""
+    """Read a recurrent layer: Y ``(T, directions, N, hidden)``, last states ``(directions, N, hidden)``."""
     w, r = node.known(1), node.known(2)
     direction, hidden, batch_first = (
         node.attr("direction", "forward"),
@@ -163,7 +163,7 @@ def _run_lstm(
     rows: str,
     backwards: bool,
 ) -> list[str]:
-    """Gates are input, output, forget, candidate in ONNX; candidate, input, forget, output in Fluid."""
+    """Run an LSTM. Gates: input, output, forget, candidate (ONNX); candidate, input, forget, output (Fluid)."""
     (w, r, b), hidden, order = weights, layer.hidden, (3, 0, 2, 1)
     bias = _regroup(b[: 4 * hidden], order, hidden) + _regroup(b[4 * hidden :], order, hidden)
     peepholes = node.known(7)[index] if node.has(7) else None
@@ -196,7 +196,7 @@ def _run_gru(
     rows: str,
     backwards: bool,
 ) -> list[str]:
-    """Gates are update, reset, candidate in both; Fluid's weight is two matrices, one after the other."""
+    """Run a GRU; gates are update, reset, candidate in both, and Fluid's weight is two matrices."""
     (w, r, b), hidden = weights, layer.hidden
     name = node.proto.name or "gru"
     gates, candidate = r[: 2 * hidden].T, r[2 * hidden :].T

@@ -131,7 +131,7 @@ def _step_rnn(cell: _Cell, row: str, states: list[str]) -> list[str]:
 
 
 def _step_gru(cell: _Cell, row: str, states: list[str]) -> list[str]:
-    """Gates are update, reset, candidate."""
+    """Compute a GRU step; gates are update, reset, candidate."""
     node, (h,) = cell.node, states
     late = _resets_late(node)
     own = node.emit("mul", h, cell.weights)
@@ -147,7 +147,7 @@ def _step_gru(cell: _Cell, row: str, states: list[str]) -> list[str]:
 
 
 def _step_lstm(cell: _Cell, row: str, states: list[str]) -> list[str]:
-    """Gates are input, output, forget, candidate; peepholes are those of the first three."""
+    """Compute an LSTM step; gates are input, output, forget, candidate, the first three with peepholes."""
     node, (h, c) = cell.node, states
     own = node.emit("mul", h, cell.weights)
 

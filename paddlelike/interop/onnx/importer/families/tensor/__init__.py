@@ -1,1 +1,1 @@
-"""Operators from ONNX: shapes and places."""
+"""Operators from ONNX: shapes and indexing."""

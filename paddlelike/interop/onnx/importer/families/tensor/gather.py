@@ -1,4 +1,4 @@
-"""Operators that look up, choose and write at places that another tensor names."""
+"""Operators that read, choose and write by indices in another tensor."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _count_from_start(node: Node, index: int, axis: int) -> str:
 
 @reads("Gather")
 def _read_gather(node: Node) -> None:
-    """One number takes the dim away."""
+    """Gather rows; a single index removes the dim."""
     axis, dims, rank = node.axis(0), node.dims(), node.rank(1)
     places = _count_from_start(node, 1, axis)
     x, known = node.input(), node.find_known(1)
@@ -65,10 +65,10 @@ def _read_gather(node: Node) -> None:
 
 
 def _count_rows_from_start(node: Node, first: int = 0) -> str:
-    """Return places ``(..., k)`` in the dims from ``first`` on without negative ones."""
+    """Return indices ``(..., k)`` into the dims from ``first`` on, with negative ones resolved."""
     last = first + node.dims(1)[-1]
     if last < first:
-        node.refuse(f"its places have dims {node.dims(1)}")
+        node.refuse(f"its indices have dims {node.dims(1)}")
     sizes, known = np.array(node.dims()[first:last]), node.find_known(1)
     if known is not None and ((known >= 0) | (sizes >= 0)).all():
         return node.constant(np.where(known < 0, known + sizes, known), np.int64)
@@ -84,13 +84,13 @@ def _count_rows_from_start(node: Node, first: int = 0) -> str:
 
 @reads("GatherND")
 def _read_gather_nd(node: Node) -> None:
-    """Of ``batch_dims`` each row has places of its own: the row's number comes before them."""
+    """Read GatherND; with ``batch_dims`` each row has its own indices, so its number is prepended."""
     count = node.attr("batch_dims", 0)
     places = _count_rows_from_start(node, count)
     if count:
         dims = node.dims(1)
         if min(dims) < 0:
-            node.refuse(f"batch_dims is {count}, and its places have dims {dims}")
+            node.refuse(f"batch_dims is {count}, and its indices have dims {dims}")
         rows = np.stack(list(np.indices(dims[:-1]))[:count], -1)
         places = node.emit("concat", [node.constant(rows, np.int64), places], axis=len(dims) - 1)
     node.give(node.emit("gather_nd", {"X": node.input(), "Index": places}))
@@ -130,7 +130,7 @@ def _reduce_rows(node: Node, kind: str) -> None:
 
 @reads("ScatterND")
 def _read_scatter_nd(node: Node) -> None:
-    """Paddle adds. What is written to is set to zero before."""
+    """Read ScatterND; Paddle adds, so written elements are set to zero before."""
     x, _, updates = node.inputs()
     kind = node.attr("reduction", "none")
     if kind not in ("none", "add"):
@@ -187,7 +187,7 @@ def _read_compress(node: Node) -> None:
 
 @reads("OneHot")
 def _read_one_hot(node: Node) -> None:
-    """Ids below zero count from the end; those outside of the classes give rows of the first value."""
+    """Read OneHot; negative ids count from the end, invalid ones give rows of the off value."""
     dtype, known = node.dtype(2), node.find_known(1)
     if known is None:
         depth = node.reshape(node.cast(node.input(1), VarType.INT64), 1)

@@ -63,10 +63,10 @@ def _read_split(node: Node) -> None:
     size = node.dims()[axis]
     if given is None or (len(given) == 1 and not node.dims(1)):
         if size < 0:
-            node.refuse("it cuts a dim whose size is not known")
+            node.refuse("it splits a dim of unknown size")
         step = given[0] if given else 1
         if step < 1:
-            node.fail(f"it cuts into parts of {step}")
+            node.fail(f"it splits into parts of {step}")
         given = [min(step, size - start) for start in range(0, size, step)]
     ends = np.cumsum(given).tolist()
     parts = [node.slice(node.input(), axis, end - one, end) for end, one in zip(ends, given, strict=True)]

@@ -18,7 +18,7 @@ def _read_concat(node: Node) -> None:
 
 @reads("Split")
 def _read_split(node: Node) -> None:
-    """The last part may be smaller, where only their number is given."""
+    """Split; the last part may be smaller if only the number of parts is given."""
     axis, count = node.axis(0), len(node.proto.output)
     if node.has(1) and node.find_known(1) is None:
         given = node.cast(node.input(1), VarType.INT32)
@@ -42,7 +42,7 @@ def _read_split(node: Node) -> None:
 
 @reads("Reshape")
 def _read_reshape(node: Node) -> None:
-    """Where one dim of the new shape is not known beforehand, it takes what is left."""
+    """Reshape; one unknown dim of the new shape is inferred."""
     if not node.has(1):
         dims = list(node.attr("shape", []))
     else:
@@ -59,7 +59,7 @@ def _read_reshape(node: Node) -> None:
             _reshape_at_run(node)
             return
     if node.attr("allowzero", 0) and 0 in dims:
-        node.refuse(f"its shape is {dims}, of no element")
+        node.refuse(f"its shape is {dims}, which has no elements")
     node.give(node.reshape(node.input(), *(dims or [1])))
 
 
@@ -113,7 +113,7 @@ def _read_transpose(node: Node) -> None:
 
 @reads("Slice")
 def _read_slice(node: Node) -> None:
-    """Starts and ends are inputs since version 10."""
+    """Slice; starts and ends are inputs since version 10."""
     axes = node.numbers(3, "axes")
     if node.has(1) and (node.find_known(1) is None or node.find_known(2) is None):
         _slice_at_run(node, axes)
@@ -292,7 +292,7 @@ def _read_eye(node: Node) -> None:
 
 @reads("DepthToSpace", "SpaceToDepth")
 def _read_depth(node: Node) -> None:
-    """The blocks of an image become channels, or channels blocks."""
+    """Turn the blocks of an image into channels, or channels into blocks."""
     size, (n, c, h, w), x = node.attr("blocksize"), node.dims(), node.input()
     blocks_first = node.attr("mode", "DCR") == "DCR"  # among the channels; Paddle's come last
     if node.type == "SpaceToDepth" and min(h, w) >= 0 and (n >= 0 or c >= 0):

@@ -1,4 +1,4 @@
-"""Unique: the different elements, where each is first, and how often it is there."""
+"""Unique: distinct elements, their first indices and counts."""
 
 from __future__ import annotations
 
