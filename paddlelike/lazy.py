@@ -90,7 +90,7 @@ def add_function_module(name: str) -> None:
 
 
 class AliasFinder:  # of no class of importlib.abc, which takes long to import
-    """Imports modules under further names, ``paddlelike.compiler`` for ``paddlelike.executor``.
+    """Imports modules under alias names, as ``paddlelike.compiler`` for ``paddlelike.executor``.
 
     A further name holds for the modules below it, too. The modules are the same objects under both names.
 
@@ -105,7 +105,7 @@ class AliasFinder:  # of no class of importlib.abc, which takes long to import
         self._targets = targets
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
-        """Return a spec for a further name; None for every other name, and where the module is missing."""
+        """Return a spec for an alias; None for every other name, and if the module is missing."""
         original = self._original(fullname)
         if original is None:
             return None
@@ -116,7 +116,7 @@ class AliasFinder:  # of no class of importlib.abc, which takes long to import
         return ModuleSpec(fullname, self, is_package=is_package)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Return a package without code; None for a further name, which :meth:`exec_module` replaces."""
+        """Return a package without code; None for an alias, which :meth:`exec_module` replaces."""
         if self._original(spec.name):
             return None
         return _Holder(spec.name, "Modules of Fluid's, one level deeper.")
@@ -149,7 +149,7 @@ class AliasFinder:  # of no class of importlib.abc, which takes long to import
         return getattr(spec.loader, "get_code", lambda _: None)(spec.name) if spec else None
 
     def _original(self, fullname: str) -> str | None:
-        """Return the name behind a further name, "" for a package without code, None for any other name."""
+        """Return the name behind an alias, "" for a package without code, None for any other name."""
         name, below = fullname, ""
         while name and name not in self._targets:
             name, _, last = name.rpartition(".")

@@ -116,7 +116,7 @@ class CompositeMetric(MetricBase):
         return [metric.eval() for metric in self._metrics]
 
     def reset(self) -> None:
-        """Drop nothing, as in Fluid, with a warning; all batches where ``FLAGS_fluid_quirks`` is False."""
+        """Keep the batches with a warning, as in Fluid; drop them if ``FLAGS_fluid_quirks`` is False."""
         if not warn_quirk("metric_reset"):
             for metric in self._metrics:
                 metric.reset()
@@ -345,14 +345,14 @@ class Auc(MetricBase):
         return compute(self._stat_pos, self._stat_neg)
 
     def reset(self) -> None:
-        """Drop nothing, as in Fluid, with a warning; all batches where ``FLAGS_fluid_quirks`` is False."""
+        """Keep the batches with a warning, as in Fluid; drop them if ``FLAGS_fluid_quirks`` is False."""
         if not warn_quirk("metric_reset"):
             self._stat_pos.fill(0)
             self._stat_neg.fill(0)
 
 
 def _positives(who: str, preds: Array, labels: Array) -> tuple[Array, Array]:
-    """Return which predictions, and which labels, are 1. Raises ValueError unless they match."""
+    """Return masks of predictions and of labels that are 1. Raises ValueError unless their sizes match."""
     _check_array(who, "preds", preds)
     _check_array(who, "labels", labels)
     if preds.size != labels.size:

@@ -1,4 +1,4 @@
-"""Fluid's modules below ``fluid.layers`` and the names that each lists.
+"""Fluid's modules below ``fluid.layers``, and the public names of each.
 
 Here the layers are in folders by family. ``layers.nn``, ``layers.control_flow`` and the other modules with
 a name of Fluid's list what Fluid 1.8 lists there, as far as it is here.
@@ -114,7 +114,7 @@ UNLISTED: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def present_names(module: ModuleType) -> None:
-    """Let one of Fluid's modules below ``layers`` present the names that Fluid lists there.
+    """Give one of Fluid's modules below ``layers`` the public names that it has in Fluid.
 
     For any other name it raises AttributeError. Names are looked up in :mod:`paddlelike.layers` when they are
     used, because that package imports the module before it has all of its names.

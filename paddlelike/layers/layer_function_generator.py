@@ -1,4 +1,4 @@
-"""``fluid.layers.layer_function_generator``: decorators of Fluid's layers, which packages put on theirs."""
+"""``fluid.layers.layer_function_generator``: decorators of Fluid's layers, which other packages use too."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def autodoc(comment: str = "") -> Callable[[T], T]:
-    """Return a decorator that leaves a layer as it is: Fluid's writes a docstring from C++ and ``comment``.
+    """Return a decorator that does not change a layer; Fluid's writes a docstring from C++ and ``comment``.
 
     >>> @autodoc("a layer")
     ... def double(x):
@@ -21,5 +21,5 @@ def autodoc(comment: str = "") -> Callable[[T], T]:
 
 
 def templatedoc(op_type: str | None = None) -> Callable[[T], T]:
-    """Return a decorator that leaves a layer as it is: Fluid's completes its docstring from C++."""
+    """Return a decorator that does not change a layer; Fluid's completes its docstring from C++."""
     return lambda layer: layer

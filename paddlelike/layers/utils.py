@@ -74,7 +74,7 @@ def is_sequence(seq: object) -> bool:
 
 
 def hold_mutable_vars(structure: Iterable[object]) -> bool:
-    """Return whether an item of ``structure`` is a sequence itself."""
+    """Return whether an item of ``structure`` is itself a sequence."""
     return any(is_sequence(one) for one in structure)
 
 

@@ -114,13 +114,13 @@ def _find_elsewhere(name: str, module: str, own: Collection[str]) -> str:
 
 
 def raise_left_out(path: str, reason: Reason) -> NoReturn:
-    """Raise LeftOutError, which says why Fluid's ``path`` is not here and what to do."""
+    """Raise LeftOutError with the reason why Fluid's ``path`` is missing and what to do."""
     package = "paddle" if reason in PADDLE_NAMES else "fluid"
     raise LeftOutError(f"{package}.{path} is not here: {reason.why}", hint=reason.instead)
 
 
 class _LeftOutName(type):
-    """A class of Fluid's, or a function, that is left out: it may be named and subclassed, not used."""
+    """A left-out class or function of Fluid: it can be named and subclassed, but not used."""
 
     path: str
 
@@ -137,7 +137,7 @@ class _LeftOutName(type):
 
 
 class _LeftOutModule(ModuleType):
-    """A module of Fluid's that is left out: its names may be imported, not used."""
+    """A left-out module of Fluid: its names can be imported, but not used."""
 
     def __init__(self, path: str) -> None:
         self._why = (find_reason(path) or DYGRAPH).why
@@ -155,7 +155,7 @@ class _LeftOutModule(ModuleType):
 
 
 class LeftOutFinder:  # of no class of importlib.abc, which takes long to import
-    """Imports the modules of Fluid's that are left out, as ``paddlelike.dygraph.jit``."""
+    """Imports the left-out modules of Fluid, such as ``paddlelike.dygraph.jit``."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
         """Return a spec for a module below ``paddlelike`` that is left out; None for every other name."""

@@ -1,4 +1,4 @@
-"""Names that Fluid's modules have because they import them, and that scripts take from there.
+"""Names that Fluid's modules import, and that scripts use from there.
 
 ``from paddle.fluid.optimizer import Program`` and ``fluid.framework.core`` work in Fluid, though neither name
 belongs to that module.

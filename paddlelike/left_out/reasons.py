@@ -85,7 +85,7 @@ _MPI: Final = Reason(
 
 
 def _list_names(*rows: tuple[Reason, str] | tuple[Reason, str, str]) -> dict[str, Reason]:
-    """Return reasons by name; the third text of a row holds what its names begin with."""
+    """Return reasons by name; the third text of a row is the prefix of its names."""
     return {
         start + name: reason
         for reason, names, *prefixes in rows

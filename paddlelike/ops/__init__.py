@@ -19,7 +19,7 @@ def load_operators() -> None:
 
 
 def load_operator(type: str) -> bool:
-    """Import the modules that register an operator; return False where ``operators.txt`` does not know it.
+    """Import the modules that register an operator; return False if ``operators.txt`` does not list it.
 
     A gradient is listed only where it is registered elsewhere than its operator.
     """

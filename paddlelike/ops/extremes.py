@@ -26,12 +26,12 @@ def reduce_extreme(x: Array, axes: tuple[int, ...], *, is_greatest: bool) -> Arr
 
 
 def _find_limit(x: Array, is_greatest: bool) -> int:
-    """Return the least integer of a dtype, or the greatest one: what an extreme of nothing is."""
+    """Return the least or the greatest integer of a dtype: the extreme of no elements."""
     return int(np.iinfo(x.dtype).min if is_greatest else np.iinfo(x.dtype).max)
 
 
 def find_extreme(x: Array, axis: int | None, *, keepdims: bool, is_greatest: bool) -> Array:
-    """Return the place of the greatest or least number along an axis, the first if several.
+    """Return the index of the greatest or least number along an axis, the first if several.
 
     Fluid passes over NaN.
     """

@@ -41,7 +41,7 @@ _OF_ARGUMENTS: Final = {"_momentum": "mu", "_rho": "decay"}
 
 
 def _make_refusal(method: str, hint: str) -> Callable[..., NoReturn]:
-    """Return a method that refuses imperative mode: the values of a graph are in a scope."""
+    """Return a method that refuses imperative mode, since values of a graph are in a scope."""
 
     def refuse(self: Optimizer, *args: object) -> NoReturn:
         who = self.__class__.__name__
@@ -308,7 +308,7 @@ class Optimizer(State):
     if not TYPE_CHECKING:  # a type checker finds the mistake itself
 
         def __getattr__(self, name: str) -> Any:
-            """Return what Fluid's subclasses ask for: ``_beta1``, ``_moment1_acc_str`` and their kin.
+            """Return attributes that subclasses of Fluid use: ``_beta1``, ``_moment1_acc_str`` and the like.
 
             Otherwise raise AttributeError, which says of a step of other frameworks what to do instead.
             """

@@ -1,4 +1,4 @@
-"""Optimizers around another, and those of Fluid that need several devices."""
+"""Optimizers that wrap another one, and those of Fluid that need several devices."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class LookaheadOptimizer(NearKeywords, Versioned):
     def minimize(
         self, loss: Variable, startup_program: Program | None = None
     ) -> tuple[list[Operator], ParamGrads]:
-        """Minimize by the inner optimizer and append the slow weights; return the former's result.
+        """Minimize with the inner optimizer, append the slow weights, and return the inner result.
 
         Raises as the ``minimize`` of the inner optimizer does.
         """

@@ -1,4 +1,4 @@
-"""Scan folders of scripts and models, without running them, for what does not work here."""
+"""Scan folders of scripts and models, without running them, for unsupported features."""
 
 from paddlelike.scan.report import FileFinding, Scan, ScriptFinding, ScriptVerdict
 from paddlelike.scan.scan import scan

@@ -179,7 +179,7 @@ class Calls(Expressions):
         return self._attribute(node, args[0], name)
 
     def _follow_callbacks(self, given: Sequence[Value]) -> None:
-        """Follow functions that something unknown is given: it may call them."""
+        """Follow functions that are passed to an unknown function, which may call them."""
         with self._possible():
             for one in given:
                 if isinstance(one, LocalFunction):
@@ -281,7 +281,7 @@ def _bind_arguments(
 
 
 def _describe(value: Value) -> str:
-    """Return what tells one argument from another for a function that was followed before."""
+    """Return a key of the arguments, to recognize a call that was followed before."""
     if isinstance(value, LocalFunction | LocalClass | LocalObject | Arguments):
         return f"{type(value).__name__} {id(value)}"
     return repr(value) if isinstance(value, Const | PaddleName | Outside) else ""

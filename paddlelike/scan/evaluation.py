@@ -145,7 +145,7 @@ class Evaluation(Calls):
         return Outside(name)
 
     def _note_package(self, node: ast.stmt, root: str) -> None:
-        """Remember a package of others; whether it is installed is a matter of the machine."""
+        """Record a third-party package, which may or may not be installed."""
         if root not in sys.stdlib_module_names:
             self._folder.packages.setdefault(root, set()).add(self._file)
             if not is_installed(root):
@@ -368,7 +368,7 @@ class Evaluation(Calls):
 
 
 def _follow(folder: Folder, path: str) -> Followed:
-    """Return what the script of a path is found to do, followed once in a folder."""
+    """Return the result of following the script of a path, once in a folder."""
     if path not in folder.followed:
         folder.followed[path] = Evaluation(folder, _make_loaded(path, "__main__")).follow(path)
     return folder.followed[path]
@@ -383,7 +383,7 @@ class _ClassVariables(Variables):
 
 
 def _imports_what_is_there(body: Sequence[ast.stmt]) -> bool:
-    """Return whether statements import from Python and Paddle alone: what is missing there was noticed."""
+    """Return whether statements import only from Python and Paddle, where missing names are reported."""
     names: list[str] = []
     for one in body:
         match one:

@@ -121,7 +121,7 @@ class Folder:
 
 
 class CaughtError(Exception):
-    """A ``try`` catches what stops here."""
+    """Raised where a ``try`` catches an exception."""
 
     def __init__(self, guard: Guard) -> None:
         self.guard = guard

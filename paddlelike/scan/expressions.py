@@ -29,11 +29,11 @@ class Expressions(Names):
     def _make_function(
         self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, variables: Variables
     ) -> LocalFunction:
-        """Return a function where it is defined."""
+        """Return the value of a function definition."""
 
     @abstractmethod
     def _bind(self, target: ast.expr, found: Value, variables: Variables) -> None:
-        """Bind a name, or what else is on the left of an assignment."""
+        """Bind a name or another target of an assignment."""
 
     def _value(self, node: ast.expr, variables: Variables) -> Value:
         match node:

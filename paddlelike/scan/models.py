@@ -1,4 +1,4 @@
-"""The files of a folder that are not scripts: models, variables, and what else is known by its content."""
+"""The files of a folder that are not scripts: models, variables, and other known kinds."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def advise(path: str) -> str:
 
 
 def _stored_names(folder: Folder) -> frozenset[str]:
-    """Return the attributes that scripts set on anything: they may have set them on objects of ours."""
+    """Return the attributes that scripts set on any object, including objects of this package."""
     if folder.stored is None:
         folder.stored = frozenset(
             node.attr

@@ -1,4 +1,4 @@
-"""The names of Paddle that are here: modules, attributes, members of objects, and arguments of calls."""
+"""The supported names of Paddle: modules, attributes, members of objects, arguments of calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CLASSES: Final = {
 
 
 class Problem(NamedTuple):
-    """Why something of Paddle's stops a script, what to do, and the exception that says so."""
+    """A problem with a name of Paddle: why it stops a script, what to do, and the exception."""
 
     why: str
     step: str
@@ -41,7 +41,7 @@ class Problem(NamedTuple):
 
 
 class _Missing:
-    """Nothing is known of a member."""
+    """A member about which nothing is known."""
 
 
 MISSING: Final = _Missing()
@@ -103,7 +103,7 @@ def find_attribute(path: str, owner: object, name: str, *, imported: bool = Fals
 
 
 def _do_nothing(*_: object) -> None:
-    """Stand for ``paddle.enable_static``."""
+    """Replace ``paddle.enable_static``."""
 
 
 def find_member(cls: type, name: str) -> object | Problem:
@@ -142,7 +142,7 @@ def _list_attributes(cls: type) -> frozenset[str]:
 def find_call_problem(
     path: str, found: object, count: int, keywords: Collection[str], *, whole: bool
 ) -> Problem | None:
-    """Return why a call of something of ours fails; None if it does not, or if that cannot be seen.
+    """Return why a call of this package fails; None if it succeeds, or if that is unknown.
 
     ``whole``: every argument is written out, no ``*`` or ``**``.
     """
@@ -170,7 +170,7 @@ def find_call_problem(
 
 @cache
 def _find_refusal(found: object) -> Problem | None:
-    """Return the error of a function, or class, whose body does nothing but raise one of ours."""
+    """Return the error of a function or class that only raises an error of this package."""
     called = vars(found).get("__init__") if isinstance(found, type) else found
     if not inspect.isfunction(called) or called.__module__.partition(".")[0] != "paddlelike":
         return None
@@ -196,7 +196,7 @@ def _parse(found: Any) -> ast.Module:
 
 
 def find_result(found: object) -> type | None:
-    """Return the class of what a class or function of ours returns, if its annotation names one of ours."""
+    """Return the class of the result of a class or function, if it is a class of this package."""
     if isinstance(found, type):
         return found if (found.__module__ or "").startswith("paddlelike.") else None  # a message has none
     return _find_annotated(found)

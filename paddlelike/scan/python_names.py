@@ -1,4 +1,4 @@
-"""The names of Python, numpy and Pillow that a script finds, from the interpreter that would run it."""
+"""The names of Python, numpy and Pillow that the interpreter of a script has."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class FileFinding(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Scan(Displayed):
-    """The result of a scan: what of a folder is known here and what is not; true when nothing stops.
+    """The result of a scan: supported and unsupported contents of a folder; true when nothing stops.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Scan a folder of scripts and models for what is not known here, and where scripts stop."""
+"""Scan a folder of scripts and models for unsupported names, and for lines where scripts stop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_FILES = 50_000  # of the project around one script
 @raises_own_errors
 @pause_collection  # syntax trees stay
 def scan(path: str | os.PathLike[str], *, progress: Callable[[int, int], None] | None = None) -> Scan:
-    r"""Return which names, operators, files and formats of a folder are known here, and what stops where.
+    r"""Return the supported and unsupported names, operators and files of a folder.
 
     Nothing of the folder is run: scripts and notebooks are read as syntax trees, models as their bytes.
 
@@ -112,7 +112,7 @@ def _refuse(path: str, count: int) -> NoReturn:
 
 
 def _judge(path: str, findings: list[ScriptFinding]) -> ScriptVerdict:
-    """Return the verdict on a script by what was found on its way."""
+    """Return the verdict on a script from its findings."""
     stops = [one.certain for one in findings if one.kind != "unseen"]
     verdict: Verdict = "stops" if any(stops) else "may stop" if stops else "runs"
     return ScriptVerdict(path, verdict, tuple(findings))

@@ -1,4 +1,4 @@
-"""Scripts and notebooks as syntax trees, and how the modules of a folder find each other."""
+"""Scripts and notebooks as syntax trees, and imports between the modules of a folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Source:
     cells: tuple[int, ...] = ()
 
     def format_line(self, line: int) -> str:
-        """Return a line as people find it: a number, of a notebook the cell and the line in it."""
+        """Return a line number for people; in a notebook, the cell and the line in it."""
         index = sum(first <= line for first in self.cells)
         return f"cell {index}, line {line - self.cells[index - 1] + 1}" if index else str(line)
 

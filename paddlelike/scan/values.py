@@ -9,7 +9,7 @@ from typing import Final
 
 
 class Value:
-    """Nothing is known."""
+    """An unknown value."""
 
 
 UNKNOWN: Final = Value()

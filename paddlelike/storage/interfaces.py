@@ -94,7 +94,7 @@ class Writing(Protocol):
     def keep(
         self, name: str, record: Record, *, base: Path | None = None, otherwise: Contents | None = None
     ) -> bool:
-        """Leave the file of ``name`` as it was saved as ``record``; return False where it is not there.
+        """Keep the file of ``name`` that was saved as ``record``; return False if it is missing.
 
         What ``otherwise`` returns is written where another save replaces the file before this one's turn.
         """

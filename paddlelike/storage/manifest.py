@@ -1,4 +1,4 @@
-"""The manifest of a saved directory: what each of its files is and who wrote it, as a Paddle variable file.
+"""The manifest of a saved directory: contents and author of each file, as a Paddle variable file.
 
 ``DIR/__manifest__`` is an int8 LoDTensor stream, because Paddle's own loaders read every file of a directory;
 its elements are the bytes of this JSON, which is written in the same transaction as the files::
@@ -208,7 +208,7 @@ def decode(data: bytes, read: Callable[[str], bytes] | None = None) -> Manifest:
 
 
 class _Earlier(NamedTuple):
-    """The manifest that another continues, and which of its files are not there any more."""
+    """A manifest that another continues, and the files in it that no longer exist."""
 
     number: int
     digest: str

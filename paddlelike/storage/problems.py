@@ -32,7 +32,7 @@ _HINTS: Final = {
 
 
 def explain(kind: type[Error], what: str, error: OSError) -> Error:
-    """Return the exception of ``kind`` for what could not be done: the system's reason, its number, a hint.
+    """Return an exception of ``kind``: what failed, the system's reason and number, and a hint.
 
     The path that the system refused is named where ``what`` does not.
 
@@ -81,7 +81,7 @@ def is_file(path: str, *, follow: bool = True) -> bool:
 
 
 def is_there(path: str) -> bool:
-    """Return whether there is anything at a path, a link that leads nowhere too; see :func:`is_directory`."""
+    """Return whether a path exists, even as a broken link; see :func:`is_directory`."""
     return find_kind(path, follow=False) is not None
 
 
@@ -98,7 +98,7 @@ def find_kind(path: str, *, follow: bool) -> int | None:
 
 
 def raises_own_errors(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Decorate a public function so that an error of the system, wherever it arises, is a StorageError.
+    """Decorate a public function so that any error of the system becomes a StorageError.
 
     It has the system's number and path. A file that is not there stays a FileNotFoundError as well.
 

@@ -154,7 +154,7 @@ class RowStore:
 
     @contextlib.contextmanager
     def _failures(self, done: str) -> Iterator[None]:
-        """Raise StorageError for what RocksDB raises."""
+        """Turn errors of RocksDB into StorageError."""
         try:
             yield
         except StorageError:

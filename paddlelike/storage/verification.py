@@ -113,7 +113,7 @@ def compare_file(file: Any, record: Record) -> tuple[str, str]:
 
 
 def describes(root: str, records: Mapping[str, Record], differing: Iterable[str]) -> bool:
-    """Return whether the manifest is of the files in ``root``, though the files ``differing`` do not fit it.
+    """Return whether the manifest belongs to the files in ``root``, although ``differing`` do not match it.
 
     False: it is of another save. Then the manifest was copied over, or the files were restored from a backup
     or saved by another program since, such as Paddle itself. That is assumed of several files when not one

@@ -1,4 +1,4 @@
-"""The promises of formats and stores as test suites, for packages that add one; needs pytest.
+"""Contract tests of formats and stores, for packages that add one; needs pytest.
 
 >>> from paddlelike.testing import DirectoryContract, FormatContract, StoreContract
 """

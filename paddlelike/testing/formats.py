@@ -1,4 +1,4 @@
-"""The promises of a format, as a suite that the test of every format inherits.
+"""The contract of a format, as a test suite that the tests of every format inherit.
 
 A test module subclasses :class:`FormatContract`, sets ``format``, ``golden_values`` and ``golden_files``, and
 every promise of :mod:`paddlelike.formats.base` is tested. A format of one file has its bytes under the name
@@ -67,7 +67,7 @@ class CountingSource:
 
 
 class FormatContract:
-    """Inherit in a test module; every promise of a format is then tested."""
+    """The base of a format's tests; a subclass in a test module tests the whole contract."""
 
     format: ClassVar[FileFormat | FolderFormat]
     golden_values: ClassVar[Mapping[str, Any]]

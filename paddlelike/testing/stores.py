@@ -1,4 +1,4 @@
-"""What every directory does, wherever it is, and what every store does: the suites that each one inherits."""
+"""The contracts of directories and stores, as test suites that each of them inherits."""
 
 from __future__ import annotations
 

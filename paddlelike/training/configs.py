@@ -1,4 +1,4 @@
-"""How often something is done: every so many samples, minibatches or sweeps."""
+"""Frequencies in samples, minibatches or sweeps, and the configurations that use them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def read_frequency(given: object, who: str) -> Frequency:
 
 
 class EarlyStopping:
-    """Ends a training whose cross validation was not better for ``patience`` times: the callback of a
+    """Ends a training whose cross validation has not improved ``patience`` times: the callback of a
     :class:`CrossValidationConfig`.
 
     A resumed training counts from zero. :class:`CheckpointConfig` keeps the best (``keep_best=1``).

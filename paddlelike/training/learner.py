@@ -91,7 +91,7 @@ class Workers(Protocol):
     size: int
 
     def exchange(self, text: str) -> list[str]:
-        """Give a text to all trainers; return those of all, by rank, when every trainer has come here.
+        """Exchange a text with all trainers; return all texts by rank.
 
         Raises
         ------

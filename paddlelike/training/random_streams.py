@@ -62,7 +62,7 @@ def check_random_state(state: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 class RandomStream:
-    """Random numbers of a reader's own, though it draws from the generators that the script draws from, too.
+    """A reader's own random numbers, although it shares the generators with the script.
 
     The generators are exchanged while the reader works, so that a reader gives the same samples whatever the
     script draws in between. Beside a loader, whose thread reads at any time, the script should not draw from
@@ -87,7 +87,7 @@ class RandomStream:
         self._draw(lambda: restore_random_state(state))
 
     def _draw(self, work: Callable[[], T]) -> T:
-        """Return ``work()``, for which Python's and numpy's generators are those of this stream."""
+        """Return ``work()``, computed with this stream as Python's and numpy's generators."""
         with SWAPPING.hold():
             outer = _get_states()
             try:

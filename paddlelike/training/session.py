@@ -33,7 +33,7 @@ SOURCE_STATE = "TrainingMinibatchSource"  # CNTK's key of the source's state
 
 @dataclass
 class Action:
-    """Something that is done after the minibatch that reaches a multiple of its frequency."""
+    """An action that runs after the minibatch that reaches a multiple of its frequency."""
 
     frequency: Frequency
     do: Callable[[int], bool]  # of the index, counted from 0; returns whether to go on
@@ -46,7 +46,7 @@ class Action:
         self.index = count // self.frequency.every if self.frequency.every else 0
 
     def reach(self, count: int) -> bool:
-        """Do it if ``count`` is past the next multiple; return whether to go on."""
+        """Run the action if ``count`` has passed the next multiple; return whether to continue training."""
         if not self.frequency.every or count // self.frequency.every == self.index:
             return True
         goes_on = self.do(self.index)
@@ -54,7 +54,7 @@ class Action:
         return goes_on
 
     def end(self, count: int) -> None:
-        """Do it for the part of a period at the end of the training."""
+        """Run the action for the partial period at the end of the training."""
         if self.frequency.every and count % self.frequency.every and count != self.last:
             self.do(self.index)
             self.last = count
@@ -158,7 +158,7 @@ class TrainingSession:
         return True
 
     def _act(self) -> bool:
-        """Do what is due after a minibatch; return whether to go on."""
+        """Run the actions that are due after a minibatch; return whether to continue training."""
         goes_on = [action.reach(self._count(action)) for action in self._actions]  # all of them
         return all(goes_on)
 

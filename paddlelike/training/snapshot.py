@@ -1,4 +1,4 @@
-"""The state of a training beside its variables: what is saved with them, and how it is restored.
+"""The state of a training besides its variables, saved and restored with them.
 
 The state of a checkpoint (see ``io.checkpoints``) has under "training": ``counts`` (samples, minibatches,
 sweeps), ``network`` (see ``training.network``), ``session``, and ``workers``: for each process its external
@@ -154,7 +154,7 @@ def _take(trainer: Trained, state: Mapping[str, Any]) -> tuple[Any, dict[str, An
 
 
 def check_external_state(value: object, where: str) -> None:
-    """Check that a value comes back as it was.
+    """Check that a value can be saved and restored unchanged.
 
     Raises
     ------

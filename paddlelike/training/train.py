@@ -173,13 +173,13 @@ def train(
 
 
 def _is_endless(source: object) -> bool:
-    """Return whether a source says of itself that it repeats for ever."""
+    """Return whether a source declares that it repeats for ever."""
     is_infinite = getattr(source, "is_infinite", None)
     return callable(is_infinite) and bool(is_infinite())
 
 
 def _is_trained(criterion: Variable | Sequence[Variable]) -> bool:
-    """Return whether the program of a criterion updates its parameters, or has others update them."""
+    """Return whether the program of a criterion updates its parameters, here or elsewhere."""
     first = criterion if isinstance(criterion, Variable) else next(iter(criterion), None)
     ops = [] if first is None else first.block.program.global_block().ops
     return any("ParamOut" in op.outputs or op.type in ("send", "listen_and_serv") for op in ops)

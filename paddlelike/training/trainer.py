@@ -34,7 +34,7 @@ Learner = Optimizer | DistributedLearner
 
 
 class Trainer:
-    """Trains a network, and saves and restores everything that its further training depends on.
+    """Trains a network, and saves and restores the complete training state.
 
     Making one appends the optimizer's operators and runs the initializers of variables without a value.
 

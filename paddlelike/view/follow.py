@@ -1,4 +1,4 @@
-"""The traces of a running training in a directory: losses as they are written, saves as they land.
+"""A running training as seen in its directory: losses and saves as they appear.
 
 Files are only read: no lock is taken and nothing is repaired, so that the training is not disturbed.
 """
@@ -39,7 +39,7 @@ class _Save(NamedTuple):
 
 @dataclass
 class _Log:
-    """A log that is read on from where the last look ended."""
+    """A log that is read from the end of the last look on."""
 
     path: str
     curves: Curves = field(default_factory=Curves)
@@ -49,7 +49,7 @@ class _Log:
     changed: float = 0.0
 
     def read(self) -> bool:
-        """Read what is new; return whether there was anything."""
+        """Read new lines; return whether there were any."""
         with open(self.path, "rb") as file:
             facts = os.fstat(file.fileno())
             if facts.st_ino != self.identity or facts.st_size < self.offset:  # another file, or started again

@@ -219,7 +219,7 @@ def iou_similarity(
 
 
 def polygon_box_transform(input: Variable, name: str | None = None) -> Variable:
-    """Return places of corners from their distances to the pixels of a map four times smaller.
+    """Return coordinates of corners from their distances to the pixels of a map four times smaller.
 
     ``input`` (N, 2 * corners, H, W) gives ``4 * w - input`` in even channels and ``4 * h - input`` in odd
     ones. Operator ``polygon_box_transform``. Zhou et al., EAST, 2017.

@@ -1,4 +1,4 @@
-"""Pools over regions of images, and convolutions at offsets of their own.
+"""Pools over regions of images, and deformable convolutions.
 
 Parameters
 ----------

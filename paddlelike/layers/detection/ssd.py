@@ -350,7 +350,7 @@ def ssd_loss(
 
 
 def _stop(variable: Variable) -> Variable:
-    """Return the variable, through which no gradient passes."""
+    """Return the variable with its gradient stopped."""
     variable.stop_gradient = True
     return variable
 

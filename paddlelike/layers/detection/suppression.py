@@ -1,4 +1,4 @@
-"""Non-maximum suppression: of boxes that overlap, keep the best.
+"""Non-maximum suppression: keep the best of overlapping boxes.
 
 Parameters
 ----------

@@ -1,4 +1,4 @@
-"""Losses of many classes that look at a few: noise-contrastive estimation, sampled logits, trees of classes.
+"""Losses for many classes that evaluate a few: noise-contrastive estimation, sampled logits, class trees.
 
 Parameters
 ----------
@@ -149,7 +149,7 @@ def nce(
 def create_alias_parameters(
     helper: LayerHelper, distribution: Sequence[float] | None, classes: int
 ) -> dict[str, Variable]:
-    """Return the constants with which the operator draws classes of a given distribution."""
+    """Return the constants with which the operator draws classes from a given distribution."""
     if distribution is None or len(distribution) != classes:
         count = 0 if distribution is None else len(distribution)
         raise GraphError(

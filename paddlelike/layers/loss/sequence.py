@@ -1,4 +1,4 @@
-"""Losses of labelled sequences: conditional random fields, CTC, and the distance of edits.
+"""Losses of labelled sequences: conditional random fields and CTC.
 
 Parameters
 ----------

@@ -99,7 +99,7 @@ class RNNCell:
         init_value: float = 0,
         batch_dim_idx: int = 0,
     ) -> Any:
-        """Return states fill with ``init_value``, the batch being as large as that dim of ``batch_ref``.
+        """Return states filled with ``init_value``, with the batch size of ``batch_ref``.
 
         Raises TypeError unless ``batch_ref`` is a variable.
         """

@@ -174,7 +174,7 @@ class _Kept:
         return map_structure(lambda array: array_read(array, self._step), arrays)
 
     def write(self, inputs: Nested, states: Nested) -> None:
-        """Write those of the next step, at the index that is already incremented."""
+        """Write the inputs and states of the next step, at the incremented index."""
         for values, arrays in ((inputs, self._inputs), (states, self._states)):
             map_structure(lambda x, array: array_write(x, self._step, array), values, arrays)
 
@@ -194,7 +194,7 @@ class _Reused:
         return self._inputs, self._states
 
     def write(self, inputs: Nested, states: Nested) -> None:
-        """Overwrite the current ones by those of the next step."""
+        """Overwrite inputs and states by those of the next step."""
         map_structure(assign, inputs, self._inputs)
         map_structure(assign, states, self._states)
 

@@ -1,4 +1,4 @@
-"""Matching of two texts: their word by word similarities, the best of these, and convolutions over them.
+"""Matching of two texts: word by word similarities, the best ones, and convolutions over them.
 
 The images of a batch differ in size: ROW and COLUMN are the texts, whose LoDs say how many rows and columns
 each image has. Wan et al., Match-SRNN, 2016.

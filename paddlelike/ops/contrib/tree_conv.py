@@ -74,7 +74,7 @@ class TreeConv(OpDef):
 
 
 def _weigh_places(pairs: Array, count: int, max_depth: int, dtype: np.dtype[np.generic]) -> Array:
-    """Return what node i takes of node j for the left, the right and the top: (3, count, count)."""
+    """Return the weights of node j in node i for left, right and top: (3, count, count)."""
     children = _read_tree(pairs, count)
     weights = np.zeros((3, count, count))
     for root in range(1, len(children)):
@@ -87,7 +87,7 @@ def _weigh_places(pairs: Array, count: int, max_depth: int, dtype: np.dtype[np.g
 
 
 def _read_tree(pairs: Array, count: int) -> list[list[int]]:
-    """Return the children of each node, beginning with node 0, which is none."""
+    """Return the children of each node; node 0 is a dummy."""
     edges = pairs.tolist()
     used = next((i for i, (u, v) in enumerate(edges) if not u or not v), len(edges))
     total = sum(1 for u, v in edges if u and v) + 1

@@ -93,7 +93,7 @@ def find_limit() -> LoopLimit | None:
 
 
 class _Snapshots(NamedTuple):
-    """Snapshots of one step of a loop: of what it overwrites, before it; of its own variables, after it."""
+    """Snapshots of one step of a loop: overwritten values before it, its own variables after it."""
 
     before: Any
     after: Any

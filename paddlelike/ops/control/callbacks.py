@@ -1,4 +1,4 @@
-"""Operators that act outside of the program: print, py_func."""
+"""Operators with effects outside of the program: print, py_func."""
 
 from __future__ import annotations
 

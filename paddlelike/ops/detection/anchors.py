@@ -16,7 +16,7 @@ from paddlelike.ops.kernels.nn.image.windows import check_image
 
 
 class PlaceAttrs(Attrs):
-    """Attributes of boxes around the places of a feature map, as shares of the image."""
+    """Attributes of boxes around the positions of a feature map, as fractions of the image."""
 
     variances: list[float] = Floats()
     clip: bool = Bool(True)
@@ -25,14 +25,14 @@ class PlaceAttrs(Attrs):
     offset: float = Float(0.5)
 
     def find_steps(self, x: Array, image: Array) -> tuple[Array, Array]:
-        """Return the distance of two places in pixels of the image, along x and y."""
+        """Return the distance of neighboring positions in pixels of the image, along x and y."""
         real = x.dtype.type
         if self.step_w == 0 or self.step_h == 0:
             return real(image.shape[3]) / real(x.shape[3]), real(image.shape[2]) / real(x.shape[2])
         return real(np.float32(self.step_w)), real(np.float32(self.step_h))
 
     def find_centers(self, x: Array, image: Array) -> tuple[Array, Array]:
-        """Return the places ``(H, W, 1)`` in pixels of the image, along x and y."""
+        """Return the positions ``(H, W, 1)`` in pixels of the image, along x and y."""
         offset = x.dtype.type(np.float32(self.offset))
         steps = self.find_steps(x, image)
         across = (np.arange(x.shape[3], dtype=x.dtype) + offset) * steps[0]

@@ -253,7 +253,7 @@ class IouSimilarity(OpDef):
 
 @register
 class PolygonBoxTransform(OpDef):
-    """Turn distances of corners into places: ``4 * w - Input`` in even channels, ``4 * h - Input`` in odd.
+    """Turn distances into coordinates: ``4 * w - Input`` in even channels, ``4 * h - Input`` in odd.
 
     Input and Output are ``(N, 2 * corners, H, W)``; a pixel of the map covers 4 of the image
     (Zhou et al., EAST, 2017).

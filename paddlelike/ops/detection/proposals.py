@@ -32,7 +32,7 @@ class ProposalAttrs(Attrs):
 
 @register
 class GenerateProposals(OpDef):
-    """The best anchors of every image, moved as the network says, without those that overlap a better one.
+    """The best anchors of every image, moved by the network's output and suppressed by overlap.
 
     Scores ``(N, A, H, W)``; BboxDeltas ``(N, 4 A, H, W)``; ImInfo ``(N, 3)``: height, width, scale; Anchors
     and Variances ``(H, W, A, 4)``. RpnRois ``(P, 4)`` and RpnRoiProbs ``(P, 1)`` have one sequence per
@@ -118,7 +118,7 @@ def propose(
 
 
 def _choose_best(scores: Array, limit: int, *, is_sorted_later: bool) -> Array:
-    """Return the indices of the ``limit`` highest scores, or of all, in the order that Paddle leaves."""
+    """Return the indices of the ``limit`` highest scores, or of all, in Paddle's order."""
     if not 0 < limit < len(scores):
         return argsort_unstable(scores)
     best = argsort_descending(scores)
@@ -200,7 +200,7 @@ class DistributeFpnProposals(OpDef):
 
 
 def divide_by_size(scale: Array, attrs: LevelAttrs) -> tuple[Array, Array]:
-    """Return the level of each region, counted from 0, and where each is when those of all levels are joined.
+    """Return the level of each region, from 0, and its position when the regions of all levels are joined.
 
     ``scale``: sizes of the regions, over that of ``refer_level``.
     """

@@ -1,4 +1,4 @@
-"""Pools over regions of images, whose count for each image is a tensor of its own."""
+"""Pools over regions of images; a separate tensor has the number of regions of each image."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _roi_align(x: Array, rois: Array, counts: Array | None, *, attrs: LaterAlign
 
 @register_kernel("roi_pool", "X ROIs RoisNum? -> Out Argmax", RoiAttrs.table(), changed=True)
 def _roi_pool(x: Array, rois: Array, counts: Array | None, *, attrs: RoiAttrs) -> object:
-    """The maximum of X in each bin of a region, and its place."""
+    """The maximum of X in each bin of a region, and its index."""
     owners = _find_owners(x, rois, counts)
     offsets = np.r_[0, np.cumsum(np.bincount(owners, minlength=len(x)))]
     context: Any = None  # it would tell the offsets
@@ -58,7 +58,7 @@ class LaterProposalAttrs(ProposalAttrs):
 def _generate_proposals(
     scores: Array, deltas: Array, sizes: Array, anchors: Array, variances: Array, *, attrs: LaterProposalAttrs
 ) -> tuple[Array, Array, Array]:
-    """The best anchors of every image, moved as the network says; ImShape ``(N, 2)``: height, width."""
+    """The best anchors of every image, moved by the network's output; ImShape ``(N, 2)``: height, width."""
     anchors, variances = anchors.reshape(-1, 4), variances.reshape(-1, 4)
     moves = deltas.transpose(0, 2, 3, 1).reshape(len(deltas), -1, 4)
     ranked = scores.transpose(0, 2, 3, 1).reshape(len(scores), -1)
@@ -114,12 +114,12 @@ def _matrix_nms(boxes: Array, scores: Array, *, attrs: MatrixNmsAttrs) -> tuple[
 
 @register_kernel("psroi_pool", "X ROIs RoisNum? -> Out", PsRoiAttrs.table(), changed=True)
 def _psroi_pool(x: Array, rois: Array, counts: Array | None, *, attrs: PsRoiAttrs) -> Array:
-    """The mean of a channel of its own in each bin of a region."""
+    """The mean in each bin of a region, each of a separate channel."""
     return pool_means(x, rois.astype(x.dtype, copy=False), _find_owners(x, rois, counts), attrs)
 
 
 def _find_owners(x: Array, rois: Array, counts: Array | None) -> Array:
-    """Return the index of the image of each region; without counts all are of the first.
+    """Return the index of each region's image; without counts all belong to the first image.
 
     Raises EnforceNotMet for counts that are not those of the images and the regions.
     """

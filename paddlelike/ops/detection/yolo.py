@@ -112,7 +112,7 @@ class LossAttrs(HeadAttrs):
     use_label_smooth: bool = Bool(True)
 
     def find_class_targets(self, labels: Array, dtype: np.dtype[np.generic]) -> Array:
-        """Return what the numbers of the classes should be: ``(matches, classes)``."""
+        """Return the targets of the class outputs: ``(matches, classes)``."""
         spread = min(1 / self.class_num, 1 / 40) if self.use_label_smooth else 0.0
         right = labels[:, None] == np.arange(self.class_num)
         return np.where(right, 1 - spread, spread).astype(dtype)
@@ -292,7 +292,7 @@ def _find_ignored(head: Head, box: Array, attrs: LossAttrs) -> Array:
 
 
 def _cross_entropy(x: Array, target: Array) -> Array:
-    """Return the cross entropy of sigmoid(x), in float64 but for what Paddle computes in x's dtype."""
+    """Return the cross entropy of sigmoid(x), in float64 except where Paddle uses x's dtype."""
     positive = np.maximum(x, 0).astype(np.float64)
     rest = np.log(1.0 + exp(-np.abs(x)).astype(np.float64))
     return (positive - x * target + rest).astype(x.dtype)

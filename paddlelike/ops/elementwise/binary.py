@@ -26,8 +26,8 @@ Function = Callable[..., Array]
 
 
 class _Row(NamedTuple):
-    """An operator. ``d_x`` and ``d_y`` are what d_out is multiplied by, before sums over what was
-    broadcast; they take d_out, X, Y and what else the gradient operator ``reads``.
+    """An operator. ``d_x`` and ``d_y`` are the factors of d_out in the gradients, before sums over
+    broadcast dims; they take d_out, X, Y and what else the gradient operator ``reads``.
     """
 
     type: str
@@ -45,7 +45,7 @@ def _quotient(x: Array, y: Array) -> Array:
 
 
 def _floor_quotient(x: Array, y: Array) -> Array:
-    """Integer division as in C: the fraction is cut off, so -7 / 2 is -3."""
+    """Divide integers as in C: the quotient is truncated, so -7 / 2 is -3."""
     return (x - np.fmod(x, y)) // y
 
 
@@ -56,7 +56,7 @@ def _remainder(x: Array, y: Array) -> Array:
 
 
 def power(x: Array, y: Array) -> Array:
-    """Return ``X ^ Y``; of integers by way of float64."""
+    """Return ``X ^ Y``; for integers computed in float64."""
     return np.power(x, y) if x.dtype.kind == "f" else np.power(x * 1.0, y).astype(x.dtype)
 
 
@@ -166,7 +166,7 @@ def _make_operator(row: _Row) -> type[OpDef]:
             return value
 
         def compute(x: Array, y: Array) -> Array:
-            """A flat array may be fed for a variable of more dims: the axis is that of the dims that came."""
+            """Use the axis of the actual dims: a flat array may be fed for a variable of more dims."""
             return value(x, y) if x.ndim - y.ndim == axis else forward(x, y, axis=axis)
 
         return compute

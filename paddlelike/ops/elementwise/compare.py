@@ -19,7 +19,7 @@ Relation = Callable[[Array, Array], Array]
 
 
 def _equal(x: Array, y: Array) -> Array:
-    """Real numbers count as equal when they are less than 1e-8 apart, as Paddle has it."""
+    """Compare real numbers as equal when they differ by less than 1e-8, as Paddle does."""
     near = x.dtype.kind == "f" and follows_fluid("equal_tolerance")
     return np.abs(x - y) < 1e-8 if near else np.equal(x, y)
 

@@ -12,7 +12,7 @@ _ALIKE_IN_CNTK: Final = "abs acos asin atan cos cosh exp floor log reciprocal si
 
 
 class Names(NamedTuple):
-    """The names of an operator of two operands, "" for none; ``mirrored``: what it is of Y and X."""
+    """The names of an operator of two operands, "" for none; ``mirrored``: the name for swapped operands."""
 
     onnx: str
     cntk: str = ""

@@ -1,4 +1,4 @@
-"""Functions of each element that write their result over an input which nobody needs any more.
+"""Elementwise functions that write their result over an input that is no longer needed.
 
 They save the memory of a result, and the time to bring it into the cache. Each does the steps of the formula
 in the operator's table, in the same order: the bits are the same.
@@ -38,7 +38,7 @@ _SLOPES: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 def make_value(name: str, keywords: Mapping[str, Any]) -> Kernel | None:
-    """Return a kernel as ``OpDef.make_overwriting_kernel`` does, of a function of each element."""
+    """Return an overwriting kernel of an elementwise function; see ``OpDef.make_overwriting_kernel``."""
     write = _VALUES.get(name)
     return None if write is None else functools.partial(_write_value, write, keywords)
 

@@ -1,1 +1,1 @@
-"""Operators that inference passes of Paddle make of several others; saved models may hold them."""
+"""Fused operators that Paddle's inference passes create; saved models may contain them."""

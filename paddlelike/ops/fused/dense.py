@@ -12,7 +12,7 @@ from paddlelike.ops.operands import can_be_equal
 
 @register
 class FusionRepeatedFcRelu(OpDef):
-    """``Out``: X ``(N, M)`` through layers ``relu(x W + Bias)``; ReluOut: what all but the last give."""
+    """``Out``: X ``(N, M)`` through layers ``relu(x W + Bias)``; ReluOut: the results of all but the last."""
 
     type = "fusion_repeated_fc_relu"
     by_row = True

@@ -1,4 +1,4 @@
-"""Operators between variables and files: save, load, their combined forms, and the holders feed and fetch.
+"""Operators that save and load variables, and the feed and fetch operators.
 
 The classes declare slots and attributes. The files themselves are written and read by the ``files`` service
 of the run (:class:`Files`), which makes all of them one transaction.

@@ -1,1 +1,1 @@
-"""Pure numpy kernels that several operators share. They know no operator and no program."""
+"""Pure numpy kernels that several operators share, independent of operators and programs."""

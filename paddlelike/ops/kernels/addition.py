@@ -16,7 +16,7 @@ Value = Array | SelectedRows | LoDTensorArray
 
 
 class Totals(dict[Any, Any]):
-    """Sums by name or index. What came once is the value itself; a sum of several has memory of its own."""
+    """Sums by name or index. A single value is kept as it is; a sum of several has its own memory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ def add_values(xs: Sequence[Value]) -> Value:
 
 
 def add_over(out: Array, xs: Sequence[Value]) -> bool:
-    """Write the sum of dense tensors over one of the first two; return False where that cannot be.
+    """Write the sum of dense tensors over one of the first two; return False if that is impossible.
 
     >>> x = np.ones(2)
     >>> add_over(x, [np.full(2, 3.0), x]), x

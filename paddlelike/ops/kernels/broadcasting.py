@@ -119,7 +119,7 @@ def sum_rows(matrix: Array) -> Array:
 
 
 def _is_for_blas(x: Array) -> bool:
-    """Return whether BLAS can read an array as it is, at any of its dims; arrays of JAX are not for it."""
+    """Return whether BLAS can read an array without a copy; False for arrays of JAX."""
     return isinstance(x, np.ndarray) and x.dtype in (np.float32, np.float64) and x.flags.c_contiguous
 
 

@@ -46,7 +46,7 @@ class ClassDistribution(NamedTuple):
         return self.probs[classes].astype(dtype)
 
     def draw(self, generator: Any, shape: tuple[int, int], seed: int = 0) -> Array:
-        """Return classes, int64: from the numbers that follow a seed, or, without one, of a generator."""
+        """Return classes, int64, drawn from the numbers of a seed, or without a seed from a generator."""
         count = math.prod(shape)
         if self.sampler == UNIFORM:
             source = Twister(seed) if seed else generator
@@ -96,7 +96,7 @@ def draw_log_uniform(generator: Generator | None, count: int, size: int, seed: i
 
 
 class Twister:
-    """The numbers that follow a seed: of 64 bits, or of 32 bits with ``is_short``."""
+    """A Mersenne twister of 64 bits, or of 32 bits with ``is_short``."""
 
     def __init__(self, seed: int, *, is_short: bool = False) -> None:
         self._seed, self._is_short, self._position = seed % 2**32, is_short, 0
@@ -156,7 +156,7 @@ def _fill_state(seed: int) -> Array:
 
 
 def _twist(state: Array) -> None:
-    """Replace all words: each part reads old words, or those of the part before."""
+    """Replace all words; each part reads old words, or new words of the part before."""
     last = _SIZE - 1
     for low, high, far in ((0, _HALF, _HALF), (_HALF, last, 0), (last, _SIZE, _HALF - 1)):
         following = state[np.arange(low + 1, high + 1) % _SIZE]

@@ -1,4 +1,4 @@
-"""Rows of a table that are not in memory, and the choice of rows that move to the store and back."""
+"""Rows of a table that are in a store on disk, and the choice of rows to move there and back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ColdRows:
         self.count = 0
 
     def read(self, ids: Array) -> tuple[Array, Array]:
-        """Return which ids have rows here, and these rows."""
+        """Return a mask of the ids that have rows in the store, and these rows."""
         there, rows = self._store.read(ids)
         return there, rows.view(self._dtype).reshape(-1, self._width)
 
@@ -48,16 +48,16 @@ class ColdRows:
         self._store.write(ids, rows, reserve=self.most is not None)
 
     def remove(self, ids: Array) -> None:
-        """Forget rows."""
+        """Remove rows."""
         self._store.remove(ids)
 
     def clear(self) -> None:
-        """Forget all rows."""
+        """Remove all rows."""
         self._store.close()
         self._store, self.count = RowStore(self._width * self._dtype.itemsize), 0
 
     def scan(self) -> Iterator[tuple[Array, Array]]:
-        """Yield the ids and rows that are here, in parts. All rows of the table must be.
+        """Yield the ids and rows of the store in parts. All rows of the table must be in it.
 
         Raises StorageError where they are not as many as the table has.
         """
@@ -72,7 +72,7 @@ class ColdRows:
             )
 
     def map_all(self) -> tuple[Array, Array]:
-        """Return all ids and rows, which must be here, in memory that the system may write out."""
+        """Return all ids and rows, which must be in the store, in memory that the system can page out."""
         ids = map_array((self.count,), np.int64)
         rows = map_array((self.count, self._width), self._dtype)
         at = 0
@@ -93,7 +93,7 @@ class ColdRows:
         self._used[places] = self._now
 
     def choose(self, count: int, more: int) -> Array | None:
-        """Return the rows to keep in memory so that ``more`` fit, or None for all; rows in use stay."""
+        """Return the rows to keep in memory so that ``more`` rows fit, or None for all; rows in use stay."""
         if self.most is None or count + more <= self.most:
             return None
         used = self._used[:count]

@@ -1,4 +1,4 @@
-"""Tables of rows for any 64-bit ids, which grow and forget.
+"""Tables of rows for any 64-bit ids, which grow and shrink.
 
 A row begins with bits that follow from its id alone, so that it is the same whichever ids came before it and
 wherever its table lies.
@@ -25,7 +25,7 @@ _BLOCK: Final = 1 << 16  # elements that are drawn at once
 
 
 def _mix(bits: Array) -> Array:
-    """Return a permutation of 64-bit numbers without visible order: that of SplitMix64."""
+    """Return the mix function of SplitMix64, a permutation of 64-bit numbers."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed: Array = bits ^ (bits >> np.uint64(31))
@@ -72,7 +72,7 @@ class RowRule(NamedTuple):
 
 
 class GrowingRows(SelectedRows):
-    """SelectedRows for any 64-bit ids: ``add_rows`` makes rows by a rule, ``keep`` forgets others.
+    """SelectedRows for any 64-bit ids: ``add_rows`` makes rows by a rule, ``keep`` removes others.
 
     >>> table = GrowingRows(2, np.dtype("float32"), RowRule("fill_constant", 0.5))
     >>> table.add_rows([1 << 40, -3])
@@ -141,7 +141,7 @@ class GrowingRows(SelectedRows):
         return len(self._rows) if self._cold is None else self._cold.count
 
     def blocks(self, *, change: bool = False) -> Iterator[tuple[Array, Array]]:
-        """Yield all ids and rows in parts; what is written into them stays, if ``change`` is given."""
+        """Yield all ids and rows in parts; changes to the rows are kept if ``change`` is given."""
         if self._cold is None:
             assert self.held_array is not None
             yield self._rows, self.held_array
@@ -156,7 +156,7 @@ class GrowingRows(SelectedRows):
                 self._cold.write(ids, rows)
 
     def find_rows(self, rows: Array) -> Array:
-        """Return the place of each id, -1 for those without a row; rows of the store come into memory.
+        """Return the index of each id's row, -1 without a row; rows of the store move into memory.
 
         Places hold until the next call.
         """
@@ -242,7 +242,7 @@ class GrowingRows(SelectedRows):
         self._tensor.adopt(values)
 
     def keep(self, places: Array) -> None:
-        """Keep the rows at these places, in their order; others leave memory, for the store or for good."""
+        """Keep the rows at these indices, in their order; the others move to the store or are dropped."""
         values = self.held_array
         assert values is not None
         if self._cold is not None:
@@ -253,7 +253,7 @@ class GrowingRows(SelectedRows):
         self._hold(self._rows[places], values[places])
 
     def forget(self, ids: Array) -> None:
-        """Forget the rows of ids, if any, and free their memory; no id may repeat."""
+        """Remove the rows of ids, if any, and free their memory; no id may repeat."""
         if self._cold is not None:
             self.keep(np.empty(0, np.int64))
             there, _ = self._cold.read(ids)
@@ -266,7 +266,7 @@ class GrowingRows(SelectedRows):
         self.keep(np.flatnonzero(stay))
 
     def follow(self, leader: GrowingRows) -> None:
-        """Hold the rows of ``leader`` at the same places: forget those that it has not, make those it has."""
+        """Copy the ids of ``leader`` with their indices: remove other rows, create missing ones."""
         if leader._cold is not None:
             self._begin_store()
         ids = leader.row_array
@@ -284,7 +284,7 @@ class GrowingRows(SelectedRows):
             self.add_rows(ids[len(self._rows) :])
 
     def _begin_store(self) -> None:
-        """Begin a store for this table's rows, as the table that it follows has one."""
+        """Begin a store for this table's rows if the leading table has one."""
         values = self.held_array
         assert values is not None
         if self._cold is None:

@@ -17,7 +17,7 @@ from paddlelike.framework.opdef import GRAD, Array, Context, Spec
 
 
 def find_lod(ctx: Context, slot: str, index: int = 0) -> LoD:
-    """Return the LoD of an input, perhaps none; a gradient has that of the variable it belongs to."""
+    """Return the LoD of an input, perhaps none; a gradient has its variable's LoD."""
     lod = ctx.lod(slot, index)
     if lod or GRAD not in (name := ctx.op.input(slot)[index]):
         return lod
@@ -147,7 +147,7 @@ class _Rounds(NamedTuple):
             yield k, count, x.take(self.starts[:count] + k, axis=0)
 
     def restore(self, values: Array) -> Array:
-        """Return one row for each sequence in the order that they were given in."""
+        """Return one row for each sequence, in the original order."""
         out = np.empty_like(values)
         out[self.order] = values
         return out
@@ -185,7 +185,7 @@ def maximize_segments(x: Array, starts: Array, lengths: Array) -> Array:
 
 
 def find_maxima(x: Array, starts: Array, lengths: Array) -> tuple[Array, Array]:
-    """Return the maxima and the rows of ``x`` that hold them, int32: the first, for a NaN the last row."""
+    """Return the maxima and their rows in ``x``, int32: the first maximum, or the last row for NaN."""
     column = (-1, *(1,) * (x.ndim - 1))
     last = (starts + lengths - 1).astype(np.int32).reshape(column)
     if not _has_many_short(x, lengths):

@@ -30,7 +30,7 @@ _INEXACT: Final = (np.power,)  # numpy has its own version of these
 
 
 class _Nothing:
-    """The absent gradient of a row: products with it are absent, sums return the other operand."""
+    """An absent gradient: products with it are absent, sums return the other operand."""
 
     __array_ufunc__ = None  # numpy leaves the operators to this class
 
@@ -164,7 +164,7 @@ def _indent(lines: Sequence[str]) -> list[str]:
 def _define(
     module: str, name: str, given: Sequence[str], lines: Sequence[str], names: Mapping[str, Any]
 ) -> tuple[Callable[..., None], str]:
-    """Return a function of these lines, and its text; ``module`` is where it is said to be from."""
+    """Return a function of these lines, and its text; ``module`` is its declared module."""
     text = "\n".join([f"def {name}({', '.join(given)}):", *_indent(lines or ["pass"])])
     namespace: dict[str, Any] = {**names, "__name__": module}
     exec(compile(text, __file__, "exec"), namespace)  # noqa: S102 - of our own words
@@ -235,7 +235,7 @@ def _find_targets(
 
 
 def _is_predicate(function: Any) -> bool:
-    """Return whether results are booleans, which have no room in arrays of numbers."""
+    """Return whether results are booleans, which cannot be stored in arrays of numbers."""
     return isinstance(function, np.ufunc) and all(types.endswith("?") for types in function.types)
 
 

@@ -51,7 +51,7 @@ def _argsort_as_cpp(keys: Array, first: int | None) -> Array:
 
 
 def select_top(x: Array, places: Array) -> Array:
-    """Return the places of the largest numbers of the last dim as ``std::partial_sort`` leaves them.
+    """Return the indices of the largest numbers of the last dim, in the order of ``std::partial_sort``.
 
     ``places`` are those in which equal numbers keep their order, and NaN is larger than all others.
     """
@@ -65,7 +65,7 @@ def select_top(x: Array, places: Array) -> Array:
 
 
 def argsort_rows(x: Array, places: Array, *, falling: bool) -> Array:
-    """Return the places that sort the last dim as ``std::sort`` leaves equal numbers, and NaN in short rows.
+    """Return the indices that sort the last dim, with the order of ``std::sort`` for equal numbers and NaN.
 
     ``places`` are those in which equal numbers keep their order.
     """
@@ -82,7 +82,7 @@ def argsort_rows(x: Array, places: Array, *, falling: bool) -> Array:
 
 
 def select_top_later(x: Array, places: Array, *, largest: bool) -> Array:
-    """Return what :func:`select_top` does as Paddle 2 has it: by ``std::nth_element``, or for few."""
+    """Return what :func:`select_top` does in the order of Paddle 2, which uses ``std::nth_element``."""
     k, size = places.shape[-1], x.shape[-1]
     top = np.take_along_axis(x, places, -1)
     last = top[..., -1:]
@@ -104,7 +104,7 @@ def select_top_later(x: Array, places: Array, *, largest: bool) -> Array:
 
 
 def _replace_rows(x: Array, places: Array, is_odd: Array, sort: Callable[[Array], Array]) -> Array:
-    """Return indexes in which those of rows with ties or NaN come from a function."""
+    """Return indexes, taking those of rows with ties or NaN from a function."""
     if is_odd.any():
         rows, found = x.reshape(-1, x.shape[-1]), places.reshape(-1, places.shape[-1]).copy()
         for index in np.flatnonzero(is_odd.reshape(-1)):
@@ -138,7 +138,7 @@ class _Sorter:
             self._insert(0, size)
 
     def select_nth(self, nth: int) -> None:
-        """Put the element ``nth`` of the sorted order into its place, none that is lower before it."""
+        """Put the element ``nth`` of the sorted order into its position, with no lower element before it."""
         low, high = 0, len(self.order)
         depth = 2 * (high.bit_length() - 1)
         while high - low > _LEAST:

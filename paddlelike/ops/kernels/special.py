@@ -22,7 +22,7 @@ def bound_below(x: Array, bound: float, out: Array | None = None) -> Array:
 
 @functools.lru_cache(maxsize=64)
 def keep_number(value: float, dtype: np.dtype[Any]) -> Array:
-    """Return a number as an array without dims: numpy takes 0.3 microseconds less for it than for a float."""
+    """Return a number as an array without dims, which numpy handles 0.3 microseconds faster than a float."""
     number = np.array(value, dtype)
     number.flags.writeable = False
     return number
@@ -83,7 +83,7 @@ _ERF_Q: Final = (
 
 
 def _horner(z: Array, coefficients: tuple[float, ...]) -> Array:
-    """Return the polynomial in ``z`` with these coefficients, that of the highest power first."""
+    """Return the polynomial in ``z`` with these coefficients, the highest power first."""
     out = np.multiply(z, coefficients[0])
     for coefficient in coefficients[1:-1]:
         out += coefficient

@@ -26,7 +26,7 @@ class TransformAttrs(Attrs):
 
 
 class HalfAttrs(TransformAttrs):
-    """``onesided``: only the half of the last axis from which the rest follows."""
+    """``onesided``: keep only the half of the last axis that determines the rest."""
 
     onesided: bool = Bool(True)
 
@@ -70,7 +70,7 @@ def _fft_c2r(x: Array, *, attrs: RealAttrs) -> Array:
 
 @register_kernel("complex", "X Y -> Out")
 def _complex(x: Array, y: Array) -> Array:
-    """Complex numbers of their real and imaginary parts."""
+    """Complex numbers from real and imaginary parts."""
     return _like(x + 1j * y, x)
 
 
@@ -86,7 +86,7 @@ def _frame(x: Array, *, frame_length: int, hop_length: int, axis: int) -> Array:
 
 @register_kernel("overlap_add", "X -> Out", {"hop_length": Int(), "axis": Int(-1)})
 def _overlap_add(x: Array, *, hop_length: int, axis: int) -> Array:
-    """The sum of frames that begin ``hop_length`` after one another: what :func:`_frame` took apart."""
+    """The sum of overlapping frames, ``hop_length`` apart: the inverse of :func:`_frame`."""
     frames = np.moveaxis(x, (0, 1), (-1, -2)) if axis == 0 else x
     length, count = frames.shape[-2:]
     out = np.zeros((*frames.shape[:-2], (count - 1) * hop_length + length), x.dtype)

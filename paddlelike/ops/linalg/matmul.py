@@ -133,7 +133,7 @@ def _make_back(keywords: Mapping[str, Any]) -> Kernel:
 
 
 def _multiply_matrices_back(x: Array, y: Array, d_out: Array, wanted: Wanted) -> Pair:
-    """Return the gradients of two matrices by that of their product, without its columns of zeros in front.
+    """Return the gradients of two matrices from their product's, skipping its leading zero columns.
 
     Three of the four gates of Fluid's LSTM get no gradient (see :mod:`paddlelike.ops.recurrent.lstm`).
     """

@@ -23,7 +23,7 @@ from paddlelike.ops.operands import normalize_axis
 
 @register_kernel("matmul_v2", "X Y -> Out", {"trans_x": Bool(False), "trans_y": Bool(False)})
 def _matmul(x: Array, y: Array, *, trans_x: bool, trans_y: bool) -> Array:
-    """The matrix product as numpy's; the last two dims are exchanged first on request."""
+    """The matrix product as in numpy; optionally the last two dims are exchanged first."""
     x = np.swapaxes(x, -1, -2) if trans_x and x.ndim > 1 else x
     return np.asarray(np.matmul(x, np.swapaxes(y, -1, -2) if trans_y and y.ndim > 1 else y))
 
@@ -72,7 +72,7 @@ def _determinant(x: Array) -> Array:
 
 @register_kernel("slogdeterminant", "Input -> Out")
 def _slogdeterminant(x: Array) -> Array:
-    """The sign of the determinant and the logarithm of its size, stacked."""
+    """The sign of the determinant and the logarithm of its absolute value, stacked."""
     return np.stack(np.linalg.slogdet(x))
 
 
@@ -211,7 +211,7 @@ def _eigvalsh(x: Array, *, UPLO: str) -> tuple[Array, None]:  # noqa: N803
 
 @register_kernel("lu", "X -> Out Pivots Infos?", {"pivots": Bool(True)})
 def _lu(x: Array) -> tuple[Array, Array, Array]:
-    """Both triangular factors in one matrix, the row that each row was exchanged with, from 1 on."""
+    """Both triangular factors in one matrix, and the row exchanged with each row, from 1 on."""
     out = np.array(x)
     steps = min(x.shape[-2:])
     pivots = np.empty((*x.shape[:-2], steps), np.int32)
@@ -246,7 +246,7 @@ def _cholesky_solve(x: Array, y: Array, *, upper: bool) -> Array:
 def _matrix_rank(
     x: Array, tolerance: Array | None, *, tol: float, use_default_tol: bool, hermitian: bool
 ) -> Array:
-    """How many singular values are above the tolerance; by default the largest times size times epsilon."""
+    """The number of singular values above the tolerance; by default the largest times size times epsilon."""
     values = np.abs(np.linalg.eigvalsh(x)) if hermitian else np.linalg.svd(x, compute_uv=False)
     limit = np.asarray(tol, x.dtype) if tolerance is None else tolerance
     if use_default_tol:

@@ -278,7 +278,7 @@ def _repeat_transitions(transition: Array, sequences: int) -> Array:
 
 
 def _find_best(last: Array, between: Array, out: Array) -> None:
-    """Write the greatest score of ways to each label; ``last`` are those up to the step before.
+    """Write the greatest score of paths to each label; ``last`` are the scores up to the step before.
 
     ``between`` comes from :func:`_repeat_transitions`: sums over long rows take half as long as over many
     short ones.

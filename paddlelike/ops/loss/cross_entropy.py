@@ -67,7 +67,7 @@ def flatten_labels(
 
 
 def _are_classes(labels: Array, classes: int, ignore_index: int | None) -> bool:
-    """Return whether all labels are known to be classes that count, at the cost of one call of numpy."""
+    """Return whether all labels are certainly valid, not ignored classes: a check by one call of numpy."""
     if ignore_index is not None and 0 <= ignore_index < classes:
         return False
     if type(labels) is not np.ndarray or labels.dtype != np.int64:
@@ -103,7 +103,7 @@ def _divide(x: Array, y: Array) -> Array:
 
 
 def _place_labels(labels: Array, classes: int) -> Array:
-    """Return the places of the elements at the labels, one in each row, in a matrix that is laid flat."""
+    """Return the flat indices of the elements at the labels, one in each row of a matrix."""
     places = np.arange(0, len(labels) * classes, classes)
     return np.add(places, labels, out=places, casting="unsafe")
 

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: the loss, and the labels that the best classes spell.
+"""Connectionist temporal classification: the loss, and the decoding of labels.
 
 Sequences come as rows cut by LoD, or padded with their lengths. All sequences of a batch go one step
 together. Graves et al. 2006.

@@ -10,7 +10,7 @@ from paddlelike.ops.kernels.special import sigmoid
 
 
 def _split_terms(x: Array, label: Array, fg_num: Array, alpha: float) -> tuple[Array, Array, Array, Array]:
-    """Probabilities, and the weights of the numbers that should be 1 and of those that should be 0.
+    """Return probabilities, and the weights of targets 1 and of targets 0.
 
     Class c is column c - 1; 0 is background, -1 is to be ignored.
     """

@@ -100,7 +100,7 @@ class SampleLogits(OpDef):
 def _draw_shared_samples(
     ctx: Context, labels: Array, logits: Array, attrs: SampleLogitsAttrs
 ) -> tuple[Array, Array]:
-    """Return true and drawn classes, and the expected number of each in the number of draws made.
+    """Return true and drawn classes, and the expected number of draws of each.
 
     Raises EnforceNotMet when ``num_samples`` exceeds the number of classes.
     """

@@ -98,7 +98,7 @@ class Auc(OpDef):
 
 
 def _advance_window(table: Array, places: Array, buckets: int, steps: int) -> tuple[Array, Array]:
-    """Count one step more in the table. Return the counts to evaluate, and the table.
+    """Count one more step in the table. Return the counts to evaluate, and the table.
 
     ``places`` are the buckets of the step's rows.
     """

@@ -1,4 +1,4 @@
-"""positive_negative_pair: how many pairs of documents of a query are in the right order."""
+"""positive_negative_pair: the number of correctly ordered pairs of documents of a query."""
 
 from __future__ import annotations
 

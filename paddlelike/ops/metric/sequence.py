@@ -42,7 +42,7 @@ def _split_sequences(ctx: Context, slot: str, rows: Array, lengths: Array | None
 
 @register
 class EditDistance(OpDef):
-    """``Out``: how many insertions, deletions and replacements make each of Hyps the one of Refs.
+    """``Out``: the number of insertions, deletions and replacements that turn each of Hyps into its Refs.
 
     (N, 1); with ``normalized`` divided by the length of the reference. SequenceNum is N.
     Source: Levenshtein, 1966.

@@ -169,7 +169,7 @@ class _LookupGrad(OpDef):
 def _sum_looked_up(
     d_out: Array, w: Array | SelectedRows, ids: Array, *, is_sparse: bool, padding_idx: int
 ) -> Array | SelectedRows:
-    """Return the dense gradient as those of its rows that are looked up, where these are few."""
+    """Return the dense gradient as its looked-up rows, if these are few."""
     if isinstance(w, SelectedRows):
         return _LookupGrad.forward(d_out, w, ids, is_sparse=is_sparse, padding_idx=padding_idx)
     rows, height = ids.reshape(-1), len(w)

@@ -155,7 +155,7 @@ def _count(counts: GrowingRows, ids: Array, shows: Array, clicks: Array) -> Arra
 
 
 def _admit(entry: str, ids: Array, shows: Array) -> Array:
-    """Return which ids get a row."""
+    """Return a mask of the ids that get a row."""
     name, *numbers = entry.split(":")
     if name == "count_filter_entry":
         return shows >= float(numbers[0])
@@ -241,7 +241,7 @@ class DistributedSparseEmbedding(OpDef):
 
 @register
 class CountSparseTable(OpDef):
-    """Add what trainers have seen to a table's counts, and give it rows for the ids that ``entry`` admits."""
+    """Add the ids that trainers have seen to a table's counts, and create rows for admitted ids."""
 
     type = "count_sparse_table"
     traceable = False

@@ -1,4 +1,4 @@
-"""Random choices: whole numbers, permutations, columns by probability, parts of images, seeds.
+"""Random choices: integers, permutations, columns by probability, parts of images, seeds.
 
 With a seed they are Paddle's own; seed 0 means the generator of the scope.
 """

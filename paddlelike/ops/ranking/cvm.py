@@ -1,4 +1,4 @@
-"""cvm (continuous value model): how often something was shown and clicked, beside its embedding."""
+"""cvm (continuous value model): counts of shows and clicks beside an embedding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, OpDe
 
 @register
 class Cvm(OpDef):
-    """``Y``: X with its first two columns as logarithms, or without them.
+    """``Y``: X with the logarithms of its first two columns, or without these columns.
 
     X ``(N, D)`` begins with the counts of shows and of clicks; with ``use_cvm`` these become ``log(show +
     1)`` and ``log(click + 1) - log(show + 1)``. As in Paddle the gradient of the first two columns is not

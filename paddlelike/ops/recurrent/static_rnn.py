@@ -45,7 +45,7 @@ _ATTRS = RecurrentAttrs.table(
 
 @register
 class RnnMemoryHelper(OpDef):
-    """``Out = X``: marks what a step hands to the next one, or gives out.
+    """``Out = X``: marks values that a step passes to the next step, or outputs.
 
     Its gradient is zero where that of Out is not computed, as after the last step.
     """
@@ -111,7 +111,7 @@ class Recurrent(OpDef):
 
     @classmethod
     def make_block_grad(cls, op: OpView, block: BlockGradient) -> list[GradOp]:
-        """Return ``recurrent_grad``, which takes and gives the gradients of all variables."""
+        """Return ``recurrent_grad``, which reads and writes the gradients of all variables."""
         scopes = op.output("step_scopes")
         inputs = {slot: op.input(slot) for slot in ("inputs", "initial_states", "parameters")}
         outputs = {grad_name(slot): [grad_name(name) for name in names] for slot, names in inputs.items()}

@@ -1,4 +1,4 @@
-"""Places: of extremes, of what is true, and of what occurs once."""
+"""Indices: of extremes, of true elements, and of unique elements."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ register_kernel("arg_min", "X Axis? -> Out", ArgAttrs.table(), changed=True)(_ma
 
 @register
 class WhereIndex(OpDef):
-    """``Out``: the place of every element of Condition that is not zero, (count, rank)."""
+    """``Out``: the index of every element of Condition that is not zero, (count, rank)."""
 
     type = "where_index"
     inputs = ("Condition",)
@@ -129,7 +129,7 @@ class Size(OpDef):
 
 @register_kernel("histogram", "X -> Out", {"bins": Long(100), "min": Int(0), "max": Int(0)})
 def _histogram(x: Array, *, bins: int, min: int, max: int) -> Array:  # noqa: A002
-    """How many elements are in each of equal bins."""
+    """The number of elements in each of several equal bins."""
     bounds = (x.min(), x.max()) if min == max == 0 else (min, max)
     return np.histogram(x, bins, bounds)[0].astype(np.int64)
 
@@ -156,7 +156,7 @@ class UniqueAttrs(Attrs):
     changed=True,
 )
 def _unique(x: Array, *, attrs: UniqueAttrs) -> tuple[Array, ...]:
-    """The different elements, sorted; the first place, the inverse and the number of each."""
+    """The distinct elements, sorted; their first indices, the inverse and the counts."""
     axis = attrs.axis[0] if attrs.axis else None
     out, first, inverse, counts = np.unique(x, True, True, True, axis)
     if not attrs.is_sorted:  # in the order in which they occur
@@ -174,7 +174,7 @@ def _unique(x: Array, *, attrs: UniqueAttrs) -> tuple[Array, ...]:
     UniqueAttrs.table(return_inverse=Bool(False), return_counts=Bool(False)),
 )
 def _unique_consecutive(x: Array, *, attrs: UniqueAttrs) -> tuple[Array, Array, Array]:
-    """The elements that differ from the one before; which one each is, and how many follow each other."""
+    """The elements that differ from the one before; the index of each element among them, and run lengths."""
     axis = attrs.axis[0] if attrs.axis else 0
     rows = np.moveaxis(x, axis, 0) if attrs.axis else x.reshape(-1)
     flat = rows.reshape(len(rows), -1)

@@ -47,13 +47,13 @@ class ReduceAttrs(Attrs):
     out_dtype: int = Int(-1)
 
     def axes(self, op: str, rank: int) -> Axes:
-        """Return the dims to reduce, from the front, each once. Raises ShapeError when one is not there."""
+        """Return the dims to reduce, from the front, each once. Raises ShapeError for a missing dim."""
         return find_axes(op, None if self.reduce_all else tuple(self.dim), rank)
 
 
 @functools.lru_cache(maxsize=4096)
 def find_axes(op: str, dims: tuple[int, ...] | None, rank: int) -> Axes:
-    """Return the dims to reduce, from the front, each once; ``dims`` is None for all.
+    """Return the dims to reduce, counted from the front, each once; ``dims`` is None for all.
 
     Raises ShapeError when one is not there.
     """
@@ -91,7 +91,7 @@ def _frobenius(x: Array, axes: Axes) -> Array:
 
 
 def _equals(d: Array, out: Array, x: Array) -> Array:
-    """Return the gradient of an extremum: every element that equals it gets all of it."""
+    """Return the gradient of an extremum: every element equal to it gets the full gradient."""
     return d * (x == out)
 
 
@@ -126,7 +126,7 @@ class Reduction(NamedTuple):
         return isinstance(self.neutral, bool)
 
     def get_neutral(self, dtype: np.dtype[Any]) -> float:
-        """Return the neutral number of a dtype: for an infinite one the last integer there is."""
+        """Return the neutral number of a dtype; for integers the extreme one in place of infinity."""
         if dtype.kind not in "iu" or np.isfinite(self.neutral):
             return self.neutral
         return np.iinfo(dtype).max if self.neutral > 0 else np.iinfo(dtype).min

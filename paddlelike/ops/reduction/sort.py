@@ -42,7 +42,7 @@ class TopAttrs(Attrs):
 
 @register_kernel("top_k_v2", "X K? -> Out Indices", TopAttrs.table(sorted=Bool(True)))
 def _top_k(x: Array, tensor: Array | None, *, attrs: TopAttrs) -> tuple[Array, Array]:
-    """The k largest (or smallest) elements along an axis in order, and their places."""
+    """The k largest (or smallest) elements along an axis in order, and their indices."""
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
     (k,) = read_numbers([attrs.k], tensor, None)
@@ -55,7 +55,7 @@ def _top_k(x: Array, tensor: Array | None, *, attrs: TopAttrs) -> tuple[Array, A
 
 
 def _sort(x: Array, axis: int, *, falling: bool) -> Array:
-    """Return the places that sort X, equal elements in their order; NaN is largest."""
+    """Return the indices that sort X, equal elements in their order; NaN is largest."""
     if not falling:
         return x.argsort(axis, kind="stable")
     backwards = np.flip(x, axis).argsort(axis, kind="stable")
@@ -64,14 +64,14 @@ def _sort(x: Array, axis: int, *, falling: bool) -> Array:
 
 @register_kernel("kthvalue", "X -> Out Indices", {"k": Int(1), "axis": Int(-1), "keepdim": Bool(False)})
 def _kthvalue(x: Array, *, k: int, axis: int, keepdim: bool) -> tuple[Array, Array]:
-    """The k-th smallest element along an axis, and its place."""
+    """The k-th smallest element along an axis, and its index."""
     places = _sort(x, axis, falling=False).take([k - 1], axis)
     return _take(x, places, axis, keepdim)
 
 
 @register_kernel("mode", "X -> Out Indices", {"axis": Int(-1), "keepdim": Bool(False)})
 def _mode(x: Array, *, axis: int, keepdim: bool) -> tuple[Array, Array]:
-    """The most frequent element along an axis, the smallest of several, and the place of its last."""
+    """The most frequent element along an axis, the smallest of several, and its last index."""
     rows = np.moveaxis(x, axis, -1)
     counts = (rows[..., :, None] == rows[..., None, :]).sum(-1)
     best = np.where(counts == counts.max(-1, keepdims=True), rows, np.inf).min(-1, keepdims=True)
@@ -88,7 +88,7 @@ def _take(x: Array, places: Array, axis: int, keepdim: bool) -> tuple[Array, Arr
     "searchsorted", "SortedSequence Values -> Out", {"out_int32": Bool(False), "right": Bool(False)}
 )
 def _searchsorted(rows: Array, values: Array, *, out_int32: bool, right: bool) -> Array:
-    """The place of each value in a sorted row."""
+    """The index of each value in a sorted row."""
     side: Any = "right" if right else "left"
     if rows.ndim == 1:
         out = np.searchsorted(rows, values, side)
@@ -108,7 +108,7 @@ class MedianAttrs(Attrs):
 
 def _make_median(is_skipping: bool) -> Callable[..., tuple[Array, Array | None]]:
     def median(x: Array, *, attrs: MedianAttrs) -> tuple[Array, Array | None]:
-        """The element in the middle along dims; nanmedian leaves NaN out. In mode "min" also its place."""
+        """The median along dims; nanmedian leaves NaN out. In mode "min" also its index."""
         axes = [axis % x.ndim for axis in attrs.axis] or list(range(x.ndim))
         rest = [axis for axis in range(x.ndim) if axis not in axes]
         rows = np.sort(x.transpose(*rest, *axes).reshape(*[x.shape[axis] for axis in rest], -1), -1)
@@ -182,7 +182,7 @@ class TopK(OpDef):
 
 
 def _find_largest(x: Array, k: int) -> Array:
-    """Return the first ``k`` of ``_sort``, falling,, without sorting the rest of long rows."""
+    """Return the first ``k`` of ``_sort`` in descending order, without sorting the rest of long rows."""
     n = x.shape[-1]
     if k <= (32 if n >= 64 else 2):
         found = _find_one_by_one(x, k)
@@ -199,7 +199,7 @@ def _find_largest(x: Array, k: int) -> Array:
 
 
 def _find_one_by_one(x: Array, k: int) -> Array | None:
-    """Do what :func:`_find_largest` does for small k; None if the lowest number is among the results."""
+    """Return the same as :func:`_find_largest` for small k; None if a result is the lowest number."""
     rest = x.reshape(-1, x.shape[-1]).copy()
     lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     rows = np.arange(len(rest))

@@ -79,7 +79,7 @@ class Sum(OpDef):
 
 
 def _add_rows_of_dense(xs: list[Value]) -> Value:
-    """Sum arrays in order, some of them given as their nonzero rows."""
+    """Sum arrays in order; some are given by their nonzero rows."""
     if any(isinstance(x, np.ndarray) for x in xs):  # rows would be added after all dense ones
         xs = [x.to_dense() if isinstance(x, SelectedRows) else x for x in xs]
     return add_values(xs)
@@ -178,7 +178,7 @@ _REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
 
 @register_kernel("segment_pool", "X SegmentIds -> Out SummedIds?", {"pooltype": String("SUM")})
 def _segment_pool(x: Array, ids: Array, *, pooltype: str) -> tuple[Array, None]:
-    """Rows of one id made one: their sum, mean, maximum or minimum; zeros for ids that do not occur."""
+    """The sum, mean, maximum or minimum of the rows of each id; zeros for absent ids."""
     out = np.zeros((int(ids[-1]) + 1 if ids.size else 0, *x.shape[1:]), x.dtype)
     starts = np.flatnonzero(ids[1:] != ids[:-1]) + 1
     for rows in np.split(np.arange(len(ids)), starts):

@@ -139,7 +139,7 @@ class CAllGather(_Exchange):
 
 @register
 class CReduceScatter(_Exchange):
-    """``Out``: of the sum over the ``nranks`` workers the rows of this one, an equal part of them."""
+    """``Out``: this worker's equal part of the rows of the sum over the ``nranks`` workers."""
 
     type = "c_reducescatter"
     attrs = {"ring_id": Int(0), "nranks": Int(1), **_CALC}
@@ -184,7 +184,7 @@ class GatherFromOwners(ReduceToOwners):
 
 @register
 class CSyncCalcStream(OpDef):
-    """``Out = X``: on GPUs what comes behind it waits for the computation; here that has always ended."""
+    """``Out = X``: on GPUs, waits for the computation; here it has always ended."""
 
     type = "c_sync_calc_stream"
     inputs = ("X",)
@@ -285,7 +285,7 @@ class CCommInitAll(OpDef):
 
 
 def find_job(op: OpView) -> tuple[list[str], int]:
-    """Return the endpoints of a job's workers, and the rank of this one, of an operator that joins it."""
+    """Return the endpoints of workers and the rank of this one, from an operator that joins a job."""
     if op.type == "gen_nccl_id":
         return list(op.attrs["trainers"]), op.attrs["trainer_id"]
     rank: int = op.attrs.get("rank", 0)

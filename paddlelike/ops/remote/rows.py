@@ -104,7 +104,7 @@ class SplitSelectedRows(OpDef):
 
 @register
 class SplitIds(OpDef):
-    """``Out[j]``: what of Ids belongs to server j of ``len(Out)``.
+    """``Out[j]``: the part of Ids that belongs to server j of ``len(Out)``.
 
     Tensors of ids give every id once, in order, as a tensor (n, 1). SelectedRows (a gradient) give
     SelectedRows; their rows keep their indices.

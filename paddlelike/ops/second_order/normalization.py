@@ -21,7 +21,7 @@ def _instance_norm(
     dd_bias: Maybe,
     d_y: Array,
 ) -> tuple[Array, Array, Array]:
-    """Gradients, by X, Scale and the gradient of Y, of what instance_norm_grad computes.
+    """The gradients of instance_norm_grad by X, Scale and the gradient of Y.
 
     That is, with h the normalized X, i the inverse deviation and g the gradient of Y, of the sum over
     ``dd_x scale i (g - mean(g) - h mean(g h)) + dd_scale g h + dd_bias g``.

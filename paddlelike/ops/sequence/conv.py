@@ -128,7 +128,7 @@ class _Window:
         self.inside = (self.rows >= self.first) & (self.rows < self.end)
 
     def padding_rows(self) -> Array:
-        """Return the row in PaddingData of each row outside of its sequence, first of those before one."""
+        """Return the row of PaddingData for each row outside of its sequence, those before it first."""
         return self.before + np.where(self.rows < self.first, self.rows - self.first, self.rows - self.end)
 
     def columns(self, x: Array, padding: Array | None) -> Array:

@@ -127,7 +127,7 @@ class SequencePool(OpDef):
 
 
 class _Full:
-    """The sequences that have rows at all; numpy's reduceat knows no empty ranges."""
+    """The sequences that have rows, since numpy's reduceat does not support empty ranges."""
 
     def __init__(self, offsets: Array) -> None:
         self.starts, self.ends = offsets[:-1], offsets[1:]

@@ -100,7 +100,7 @@ def _diagonal(x: Array, *, offset: int, axis1: int, axis2: int) -> Array:
 
 
 class TriangleAttrs(Attrs):
-    """Attributes of the places of a triangle."""
+    """Attributes of the indices of a triangle."""
 
     rows: int = Int(0)
     cols: int = Int(0)

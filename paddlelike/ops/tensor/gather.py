@@ -283,7 +283,7 @@ def _gather(x: Array, index: Array, tensor: Array | None, *, axis: int) -> Array
 
 @register_kernel("take_along_axis", "Input Index -> Result", {"Axis": Int(0)})
 def _take_along_axis(x: Array, index: Array, *, Axis: int) -> Array:  # noqa: N803
-    """The elements along an axis that an index names for each place."""
+    """The elements along an axis at the given index for each position."""
     return np.take_along_axis(x, index, Axis)
 
 

@@ -129,7 +129,7 @@ def _cut_interior(d_out: Array, widths: Widths, dims: Sequence[int]) -> Array:
 
 
 def replace_elements(x: Array, places: Array, values: Array) -> Array:
-    """Return a copy of an array with other values at places of its flat form."""
+    """Return a copy of an array with other values at flat indices."""
     out = np.array(x, order="C")
     out.reshape(-1)[places] = values
     return out
@@ -139,7 +139,7 @@ def replace_elements(x: Array, places: Array, values: Array) -> Array:
 def _find_strays(
     dims: tuple[int, ...], widths: tuple[tuple[int, int], ...], packet: int
 ) -> tuple[Array, Array]:
-    """Return the places of a gradient that Fluid takes from elsewhere, and from where, both of flat arrays.
+    """Return the elements of a gradient that Fluid reads elsewhere, and where, as flat indices.
 
     Eigen's evaluator of a padding, here of less than nothing, reads a packet of neighbours at once where all
     of it lies between the two paddings; it passes over the ends of rows.

@@ -1,4 +1,4 @@
-"""Arrays with elements replaced or added at places: index_put, put_along_axis, set_value."""
+"""Arrays with elements replaced or added by index: index_put, put_along_axis, set_value."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _UPDATES: Any = {
 
 @register_kernel("put_along_axis", "Input Index Value -> Result", PutAttrs.table())
 def _put_along_axis(x: Array, index: Array, value: Array, *, attrs: PutAttrs) -> Array:
-    """Input with values written at the places that an index names, or reduced with what is there."""
+    """Input with values written at the given indices, or reduced with the present elements."""
     out = x.copy()
     if attrs.Reduce == "assign":
         np.put_along_axis(out, index, value, attrs.Axis)

@@ -71,6 +71,6 @@ def _count_steps(first: np.generic, step: np.generic, count: int) -> Array:
 
 @register_kernel("logspace", "Start Stop Num Base -> Out", {"dtype": Int(5)})
 def _logspace(start: Array, stop: Array, count: Array, base: Array, *, dtype: int) -> Array:
-    """Powers of ``base`` whose exponents are equally far apart."""
+    """Powers of ``base`` with evenly spaced exponents."""
     exponents = np.linspace(start.item(), stop.item(), count.item())
     return np.asarray(base.item() ** exponents).astype(numpy_dtype(VarType(dtype)))

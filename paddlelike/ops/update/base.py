@@ -49,7 +49,7 @@ class Update(OpDef):
 
     @classmethod
     def move_on(cls, *others: Any, **keywords: Any) -> tuple[Any, ...]:
-        """Return the arrays of the other slots for the next step; those that change are changed in place."""
+        """Advance the arrays of the other slots to the next step, in place, and return them."""
         return others
 
     @classmethod
@@ -59,7 +59,7 @@ class Update(OpDef):
 
     @classmethod
     def choose_rows(cls, keywords: Mapping[str, Any], *, as_dense: bool) -> Rows:
-        """Return how a sparse gradient is applied; ``as_dense``: its rows stand for a dense gradient."""
+        """Return how a sparse gradient is applied; ``as_dense``: as a dense gradient."""
         return cls.rows
 
     @classmethod
@@ -68,7 +68,7 @@ class Update(OpDef):
 
     @classmethod
     def run(cls, inputs: Sequence[Any], keywords: Mapping[str, Any], *, as_dense: bool = False) -> Any:
-        """Carry out an update; ``as_dense``: the rows of a sparse gradient stand for a dense one."""
+        """Carry out an update; ``as_dense``: a sparse gradient is applied as a dense one."""
         places = _find_places(cls, cls.list_elements(keywords))  # type: ignore[arg-type] # mypy: no class is Hashable
         if isinstance(inputs[places.elements[0]], GrowingRows):
             return cls._update_table(inputs, keywords, places)
@@ -91,7 +91,7 @@ class Update(OpDef):
 
     @classmethod
     def _update_table(cls, inputs: Sequence[Any], keywords: Mapping[str, Any], places: _Places) -> Any:
-        """Carry out an update of a growing table, as one of the rows that it has."""
+        """Carry out an update of the rows in a growing table."""
         table, grad, *state = [inputs[index] for index in places.elements]
         if not isinstance(grad, SelectedRows):
             raise ShapeError(

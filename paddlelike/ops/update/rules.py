@@ -72,7 +72,7 @@ class Step:
         self._operands: tuple[np.dtype[Any] | None, list[Array]] = (None, [])
 
     def update(self, *arrays: Array) -> None:
-        """Write the results over the parameter and the state, which have the gradient between them."""
+        """Write the results over the parameter and the state; the gradient is between them in the list."""
         if arrays[0].nbytes >= row_changes.LEAST:
             param, grad, *state = arrays
             param, *state = row_changes.note_rows((param, *state), None)

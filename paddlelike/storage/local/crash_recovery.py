@@ -1,4 +1,4 @@
-"""Recognize and clear up what a killed save left beside the directory.
+"""Recognize and clean up the leftovers of a killed save beside the directory.
 
 The new version of a directory is built in ``new/`` (:mod:`.generation`), which holds the version before after
 the swap. ``staged`` tells the two apart: it holds the random token that is also in the new version's
@@ -122,7 +122,7 @@ def write_staged(
 
 
 def clear(layout: Layout, *, spare: bool, synced: bool = False) -> None:
-    """Finish what a killed process left half done, and remove what it left over. The lock is held.
+    """Finish or remove the leftovers of a killed process. The caller holds the lock.
 
     ``spare``: keep the version before, for the next save to be built upon. ``synced``: the new version is on
     the disk.
@@ -291,7 +291,7 @@ def _is_swapped(layout: Layout, staged: _Staged) -> bool:
 
 @contextlib.contextmanager
 def _raise_system_errors(layout: Layout) -> Iterator[None]:
-    """Pass over a file that is not there, but not over one that the system refuses to read.
+    """Ignore a missing file, but raise when the system refuses to read one.
 
     What is in it decides which of two versions is removed.
     """

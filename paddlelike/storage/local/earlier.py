@@ -31,7 +31,7 @@ def read_manifest(layout: Layout, names: Collection[str]) -> tuple[Manifest | No
 def find_records(
     directory: str, before: Manifest | None, names: Collection[str]
 ) -> tuple[dict[str, Record], list[str]]:
-    """Return the records of files but ``names`` that are what was saved, and the files others replaced."""
+    """Return the records of unchanged files except ``names``, and the files that others replaced."""
     found: dict[str, Record] = {}
     replaced: list[str] = []
     for path, record in before.files.items() if before is not None else ():

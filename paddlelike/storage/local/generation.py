@@ -257,7 +257,7 @@ class Generation:
         journal.commit(self._layout, list(self._changed), list(self._dropped), sync=sync)
 
     def _sync(self) -> None:
-        """Put the commit onto the disk."""
+        """Sync the commit to the disk."""
         try:
             if self.step == "exchange":
                 sync_directory(self._layout.staging)
@@ -292,11 +292,11 @@ class Generation:
         return True
 
     def move_late(self) -> None:
-        """Move over what others put into the version before while it was swapped out."""
+        """Move files that others added to the old version during the swap."""
         rescue(self.new, self._directory, self._files, remove=False)
 
     def retire(self, *, spare: bool) -> None:
-        """Remove the version before, after the commit, but nothing that others put into it since.
+        """Remove the old version after the commit, except files that others added since.
 
         What cannot be removed now is removed by the next save.
         """
@@ -323,7 +323,7 @@ def _copy_attributes(source: str, target: str) -> None:
 
 
 def _works_inside(directory: str) -> bool:
-    """Return whether this process has its working directory there, which must not be swapped out."""
+    """Return whether the working directory of this process is inside, and so must not be swapped."""
     try:
         here = os.path.realpath(os.getcwd())
     except OSError:

@@ -91,7 +91,7 @@ def _decode(layout: Layout, data: bytes) -> Manifest:
 
 
 def _list_described(layout: Layout, data: bytes) -> list[str]:
-    """Return the paths of the files that a manifest decides about."""
+    """Return the paths of the files that a manifest describes."""
     with contextlib.suppress(FormatError):
         files = _decode(layout, data).files
         variables = [str(record.facts.get("variable", path)) for path, record in files.items()]

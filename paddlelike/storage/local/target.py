@@ -48,7 +48,7 @@ def _check_folder(folder: str, name: str) -> None:
 
 
 def choose_layout(directory: str) -> Layout:
-    """Return the layout of a save into a directory: beside it, or inside where its parent may not be written.
+    """Return the layout of a save into a directory: beside it, or inside if its parent is not writable.
 
     >>> import tempfile
     >>> choose_layout(tempfile.gettempdir() + "/new").is_inside
@@ -61,7 +61,7 @@ def choose_layout(directory: str) -> Layout:
 
 
 def describe_inside(layout: Layout) -> str:
-    """Return what a save below a parent that may not be written promises less."""
+    """Return the limitation of a save below a parent directory that is not writable."""
     parent = os.path.dirname(layout.base)
     return (
         f"{layout.base} is saved file by file, since its parent {parent} cannot be written: programs "

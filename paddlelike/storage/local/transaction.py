@@ -190,7 +190,7 @@ class Transaction:
     def keep(
         self, name: str, record: Record, *, base: Path | None = None, otherwise: Contents | None = None
     ) -> bool:
-        """Leave the file of ``name`` as it was saved as ``record``, without writing it.
+        """Keep the file of ``name`` that was saved as ``record``, without writing it.
 
         ``record`` is from ``Committed.files`` of an earlier save, or from a manifest. Without ``base`` the
         file is the one in place; with it, the one of that name in the directory ``base``, which then is
@@ -490,7 +490,7 @@ class Transaction:
         return found
 
     def _new_state(self, before: Manifest | None) -> object:
-        """Return the state for the manifest: this save's, or the one that another program left there."""
+        """Return the state for the manifest: of this save, or one that another program stored there."""
         if self._state is None and before is not None and before.program != self._author.program:
             return before.state
         return self._state

@@ -43,7 +43,7 @@ class Store(Protocol):
         """Return bytes of a file; raise FileNotFoundError where there is none."""
 
     def fetch(self, folder: str, names: Iterable[str]) -> dict[str, bytes]:
-        """Return the first bytes of files that are going to be read, several at once; or prefetch them."""
+        """Prefetch the first bytes of files that will be read, several at once."""
 
     def write(self, folder: str, files: Mapping[str, Iterable[Buffer]]) -> None:
         """Write files below a folder, each whole or not at all."""
@@ -55,7 +55,7 @@ class Store(Protocol):
         """Write one file where there is none; return False where there is one. Of two callers one wins."""
 
     def list_prefix(self, front: str) -> dict[str, Info | None]:
-        """Return by name what has a path that begins with ``front``, in that folder; None: a folder."""
+        """Return the entries whose paths begin with ``front``, by name; None for a folder."""
 
     def move(self, source: str, target: str, names: Iterable[str]) -> None:
         """Move files from a folder, which is removed afterwards, to another one, over existing files.
@@ -72,7 +72,7 @@ class Store(Protocol):
 
 @contextlib.contextmanager
 def translate_errors(what: str) -> Iterator[None]:
-    """Raise every error of a store as a StorageError that names what could not be reached.
+    """Turn every error of a store into a StorageError that names the target.
 
     Raises
     ------

@@ -42,7 +42,7 @@ def move_into_place(
     gone: Iterable[str],
     contents: Callable[[Mapping[str, Record]], tuple[bytes, bytes | None]],
 ) -> dict[str, Record]:
-    """Move files to their plain names, remove those that go, write the final marker, clear up.
+    """Move files to their plain names, remove stale ones, write the final marker, clean up.
 
     Raises
     ------

@@ -42,7 +42,7 @@ def command() -> list[str]:
 
 
 class HadoopStore:
-    """Files of HDFS. What is read is downloaded into a temporary directory, deleted with this object."""
+    """Files of HDFS, downloaded for reading into a temporary directory that lives as long as this object."""
 
     def __init__(self) -> None:
         self._command = command()

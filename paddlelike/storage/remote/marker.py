@@ -131,7 +131,7 @@ def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
 def _list_places(
     store: Store, base: str, copy: str, names: Mapping[str, object], known: Sequence[int]
 ) -> Iterator[str]:
-    """Yield where the manifest may be, the newest marker first; the others count only if that one is cut."""
+    """Yield possible paths of the manifest, the newest marker first; others count only if it is truncated."""
     markers = [make_path(base, number) for number in reversed(known) if number > 0]
     yield from markers[:1]
     if _exists(store, copy, names):

@@ -81,7 +81,7 @@ class RemoteTransaction:
     def keep(
         self, name: str, record: Record, *, base: Path | None = None, otherwise: Contents | None = None
     ) -> bool:
-        """Leave the file of ``name`` as it was saved as ``record``; return False where it is not there.
+        """Keep the file of ``name`` that was saved as ``record``; return False if it is missing.
 
         ``otherwise`` is not used: without locks, the second to commit gets an error that says to save again.
 
@@ -261,7 +261,7 @@ class RemoteTransaction:
     def _finish(
         self, of: Marker, files: dict[str, Record], at: Mapping[str, str], gone: Iterable[str]
     ) -> dict[str, Record]:
-        """Move the files to their plain names and record their stamps; the next save does what fails now."""
+        """Move files to their plain names and record their stamps; the next save completes failed moves."""
         with contextlib.suppress(Exception):
             return move_into_place(self._location, of, files, at, gone, self._encode_final)
         return files

@@ -38,7 +38,7 @@ _BEGIN: Final = 16  # items by which a sweep is recognized
 
 
 class ReplayedSource(MinibatchSource):
-    """A source over items that can only be read in order: a position is found again by reading up to it.
+    """A source over items that can only be read in order: a restore reads up to the position.
 
     The state holds the random generators as they were at the beginning of the sweep, and a checksum of the
     items that it gave. Restoring reads the sweep again from there. A reader may keep data between sweeps

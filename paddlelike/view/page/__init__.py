@@ -1,4 +1,4 @@
-"""A page of HTML that shows what files hold, without a network."""
+"""An HTML page that shows the contents of files, without network access."""
 
 from paddlelike.view.page.contents import collect_contents
 from paddlelike.view.page.document import format_contents, format_document, format_page, is_page

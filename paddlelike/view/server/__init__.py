@@ -1,4 +1,4 @@
-"""Pages over HTTP on this machine alone: a training that is followed, a model that is tried."""
+"""Web pages on this machine alone: to follow a training, and to try a model."""
 
 from paddlelike.view.follow import Follower
 from paddlelike.view.server.live import make_live_routes

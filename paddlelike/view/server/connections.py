@@ -1,4 +1,4 @@
-"""Connections of a loopback server: who has a place, and how long a request may take to arrive."""
+"""Connections of a loopback server: their limit, and the time limit of requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIELD: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00\r\n]*\r?\n")  #
 
 
 class Places:
-    """The places of connections: those of the owner, who has shown the token, are nobody else's.
+    """The slots of connections; some are reserved for clients that have shown the token.
 
     Whoever has not shown it yet gives way to whoever comes later, the oldest first: so silent and slow
     connections, however many, keep nobody out.

@@ -46,7 +46,7 @@ class Reply(NamedTuple):
 
 
 class Refusal(Exception):  # noqa: N818  (an answer more than an error)
-    """A request is answered by a status and a text that says what was wrong."""
+    """A refused request: the status and a text with the reason."""
 
     def __init__(self, status: int, text: str, hint: str | None = None) -> None:
         super().__init__(text)
@@ -166,7 +166,7 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: object) -> None:
-        """Say nothing: the client has gone."""
+        """Ignore the error: the client has gone."""
 
 
 class _Handler(BaseHTTPRequestHandler):

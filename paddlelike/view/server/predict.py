@@ -1,4 +1,4 @@
-"""A model for prediction that is tried over HTTP: what it feeds and fetches, and runs on JSON."""
+"""A model for prediction over HTTP: its feeds and fetches, and runs on JSON."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Predictor:
         self._feeds: list[Variable] = [self._program.global_block().var(name) for name in feeds]
 
     def describe(self) -> dict[str, Any]:
-        """Return what the model is: its feeds and fetches with types and shapes."""
+        """Return the feeds and fetches of the model with types and shapes."""
         return {
             "path": self.path,
             "operators": sum(len(block.ops) for block in self._program.blocks),

@@ -137,7 +137,7 @@ def space_to_depth(x: Variable, blocksize: int, name: str | None = None) -> Vari
 
 
 def shuffle_channel(x: Variable, group: int, name: str | None = None) -> Variable:
-    """Return the channels in the order across ``group`` groups, not group by group (``shuffle_channel``).
+    """Return the channels interleaved across ``group`` groups (operator ``shuffle_channel``).
 
     Its gradient is Fluid's, which is odd unless there are ``group * group`` channels: see ``fluid.quirks()``.
 

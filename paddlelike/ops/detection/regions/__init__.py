@@ -1,1 +1,1 @@
-"""Values of an image read in regions and at moved points."""
+"""Values of an image in regions and at moved points."""

@@ -1,4 +1,4 @@
-"""Convolutions whose windows take their elements from places that the network computes.
+"""Convolutions whose windows read their elements at computed positions.
 
 Dai et al., Deformable convolutional networks, 2017; Zhu et al., Deformable ConvNets v2 (a mask), 2018.
 """

@@ -76,7 +76,7 @@ class RoiAlign(OpDef):
 def sample_regions(
     x: Array, rois: Array, attrs: AlignAttrs, *, shift: float = 0.0, least: int = 1
 ) -> tuple[list[AxisWeights], list[AxisWeights]]:
-    """Return, for each region, how much its rows and columns of bins take of the rows and columns of X.
+    """Return, for each region, the weights of the rows and columns of X in its rows and columns of bins.
 
     Regions are moved back by ``shift`` pixels and are at least ``least`` pixels long.
     """
@@ -90,7 +90,7 @@ def sample_regions(
 def _sample_axis(
     start: Array, end: Array, bins: int, ratio: int, length: int, least: int
 ) -> list[AxisWeights]:
-    """Return how much the mean of each bin takes of every pixel along one dim, for each region."""
+    """Return the weight of every pixel along one dim in the mean of each bin, for each region."""
     real = start.dtype.type
     step = np.maximum(end - start, real(least)) / real(bins)
     count = np.full(len(step), ratio) if ratio > 0 else np.ceil(step).astype(np.int64)

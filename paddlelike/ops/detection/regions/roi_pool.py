@@ -134,7 +134,7 @@ class _Bins(NamedTuple):
 
 @register
 class PsRoiPool(OpDef):
-    """``Out[r, o, i, j]``: the mean of a channel of X in bin (i, j) of region r: of the (o, i, j)-th one.
+    """``Out[r, o, i, j]``: the mean of channel (o, i, j) of X in bin (i, j) of region r.
 
     X ``(N, output_channels * pooled_height * pooled_width, H, W)``; ROIs ``(R, 4)`` as (x1, y1, x2, y2), both
     ends included, with one sequence per image; Out ``(R, output_channels, pooled_height, pooled_width)``. The
@@ -177,7 +177,7 @@ class PsRoiPool(OpDef):
 
 
 def pool_means(x: Array, rois: Array, owners: Array, attrs: PsRoiAttrs) -> Array:
-    """Return the means of the bins of regions, each of the image that its owner says."""
+    """Return the means of the bins of regions, each in the image of its owner."""
     out = np.empty((len(rois), attrs.output_channels, attrs.pooled_height, attrs.pooled_width), x.dtype)
     if (kernel := fast.find_means.choose(out.size, x, out)) is not None:
         kernel(x, owners, *_find_bins(x.shape, rois, attrs), out)

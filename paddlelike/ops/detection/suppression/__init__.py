@@ -1,1 +1,1 @@
-"""Non-maximum suppression: of boxes that overlap, keep the best."""
+"""Non-maximum suppression: keep the best of overlapping boxes."""

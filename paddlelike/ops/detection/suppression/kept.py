@@ -61,7 +61,7 @@ def keep_best(kept: Kept, limit: int) -> Kept:
 
 
 def write_rows(kept: Kept) -> Array:
-    """Return rows of label, score, box."""
+    """Return rows (label, score, box)."""
     parts = (kept.label[:, None], kept.score[:, None], kept.box)
     return np.concatenate(parts, 1).astype(kept.box.dtype, copy=False)
 

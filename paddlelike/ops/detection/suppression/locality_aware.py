@@ -64,7 +64,7 @@ def _keep_merged(boxes: Array, scores: Array, attrs: NmsAttrs) -> Kept:
 
 
 def _merge_neighbours(boxes: Array, scores: Array, attrs: NmsAttrs) -> Array:
-    """Merge boxes in place, and return the indices of those that the others went into."""
+    """Merge boxes in place, and return the indices of the merged boxes."""
     threshold = boxes.dtype.type(np.float32(attrs.nms_threshold))
     is_box = boxes.shape[1] == 4
     kernel = fast_boxes.merge_boxes if is_box else fast_polygons.merge_polygons

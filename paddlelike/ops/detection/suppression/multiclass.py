@@ -1,4 +1,4 @@
-"""nms: drop the boxes that overlap a better one."""
+"""nms: remove the boxes that overlap a better one."""
 
 from __future__ import annotations
 

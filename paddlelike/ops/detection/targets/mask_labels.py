@@ -83,7 +83,7 @@ class GenerateMaskLabels(OpDef):
 
 
 def _split(ctx: Context, info: Array, given: Sequence[Array], segments: Array) -> list[_Image]:
-    """Return the images of a batch; raise EnforceNotMet unless all inputs speak of as many."""
+    """Return the images of a batch; raise EnforceNotMet unless all inputs have the same number."""
     slots = ("GtClasses", "IsCrowd", "Rois", "LabelsInt32")
     offsets = [read_last_level(ctx, slot, len(array)) for slot, array in zip(slots, given, strict=True)]
     levels = read_levels(ctx, "GtSegms")

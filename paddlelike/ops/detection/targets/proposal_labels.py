@@ -1,4 +1,4 @@
-"""generate_proposal_labels: which proposed regions a detector learns from, and what it should say of them.
+"""generate_proposal_labels: a sample of proposed regions, with the targets for training a detector.
 
 Ren et al., Faster R-CNN, 2015; Cai and Vasconcelos, Cascade R-CNN, 2018.
 """

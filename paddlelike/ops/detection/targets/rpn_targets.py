@@ -47,7 +47,7 @@ def _check(op: str, anchors: Spec, boxes: Spec, info: Spec) -> None:
 
 @register
 class RpnTargetAssign(OpDef):
-    """A sample of the anchors of each image, with what the network should say of them.
+    """A sample of the anchors of each image, with the targets of the network's outputs.
 
     Anchor ``(A, 4)``; GtBoxes ``(G, 4)`` and IsCrowd ``(G, 1)`` int32 with one sequence per image; ImInfo
     ``(N, 3)``: height, width, scale of GtBoxes. An anchor is positive if its overlap with an object is at
@@ -100,7 +100,7 @@ class _RetinaAttrs(Attrs):
 
 @register
 class RetinanetTargetAssign(OpDef):
-    """All anchors of each image that are near an object or far from all, with what the network should say.
+    """All anchors of each image that are near an object or far from all, with their targets.
 
     As ``rpn_target_assign``, without a sample, and with anchors over the border. GtLabels ``(G, 1)`` int32,
     from 1 on, become the TargetLabel of positive anchors. ForegroundNumber ``(N, 1)`` int32: their count
@@ -203,7 +203,7 @@ def _take_sample(indices: Array, count: int, seed: int | None) -> Array:
 def _place(
     chosen: _Assigned, labels: Array, anchors: Array, rows: Array, objects: Array, first: int
 ) -> tuple[Array, ...]:
-    """Return what the operators give for one image, whose anchors ``rows`` are; ``first``: before them."""
+    """Return the outputs for one image with the anchors ``rows``; ``first``: the number of anchors before."""
     moved = rows[chosen.moved]
     scored = rows[np.concatenate([chosen.positive, chosen.negative])]
     targets = encode_boxes(anchors[moved], objects[chosen.objects])

@@ -1,4 +1,4 @@
-"""Features of regions of an image: which image a region lies in, and pools that work along rows and columns.
+"""Features of regions of images: the image of each region, and pools along rows and columns.
 
 A pool whose weight of a pixel is (weight of its row) x (weight of its column) is two matrix products on the
 part of the image under the region; :class:`AxisWeights` are the weights along one dim.
@@ -100,7 +100,7 @@ _CHUNK: Final = 1 << 19  # bytes of values that are worked on at once: they stay
 
 
 class Points(NamedTuple):
-    """P points: the four pixels around each and how much of them it takes; all of shape (4, P).
+    """P points: the four pixels around each, and their weights; all of shape (4, P).
 
     ``d_y`` and ``d_x`` are the derivatives of the weights by the place of the point.
     """
@@ -121,7 +121,7 @@ class Points(NamedTuple):
         return out
 
     def read_slopes(self, rows: Array, d_out: Array) -> tuple[Array, Array]:
-        """Return, for gradients (P, C) of the values, those of the places: by y and by x, (P,) each."""
+        """Return the gradients of the positions, by y and x, (P,) each, from those of the values (P, C)."""
         d_y, d_x = np.zeros((2, self.pixel.shape[1]), rows.dtype)
         for pixel, by_y, by_x in zip(self.pixel, self.d_y, self.d_x, strict=True):
             along = np.einsum("pc,pc->p", rows[pixel], d_out)

@@ -93,7 +93,7 @@ class FastKernel:
         self.__doc__ = self.function.__doc__
 
     def choose(self, size: int, *arrays: Array) -> Callable[..., Any] | None:
-        """Return the compiled function for work of this size on ``arrays``, or None: let numpy do it.
+        """Return the compiled function for work of this size on ``arrays``, or None for numpy.
 
         The arrays are of one of the kernel's types, contiguous in C order and aligned; for others it is
         None, as for memory that nobody can write. Parameters are read-only while a save reads them: a kernel
@@ -141,7 +141,7 @@ class FastKernel:
 
 
 def _open(array: Array) -> Array | None:
-    """Return a view that can be written, which numba asks for; None where the memory cannot be."""
+    """Return a writable view, which numba requires; None if the memory is not writable."""
     view = array.view()
     try:
         view.flags.writeable = True
@@ -156,7 +156,7 @@ def _run_opened(kernel: Callable[..., object], *arguments: object) -> object:
 
 
 class _OnRequest(threading.local):
-    """Whether this thread leaves kernels to numpy unless the flag was set to True.
+    """Whether this thread uses compiled kernels only if the flag was set to True.
 
     Predictors do so: a first answer would wait for numba, and the rest gains little by it.
     """
@@ -192,7 +192,7 @@ def compile_late(signature: str, **options: Any) -> Callable[[Callable[..., Any]
 
 
 def is_on() -> bool:
-    """Return whether compiled kernels are to be chosen: numba works, and the flag does not say no.
+    """Return whether compiled kernels may be chosen: numba works, and the flag is not False.
 
     Raises UnsupportedError when the flag was set to True and numba does not work.
     """
@@ -246,7 +246,7 @@ def compile_function(
     helpers: Sequence[Callable[..., Any]],
     text: str,
 ) -> Callable[..., Any]:
-    """Return a function compiled for one signature, from the cache of the user where it is there.
+    """Return a function compiled for one signature, from the user's cache if it is there.
 
     ``reorder``, ``helpers``, ``text``: see :class:`FastKernel`.
     """
@@ -334,7 +334,7 @@ def find_cache() -> Path | None:
 
 
 def describe() -> str:
-    """Return whether compiled kernels are used, in words: what says so, and where numba keeps them."""
+    """Describe whether compiled kernels are used, why, and where numba keeps them."""
     if not flag(FLAG):
         return f"off: {FLAG} is False"
     fault = find_fault()

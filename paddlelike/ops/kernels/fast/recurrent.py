@@ -27,7 +27,7 @@ def _sigmoid(x: Number) -> Number:
 
 
 def _tanh(x: Number) -> Number:
-    """Return the tangent as Paddle's recurrent kernels compute it; it is 1 to the last bit above 13."""
+    """Return the hyperbolic tangent as Paddle's recurrent kernels compute it; it is 1 above 13."""
     e = math.exp(2 * min(max(x, -_FAR), _FAR))
     return (e - 1) / (e + 1)
 
@@ -142,7 +142,7 @@ def update_cells(gates: Array, last: Array, cells: Array, copied: Array) -> None
 def find_factors(
     gates: Array, active: Array, before: Array, stops: bool, factors: Array, by_state: Array
 ) -> None:
-    """Write what the gradients of cell and output are multiplied by, to be those of an LSTM's gates.
+    """Write the factors from gradients of cell and output to those of an LSTM's gates.
 
     Candidate and cell are a tangent. ``stops``: gradients stop at the cell, whose factors are 0.
     """
@@ -192,7 +192,7 @@ def blend_states(update: Array, candidate: Array, last: Array, origin: bool, hid
 
 @compile_late("void(T[:, ::1], T[:, ::1], boolean, T[:, :, ::1])", least=_LEAST)
 def find_gru_factors(gates: Array, last: Array, origin: bool, factors: Array) -> None:
-    """Write what gradients are multiplied by in a GRU whose candidate is a tangent, as numpy's kernel does.
+    """Write the factors of gradients in a GRU with a tanh candidate, as numpy's kernel does.
 
     ``gates`` are (T, 3H), ``factors`` (5, T, H): of candidate, update, kept state, reset, reset state.
     """

@@ -1,4 +1,4 @@
-"""Softmax and normalisation of rows, each row in one go while it is in the cache.
+"""Softmax and normalisation of rows, one row at a time while it is in the cache.
 
 Sums of a row are taken in another order than numpy's, so results differ by rounding.
 """
@@ -14,7 +14,7 @@ _LEAST = 1 << 15  # elements: smaller ones cost numpy little
 
 
 def try_softmax(x: Array) -> Array | None:
-    """Return the softmax of the last dim, where no number counts as more than 64 below the greatest.
+    """Return the softmax of the last dim, with numbers limited to 64 below the greatest.
 
     None: numpy is to do it. The exponentials are numpy's.
     """

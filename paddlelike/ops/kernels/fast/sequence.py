@@ -1,4 +1,4 @@
-"""Loops over sequences where each step needs the one before: chains of labels, and edit distance.
+"""Sequential loops over sequences: chains of labels, and edit distance.
 
 With D labels, transitions are (D + 2, D): weights of a first label, of a last label, and from label to label.
 Sequence ``n`` is the rows ``starts[n] .. starts[n] + lengths[n]``.

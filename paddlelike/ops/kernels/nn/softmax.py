@@ -1,4 +1,4 @@
-"""The softmax of rows and its gradient, as softmax and softmax_with_cross_entropy have them."""
+"""The softmax of rows and its gradient, for softmax and softmax_with_cross_entropy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def softmax_rows(x: Array) -> Array:
 
 
 def softmax_rows_dx(out: Array, d_out: Array) -> Array:
-    """Return the gradient of what Out is the softmax of: ``(d_out - sum(d_out out)) out``."""
+    """Return the gradient of the softmax's input: ``(d_out - sum(d_out out)) out``."""
     if type(out) is np.ndarray and out.ndim == 2 and out.size < _SMALL and d_out.shape == out.shape:
         d_x = d_out * out
         inner = d_x.dot(make_ones(out.shape[1], out).reshape(-1, 1))

@@ -89,7 +89,7 @@ def run_steps(
 
 
 def _run_at_once(cell: GruCell, steps: Steps, x: Array, first: Array) -> tuple[Array, Array, Array] | None:
-    """Run all steps in one compiled kernel; None: for this cell or amount of work there is none."""
+    """Run all steps in one compiled kernel; None if no kernel fits this cell or amount of work."""
     width = len(cell.candidate)
     fits = _is_usual(cell) and steps.first * width <= NARROW
     if not fits or (kernel := fast.run_gru.choose(x.size, x, first, *cell[:2])) is None:
@@ -104,7 +104,7 @@ def _is_usual(cell: GruCell) -> bool:
 
 
 def _run_step(cell: GruCell, gates: Array, fed: Array, last: Array, reset_last: Array, hidden: Array) -> None:
-    """Run one step; ``gates`` hold the input, ``fed`` what the update and reset gates are fed back."""
+    """Run one step; ``gates`` hold the input, ``fed`` the feedback of the update and reset gates."""
     count = len(last)
     both, u, r, candidate = gates[: 2 * count], gates[:count], gates[count : 2 * count], gates[2 * count :]
     np.add(both, fed, both)

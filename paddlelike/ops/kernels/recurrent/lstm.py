@@ -74,7 +74,7 @@ class StepResults(NamedTuple):
 
 
 class StepGradients(NamedTuple):
-    """The gradients of the gates before their activations, and of what the first step started from."""
+    """The gradients of the gates before their activations, and of the initial states."""
 
     gates: Array
     initial: Initial
@@ -91,7 +91,7 @@ class LstmAttrs(Attrs):
 
 
 def find_activations(op: str, attrs: Attrs) -> tuple[Activation, Activation, Activation]:
-    """Return those of gates, cell and candidate; raise EnforceNotMet unless every one is known."""
+    """Return the activations of gates, cell and candidate; raise EnforceNotMet for an unknown one."""
     names = ("gate_activation", "cell_activation", "candidate_activation")
     gate, cell, candidate = (find_activation(op, name, getattr(attrs, name)) for name in names)
     return gate, cell, candidate
@@ -117,7 +117,7 @@ def make_cell(
 def order_initial(
     cell: Cell, steps: Steps, fed_back: Array | None, state: Array | None, dtype: np.dtype[np.generic]
 ) -> Initial:
-    """Return the states of the first step, of states by sequence; zeros by default."""
+    """Return the states of the first step from the states by sequence; zeros by default."""
     return Initial(
         order_initial_rows(fed_back, steps, len(cell.weight), dtype),
         order_initial_rows(state, steps, cell.width, dtype),
@@ -155,7 +155,7 @@ def run_steps(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResul
 
 
 def _run_at_once(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResults | None:
-    """Run all steps in one compiled kernel; None: for this cell or amount of work there is none."""
+    """Run all steps in one compiled kernel; None if no kernel fits this cell or amount of work."""
     if not cell.cell is cell.candidate is ACTIVATIONS["tanh"] or steps.first * cell.width > NARROW:
         return None
     kernel = _choose(fast.run_lstm, cell._replace(peepholes=None), x, cell.weight)
@@ -171,7 +171,7 @@ def _run_at_once(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepRe
 def _run_cell(
     cell: Cell, gates: Array, fed: Array, last: Array, state: Array, active: Array, hidden: Array
 ) -> None:
-    """Run one step; ``gates`` (4, n, H) hold the input, ``fed`` what is fed back, and is room after that."""
+    """Run one step; ``gates`` (4, n, H) hold the input, ``fed`` the feedback, and then scratch memory."""
     np.add(gates, fed, gates)
     candidate, i, f, o = gates
     cell.candidate.apply(candidate)
@@ -254,7 +254,7 @@ def run_steps_back(
 
 
 def _compute_factors(cell: Cell, steps: Steps, ran: StepResults, initial: Initial) -> tuple[Array, Array]:
-    """Return what the gradients of the cell and the output are multiplied by, to be those of the gates.
+    """Return the factors from gradients of cell and output to those of the gates.
 
     With it, what that of the output is multiplied by to be that of the cell.
     """
@@ -306,7 +306,7 @@ def _run_cell_back(
 
 
 def weight_gradient(cell: Cell, d_gates: Array, fed_back_before: Array) -> Array:
-    """Return the gradient of the weight, by what each row was fed back."""
+    """Return the gradient of the weight, from the feedback of each row."""
     if not cell.stops_gradients:
         return multiply(fed_back_before.T, d_gates)
     out = np.zeros_like(cell.weight)
@@ -315,7 +315,7 @@ def weight_gradient(cell: Cell, d_gates: Array, fed_back_before: Array) -> Array
 
 
 def bias_gradient(cell: Cell, steps: Steps, d_gates: Array, states: Array, initial: Initial) -> Array:
-    """Return sums over the rows: of the gates, then of the gates times the cell that their peepholes see."""
+    """Return sums over the rows: of the gates, then of the gates times their peepholes' cell."""
     sums = [np.ones(len(d_gates), d_gates.dtype) @ d_gates]  # BLAS adds rows faster than np.sum
     if cell.peepholes is not None:
         before = steps.before(states, initial.cell)

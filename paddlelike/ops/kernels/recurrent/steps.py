@@ -22,7 +22,7 @@ Spans = list[tuple[int, int, int]]  # (begin, end, begin of the step before) of 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The rows of sequences in batch order. Those of equal sequences are kept and shared: none is written."""
+    """The rows of sequences in batch order; equal ones are cached, shared and never written."""
 
     rows: Array  # the row of the sequences at each index of the batch order
     bounds: list[int]  # where each step begins; the last entry is the number of rows
@@ -56,7 +56,7 @@ class Steps:
         return self.order.take(self.places)
 
     def before(self, states: Array, initial: Array) -> Array:
-        """Return the state that each row begins with: that of the step before, at first ``initial``."""
+        """Return the state before each row: from the previous step, at first ``initial``."""
         out = np.empty_like(states)
         out[: self.first] = initial
         states.take(self.previous, axis=0, out=out[self.first :], mode="clip")  # clip: without a copy
@@ -68,7 +68,7 @@ class Steps:
 
 
 class Blocks(NamedTuple):
-    """Indices between parts of rows, one row's after the other, and parts by step, all first ones first.
+    """Indices that reorder the parts of rows from row by row to part by part within each step.
 
     Calls of numpy on few rows take half as long where the same part of all rows is one piece of memory.
     """
@@ -101,7 +101,7 @@ def _find_even_steps(time: int, count: int) -> Steps:
 
 @lru_cache(maxsize=8)
 def _find_steps(starts_bytes: bytes, lengths_bytes: bytes, reverse: bool) -> Steps:
-    """Return the steps; an operator, its gradient and both directions of a layer ask for the same ones."""
+    """Return the steps, cached: an operator, its gradient and both directions of a layer share them."""
     starts, lengths = np.frombuffer(starts_bytes, np.int64), np.frombuffer(lengths_bytes, np.int64)
     order = np.argsort(-lengths, kind="stable")
     lengths = lengths[order]
@@ -204,7 +204,7 @@ def find_activation(op: str, attribute: str, name: str) -> Activation:
 
 
 def clip(x: Array, limit: float) -> Array:
-    """Keep ``x`` in [-limit, limit], in place; a limit of 0 is none."""
+    """Limit ``x`` to [-limit, limit] in place; 0 means no limit."""
     return np.clip(x, -limit, limit, out=x) if limit > 0 else x
 
 

@@ -70,7 +70,7 @@ class _ConvTranspose(OpDef):
 
 
 def _count_grouped(x: Array, groups: int) -> int:
-    """Return the number of channels in whole groups; as in Fluid those after it are ignored."""
+    """Return the number of channels in whole groups; as in Fluid, remaining channels are ignored."""
     return x.shape[1] // groups * groups
 
 
@@ -102,7 +102,7 @@ def transpose_convolve(
 def find_output_dims(
     op: str, windows: Windows, spatial: Sequence[int], output_size: Sequence[int]
 ) -> tuple[int, ...]:
-    """Return the spatial dims that these windows come from: the smallest, or the requested ones.
+    """Return the spatial dims with these windows: the smallest ones, or the requested ones.
 
     Raises ShapeError when the requested ones do not give these windows.
     """

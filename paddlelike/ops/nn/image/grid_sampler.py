@@ -153,7 +153,7 @@ class GridSampler(OpDef):
 def _affine_grid(
     theta: Array, tensor: Array | None, *, output_shape: list[int], align_corners: bool
 ) -> Array:
-    """The places of the pixels of an image that an affine map moved; the image spans [-1, 1]."""
+    """The coordinates of an image's pixels under an affine map; the image spans [-1, 1]."""
     spatial = read_numbers(output_shape, tensor, None)[2:]
     lines = [np.linspace(-1, 1, n) * (1 if align_corners else (n - 1) / n) for n in spatial]
     grid = np.meshgrid(*lines, indexing="ij")[::-1]
@@ -189,7 +189,7 @@ def _grid_sample(x: Array, grid: Array, *, attrs: SampleAttrs) -> Array:
 
 
 def _find_taps(place: Array, size: int, attrs: SampleAttrs) -> list[tuple[Array, Array | float]]:
-    """Return the elements along a dim that points are computed from, each with its weight."""
+    """Return the elements along a dim that each point is interpolated from, with their weights."""
     at = (place + 1) * ((size - 1) / 2) if attrs.align_corners else ((place + 1) * size - 1) / 2
     if attrs.padding_mode == "border":
         at = np.clip(at, 0, size - 1)

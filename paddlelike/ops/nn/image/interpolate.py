@@ -1,4 +1,4 @@
-"""Images in another size: nearest_interp, bilinear_interp, trilinear_interp, bicubic_interp.
+"""Resized images: nearest_interp, bilinear_interp, trilinear_interp, bicubic_interp.
 
 Every method is separable: along one dim, an output element is a sum of a few input elements (taps)
 with weights. The sizes come, in this order, from one tensor per dim (SizeTensor), OutSize, Scale or
@@ -233,7 +233,7 @@ class LaterInterpolateAttrs(Attrs):
 def _interpolate(
     x: Array, out_size: Any, size_tensors: Any, scale_tensor: Any, *, attrs: LaterInterpolateAttrs
 ) -> Array:
-    """X in another size. Where scales are given, positions come from them and not from the sizes."""
+    """X resized; given scales determine the positions, otherwise the sizes do."""
     x = to_channels_first(x, attrs.data_layout)
     rank = x.ndim - 2
     given = list(attrs.scale) if scale_tensor is None else [float(n) for n in scale_tensor.reshape(-1)]

@@ -170,7 +170,7 @@ _SHUFFLE = {"upscale_factor": Int(1), "data_format": String("NCHW")}
 
 @register_kernel("pixel_shuffle", "X -> Out", _SHUFFLE, changed=True)
 def _pixel_shuffle(x: Array, *, upscale_factor: int, data_format: str) -> Array:
-    """The same as in Fluid 1.8; the channels may be the last dim, before and behind."""
+    """The same as in Fluid 1.8; the channels may be the last dim of input and output."""
     shuffled = PixelShuffle.forward(to_channels_first(x, data_format), upscale_factor=upscale_factor)
     return to_format(shuffled, data_format)
 

@@ -182,7 +182,7 @@ class _LaterPool(_Pool):
 
 
 def find_factor(op: str, x: Array, attrs: PoolAttrs) -> Array | None:
-    """Return the size of a window by what is counted of it, None where every window counts as a whole."""
+    """Return the size of each window divided by its counted elements; None if all elements count."""
     whole = attrs.exclusive or attrs.adaptive or attrs.global_pooling or not attrs.ceil_mode
     if whole or attrs.pooling_type != "avg":
         return None
@@ -224,7 +224,7 @@ class FractionalAttrs(Attrs):
 
 @register
 class FractionalMaxPool2d(OpDef):
-    """The maximum of each window and its place. ``random_u`` says where windows begin; 0: it is drawn."""
+    """The maximum of each window and its index. ``random_u`` sets where windows begin; 0: at random."""
 
     type = "fractional_max_pool2d"
     since = "2"

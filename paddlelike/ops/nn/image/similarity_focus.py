@@ -14,7 +14,7 @@ from paddlelike.ops.kernels.sorting import argsort_unstable
 
 @register
 class SimilarityFocus(OpDef):
-    """``Out``: 1 at the places that were chosen, along all of ``axis``, else 0; of the shape of X.
+    """``Out``: 1 at the chosen positions, along all of ``axis``, else 0; of the shape of X.
 
     X ``(N, A, B, C)``. In each matrix ``X[n]`` at one of ``indexes`` along ``axis`` (1, 2 or 3) the greatest
     numbers are chosen, one in each row and column: a number is left out when its row or column has one.

@@ -116,7 +116,7 @@ def _forward(
 
 
 def _has_one_element(x: Array, scale: Array) -> bool:
-    """Return whether there is one element for each channel: then Paddle passes X on and moves nothing."""
+    """Return whether each channel has one element: then Paddle passes X on without statistics."""
     return x.size == scale.size
 
 

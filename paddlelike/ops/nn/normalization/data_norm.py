@@ -132,6 +132,6 @@ class DataNorm(OpDef):
 
 
 def _find_shown(x: Array, slot_dim: int) -> Array:
-    """Return 1 where a row shows the slot of a column, else 0."""
+    """Return 1 where the slot of a column was shown in a row, else 0."""
     first = np.abs(x[:, ::slot_dim]) >= _SHOWN
     return np.repeat(first, slot_dim, 1)[:, : x.shape[1]].astype(x.dtype)

@@ -11,7 +11,7 @@ from paddlelike.ops.nn.normalization.batch_norm import BatchNorm, BatchNormAttrs
 
 @register
 class SyncBatchNorm(BatchNorm):
-    """The same with mean and variance of all workers' batches together, as of one batch.
+    """Batch normalization by the mean and variance of all workers' batches together.
 
     ``BuildStrategy.sync_batch_norm`` puts it in the place of ``batch_norm``. The gradients of Scale and Bias
     are this worker's part, as those of every parameter.

@@ -54,7 +54,7 @@ def _copies(moves: Sequence[tuple[str, str]]) -> list[OpenFile | None]:
 
 
 def _name(copy: OpenFile | None, target: str) -> bool:
-    """Give a file its name; return False where there is none, or the system cannot."""
+    """Link an unnamed file to its name; return False if that is impossible."""
     if copy is None:
         return False
     try:

@@ -169,7 +169,7 @@ class Lock:
         _released.set()
 
     def is_next(self) -> bool:
-        """Return whether no other thread, nor a process that is let go first, waited before this lock did."""
+        """Return whether no thread or process with precedence has waited longer than this lock."""
         self._looked = now = time.monotonic()
         first = next((one for one in _waiting if one._path == self._path and now - one._looked < _GONE), self)
         return first is self and time.monotonic() >= _turns.get(self._path, 0.0)
@@ -236,7 +236,7 @@ class Lock:
             )
 
     def hand_over(self, other: Lock) -> None:
-        """Let another lock of the same file hold it, until the disk has the save; this one holds nothing."""
+        """Hand the lock over to another object, which holds it until the save is on the disk."""
         with contextlib.suppress(OSError):  # then others do not wait longer than their limit
             os.lseek(self._files[0], 0, os.SEEK_END)
             os.write(self._files[0], SAVED)
@@ -398,7 +398,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _name_holder(content: Content | None) -> str:
-    """Return a name for the process in a lock file."""
+    """Describe the process in a lock file."""
     import socket  # late: it takes long
 
     if content is None:

@@ -204,7 +204,7 @@ def _find_stale(path: str, seen: Seen) -> str | None:
 
 
 def _is_unchanged(path: str, now: tuple[object, ...], seconds: float, seen: Seen) -> bool:
-    """Return whether a lock file has been so for so long, by this process's own clock."""
+    """Return whether a lock file has been unchanged for so long, by this process's clock."""
     if path not in seen or seen[path][0] != now:
         seen[path] = now, time.monotonic()
     return time.monotonic() - seen[path][1] >= seconds

@@ -65,7 +65,7 @@ def open_regular(path: str, *, own: bool = False) -> tuple[OpenFile, os.stat_res
 
 
 def unreadable(path: str, error: OSError) -> StorageError:
-    """Return the error for a file that the system does not let us read."""
+    """Return the error for a file that the system refuses to read."""
     if isinstance(error, FileNotFoundError):
         directory = os.path.dirname(path) or "."
         if not os.path.isdir(directory):

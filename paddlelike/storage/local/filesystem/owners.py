@@ -1,4 +1,4 @@
-"""Ownership of files: what lies beside a directory is believed only if this user owns it.
+"""Ownership of files: files beside a directory are trusted only if this user owns them.
 
 The parent of a saved directory may be one in which others may create files, such as ``/tmp``. So the owner of
 an entry is read from an open descriptor, never through a link, and compared with the user as whom files that
@@ -28,7 +28,7 @@ _shown: Final[dict[tuple[int, int], int]] = {}  # (device, effective user): the 
 
 
 class ForeignError(StorageError):
-    """An entry has a name of ours, and another user owns it.
+    """An entry has a name that saves use, but belongs to another user.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def open_folder(folders: list[int], path: str) -> int:
 
 
 def check_own(path: str, *, beside: str | None = None) -> None:
-    """Do nothing where this user owns what is at a path, or the owner of ``beside``, or nothing is there.
+    """Check that a path is free, or belongs to this user or the owner of ``beside``. Raises ForeignError.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def is_own(facts: os.stat_result) -> bool:
 
 
 def check_believed(path: str, facts: os.stat_result, described: Collection[str]) -> None:
-    """Check that a file which decides about others is of somebody who may replace those anyway.
+    """Check that the owner of a deciding file is allowed to replace the files it decides about.
 
     In a folder where others may create files but, for its sticky bit, not replace them, that is root, the
     owner of the folder and the owner of the ``described`` files; elsewhere everybody who could create it.
@@ -147,7 +147,7 @@ def check_believed(path: str, facts: os.stat_result, described: Collection[str])
 
 
 def list_believed(folder: str, names: list[str]) -> list[str]:
-    """Return the entries of a folder that are believed, and name the others in a warning.
+    """Return the trusted entries of a folder, and warn about the others.
 
     In a folder where others may create entries but, for its sticky bit, not replace them, these are the ones
     of this user, of root and of the folder's owner; where there are none, all, if one user owns them.

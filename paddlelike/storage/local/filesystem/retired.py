@@ -36,7 +36,7 @@ def remove_folders(root: str, paths: Collection[str]) -> list[str]:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder and everything in it, as far as it goes; or what lies in its place."""
+    """Remove a folder and everything in it, as far as possible, or the file in its place."""
     if not os.path.isdir(path) or os.path.islink(path):
         with contextlib.suppress(OSError):
             os.unlink(path)
@@ -46,7 +46,7 @@ def remove_tree(path: str) -> None:
 
 
 def rescue(old: str, directory: str, known: Mapping[str, int], *, remove: bool) -> None:
-    """Move into ``directory`` what others put into the replaced version ``old`` during the swap.
+    """Move files that others added to the replaced version ``old`` during the swap into ``directory``.
 
     ``known`` are the files that it held when it was listed, by inode; ``remove``: delete those.
     """

@@ -49,7 +49,7 @@ def _turn(step: Step, value: str, rank: int, turn: bool) -> str:
 
 @converts("matmul")
 def _convert_matmul(step: Step) -> None:
-    """Multiply; a vector counts as a row or a column, a dim that the result lacks unless it is the only one."""
+    """Multiply; a vector counts as a row or a column, which the result drops unless it has no other dim."""
     if step.attr("fused_reshape_Out") or step.attr("head_number") > 1:
         step.refuse("head_number, or a reshape is fused into it")
     x, y, rank_x, rank_y = step.input(), step.input("Y"), step.rank(), step.rank("Y")

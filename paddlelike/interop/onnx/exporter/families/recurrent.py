@@ -64,7 +64,7 @@ def _find_state(step: Step, slot: str) -> str:
 
 @converts("lstm")
 def _convert_lstm(step: Step) -> None:
-    """Convert an LSTM. Gates: candidate, input, forget, output (Fluid); input, output, forget, candidate (ONNX)."""
+    """Convert an LSTM; gates are candidate, input, forget, output in Fluid, ``iofc`` in ONNX."""
     hidden, order = step.shape("Weight")[0], (1, 3, 2, 0)
     if step.is_read("Cell"):
         step.refuse("the cells of every step are read, which ONNX's LSTM does not give")

@@ -113,7 +113,7 @@ def _join_rows(parts: list[Part]) -> list[list[Part]]:
 
 
 def _fold_into(x: Array, unfolded: Array, windows: Windows) -> None:
-    """Add windows ``(n, groups, C / groups, *kernel, *count)`` to the places they come from."""
+    """Add windows ``(n, groups, C / groups, *kernel, *count)`` to the elements they come from."""
     for place, where in windows.offsets(unfolded.shape[3 + len(windows.kernel) :]):
         x[where] += unfolded[(slice(None), *place)]
 
@@ -124,6 +124,6 @@ def _group(x: Array, groups: int) -> Array:
 
 
 def _unfold_matrices(unfolded: Array, rows: slice, rank: int) -> Array:
-    """``(n, groups, C / groups * kernel, count)`` of some rows; a copy, unless a 1x1 kernel needs none."""
+    """Return ``(n, groups, C / groups * kernel, count)`` of some rows, copied unless the kernel is 1x1."""
     some = unfolded[(slice(None),) * (3 + rank) + (rows,)]
     return some.reshape(*some.shape[:2], math.prod(some.shape[2 : 3 + rank]), -1)

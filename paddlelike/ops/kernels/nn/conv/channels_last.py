@@ -227,6 +227,6 @@ def _map_columns(
 
 
 def _iterate_places(windows: Windows, count: Sequence[int]) -> Iterator[tuple[tuple[int, int], Any]]:
-    """Yield each place in the kernel, and the index of the pixels ``(N, H, W, C)`` that lie there."""
+    """Yield each element of the kernel, and the index of the pixels ``(N, H, W, C)`` that it meets."""
     for place, where in windows.offsets(count):
         yield place[2:], (slice(None), *where[1:])

@@ -45,7 +45,7 @@ def convolve_dx(d_out: Array, w: Array, windows: Windows, groups: int, spatial: 
 
 
 def _has_few_channels(w: Array) -> bool:
-    """Return whether adding products to their pixels takes less than unfolding the gradient of the output."""
+    """Return whether adding products to their pixels is faster than unfolding the gradient of the output."""
     filters, channels = w.shape[:2]
     return w[0, 0].size > 1 and (channels == 1 or filters >= _MANY * channels)
 
@@ -55,7 +55,7 @@ def _choose(w: Array, windows: Windows, groups: int) -> ModuleType | None:
 
 
 def _choose_for(filters: int, channels: int, windows: Windows, groups: int) -> ModuleType | None:
-    """Return the module whose functions are fastest; None: that of any dims and groups."""
+    """Return the module with the fastest functions; None: the general one."""
     if len(windows.kernel) != 2:
         return None
     if groups == 1:

@@ -1,4 +1,4 @@
-"""Convolutions for prediction: the filter laid out once, with bias, residual and activation joined in.
+"""Convolutions for prediction with a prepared filter, fused with bias, residual and activation.
 
 The ways are those of :mod:`paddlelike.ops.kernels.nn.conv.convolve` for two spatial dims, without groups or
 with a filter for each channel. What follows the products is done part by part, while a part is in the cache.
@@ -78,7 +78,7 @@ class PackedConv:
         return winograd.transform_places(places)
 
     def __call__(self, x: Array, residual: Array | None = None) -> Array:
-        """Return ``(N, O, H', W')``, the channels last in memory, of ``(N, C, H, W)``."""
+        """Return the output ``(N, O, H', W')`` of ``(N, C, H, W)``, with channels last in memory."""
         pixels = as_channels_last(x)
         windows = self._find_windows(x.shape[2:])
         shape = (len(x), *windows.counts(x.shape[2:]), len(self._w))

@@ -62,7 +62,7 @@ def _scatter_taps(d_out: Array, dim: int, taps: Taps, size: int) -> Array:
 
 
 def _add_runs(d_out: Array, dim: int, taps: Taps, size: int) -> Array:
-    """Add the outputs of one input, which are neighbours."""
+    """Add up neighboring outputs that share an input."""
     dx = np.zeros((*d_out.shape[:dim], size, *d_out.shape[dim + 1 :]), d_out.dtype)
     shape = [-1 if axis == dim else 1 for axis in range(d_out.ndim)]
     for index, weight in taps:

@@ -55,7 +55,7 @@ class Axis(NamedTuple):
 
     @property
     def is_by_offset(self) -> bool:
-        """Whether to go through the offsets in the kernel rather than through the spans."""
+        """Whether to loop over the offsets in the kernel rather than over the spans."""
         return self.stride is not None and self.kernel < len(self.spans)
 
     def at(self, place: int) -> slice:
@@ -65,7 +65,7 @@ class Axis(NamedTuple):
 
 
 def make_regular(windows: Windows, spatial: Sequence[int], counts: Sequence[int]) -> list[Axis]:
-    """Return windows at regular steps; padded further where the last ones reach over the end."""
+    """Return windows at regular steps; the data is padded further if the last ones reach over the end."""
     axes = []
     for size, count, kernel, stride, (low, high) in zip(
         spatial, counts, windows.kernel, windows.strides, windows.pads, strict=True
@@ -77,7 +77,7 @@ def make_regular(windows: Windows, spatial: Sequence[int], counts: Sequence[int]
 
 
 def make_adaptive(spatial: Sequence[int], counts: Sequence[int]) -> list[Axis]:
-    """Return the requested number of windows, as even as can be; neighbours may share an element."""
+    """Return the requested number of windows, as even as possible; neighbors may share an element."""
     axes = []
     for size, count in zip(spatial, counts, strict=True):
         spans = [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
@@ -291,7 +291,7 @@ def _index_along(dim: int, where: slice) -> Index:
 
 
 def _is_by_offset(axes: Sequence[Axis]) -> bool:
-    """Return whether to go through the offsets in the kernel rather than through the windows."""
+    """Return whether to loop over the offsets in the kernel rather than over the windows."""
     return all(axis.stride is not None for axis in axes) and math.prod(
         axis.kernel for axis in axes
     ) < math.prod(len(axis.spans) for axis in axes)
@@ -311,7 +311,7 @@ def _index_elements(axes: Sequence[Axis], place: Sequence[int]) -> Index:
 
 
 def flatten_indices(places: Sequence[Sequence[int]], axes: Sequence[Axis]) -> Array:
-    """Return the index into the flat data of every combination of places, one list per dim."""
+    """Return the flat index of every combination of indices, given as one list per dim."""
     flat: Array = np.zeros((), np.int32)
     for axis, along in zip(axes, places, strict=True):
         flat = np.add.outer(flat * axis.size, np.array(along, np.int32))

@@ -73,7 +73,7 @@ class Windows(NamedTuple):
         return x[self.interior(spatial)]
 
     def offsets(self, count: Sequence[int]) -> Iterator[tuple[Any, Any]]:
-        """Yield the index of every place in the kernel, in C order, and that of its elements in ``x``."""
+        """Yield the index of every kernel element, in C order, and of the elements of ``x`` it meets."""
         for place in itertools.product(*map(range, self.kernel)):
             starts = [p * d for p, d in zip(place, self.dilations, strict=True)]
             where = (

@@ -1,1 +1,1 @@
-"""Means and variances, and what is normalized by them."""
+"""Means, variances and normalization."""

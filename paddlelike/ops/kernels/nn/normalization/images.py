@@ -1,4 +1,4 @@
-"""Arithmetic with numbers for each channel of images, and normalisation, in the order of memory they are in.
+"""Arithmetic with one number per channel of images, and normalisation, in any memory order.
 
 Images ``(N, C, *spatial)`` in C order go by planes (:mod:`paddlelike.ops.kernels.nn.image.planes`), others by
 rows of channels (:mod:`paddlelike.ops.kernels.nn.normalization.batch_statistics`). Results have their order.

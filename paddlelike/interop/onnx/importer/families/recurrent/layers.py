@@ -163,7 +163,7 @@ def _run_lstm(
     rows: str,
     backwards: bool,
 ) -> list[str]:
-    """Run an LSTM. Gates: input, output, forget, candidate (ONNX); candidate, input, forget, output (Fluid)."""
+    """Run an LSTM; gates are input, output, forget, candidate in ONNX, ``cifo`` in Fluid."""
     (w, r, b), hidden, order = weights, layer.hidden, (3, 0, 2, 1)
     bias = _regroup(b[: 4 * hidden], order, hidden) + _regroup(b[4 * hidden :], order, hidden)
     peepholes = node.known(7)[index] if node.has(7) else None
