@@ -42,7 +42,7 @@ def gradients(tool: Any, loss: Any) -> list[Any]:
     return exe.run(feed=batch, fetch_list=names)
 
 
-def test_the_global_norm_is_that_of_all_gradients() -> None:
+def test_the_global_norm_covers_all_gradients() -> None:
     found = gradients(fluid.optimizer.SGD(0.0, grad_clip=clip.GradientClipByGlobalNorm(0.5)), dense(fluid))
     clipped, plain = found[:3], found[3:]
     norm = np.sqrt(sum(np.sum(g.astype(float) ** 2) for g in plain))
@@ -57,7 +57,7 @@ def test_a_norm_below_the_limit_changes_nothing() -> None:
         np.testing.assert_allclose(got, grad, rtol=1e-6)
 
 
-def test_limits_that_cannot_be_are_refused() -> None:
+def test_invalid_clip_limits_are_refused() -> None:
     with pytest.raises(GraphError, match="max is -1"):
         clip.GradientClipByValue(-1)
     with pytest.raises(TypeError, match="need_clip must be a function"):
@@ -82,7 +82,7 @@ def test_a_test_program_has_no_error_clip() -> None:
 class TestSetGradientClip:
     """The older way says that it is one, and where it does not do what it seems to."""
 
-    def test_set_gradient_clip_says_that_it_is_the_older_way(self) -> None:
+    def test_set_gradient_clip_warns_that_it_is_deprecated(self) -> None:
         with pytest.warns(UserWarning, match="older way"):
             clip.set_gradient_clip(clip.GradientClipByValue(1.0))
 
@@ -93,14 +93,14 @@ class TestSetGradientClip:
             clip.set_gradient_clip(clip.GradientClipByValue(1.0))
 
     @pytest.mark.filterwarnings("ignore:set_gradient_clip is the older way")
-    def test_a_parameter_without_a_clip_switches_it_off(self) -> None:
+    def test_one_parameter_without_a_clip_disables_clipping(self) -> None:
         loss = dense(fluid)
         clip.set_gradient_clip(clip.GradientClipByValue(1.0), param_list=["fc_0.w_0"])
         with pytest.warns(UserWarning, match=r"nothing is clipped if a parameter has none"):
             fluid.optimizer.SGD(0.1).minimize(loss)
 
     @pytest.mark.filterwarnings("ignore:set_gradient_clip is the older way")
-    def test_the_last_clip_is_used_for_all(self) -> None:
+    def test_the_last_set_gradient_clip_applies_to_all(self) -> None:
         loss = dense(fluid)
         clip.set_gradient_clip(clip.GradientClipByValue(1.0))
         clip.set_gradient_clip(clip.GradientClipByValue(2.0), param_list=["fc_1.w_0"])
@@ -108,14 +108,14 @@ class TestSetGradientClip:
             fluid.optimizer.SGD(0.1).minimize(loss)
 
     @pytest.mark.filterwarnings("ignore:set_gradient_clip is the older way")
-    def test_the_optimizers_clip_wins(self) -> None:
+    def test_the_clip_of_the_optimizer_has_precedence(self) -> None:
         loss = dense(fluid)
         clip.set_gradient_clip(clip.GradientClipByValue(1.0))
         with pytest.warns(UserWarning, match="the optimizer has a grad_clip"):
             fluid.optimizer.SGD(0.1, grad_clip=clip.GradientClipByNorm(1.0)).minimize(loss)
 
     @pytest.mark.filterwarnings("ignore:set_gradient_clip is the older way")
-    def test_one_group_has_one_norm(self) -> None:
+    def test_one_clip_group_has_one_norm(self) -> None:
         loss = dense(fluid)
         clip.set_gradient_clip(clip.GradientClipByGlobalNorm(1.0))
         clip.set_gradient_clip(clip.GradientClipByGlobalNorm(2.0), param_list=["fc_1.w_0"])
@@ -123,7 +123,7 @@ class TestSetGradientClip:
             fluid.optimizer.SGD(0.1).minimize(loss)
 
     @pytest.mark.filterwarnings("ignore:set_gradient_clip is the older way")
-    def test_other_kinds_are_refused(self) -> None:
+    def test_other_kinds_of_clips_are_refused(self) -> None:
         dense(fluid)
         with pytest.raises(TypeError, match=r"gradient clip of fluid\.clip"):
             clip.set_gradient_clip(3)  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ CLASSES = {
 }
 
 
-def test_the_drawing_is_the_tree() -> None:
+def test_the_documented_error_tree_matches_the_classes() -> None:
     drawn = {}
     above: list[str] = []
     for line in (errors.__doc__ or "").splitlines():
@@ -33,7 +33,7 @@ def test_the_drawing_is_the_tree() -> None:
     assert drawn == parents
 
 
-def test_a_hint_is_the_second_line() -> None:
+def test_the_hint_is_the_second_line_of_a_message() -> None:
     error = errors.GraphError("3 names, 2 arrays", hint="pass one array per name")
     assert str(error) == "3 names, 2 arrays\n  hint: pass one array per name"
     assert (error.message, error.hint) == ("3 names, 2 arrays", "pass one array per name")
@@ -49,11 +49,11 @@ def test_a_hint_is_the_second_line() -> None:
         (errors.ExtraMissingError, ImportError),
     ],
 )  # fmt: skip
-def test_scripts_catch_the_built_in_class(error: type[Exception], builtin: type[Exception]) -> None:
+def test_errors_are_subclasses_of_built_in_errors(error: type[Exception], builtin: type[Exception]) -> None:
     with pytest.raises(builtin):
         raise error("refused")
 
 
-def test_an_error_travels_between_processes() -> None:
+def test_errors_can_be_pickled() -> None:
     error = pickle.loads(pickle.dumps(errors.FeedError("wrong shape", hint="reshape it")))
     assert str(error) == "wrong shape\n  hint: reshape it"

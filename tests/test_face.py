@@ -68,7 +68,7 @@ def find(path: str) -> Any:
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if not is_left_out(path_of(line))])
-def test_a_name_is_there_with_its_parameters(line: str) -> None:
+def test_every_name_of_fluid_exists_with_its_parameters(line: str) -> None:
     found = find(path_of(line))
     if "(" not in line:
         return
@@ -87,7 +87,7 @@ def default(one: inspect.Parameter) -> str:
     return str(one.default) if isinstance(one.default, fluid.core.VarDesc.VarType) else repr(one.default)
 
 
-def test_members_of_classes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_classes_have_the_members_of_fluid(capsys: pytest.CaptureFixture[str]) -> None:
     paths = [path_of(line) for line in LINES]
     members = [path for path in paths if inspect.isclass(attrgetter(path.rpartition(".")[0] or "io")(fluid))]
     missing = [path for path in members if not is_there(path)]
@@ -123,7 +123,7 @@ def test_names_of_the_dynamic_graph_are_absent_or_refused(name: str) -> None:
             getattr(fluid.optimizer.SGD(0.1), name)()
 
 
-def test_the_face_lists_what_it_shows_in_order() -> None:
+def test_the_package_lists_its_names_in_order() -> None:
     assert fluid.__all__ == sorted(fluid.__all__) == dir(fluid)
     assert all(hasattr(fluid, name) for name in fluid.__all__)
     public = {name for name in vars(fluid) if not name.startswith("_")}
@@ -134,7 +134,7 @@ def test_the_face_lists_what_it_shows_in_order() -> None:
     }
 
 
-def test_type_checkers_see_the_names_of_the_face() -> None:
+def test_type_checkers_see_all_public_names() -> None:
     stub = ast.parse(Path(fluid.__file__).with_suffix(".pyi").read_text())
     (listed,) = (node.value for node in stub.body if isinstance(node, ast.Assign))
     assert ast.literal_eval(listed) == fluid.__all__
@@ -172,13 +172,13 @@ def test_a_module_lists_its_public_names_and_no_others(module: str) -> None:
         "transpiler",
     ],
 )
-def test_a_module_keeps_its_public_names(module: str) -> None:
+def test_modules_keep_their_public_names(module: str) -> None:
     names = public_names(f"fluid.{module}")
     assert names
     assert set(attrgetter(module)(fluid).__all__) >= set(names)
 
 
-def test_every_function_and_class_of_the_face_is_documented() -> None:
+def test_every_public_function_and_class_is_documented() -> None:
     for name in fluid.__all__:
         found = getattr(fluid, name)
         assert (inspect.getdoc(found) or "").strip(), name
@@ -192,14 +192,14 @@ MODULES = [name for name in fluid.__all__ if inspect.ismodule(getattr(fluid, nam
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_module_is_found_by_both_kinds_of_import(name: str) -> None:
+def test_modules_are_found_by_import_and_by_attribute(name: str) -> None:
     assert importlib.import_module(f"paddlelike.{name}") is getattr(fluid, name)
 
 
 @pytest.mark.parametrize(
     "module", ["backward", "executor", "framework", "io", "initializer", "optimizer", "reader", "unique_name"]
 )
-def test_a_module_shows_what_it_lists(module: str) -> None:
+def test_modules_have_every_name_they_list(module: str) -> None:
     found = getattr(fluid, module)
     assert all(hasattr(found, name) for name in found.__all__)
 
@@ -210,7 +210,7 @@ def in_a_new_process(script: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip("\n")
 
 
-def test_importing_the_package_loads_only_its_face() -> None:
+def test_importing_the_package_loads_no_further_modules() -> None:
     script = "import sys, paddlelike; print(sorted(name for name in sys.modules if 'paddlelike' in name))"
     below = (
         "errors foundation foundation.near_names foundation.tracebacks hooks lazy left_out left_out.reasons"
@@ -219,7 +219,7 @@ def test_importing_the_package_loads_only_its_face() -> None:
     assert in_a_new_process(script) == str(["paddlelike", *(f"paddlelike.{name}" for name in names.split())])
 
 
-def test_training_and_saving_import_no_server_and_no_extra(tmp_path: Path) -> None:
+def test_training_and_saving_import_no_server_code_and_no_extras(tmp_path: Path) -> None:
     """What only some calls need is imported when they need it."""
     late = ["networkx", "h5py", "onnx", "grpc", "fsspec", "safetensors", "rich", "matplotlib", "asyncio"]
     late += [f"paddlelike.{name}" for name in ("distributed.server", "distributed.fleet", "metrics")]
@@ -240,7 +240,7 @@ print([name for name in {late} if name in sys.modules])
 
 
 @pytest.mark.parametrize("module", ["load.load", pytest.param("save.save", marks=pytest.mark.slow)])
-def test_a_function_stays_when_a_folder_of_its_name_is_imported(module: str) -> None:
+def test_importing_a_subpackage_does_not_replace_the_function_of_its_name(module: str) -> None:
     script = f"""
 import paddlelike.io.{module}
 import paddlelike as fluid
@@ -260,7 +260,7 @@ print(callable(fluid.io.load), callable(fluid.io.save), fluid.load is fluid.io.l
         ("transpiler.distribute_transpiler", "distributed.transpiler"),
     ],
 )
-def test_fluids_name_of_a_module_is_the_module(name: str, original: str) -> None:
+def test_modules_are_importable_by_their_fluid_names(name: str, original: str) -> None:
     script = f"""
 import sys
 import paddlelike.{name}
@@ -270,11 +270,11 @@ print(sys.modules["paddlelike.{name}"] is sys.modules["paddlelike.{original}"])
 
 
 @pytest.mark.parametrize("name", ["compiler.nothing", "communicator.nothing", "incubate.nothing", "nothing"])
-def test_a_missing_module_raises_module_not_found(name: str) -> None:
+def test_importing_a_missing_module_raises_module_not_found_error(name: str) -> None:
     with pytest.raises(ModuleNotFoundError, match=f"No module named 'paddlelike.{name}'"):
         importlib.import_module(f"paddlelike.{name}")
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+def test_a_missing_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'paddlelike' has no attribute 'nothing'"):
         fluid.nothing  # noqa: B018

@@ -35,11 +35,11 @@ def find_declared() -> set[str]:
     return set(names)
 
 
-def test_the_face_provides_every_hook_that_is_declared_and_no_other(provided: dict[str, str]) -> None:
+def test_exactly_the_declared_hooks_are_provided(provided: dict[str, str]) -> None:
     assert find_declared() == provided.keys()
 
 
-def test_every_function_is_there(provided: dict[str, str]) -> None:
+def test_every_hook_target_exists(provided: dict[str, str]) -> None:
     for name in provided:
         hook: Hook[..., Any] = Hook(name)
         assert hook.function.__module__.startswith("paddlelike."), name
@@ -56,13 +56,13 @@ print(Program().clone().to_string().splitlines()[0])
     assert done.stdout == "blocks {\n"
 
 
-def test_a_hook_that_nobody_provides_is_a_key_error() -> None:
+def test_calling_a_hook_without_provider_raises_key_error() -> None:
     nobody: Hook[[], None] = Hook("nobody provides this")
     with pytest.raises(KeyError, match="nobody provides this"):
         nobody.function()
 
 
-def test_the_module_is_imported_when_the_function_is_used() -> None:
+def test_a_hook_imports_its_module_on_first_use() -> None:
     script = """
 import sys
 from paddlelike.hooks import Hook, provide
@@ -75,7 +75,7 @@ print(before, hook.function("a 'b c'"), "shlex" in sys.modules)
     assert done.stdout.strip() == "False ['a', 'b c'] True"
 
 
-def test_the_last_provider_wins() -> None:
+def test_the_last_provider_of_a_hook_is_used() -> None:
     provide(dump_json="json:load")
     provide(dump_json="json:dumps")
     dump: Hook[[Any], str] = Hook("dump_json")
@@ -85,7 +85,7 @@ def test_the_last_provider_wins() -> None:
 @pytest.mark.parametrize(
     ("function", "error"), [("no_such_module:f", ModuleNotFoundError), ("json:nothing", AttributeError)]
 )
-def test_a_function_that_is_not_there_is_an_error(function: str, error: type[Exception]) -> None:
+def test_a_hook_with_a_missing_function_raises_an_error(function: str, error: type[Exception]) -> None:
     provide(absent=function)
     absent: Hook[[], None] = Hook("absent")
     with pytest.raises(error):

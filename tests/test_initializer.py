@@ -32,7 +32,7 @@ def test_uniform_values_are_within_bounds_and_spread() -> None:
     np.testing.assert_allclose([values.mean(), values.var()], [-0.5, 9 / 12], atol=0.03)  # 5 standard errors
 
 
-def test_normal_values_have_their_moments() -> None:
+def test_normal_values_have_the_given_mean_and_deviation() -> None:
     values = fill(initializer.Normal(1.0, 2.0), 20000)
     np.testing.assert_allclose([values.mean(), values.std()], [1.0, 2.0], atol=0.08)  # 5 standard errors
 
@@ -59,7 +59,7 @@ def test_the_variance_follows_from_the_fans(one: Any, variance: float) -> None:
     np.testing.assert_allclose(values.var(), variance, rtol=0.08)  # 5 standard errors of 9,600 values
 
 
-def test_the_fans_of_a_convolution_count_its_window() -> None:
+def test_the_fans_of_a_convolution_include_its_window_size() -> None:
     values = fill(initializer.Xavier(), 16, 8, 5, 5)
     np.testing.assert_allclose(values.var(), 2 / ((8 + 16) * 25), rtol=0.1)  # of 3,200 values
 
@@ -72,7 +72,7 @@ def test_the_same_seed_gives_the_same_bits() -> None:
         assert not np.array_equal(fill(initializer.Normal(), 50, seed=8), one)
 
 
-def test_bilinear_weights_interpolate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bilinear_initializers_give_interpolation_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flags, "_flags", {"FLAGS_fluid_quirks": False})
     weight = fill(initializer.Bilinear(), 2, 1, 4, 4)
     profile = np.array([0.25, 0.75, 0.75, 0.25])
@@ -81,7 +81,7 @@ def test_bilinear_weights_interpolate(monkeypatch: pytest.MonkeyPatch) -> None:
         fluid.layers.create_parameter([3, 3], "float32", name="q", default_initializer=initializer.Bilinear())
 
 
-def test_an_array_gives_its_values() -> None:
+def test_numpy_array_initializer_sets_the_values_of_the_array() -> None:
     array = np.arange(6, dtype="float32").reshape(2, 3)
     np.testing.assert_array_equal(fill(initializer.NumpyArrayInitializer(array), 2, 3), array)
     with pytest.raises(GraphError, match="value must be a numpy array, got 3"):

@@ -40,7 +40,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         del sys.modules[name]
 
 
-def test_a_stub_says_where_names_come_from(tmp_path: Path) -> None:
+def test_lazy_modules_read_their_names_from_the_stub(tmp_path: Path) -> None:
     (tmp_path / "names.pyi").write_text(STUB)
     assert read_stub(tmp_path / "names.pyi") == {
         "inner": ("lazy_package", "inner"),
@@ -50,7 +50,7 @@ def test_a_stub_says_where_names_come_from(tmp_path: Path) -> None:
     }
 
 
-def test_a_module_becomes_an_attribute_only_after_all_of_it_ran(package: str, tmp_path: Path) -> None:
+def test_a_lazy_module_becomes_an_attribute_after_its_import_finished(package: str, tmp_path: Path) -> None:
     """Or another thread that uses it meanwhile finds a module without its functions."""
     (tmp_path / package / "circular.py").write_text(
         f"import {package}\n"
@@ -62,7 +62,7 @@ def test_a_module_becomes_an_attribute_only_after_all_of_it_ran(package: str, tm
     assert vars(module)["circular"] is module.circular
 
 
-def test_names_are_imported_when_they_are_used(package: str) -> None:
+def test_lazy_names_are_imported_on_first_use(package: str) -> None:
     module = importlib.import_module(package)
     assert dir(module) == module.__all__ == ["GREATEST", "double", "dumps", "inner"]
     assert f"{package}.inner" not in sys.modules
@@ -72,7 +72,7 @@ def test_names_are_imported_when_they_are_used(package: str) -> None:
     assert "double" in vars(module)  # the next use finds it without a look-up
 
 
-def test_a_module_that_is_not_listed_is_an_attribute(package: str) -> None:
+def test_unlisted_modules_are_attributes_after_import(package: str) -> None:
     module = importlib.import_module(package)
     assert module.unlisted is sys.modules[f"{package}.unlisted"]
     for absent in ("nothing", "_private"):
@@ -80,12 +80,12 @@ def test_a_module_that_is_not_listed_is_an_attribute(package: str) -> None:
             getattr(module, absent)
 
 
-def test_a_missing_stub_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_stub_raises_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         attach_stub("package", tmp_path / "absent.pyi")
 
 
-def test_a_further_name_is_the_module_itself(package: str) -> None:
+def test_an_alias_of_a_module_is_the_module_itself(package: str) -> None:
     finder = AliasFinder({"lazy_alias": package, "lazy_alias.short": f"{package}.inner"})
     sys.meta_path.insert(0, finder)
     try:

@@ -21,21 +21,21 @@ def halves(metric: Any, preds: Any, labels: Any) -> Any:
     return metric.eval()
 
 
-def test_precision_and_recall_equal_those_of_real_fluid() -> None:
+def test_precision_and_recall_match_fluid() -> None:
     assert halves(metrics.Precision(), PREDS, LABELS) == 0.6  # 3 of 5, as the real system says
     assert halves(metrics.Recall(), PREDS, LABELS) == 0.75
     assert metrics.Precision().eval() == 0.0
     assert metrics.Recall().eval() == 0.0
 
 
-def test_preds_and_labels_go_together() -> None:
+def test_preds_and_labels_must_have_equal_lengths() -> None:
     with pytest.raises(ValueError, match=r"\(2,\) and labels of shape \(1,\), expected equally many"):
         metrics.Precision().update(np.zeros(2), np.zeros(1))
     with pytest.raises(ValueError, match="preds must be a numpy array"):
         metrics.Recall().update([0.5], np.zeros(1))  # type: ignore[arg-type]
 
 
-def test_accuracy_is_weighted() -> None:
+def test_accuracy_is_weighted_by_batch_size() -> None:
     accuracy = metrics.Accuracy()
     accuracy.update(value=0.5, weight=10)
     accuracy.update(value=np.array([0.8]), weight=30)
@@ -51,7 +51,7 @@ def test_accuracy_refuses_values_that_are_not_numbers(value: Any, weight: Any) -
         metrics.Accuracy().update(value, weight)
 
 
-def test_auc_is_how_often_a_one_beats_a_zero() -> None:
+def test_auc_is_the_fraction_of_pairs_ranked_correctly() -> None:
     rng = np.random.default_rng(4)
     chance = rng.integers(0, 64, 300) / 64  # falls on the limits of 64 bins
     labels = (rng.random(300) < chance).astype("int64")
@@ -62,7 +62,7 @@ def test_auc_is_how_often_a_one_beats_a_zero() -> None:
     np.testing.assert_allclose(halves(auc, preds, labels.reshape(-1, 1)), wins)
 
 
-def test_auc_is_the_real_systems() -> None:
+def test_auc_matches_fluid() -> None:
     chance = np.array([0.03, 0.11, 0.25, 0.4, 0.42, 0.5, 0.61, 0.77, 0.78, 0.95])
     labels = np.array([0, 0, 1, 0, 1, 0, 1, 1, 0, 1])
     auc = metrics.Auc("auc", num_thresholds=10)
@@ -104,7 +104,7 @@ def test_chunk_counts_give_precision_and_recall() -> None:
         chunks.update(1, "a", 1)
 
 
-def test_a_composite_holds_several() -> None:
+def test_a_composite_metric_combines_several_metrics() -> None:
     both = metrics.CompositeMetric(name="both")
     both.add_metric(metrics.Precision())
     both.add_metric(metrics.Recall())
@@ -113,7 +113,7 @@ def test_a_composite_holds_several() -> None:
         both.add_metric(3)  # type: ignore[arg-type]
 
 
-def test_a_metric_of_ones_own_is_reset_by_kind() -> None:
+def test_resetting_a_user_defined_metric_depends_on_the_kind_of_its_values() -> None:
     class Mine(metrics.MetricBase):
         def __init__(self) -> None:
             super().__init__(None)

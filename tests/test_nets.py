@@ -40,13 +40,13 @@ def test_glu_gates_one_half_with_the_other() -> None:
     np.testing.assert_allclose(run(fluid.nets.glu(x), x=a), a[:, :3] / (1 + np.exp(-a[:, 3:])), atol=1e-6)
 
 
-def test_data_has_unknown_dims() -> None:
+def test_data_accepts_unknown_dims() -> None:
     image = fluid.data("image", [None, 3, -1], "float64", lod_level=1)
     assert (image.shape, image.lod_level, image.stop_gradient) == ((-1, 3, -1), 1, True)
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [([None, 4], "float32"), ([None, 3], "int64")])
-def test_a_name_is_taken_once(shape: list[int], dtype: str) -> None:
+def test_declaring_a_data_name_twice_is_refused(shape: list[int], dtype: str) -> None:
     fluid.data("x", [None, 3], "float32")
     with pytest.raises(GraphError, match="'x'"):
         fluid.data("x", shape, dtype)

@@ -23,18 +23,20 @@ from tests.optimizer.harness.training import follow
     ],
     ids=["name", "none", "initializer", "regularizer"],
 )
-def test_one_attribute_stands_for_a_param_attr(given: Any, field: str, value: Any) -> None:
+def test_param_attr_accepts_a_name_an_initializer_or_a_regularizer(
+    given: Any, field: str, value: Any
+) -> None:
     found = getattr(ParamAttr._to_attr(given), field)
     assert isinstance(found, value) if isinstance(value, type) else found == value
 
 
-def test_false_stays_false_and_an_attr_itself() -> None:
+def test_param_attr_returns_false_and_existing_attrs_unchanged() -> None:
     attr = ParamAttr(name="w")
     assert ParamAttr._to_attr(False) is False
     assert ParamAttr._to_attr(attr) is attr
 
 
-def test_anything_else_is_a_type_error() -> None:
+def test_param_attr_refuses_other_types() -> None:
     with pytest.raises(TypeError, match=r"3\.5 does not describe a parameter"):
         ParamAttr._to_attr(3.5)
 
@@ -69,7 +71,7 @@ GRADIENT = [0.3, -0.2, 0.0]
     ],
     ids=["L2", "L1"],
 )
-def test_the_term_is_added_to_the_gradient(one: Any, term: Any) -> None:
+def test_the_regularization_term_is_added_to_the_gradient(one: Any, term: Any) -> None:
     (found,) = follow(fluid.optimizer.SGD(1.0, regularization=one), START, [GRADIENT])
     np.testing.assert_allclose(found, np.array(START) - (np.array(GRADIENT) + term), rtol=1e-6)  # float32
 

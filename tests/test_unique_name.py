@@ -9,7 +9,7 @@ import pytest
 from paddlelike import unique_name
 
 
-def test_counters_are_per_key() -> None:
+def test_unique_name_counters_are_per_key() -> None:
     with unique_name.guard():
         assert [unique_name.generate(key) for key in ("fc", "fc", "conv", "fc")] == [
             "fc_0", "fc_1", "conv_0", "fc_2",

@@ -49,7 +49,7 @@ def test_threads_enter_and_leave_their_blocks_in_any_order(name: str) -> None:
         assert [one.submit(get).result(), other.submit(get).result(), get()] == [before] * 3
 
 
-def test_threads_count_their_names_each_for_itself() -> None:
+def test_each_thread_numbers_its_names_independently() -> None:
     def build() -> list[str]:
         with fluid.unique_name.guard(), fluid.program_guard(fluid.Program(), fluid.Program()):
             both.wait(30)
@@ -74,7 +74,7 @@ def test_a_thread_started_inside_of_a_block_has_its_value() -> None:
         assert pool.submit(fluid.global_scope).result() is before
 
 
-def test_a_switch_holds_until_the_end_of_the_block_it_is_in() -> None:
+def test_a_switch_holds_until_its_block_ends() -> None:
     before, inner, outer = (fluid.Program() for _ in range(3))
     with fluid.program_guard(before):
         with fluid.program_guard(fluid.Program()):
@@ -86,7 +86,7 @@ def test_a_switch_holds_until_the_end_of_the_block_it_is_in() -> None:
         assert fluid.default_main_program() is outer
 
 
-def test_a_name_is_given_once_however_threads_take_turns() -> None:
+def test_concurrent_threads_never_get_the_same_name() -> None:
     """The second thread asks for a name while the first one has read the count and not increased it."""
     generator = UniqueNameGenerator()
     names: list[str] = []
@@ -107,7 +107,7 @@ def test_a_name_is_given_once_however_threads_take_turns() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_forked_process_has_no_blocks_of_threads_that_it_has_not() -> None:
+def test_a_forked_process_drops_the_blocks_of_other_threads() -> None:
     size = Current(1)
     with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as other:
         block = size.replaced(2)

@@ -50,7 +50,7 @@ It is exact.
 
 
 @pytest.mark.parametrize("dedented", [False, True])
-def test_sections_are_added_in_their_order_with_and_without_indentation(
+def test_docstring_sections_are_added_in_order_with_and_without_indentation(
     dedented: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -61,5 +61,5 @@ def test_sections_are_added_in_their_order_with_and_without_indentation(
         assert inspect.getdoc(scale) == COMPLETE
 
 
-def test_a_section_of_its_own_stays() -> None:
+def test_a_section_that_a_docstring_already_has_stays() -> None:
     assert add_section(COMPLETE, "Returns", "int\n    Another.") == COMPLETE

@@ -32,12 +32,12 @@ def _list_keywords(called: Callable[..., object]) -> list[str]:
 CALLS = {name: called for name, called in _list_callables() if _list_keywords(called)}
 
 
-def test_there_are_many() -> None:
+def test_more_than_250_calls_are_tested() -> None:
     assert len(CALLS) > 250
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_misspelt_keyword_is_answered_by_the_near_one(name: str) -> None:
+def test_the_error_for_a_misspelt_keyword_suggests_the_near_one(name: str) -> None:
     keyword = max(_list_keywords(CALLS[name]), key=len)
     with pytest.raises(
         TypeError, match=f"unexpected keyword argument '{keyword}x'; did you mean .*'{keyword}'"
@@ -53,7 +53,7 @@ def test_a_short_form_is_understood(wrong: str, near: str) -> None:
         fluid.optimizer.SGD(**{wrong: 0.1})
 
 
-def test_an_error_of_the_layer_itself_is_left_as_it_is() -> None:
+def test_errors_raised_inside_a_layer_are_unchanged() -> None:
     with pytest.raises(TypeError, match="input must be a variable"):
         fluid.layers.fc(input=3, size=4)
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'size'"):

@@ -125,7 +125,7 @@ def test_one_thread_at_a_time_holds_a_lock(kind: Any) -> None:
     assert (most[0], counted[0]) == (1, 1200)
 
 
-def test_a_lock_that_another_thread_holds_for_long_is_a_timeout() -> None:
+def test_waiting_too_long_for_a_lock_raises_a_timeout() -> None:
     lock = Lock()
     with lock.hold(), pytest.raises(TimeoutError, match="for more than"):
         lock.hold_within(0.01)
@@ -133,7 +133,7 @@ def test_a_lock_that_another_thread_holds_for_long_is_a_timeout() -> None:
         assert lock.is_held()
 
 
-def test_a_key_that_another_thread_ends_gives_the_lock_back() -> None:
+def test_a_lock_is_released_when_another_thread_ends_its_key() -> None:
     """As a tool does that lists all objects, and drops the list after the lock was to be given back."""
     lock, listed = RLock(), []
     is_listed, may_end = threading.Event(), threading.Event()
@@ -174,7 +174,7 @@ def test_a_fork_finds_the_lock_free() -> None:
     assert is_free(lock)
 
 
-def test_those_who_wait_for_a_condition_are_woken() -> None:
+def test_threads_that_wait_for_a_condition_are_woken() -> None:
     changed, ready, woken = Condition(), [], []
 
     def wait(number: int) -> None:
@@ -210,7 +210,7 @@ def test_an_interrupted_wait_holds_the_lock_until_it_leaves() -> None:
         assert changed._doors == []
 
 
-def test_an_event_wakes_those_who_wait_and_an_interrupt_harms_no_other() -> None:
+def test_an_event_wakes_all_waiting_threads_even_if_one_is_interrupted() -> None:
     event = Event()
     assert not event.wait(0.0)
     for call in (lambda: event.wait(0.001), event.set):
@@ -227,7 +227,7 @@ def test_an_event_wakes_those_who_wait_and_an_interrupt_harms_no_other() -> None
     assert event.is_set()
 
 
-def test_keys_count_what_is_begun_exactly() -> None:
+def test_keys_count_begun_operations_exactly() -> None:
     running: list[bool] = []
     begin = make_keys(running.append, running.pop)
 

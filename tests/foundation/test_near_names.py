@@ -31,11 +31,11 @@ def test_near_names_share_most_of_their_letters(name: object, known: list[str], 
     ],
     ids=["none", "one", "two", "more than three"],
 )
-def test_the_question_names_at_most_three(known: list[str], text: str) -> None:
+def test_at_most_three_near_names_are_suggested(known: list[str], text: str) -> None:
     assert suggest_names("name", known, lead="; ") == text
 
 
-def test_a_hundred_thousand_names_take_no_seconds() -> None:
+def test_searching_a_hundred_thousand_names_is_fast() -> None:
     known = (f"{index}.w_0" for index in range(100_000))
     find_near_names("embedding_0.w_0", known)
     assert next(known) == "5000.w_0"

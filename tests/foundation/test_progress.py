@@ -44,7 +44,7 @@ def list_lines(terminal: Terminal) -> list[str]:
     return [one.removesuffix("\x1b[K") for one in drawn[1:]]
 
 
-def test_bytes_are_counted_and_the_line_is_erased(terminal: Terminal) -> None:
+def test_the_progress_line_counts_bytes_and_is_erased(terminal: Terminal) -> None:
     with progress.show_progress("writing x", [MILLION, 3 * MILLION]):
         threads = [threading.Thread(target=progress.advance_progress, args=(MILLION,)) for _ in range(4)]
         for thread in threads:
@@ -57,7 +57,7 @@ def test_bytes_are_counted_and_the_line_is_erased(terminal: Terminal) -> None:
     ]
 
 
-def test_the_outermost_operation_has_the_line(terminal: Terminal) -> None:
+def test_the_progress_line_belongs_to_the_outermost_operation(terminal: Terminal) -> None:
     with progress.show_progress("a", [4]):
         with progress.show_progress("b", [1]):
             progress.advance_progress(1)
@@ -69,7 +69,7 @@ def test_the_outermost_operation_has_the_line(terminal: Terminal) -> None:
     assert "b:" not in terminal.getvalue()
 
 
-def test_an_operation_that_counts_itself_is_not_added_to(terminal: Terminal) -> None:
+def test_nested_operations_do_not_add_to_an_operation_that_counts_itself(terminal: Terminal) -> None:
     with progress.show_progress("a"):
         progress.report_progress(1, 4)
         progress.advance_progress(3)
@@ -87,7 +87,7 @@ def test_a_line_fits_the_terminal_and_cannot_control_it(terminal: Terminal) -> N
 
 
 @pytest.mark.parametrize("reason", ["fast", "thread", "switch", "file"])
-def test_nothing_is_drawn(terminal: Terminal, monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
+def test_no_progress_line_is_drawn(terminal: Terminal, monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
     def work() -> None:
         with progress.show_progress("a", [1]):
             progress.advance_progress(1)
@@ -108,7 +108,7 @@ def test_nothing_is_drawn(terminal: Terminal, monkeypatch: pytest.MonkeyPatch, r
 
 
 @pytest.mark.slow
-def test_saves_loads_comparisons_and_conversions_show_how_far_they_are(
+def test_saves_loads_comparisons_and_conversions_show_their_progress(
     terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "400")
@@ -153,7 +153,7 @@ def test_saves_loads_comparisons_and_conversions_show_how_far_they_are(
         assert terminal.getvalue() == ""
 
 
-def test_a_notebook_gets_the_line_below_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_shows_the_progress_line_below_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
     handle = SimpleNamespace(update=shown.append)
 

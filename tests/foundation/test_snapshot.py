@@ -46,7 +46,9 @@ def test_the_process_of_a_snapshot_ends_with_a_killed_parent() -> None:
         assert process.stdout.read() == b""  # nobody has it any more
 
 
-def test_a_snapshot_rests_after_its_work_until_somebody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_process_is_idle_after_its_work_until_it_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def work(request: object, rest: Callable[[], None]) -> object:
         until = time.process_time() + 0.001
         while time.process_time() < until:

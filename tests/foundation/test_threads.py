@@ -50,7 +50,7 @@ def test_a_thread_does_its_work_and_wait_returns_after_it() -> None:
 
 
 @pytest.mark.parametrize("start", [refuse, run_out_of_memory])
-def test_a_thread_that_cannot_be_started_is_an_error_and_waited_for_by_nobody(
+def test_a_thread_that_cannot_start_raises_an_error_and_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, start: Callable[..., int]
 ) -> None:
     monkeypatch.setattr(_thread, "start_new_thread", start)
@@ -72,7 +72,7 @@ def test_a_waiting_thread_does_the_work_of_a_dead_one(monkeypatch: pytest.Monkey
     assert done == [threading.get_ident()]
 
 
-def test_a_system_of_one_thread_more_has_it_do_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_thread_that_the_system_allows_does_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading.Thread, "start", refuse)
     done = threading.Lock()
     done.acquire()
@@ -95,7 +95,7 @@ def test_cancelled_work_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("daemon", [True, False])
-def test_an_interrupt_at_any_operation_of_a_start_either_has_the_work_done_once_or_not_at_all(
+def test_an_interrupted_start_does_the_work_once_or_not_at_all(
     daemon: bool,
 ) -> None:
     done: list[int] = []

@@ -41,7 +41,7 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> None:
     install_hook()
 
 
-def test_the_last_line_before_the_message_is_the_users(
+def test_the_last_line_of_a_traceback_is_in_the_users_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = "fluid.layers.fc(x, 3, act='rellu')"
@@ -68,7 +68,7 @@ def test_the_last_line_before_the_message_is_the_users(
         ("fluid.io.verify(dir='m')", "it takes verify(dirname)"),
     ],
 )
-def test_wrong_arguments_are_answered_with_what_is_taken(
+def test_the_error_for_wrong_arguments_shows_the_signature(
     line: str, hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = show(line, tmp_path, capsys)
@@ -76,15 +76,15 @@ def test_wrong_arguments_are_answered_with_what_is_taken(
     assert not [one for one in said.splitlines() if 'File "' in one and "/paddlelike/" in one]
 
 
-def test_functions_of_the_user_are_not_taken_for_ours(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_functions_of_the_user_are_not_hidden(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = show("fc = lambda a: a; fc.__qualname__ = 'fc'; fc(b=1)", tmp_path, capsys)
     assert "unexpected keyword argument 'b'" in said
     assert "hint" not in said
 
 
-def test_faults_of_this_package_are_shown_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tracebacks_of_our_own_faults_are_complete(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     said = show(
         "fluid.default_main_program().global_block().ops = 3; fluid.default_main_program().clone()",
         tmp_path,
@@ -94,7 +94,7 @@ def test_faults_of_this_package_are_shown_whole(tmp_path: Path, capsys: pytest.C
     assert INSIDE not in said
 
 
-def test_causes_are_shown_where_they_are_of_the_user(
+def test_causes_raised_in_the_users_code_are_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     build = "y = fluid.layers.py_func(broken, x, x.block.create_var(name='y', dtype='float32', shape=[1]))"
@@ -120,14 +120,14 @@ def test_causes_are_shown_where_they_are_of_the_user(
         ("fluid.layers.scale(x, None)", "scale was called with x=<temporary x: fp32[-1, 4]>, scale=None"),
     ],
 )
-def test_errors_that_python_raises_say_what_was_given(
+def test_errors_raised_by_python_describe_the_given_value(
     line: str, hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert f"\n  hint: {hint}" in show(line, tmp_path, capsys)
 
 
 @pytest.mark.slow
-def test_notebooks_fold_as_scripts_do() -> None:
+def test_tracebacks_are_shortened_in_notebooks_as_in_scripts() -> None:
     pytest.importorskip("IPython", reason="the extra docs is not installed")
     script = (
         "from IPython.terminal.interactiveshell import TerminalInteractiveShell as Shell\n"

@@ -22,7 +22,7 @@ ALONE = PACKAGE / "import_paddle" / "path" / "sitecustomize.py"
 layers = fluid.layers
 
 
-def test_no_module_warns_but_by_warn_user() -> None:
+def test_every_module_warns_through_warn_user() -> None:
     found = []
     for path in PACKAGE.rglob("*.py"):
         if path in (ALONE, PACKAGE / "foundation" / "warn.py") or "warn" not in (text := path.read_text()):
@@ -48,7 +48,7 @@ def _list_sites() -> list[tuple[Path, int]]:
     return sites
 
 
-def test_a_warning_from_any_site_points_here() -> None:
+def test_a_warning_from_any_place_points_at_the_caller() -> None:
     """Every site is walked: a call at its file and line, inside of a block and a builtin, stands for it."""
     sites = _list_sites()
     assert len(sites) > 55
@@ -121,7 +121,7 @@ def test_a_warning_points_at_the_line_of_the_script(call: Callable[[], None]) ->
     assert all(one.lineno in lines for one in caught), [(one.lineno, str(one.message)) for one in caught]
 
 
-def test_blocks_and_decorators_between_are_not_lines_of_the_user() -> None:
+def test_warnings_skip_blocks_and_decorators_of_the_library() -> None:
     @contextlib.contextmanager
     def block() -> Iterator[None]:
         yield

@@ -52,7 +52,7 @@ DOORS: dict[str, Callable[[fluid.Executor, Path, fluid.Program, fluid.Variable],
 
 
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
-def test_a_copy_without_values_is_advised_the_names_of_the_trained_one(
+def test_the_hint_for_a_copy_without_values_names_the_trained_network(
     exe: fluid.Executor, tmp_path: Path, door: Callable[..., object]
 ) -> None:
     with fluid.unique_name.guard():
@@ -72,7 +72,7 @@ def test_a_copy_without_values_is_advised_the_names_of_the_trained_one(
 
 
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
-def test_a_network_that_was_never_started_is_advised_its_startup_program(
+def test_the_hint_for_a_network_never_started_is_its_startup_program(
     exe: fluid.Executor, tmp_path: Path, door: Callable[..., object]
 ) -> None:
     main, startup, out = build()
@@ -89,7 +89,7 @@ def test_a_network_that_was_never_started_is_advised_its_startup_program(
     door(exe, tmp_path, main, out)
 
 
-def test_values_of_another_scope_are_advised_the_scope(exe: fluid.Executor) -> None:
+def test_the_hint_names_the_other_scope_that_has_the_values(exe: fluid.Executor) -> None:
     main, startup, out = build()
     scope = fluid.Scope()
     exe.run(startup, scope=scope)
@@ -100,7 +100,7 @@ def test_values_of_another_scope_are_advised_the_scope(exe: fluid.Executor) -> N
     np.testing.assert_array_equal(found, 8 * ONES)
 
 
-def test_a_layer_that_is_added_afterwards_is_not_advised_to_start_all_again(exe: fluid.Executor) -> None:
+def test_the_hint_for_an_added_layer_does_not_restart_everything(exe: fluid.Executor) -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), 4))
@@ -110,7 +110,7 @@ def test_a_layer_that_is_added_afterwards_is_not_advised_to_start_all_again(exe:
             exe.run(main, feed={"x": ONES}, fetch_list=[loss])
 
 
-def test_a_variable_that_nothing_sets_is_advised_a_load() -> None:
+def test_the_hint_for_a_variable_that_nothing_sets_is_a_load() -> None:
     main = fluid.Program()
     main.global_block().create_parameter(shape=[2], dtype="float32", name="alone")
     assert explain_no_value(["alone"], main).startswith("load its value; no startup program")
@@ -130,7 +130,7 @@ LOADS: dict[str, Callable[[fluid.Executor, fluid.Program, Path], object]] = {
 
 
 @pytest.mark.parametrize("name", sorted(LOADS.keys() - {"load_combined"}))
-def test_a_load_into_a_second_copy_is_advised_the_guard(
+def test_the_hint_for_loading_into_a_second_copy_is_the_name_guard(
     exe: fluid.Executor, tmp_path: Path, name: str
 ) -> None:
     with fluid.unique_name.guard():
@@ -153,7 +153,7 @@ def test_a_load_into_a_second_copy_is_advised_the_guard(
         np.testing.assert_array_equal(exe.run(main, feed={"x": ONES}, fetch_list=[out])[0], 8 * ONES)
 
 
-def test_layers_that_load_the_values_of_their_neighbors_are_reported(
+def test_layers_loaded_with_the_values_of_other_layers_are_reported(
     exe: fluid.Executor, tmp_path: Path
 ) -> None:
     with fluid.unique_name.guard():
@@ -187,7 +187,7 @@ def make_shapes(widths: dict[int, int]) -> dict[str, tuple[int, ...]]:
         ({1: 4, 2: 4}, {3: 4, 4: 4}),
     ],
 )
-def test_other_networks_are_not_taken_for_shifted_ones(ours: dict[int, int], theirs: dict[int, int]) -> None:
+def test_unrelated_networks_are_not_reported_as_shifted(ours: dict[int, int], theirs: dict[int, int]) -> None:
     loaded = [name for name in make_shapes(ours) if name in make_shapes(theirs)]
     assert explain_shift(make_shapes(ours), make_shapes(theirs), loaded) is None
 
@@ -243,7 +243,7 @@ def test_a_layer_more_that_can_be_any_of_the_saved_ones_is_reported(
     np.testing.assert_array_equal(found, 4**4 * 2 * 3 * 4 * ONES)
 
 
-def test_a_model_over_the_values_of_another_is_said_when_that_one_runs(
+def test_overwritten_values_are_reported_when_the_overwritten_network_runs(
     exe: fluid.Executor, tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
     for name, value in (("m1", 1.0), ("m2", 2.0)):
@@ -268,7 +268,7 @@ def test_a_model_over_the_values_of_another_is_said_when_that_one_runs(
     assert results == [4.0, 8.0]
 
 
-def test_an_older_export_loaded_over_a_network_in_training_is_reported(
+def test_loading_an_old_export_over_a_network_in_training_is_reported(
     exe: fluid.Executor, tmp_path: Path
 ) -> None:
     main, startup = fluid.Program(), fluid.Program()
@@ -298,7 +298,7 @@ def test_values_that_are_only_initial_may_be_replaced(
     assert len(recwarn) == 0
 
 
-def test_the_files_of_save_are_made_a_model_as_the_hint_says(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_the_hint_for_making_a_model_from_saved_files_works(exe: fluid.Executor, tmp_path: Path) -> None:
     from typer.testing import CliRunner
 
     from paddlelike.cli.app import app
@@ -324,7 +324,7 @@ def test_the_files_of_save_are_made_a_model_as_the_hint_says(exe: fluid.Executor
     np.testing.assert_array_equal(found, [[12.0, 12.0]])
 
 
-def test_a_combined_file_is_loaded_as_the_hint_of_load_says(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_the_hint_for_loading_a_combined_file_works(exe: fluid.Executor, tmp_path: Path) -> None:
     main, startup, out = build(value=3.0)
     exe.run(startup)
     fluid.io.save_params(exe, tmp_path, main, filename="all")
@@ -339,7 +339,7 @@ def test_a_combined_file_is_loaded_as_the_hint_of_load_says(exe: fluid.Executor,
             np.testing.assert_array_equal(exe.run(main, {"x": ONES}, [out])[0], 12 * ONES)
 
 
-def test_the_output_of_a_reader_is_fed_as_the_hint_says(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_the_hint_for_feeding_the_output_of_a_reader_works(exe: fluid.Executor, tmp_path: Path) -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         x = fluid.layers.read_file(fluid.layers.create_py_reader_by_data(4, [fluid.data("input", [None, 4])]))
@@ -354,7 +354,7 @@ def test_the_output_of_a_reader_is_fed_as_the_hint_says(exe: fluid.Executor, tmp
     np.testing.assert_array_equal(found, [[4.0]])
 
 
-def test_a_clone_is_trained_by_its_own_loss_as_the_warning_says(exe: fluid.Executor) -> None:
+def test_the_advice_to_train_a_clone_by_its_own_loss_works(exe: fluid.Executor) -> None:
     main, startup, out = build()
     with fluid.program_guard(main, startup):
         loss = fluid.layers.mean(out)
@@ -415,7 +415,7 @@ def test_an_evaluation_that_trains_is_cloned_for_test_as_the_warning_says(exe: f
     assert len(count_loss_steps(exe, main.clone(for_test=True), loss.name)) == 1
 
 
-def test_minimize_outside_of_the_guard_works_with_the_startup_program_as_the_warning_says(
+def test_the_advice_for_minimize_outside_of_the_guard_works(
     exe: fluid.Executor,
 ) -> None:
     main, startup, out = build()
@@ -432,7 +432,7 @@ def test_minimize_outside_of_the_guard_works_with_the_startup_program_as_the_war
     assert losses[1] < losses[0] == 8.0
 
 
-def test_scores_are_made_probabilities_as_the_warning_says(exe: fluid.Executor) -> None:
+def test_the_advice_for_turning_scores_into_probabilities_works(exe: fluid.Executor) -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         label = fluid.data("label", [None, 1], "int64")
@@ -450,7 +450,7 @@ def test_scores_are_made_probabilities_as_the_warning_says(exe: fluid.Executor) 
     np.testing.assert_allclose(found, np.full([2, 1, 1], np.log(3.0)), rtol=1e-6)
 
 
-def test_gradients_are_taken_by_the_variable_of_a_name_as_the_hint_says(exe: fluid.Executor) -> None:
+def test_the_hint_for_gradients_of_a_name_works(exe: fluid.Executor) -> None:
     main, startup, out = build(value=3.0)
     with fluid.program_guard(main, startup):
         main.global_block().var("x").stop_gradient = False
@@ -461,7 +461,7 @@ def test_gradients_are_taken_by_the_variable_of_a_name_as_the_hint_says(exe: flu
     np.testing.assert_array_equal(exe.run(main, {"x": ONES}, [gradient])[0], 3 * ONES)
 
 
-def test_samples_are_tuples_as_the_hint_says() -> None:
+def test_the_hint_for_samples_that_are_not_tuples_works() -> None:
     with fluid.program_guard(fluid.Program(), fluid.Program()):
         feeder = fluid.DataFeeder([fluid.data("x", [None, 1])], fluid.CPUPlace())
         with pytest.raises(PaddlelikeError, match=r"a reader yields \(item,\) for one variable"):
@@ -469,7 +469,7 @@ def test_samples_are_tuples_as_the_hint_says() -> None:
         np.testing.assert_array_equal(feeder.feed([(1.0,), (2.0,)])["x"], [[1.0], [2.0]])
 
 
-def test_a_load_without_a_directory_gets_one_as_the_hint_says(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_the_hint_for_a_load_without_a_directory_works(exe: fluid.Executor, tmp_path: Path) -> None:
     main, startup, out = build(value=3.0)
     exe.run(startup)
     fluid.io.save_persistables(exe, str(tmp_path / "saved"), main)
@@ -480,7 +480,7 @@ def test_a_load_without_a_directory_gets_one_as_the_hint_says(exe: fluid.Executo
         np.testing.assert_array_equal(exe.run(main, {"x": ONES}, [out])[0], 12 * ONES)
 
 
-def test_a_batch_is_normalized_with_its_axis_as_the_hint_says(exe: fluid.Executor) -> None:
+def test_the_hint_for_batch_norm_with_the_batch_axis_works(exe: fluid.Executor) -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         with pytest.raises(GraphError, match=r"declare the batch, too: \[None, channels, ...\]"):

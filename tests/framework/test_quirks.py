@@ -556,12 +556,12 @@ def agrees(found: Any, wanted: Any) -> None:
         np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-6)  # float32 against float64
 
 
-def test_every_row_has_a_case() -> None:
+def test_every_quirk_has_a_test_case() -> None:
     assert sorted(CASES) == sorted(QUIRKS)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_by_default_results_are_those_of_fluid_with_a_warning(name: str) -> None:
+def test_by_default_quirks_give_the_results_of_fluid_and_warn(name: str) -> None:
     compute, wanted, _ = CASES[name]
     if name in UNANNOUNCED:
         agrees(compute(), wanted)
@@ -576,7 +576,7 @@ def test_by_default_results_are_those_of_fluid_with_a_warning(name: str) -> None
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_flag_turns_to_the_textbook(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_flag_switches_to_textbook_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flags, "_flags", {})
     fluid.set_flags({"FLAGS_fluid_quirks": False})
     compute, _, wanted = CASES[name]
@@ -586,7 +586,7 @@ def test_the_flag_turns_to_the_textbook(name: str, monkeypatch: pytest.MonkeyPat
     agrees(found, wanted)
 
 
-def test_every_row_of_quirks_has_all_its_texts() -> None:
+def test_every_quirk_has_all_its_texts() -> None:
     rows = fluid.quirks()
     text = str(rows)
     words: Sequence[str] = [word for row in rows for word in row[1:]]
@@ -597,5 +597,5 @@ def test_every_row_of_quirks_has_all_its_texts() -> None:
 CITATION = r"(?:python/)?paddle/fluid/[\w/]+\.(?:py|h|cc)(?::\d+(?:, \d+)*|, [\w:]+) \(1\.8\.5\)"
 
 
-def test_every_row_cites_a_file_of_paddle_and_its_line_or_function() -> None:
+def test_every_quirk_cites_a_paddle_file_and_a_line_or_function() -> None:
     assert [row.name for row in fluid.quirks() if not re.match(CITATION, row.source)] == []

@@ -37,7 +37,7 @@ def test_hundreds_of_damaged_inputs_raise_only_our_errors_within_limits(name: st
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_an_input_depends_only_on_seed_and_number(name: str) -> None:
+def test_a_fuzz_input_depends_only_on_the_seed_and_its_number(name: str) -> None:
     first = [make(TARGETS[name], 7, number) for number in range(30)]
     assert [make(TARGETS[name], 7, number) for number in reversed(range(30))] == first[::-1]
     assert len(set(first)) > 10
@@ -93,7 +93,9 @@ def _wrong_error(data: bytes, root: Path) -> None:
         (_wrong_error, "KeyError"),
     ],
 )
-def test_a_target_that_breaks_a_promise_is_a_fault(read, what: str, tmp_path: Path, monkeypatch) -> None:
+def test_a_fuzz_target_that_breaks_a_promise_is_reported(
+    read, what: str, tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.setattr("tests.fuzz.guard._WAITING", 0.3)
     target = Target("bad", lambda rng: b"", read, memory=0, base=1000 if read is _takes else 1 << 20)
     with watch_calls():
@@ -106,7 +108,7 @@ def _digits(rng: Random) -> bytes:
     return str(rng.getrandbits(60)).encode()
 
 
-def test_a_process_that_ends_is_a_fault_and_the_others_continue() -> None:
+def test_a_crashed_fuzz_process_is_reported_and_the_others_continue() -> None:
     made = [make(Target("dies", _digits, lambda data, root: None), 0, number) for number in range(40)]
     deadly = set(made[::9])
 
@@ -123,7 +125,7 @@ def test_a_process_that_ends_is_a_fault_and_the_others_continue() -> None:
     }
 
 
-def test_the_command_prints_the_totals(tmp_path: Path) -> None:
+def test_the_fuzz_command_prints_totals(tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-m",

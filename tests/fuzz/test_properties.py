@@ -48,7 +48,7 @@ def same(one: Any, two: Any) -> bool:
 
 
 @given(lod_tensors())
-def test_dense_tensors_come_back_from_their_bytes(value: LoDTensor) -> None:
+def test_dense_tensors_survive_encoding_and_decoding(value: LoDTensor) -> None:
     read = lod_tensor.read(b"".join(lod_tensor.encode(value)))
     assert read.lod() == value.lod()
     assert same(read.array, value.array)
@@ -59,16 +59,14 @@ def test_dense_tensors_come_back_from_their_bytes(value: LoDTensor) -> None:
     st.lists(st.integers(-(2**63), 2**63 - 1), max_size=9),
     st.integers(0, 2**62),
 )
-def test_selected_rows_come_back_from_their_bytes(array: Any, rows: list[int], height: int) -> None:
+def test_selected_rows_survive_encoding_and_decoding(array: Any, rows: list[int], height: int) -> None:
     read = selected_rows.read(b"".join(selected_rows.encode(SelectedRows(rows, height, array))))
     assert (read.rows(), read.height()) == (rows, height)
     assert same(read.array, array)
 
 
 @given(st.lists(lod_tensors(), min_size=1, max_size=6), st.data())
-def test_a_combined_file_is_its_streams_and_may_be_split_between_any_two(
-    values: list[LoDTensor], data: Any
-) -> None:
+def test_a_combined_file_is_its_concatenated_tensors(values: list[LoDTensor], data: Any) -> None:
     streams = [b"".join(lod_tensor.encode(value)) for value in values]
     whole = b"".join(combined.encode(values))
     assert whole == b"".join(streams)
@@ -82,7 +80,7 @@ def test_a_combined_file_is_its_streams_and_may_be_split_between_any_two(
 
 
 @given(st.lists(lod_tensors(), min_size=1, max_size=4), st.binary(min_size=1, max_size=11))
-def test_bytes_after_a_combined_file_are_noticed(values: list[LoDTensor], more: bytes) -> None:
+def test_extra_bytes_after_a_combined_file_are_reported(values: list[LoDTensor], more: bytes) -> None:
     try:
         combined.read(b"".join(combined.encode(values)) + more)
     except FormatError:
@@ -91,7 +89,7 @@ def test_bytes_after_a_combined_file_are_noticed(values: list[LoDTensor], more: 
 
 
 @given(st.dictionaries(NAMES, ARRAYS, max_size=5))
-def test_state_files_come_back_from_their_bytes(values: dict[str, Any]) -> None:
+def test_state_files_survive_encoding_and_decoding(values: dict[str, Any]) -> None:
     read = state.decode(b"".join(state.encode(values))).read()
     assert list(read) == list(values)
     assert all(same(read[name], values[name]) for name in values)
@@ -115,7 +113,7 @@ def test_values_that_python_pickled_are_read_back(value: Any, protocol: int) -> 
 
 @settings(max_examples=30)
 @given(st.sampled_from(seeds.real_files(*seeds.PROGRAMS)))
-def test_programs_come_back_from_their_bytes(data: bytes) -> None:
+def test_programs_survive_encoding_and_decoding(data: bytes) -> None:
     message = parse(messages().ProgramDesc, data)
     program = Program.parse_from_string(data)
     assert Program.parse_from_string(program.desc.serialize_to_string()).to_string() == program.to_string()
@@ -133,7 +131,7 @@ RECORDS = st.builds(
 
 
 @given(st.dictionaries(PATHS, RECORDS, max_size=4), st.binary(min_size=1, max_size=3), st.data())
-def test_manifests_come_back_and_any_changed_byte_is_found(
+def test_manifests_survive_encoding_and_any_changed_byte_is_found(
     files: dict[str, Any], new: bytes, data: Any
 ) -> None:
     written = manifest.encode(files, author=manifest.Author("ab", None))
@@ -160,7 +158,7 @@ def test_a_file_cut_anywhere_is_refused(value: LoDTensor, data: Any) -> None:
     raise AssertionError(f"{at} of {len(whole)} bytes were taken for a tensor")
 
 
-def test_there_are_real_files_of_every_kind() -> None:
+def test_real_files_of_every_kind_are_tested() -> None:
     for kind in (seeds.DENSE, seeds.ROWS, seeds.COMBINED, seeds.PICKLES, seeds.PROGRAMS):
         assert len(seeds.real_files(*kind)) >= 3, kind
     assert isinstance(seeds.GOLDEN, Path)

@@ -27,21 +27,21 @@ ONLY_WARNED = {
 
 
 @pytest.mark.parametrize(("title", "mistake"), MISTAKES.items(), ids=MISTAKES)
-def test_a_mistake_is_answered_as_the_page_has_it(title: str, mistake: Mistake) -> None:
+def test_each_mistake_gives_the_message_shown_on_the_page(title: str, mistake: Mistake) -> None:
     if title == "Run on a gpu" and find_spec("jax") is None:
         pytest.skip("the page is of a machine with JAX")
     assert render(mistake) == SAID[title]
 
 
-def test_the_page_has_every_mistake_and_no_other() -> None:
+def test_the_page_shows_exactly_the_tested_mistakes() -> None:
     assert list(SAID) == list(MISTAKES)
     assert len(SAID) >= 160
 
 
-def test_every_mistake_is_answered() -> None:
+def test_every_mistake_raises_or_warns() -> None:
     assert {title for title, text in SAID.items() if text.endswith("(no error)")} <= ONLY_WARNED
     assert [title for title, text in SAID.items() if text == "(no error)"] == []
 
 
-def test_no_answer_quotes_an_error_of_ours_first() -> None:
+def test_no_message_quotes_an_internal_error_first() -> None:
     assert [title for title, text in SAID.items() if "above it)" in text] == []

@@ -63,7 +63,7 @@ def test_textbook_gradients_pass_through_a_loop_that_writes_over_its_state() -> 
 
 
 @pytest.mark.parametrize("name", DECODED)
-def test_a_decoder_gives_what_it_gives_in_fluid(name: str) -> None:
+def test_a_decoder_gives_the_results_of_fluid(name: str) -> None:
     with fresh_programs(SEED) as (main, startup):
         fetches, feed = DECODED[name](fluid)
         assert_same_program(canonical(startup), real_program(name, "startup"))
@@ -77,7 +77,7 @@ def test_a_decoder_gives_what_it_gives_in_fluid(name: str) -> None:
 
 @pytest.mark.usefixtures("textbook")
 @pytest.mark.parametrize("name", TRAINED)
-def test_gradients_agree_with_differences(name: str) -> None:
+def test_gradients_agree_with_finite_differences(name: str) -> None:
     with fresh_programs(SEED) as (main, startup):
         loss, feed = TRAINED[name](fluid)
         pairs = fluid.backward.append_backward(loss)

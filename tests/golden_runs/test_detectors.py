@@ -42,7 +42,7 @@ def test_a_detector_trains_as_in_fluid(part: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("part", "name"), DECODED)
-def test_a_detector_finds_what_it_finds_in_fluid(part: str, name: str) -> None:
+def test_a_detector_finds_the_same_objects_as_in_fluid(part: str, name: str) -> None:
     networks, golden = NETWORKS[part], table(part)[name]
     with fresh_programs(networks.SEED) as (main, startup):
         fetches, feed = networks.DECODED[name](fluid)

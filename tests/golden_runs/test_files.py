@@ -38,7 +38,7 @@ def contents(directory: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_values_read_are_those_the_real_run_recorded(run: Run) -> None:
+def test_the_values_read_equal_the_recorded_ones(run: Run) -> None:
     files = manifest(run.name)["persistables_dir"]
     digests = {key: hashlib.sha256(value.tobytes()).hexdigest() for key, value in run.values().items()}
     assert digests == {key: entry["sha256"] for key, entry in files.items()}
@@ -49,13 +49,13 @@ def test_save_persistables_writes_one_file_per_persistable(run: Run, tmp_path: P
     assert contents(tmp_path / "ours") == contents(GOLDEN / run.name / "persistables")
 
 
-def test_without_a_manifest_the_directory_holds_paddles_files_only(run: Run, tmp_path: Path) -> None:
+def test_without_a_manifest_the_directory_contains_only_paddles_files(run: Run, tmp_path: Path) -> None:
     fluid.io.save_persistables(run.exe, str(tmp_path / "ours"), run.main, manifest=False)
     assert not (tmp_path / "ours" / MANIFEST).exists()
     assert contents(tmp_path / "ours") == contents(GOLDEN / run.name / "persistables")
 
 
-def test_a_save_of_parameters_has_one_file_each(run: Run, tmp_path: Path) -> None:
+def test_a_save_of_parameters_writes_one_file_per_parameter(run: Run, tmp_path: Path) -> None:
     fluid.io.save_params(run.exe, str(tmp_path / "ours"), run.main)
     ours, theirs = contents(tmp_path / "ours"), contents(GOLDEN / run.name / "persistables")
     assert sorted(ours) == manifest(run.name)["params_dir"]

@@ -16,14 +16,14 @@ from tests.zoo.encoded import digest
 pytestmark = pytest.mark.parametrize("name", NETWORKS)
 
 
-def test_forward_programs_match_those_of_fluid(name: str) -> None:
+def test_forward_programs_match_fluid(name: str) -> None:
     with fresh_programs(SEED) as (main, startup):
         NETWORKS[name].build(fluid)
         assert_same_program(canonical(main), program(name, "main_forward"))
         assert_same_program(canonical(startup), program(name, "startup_forward"))
 
 
-def test_training_programs_match_those_of_fluid(name: str) -> None:
+def test_training_programs_match_fluid(name: str) -> None:
     with building(name) as run:
         assert_same_program(canonical(run.main), program(name, "main_train"))
         assert_same_program(canonical(run.startup), program(name, "startup_train"))
@@ -38,7 +38,7 @@ def test_programs_have_the_bytes_of_fluid(name: str) -> None:
             assert digest(got, messages().ProgramDesc) == digest(real, messages().ProgramDesc), which
 
 
-def test_clones_for_test_match_those_of_fluid(name: str) -> None:
+def test_clones_for_test_match_fluid(name: str) -> None:
     with building(name) as run:
         assert_same_program(canonical(run.for_test), program(name, "main_forward_for_test"))
         clone = run.main.clone(for_test=True)
@@ -51,7 +51,7 @@ def test_minimize_returns_pairs_in_order_of_creation(name: str) -> None:
         assert [[p.name, g.name] for p, g in pairs] == manifest(name)["params_grads"]
 
 
-def test_persistables_and_their_kinds_equal_those_of_fluid(name: str) -> None:
+def test_persistables_and_their_kinds_match_fluid(name: str) -> None:
     with building(name) as run:
         got = {
             v.name: {

@@ -71,7 +71,7 @@ def test_training_continues_from_the_real_checkpoint(name: str) -> None:
         assert_all_close(run.values(), arrays(name, "values_after_10_more_steps"))
 
 
-def test_the_gradients_of_one_step_match_those_of_fluid(name: str) -> None:
+def test_the_gradients_of_one_step_match_fluid(name: str) -> None:
     want = arrays(name, "io", "grad0/")
     with building(name) as run:
         run.exe.run(run.startup)
@@ -80,7 +80,7 @@ def test_the_gradients_of_one_step_match_those_of_fluid(name: str) -> None:
         assert_all_close(dict(zip(want, got, strict=True)), want)
 
 
-def test_the_test_program_computes_what_the_real_one_does(name: str) -> None:
+def test_the_test_program_gives_the_recorded_results(name: str) -> None:
     want = arrays(name, "io", "infer_out/")
     with building(name) as run:
         run.exe.run(run.startup)
@@ -91,7 +91,7 @@ def test_the_test_program_computes_what_the_real_one_does(name: str) -> None:
             np.testing.assert_allclose(value, want[key], rtol=1e-6, atol=1e-7, err_msg=key)
 
 
-def test_the_recorded_batches_match_those_of_the_networks(name: str) -> None:
+def test_the_recorded_batches_match_the_networks(name: str) -> None:
     rng = np.random.RandomState(SEED)
     for _ in range(WARM_STEPS + 1):
         network(name).feeds(rng)

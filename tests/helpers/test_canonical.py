@@ -38,7 +38,9 @@ def test_a_real_program_reads_as_an_independent_reader_reads_it(wanted: dict[str
     ],
     ids=["attribute", "slot", "variable", "surplus", "block"],
 )  # fmt: skip
-def test_a_difference_is_one_line(wanted: dict[str, Any], path: list[Any], value: Any, line: str) -> None:
+def test_each_difference_is_shown_in_one_line(
+    wanted: dict[str, Any], path: list[Any], value: Any, line: str
+) -> None:
     changed = copy.deepcopy(wanted)
     at = changed["blocks"][0]
     for step in path[:-1]:
@@ -49,7 +51,7 @@ def test_a_difference_is_one_line(wanted: dict[str, Any], path: list[Any], value
         assert_same_program(changed, wanted)
 
 
-def test_a_missing_operator_is_shown_in_place(wanted: dict[str, Any]) -> None:
+def test_a_missing_operator_is_shown_at_its_position(wanted: dict[str, Any]) -> None:
     changed = copy.deepcopy(wanted)
     del changed["blocks"][0]["ops"][1]
     lines = list(differences(changed, wanted))
@@ -59,13 +61,13 @@ def test_a_missing_operator_is_shown_in_place(wanted: dict[str, Any]) -> None:
     ]
 
 
-def test_slots_that_are_sets_may_come_in_any_order(wanted: dict[str, Any]) -> None:
+def test_slots_that_are_sets_are_compared_without_order(wanted: dict[str, Any]) -> None:
     changed = copy.deepcopy(wanted)
     for one, names in ((wanted, ["a", "b"]), (changed, ["b", "a"])):
         one["blocks"][0]["ops"][0] |= {"type": "while_grad", "outputs": {"X@GRAD": names}}
     assert_same_program(changed, wanted)
 
 
-def test_bytes_and_programs_are_taken_alike() -> None:
+def test_bytes_and_programs_are_both_accepted() -> None:
     data = (FIT / "startup_train.pb").read_bytes()
     assert canonical(data)["version"] == 1008005

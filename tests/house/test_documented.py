@@ -239,7 +239,7 @@ def is_description(name: str, entry: str) -> bool:
     return len(words) > 1
 
 
-def test_every_public_name_is_in_a_group_of_see_also_and_shows_it() -> None:
+def test_every_public_name_shows_its_see_also_group() -> None:
     names = set(list_names())
     without = [name for name in names if "\nSee Also\n--------\n" not in docstring(attrgetter(name)(fluid))]
     assert without == []
@@ -255,7 +255,7 @@ def callable_or_property(path: str) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_functions_that_refuse_a_foreign_object_document_the_error() -> None:
+def test_functions_that_refuse_objects_of_other_types_document_the_error() -> None:
     """Every public function is called with plain objects: what its code then raises is in *Raises*."""
     unsaid, refused = {}, 0
     for name in sorted(set(list_names()) - {"install"}):
@@ -289,30 +289,30 @@ def refuse_objects(function: Callable[..., Any]) -> Exception | None:
     return None
 
 
-def test_a_returns_that_says_nothing_is_found() -> None:
+def test_an_empty_phrase_in_a_returns_section_is_found() -> None:
     assert list_faults("layers.relu", {}) == ["Returns"]
     assert list_faults("io.save", {"SaveReport": "The result."}) == ["Returns: SaveReport The result."]
     assert list_faults("layers.relu", {"Variable": "Each number."}) == ["the shape in Returns"]
     assert list_faults("layers.relu", {"Variable": "The shape of ``x``."}) == []
 
 
-def test_an_entry_that_says_nothing_is_found() -> None:
+def test_an_empty_phrase_in_a_parameter_entry_is_found() -> None:
     assert not is_description("value", "        ``value`` is a number.\n")
     assert not is_description("label", "")
     assert is_description("label", "        The class, int64 (N, 1).\n")
 
 
-def test_a_docstring_that_says_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_docstring_that_only_repeats_the_name_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fluid.layers.relu6, "__doc__", "Return a variable.")
     assert list_missing("layers.relu6") == ["example", "x", "threshold", "shapes", "source", "Returns"]
 
 
-def test_there_are_a_hundred_layers() -> None:
+def test_at_least_a_hundred_layers_are_documented() -> None:
     assert len(MOST_USED_LAYERS) == len(set(MOST_USED_LAYERS)) == 100
     assert set(MOST_USED_LAYERS) <= set(fluid.layers.__all__)
 
 
-def test_sections_of_docstrings_come_last_but_for_the_example() -> None:
+def test_only_the_example_follows_docstring_sections() -> None:
     """A paragraph behind a section would be read as one of its entries, here and in the site."""
     wrong = []
     for path in sorted(Path(fluid.__file__).parent.rglob("*.py")):
@@ -328,12 +328,12 @@ def list_trailing(text: str) -> list[str]:
     return [one for section in sections for one in section.strip().split("\n\n") if "\n" not in one and one]
 
 
-def test_a_paragraph_behind_a_section_is_found() -> None:
+def test_a_paragraph_after_a_docstring_section_is_found() -> None:
     text = "Do.\n\n    Raises\n    ------\n    ValueError\n        Always.\n\n    See more.\n\n    >>> do()"
     assert list_trailing(text) == ["See more."]
 
 
-def test_public_functions_say_what_they_take() -> None:
+def test_public_functions_document_their_parameters() -> None:
     seen: set[int] = set()
     public = [found for n in fluid.__all__ for found in list_functions(n, getattr(fluid, n), seen)]
     assert len(public) > 1000

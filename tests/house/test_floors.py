@@ -51,7 +51,7 @@ def broken_contracts(project: Path) -> set[str]:
     return broken
 
 
-def test_the_house_keeps_its_contracts(copy: Path) -> None:
+def test_the_repository_passes_its_contracts(copy: Path) -> None:
     assert broken_contracts(copy) == set()
 
 
@@ -124,7 +124,7 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
         "round-for-types",
     ],
 )
-def test_a_spoilt_copy_is_caught(copy: Path, module: str, line: str, broken: set[str]) -> None:
+def test_contracts_fail_for_a_broken_copy(copy: Path, module: str, line: str, broken: set[str]) -> None:
     with (copy / "paddlelike" / module).open("a") as spoilt:
         spoilt.write(f"\n{line}\n")
     found = broken_contracts(copy)

@@ -31,7 +31,7 @@ def test_the_chinese_list_has_every_task() -> None:
 
 
 @pytest.mark.parametrize(("kind", "text"), [one[1:] for one in TASKS], ids=[one[0] for one in TASKS])
-def test_a_snippet_runs(kind: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_snippet_runs(kind: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     if kind == "python":
         exec(compile(f"{SETUP}\n{text}", "cookbook.md", "exec"), {"__name__": "cookbook"})
@@ -56,14 +56,14 @@ BLOCK = re.compile(r"^```(?:python|bash|text)\n(.*?)^```$", re.MULTILINE | re.DO
 FIRST_CELL = re.compile(r"^\| (\[?`[^|]*?) \|", re.MULTILINE)
 
 
-def test_the_ten_most_read_pages_are_there() -> None:
+def test_the_ten_most_read_pages_are_translated() -> None:
     assert {page.stem for page in (GUIDES / "zh").glob("*.md")} == {
         *ENGLISH, "README", "cookbook",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ENGLISH)
-def test_code_and_names_match_those_of_the_english_page(name: str) -> None:
+def test_code_and_names_match_the_english_page(name: str) -> None:
     chinese = (GUIDES / "zh" / f"{name}.md").read_text("utf-8")
     english = (GUIDES / "zh" / ENGLISH[name]).read_text("utf-8")
     assert name == "tutorials" or f"]({ENGLISH[name]}" in chinese
@@ -94,7 +94,7 @@ NEEDS_A_PROGRAM = ("load_persistables", "fluid.load(")
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of what no variable can hold
 @pytest.mark.parametrize("row", SAMPLES)
-def test_a_file_opens_by_the_calls_of_its_row(row: str) -> None:
+def test_each_file_opens_by_the_calls_in_its_table_row(row: str) -> None:
     ((name, sample),) = SAMPLES[row].items()
     (cell,) = re.findall(rf"^\| {re.escape(row)}[^|]* \| ([^|]*) \|", FILES, re.MULTILINE)
     calls = [
@@ -132,7 +132,7 @@ fluid.io.save_persistables(exe, "models")""",
 
 
 @pytest.mark.parametrize("name", BEFORE)
-def test_the_steps_of_a_guide_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_of_every_guide_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (GUIDES / "how_to" / f"{name}.md").read_text().replace("0_000", "0")  # fewer samples
     for index, step in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL)):
         if step.startswith("while trainer"):

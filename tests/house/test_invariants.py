@@ -20,7 +20,7 @@ def find_numbers(folder: Path, pattern: str) -> set[str]:
 
 
 @pytest.mark.parametrize("letter", LISTS)
-def test_every_invariant_is_kept_proved_and_broken(letter: str) -> None:
+def test_every_invariant_has_code_a_test_and_a_mutation(letter: str) -> None:
     room = LISTS[letter]
     readme = (PROJECT / "paddlelike" / room / "README.md").read_text(encoding="utf-8")
     listed = re.findall(rf"^- \*\*({letter}\d+)\*\* ", readme, re.MULTILINE)
@@ -31,7 +31,7 @@ def test_every_invariant_is_kept_proved_and_broken(letter: str) -> None:
     assert {m.breaks for m in list_mutations() if m.breaks.startswith(letter)} == set(listed)
 
 
-def test_mutations_have_names_and_apply_to_the_present_code() -> None:
+def test_mutations_have_unique_names_and_apply_to_the_current_code() -> None:
     mutations = list_mutations()
     assert len(mutations) >= 80
     assert len({mutation.name for mutation in mutations}) == len(mutations)

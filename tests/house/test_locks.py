@@ -64,7 +64,7 @@ def yields(node: ast.AST) -> bool:
     return isinstance(node, ast.Yield | ast.YieldFrom) or any(map(yields, ast.iter_child_nodes(node)))
 
 
-def test_no_module_holds_a_lock_by_hand() -> None:
+def test_modules_hold_locks_only_in_the_allowed_form() -> None:
     faults, files = [], 0
     for path in sorted((PROJECT / "paddlelike").rglob("*.py")):
         name = path.relative_to(PROJECT).as_posix()
@@ -94,7 +94,7 @@ def test_no_module_holds_a_lock_by_hand() -> None:
         "def f():\n    with lock.hold():\n        for x in y:\n            yield x",
     ],
 )
-def test_a_lock_held_in_another_form_is_reported(text: str) -> None:
+def test_holding_a_lock_in_another_form_is_reported(text: str) -> None:
     assert list(find_faults(ast.parse(text)))
 
 

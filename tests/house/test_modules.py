@@ -13,7 +13,7 @@ MODULES = sorted((PROJECT / "paddlelike").rglob("*.py"))
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PROJECT).as_posix())
-def test_a_module_says_its_subject_and_is_readable(path: Path) -> None:
+def test_every_module_states_its_subject_and_is_readable(path: Path) -> None:
     source = path.read_text()
     subject = ast.get_docstring(ast.parse(source)) or ""
     assert subject.partition("\n")[0].strip(), "no docstring"
@@ -51,10 +51,10 @@ def find_avoided(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT).as_posix())
-def test_a_page_avoids_phrases_that_readers_stumble_over(path: Path) -> None:
+def test_pages_avoid_hard_phrases(path: Path) -> None:
     assert find_avoided(path.read_text(encoding="utf-8")) == []
 
 
-def test_an_avoided_phrase_is_found() -> None:
+def test_hard_phrases_are_found() -> None:
     assert find_avoided("x is no array") == ["line 1: 'x is no array': write 'is not a'"]
     assert find_avoided("there is no array, and it is no longer here") == []

@@ -48,7 +48,7 @@ def test_the_changelog_begins_with_the_version() -> None:
     assert headings == sorted(headings, key=lambda one: [*map(int, one.split("."))], reverse=True)
 
 
-def test_a_note_of_a_change_has_a_type_and_one_sentence() -> None:
+def test_every_change_note_has_a_type_and_one_sentence() -> None:
     types = {one["directory"] for one in PYPROJECT_FILE["tool"]["towncrier"]["type"]}
     for note in (PROJECT / ".changes").iterdir():
         if note.name != "README.md":
@@ -56,7 +56,7 @@ def test_a_note_of_a_change_has_a_type_and_one_sentence() -> None:
             assert note.read_text().strip().endswith("."), note.name
 
 
-def test_the_citation_is_of_the_last_release() -> None:
+def test_the_citation_names_the_last_release() -> None:
     yaml = pytest.importorskip("yaml", reason="pyyaml is in the extra test")
     cited = yaml.safe_load((PROJECT / "CITATION.cff").read_text())
     heading = f"## [{cited['version']}] - {cited['date-released']}"
@@ -65,17 +65,17 @@ def test_the_citation_is_of_the_last_release() -> None:
 
 
 @pytest.mark.parametrize("requirement", PYPROJECT["dependencies"])
-def test_a_dependency_is_imported(requirement: str) -> None:
+def test_every_dependency_is_imported(requirement: str) -> None:
     assert is_imported(find_name(requirement))
 
 
 @pytest.mark.parametrize("extra", sorted(EXTRAS.keys() - FOR_WORK))
-def test_an_extra_has_a_user_who_names_it(extra: str) -> None:
+def test_every_extra_is_named_by_code_that_uses_it(extra: str) -> None:
     assert any(f"paddlelike[{extra}]" in source for source in SOURCES.values())
     assert [name for name in map(find_name, EXTRAS[extra]) if not is_imported(name)] == []
 
 
-def test_the_extras_that_messages_and_pages_name_exist() -> None:
+def test_extras_named_in_messages_and_pages_exist() -> None:
     texts = [
         *SOURCES.values(),
         *(path.read_text() for path in PROJECT.rglob("*.md") if ".venv" not in path.parts),
@@ -93,7 +93,7 @@ FINDINGS = sorted((PROJECT / "findings").glob("*"))
 
 
 @pytest.mark.parametrize("script", FINDINGS, ids=lambda path: path.name)
-def test_a_finding_runs_without_the_package_and_reports_its_result(script: Path) -> None:
+def test_every_finding_runs_without_the_package_and_reports_its_result(script: Path) -> None:
     text = script.read_text()
     head = text.splitlines()[:6]
     assert head[0] == "#!/usr/bin/env bash"
@@ -140,7 +140,7 @@ def list_uses() -> dict[str, set[str]]:
     return dict(found)
 
 
-def test_the_page_has_every_use_of_linux_and_no_other() -> None:
+def test_the_linux_page_lists_exactly_the_uses_of_linux() -> None:
     listed = {}
     for line in SYSTEMS.read_text().splitlines():
         if line.startswith("| `"):
@@ -152,7 +152,7 @@ def test_the_page_has_every_use_of_linux_and_no_other() -> None:
     assert listed == list_uses()
 
 
-def test_no_module_but_two_that_describe_paddle_names_a_processor() -> None:
+def test_only_two_modules_name_a_processor() -> None:
     naming = set()
     for path, source in SOURCES.items():
         tree = ast.parse(source)

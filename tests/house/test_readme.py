@@ -22,7 +22,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_scripts_run_in_an_empty_directory(
+def test_the_readme_scripts_run_in_an_empty_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -34,7 +34,7 @@ def test_the_scripts_run_in_an_empty_directory(
     assert "5 files are as they were saved" in out
 
 
-def test_the_script_for_old_models_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_readme_script_for_old_models_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(PROJECT / "tests" / "golden" / "fit_a_line" / "inference", tmp_path / "old_model")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -46,7 +46,7 @@ def test_the_script_for_old_models_runs(tmp_path: Path, monkeypatch: pytest.Monk
     assert (tmp_path / "values.safetensors").stat().st_size > 56
 
 
-def test_the_page_of_formats_lists_every_format_and_what_it_holds() -> None:
+def test_the_formats_page_lists_every_format_and_its_contents() -> None:
     page = (PROJECT / "tutorials" / "reference" / "formats.md").read_text()
     rows = {
         row[0]: row[1:]
@@ -100,12 +100,12 @@ def test_ci_runs_the_tests_as_the_readme_says() -> None:
     assert "--sessions tests" in (PROJECT / ".ci" / "run").read_text()
 
 
-def test_each_command_has_an_environment_of_its_own() -> None:
+def test_readme_commands_use_separate_environments() -> None:
     made = re.findall(r"python3 -m venv (\S+) &&", README)
     assert len(made) == len(set(made)) == 2
 
 
-def test_the_top_level_holds_nothing_else() -> None:
+def test_the_repository_root_has_only_the_listed_files() -> None:
     known = {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md"}
     known |= {"noxfile.py", "pyproject.toml", "PKG-INFO"}  # the last one in a source distribution
     known |= {"findings", "paddlelike", "tests", "tutorials"}

@@ -51,7 +51,7 @@ FAMILIES = list_rooms(PACKAGE / "ops") - {"kernels", "later", "operands"}
 
 
 @pytest.mark.parametrize("folder", WITHOUT_FAMILY)
-def test_families_have_one_name_in_every_room(folder: str) -> None:
+def test_operator_families_have_the_same_name_in_every_folder(folder: str) -> None:
     path = PROJECT / folder if folder.startswith("tests/") else PACKAGE / folder
     assert list_rooms(path) - set(WITHOUT_FAMILY[folder].split()) <= FAMILIES
 
@@ -76,11 +76,13 @@ def find_families(
         (load_writers, "paddlelike.interop.cntk.writing"),
     ],
 )
-def test_an_operator_is_written_in_its_family(load: Callable[[], Mapping[str, Any]], package: str) -> None:
+def test_operators_are_defined_in_their_family_folder(
+    load: Callable[[], Mapping[str, Any]], package: str
+) -> None:
     assert list(find_families(load(), package)) == []
 
 
-def test_a_layer_is_in_the_family_of_its_operator() -> None:
+def test_layers_are_in_the_family_folder_of_their_operator() -> None:
     found = {}
     for name in set(layers.__all__) - {"load"}:  # the operator of files; the layer is an input of a program
         op = registry.all_ops().get(name) or registry.all_ops().get(f"{name}2")
@@ -92,7 +94,7 @@ def test_a_layer_is_in_the_family_of_its_operator() -> None:
 
 
 @pytest.mark.slow
-def test_an_operator_is_lowered_in_its_family() -> None:
+def test_lowerings_are_in_the_family_folder_of_their_operator() -> None:
     pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
     from paddlelike.compiled.lowerings import load_lowerings
 

@@ -35,7 +35,7 @@ TOP = re.compile(
 )
 
 
-def test_tests_that_need_more_extras_are_slow() -> None:
+def test_tests_that_need_further_extras_are_marked_slow() -> None:
     assert {"jax", "numba", "onnxruntime"} <= set(MORE)
     wrong = []
     for path in (PROJECT / "tests").rglob("test_*.py"):

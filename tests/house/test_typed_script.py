@@ -19,7 +19,7 @@ def test_the_typed_script_runs(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_any_is_rare_and_in_no_lowering_plan_or_format() -> None:
+def test_the_type_any_is_rare_and_absent_from_lowerings_plans_and_formats() -> None:
     texts = {path: path.read_text() for path in (PROJECT / "paddlelike").rglob("*.py")}
     assert sum(len(re.findall(r": Any\b", text)) for text in texts.values()) <= 624
     assert sum(len(re.findall(r"-> Any\b", text)) for text in texts.values()) <= 148

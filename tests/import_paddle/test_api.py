@@ -102,7 +102,7 @@ def is_default(value: Any, text: str) -> bool:
 FOUND = {name: look_up(name) for name in NAMES}
 
 
-def test_every_name_is_here_or_says_why_not(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_paddle_name_exists_or_explains_its_absence(capsys: pytest.CaptureFixture[str]) -> None:
     kinds = defaultdict(list)
     for name, (kind, what) in FOUND.items():
         kinds[kind].append((name, what))
@@ -114,7 +114,7 @@ def test_every_name_is_here_or_says_why_not(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("module", sorted({name.module for name in NAMES}))
-def test_parameters_match_those_of_paddle(module: str) -> None:
+def test_parameters_match_paddle(module: str) -> None:
     wrong = []
     for name, (kind, found) in FOUND.items():
         path = f"{name.module}.{name.name}"
@@ -126,6 +126,6 @@ def test_parameters_match_those_of_paddle(module: str) -> None:
 
 
 @pytest.mark.parametrize("path", DIFFERENT)
-def test_parameters_that_differ_do(path: str) -> None:
+def test_parameters_listed_as_different_differ(path: str) -> None:
     (name,) = (name for name in NAMES if f"{name.module}.{name.name}" == path)
     assert not have_parameters(name.parameters, find(name.module, name.name))

@@ -40,7 +40,7 @@ def exe() -> fluid.Executor:
     return fluid.Executor(fluid.CPUPlace())
 
 
-def test_a_program_takes_the_table_of_operator_versions() -> None:
+def test_a_program_keeps_the_table_of_operator_versions() -> None:
     """PaddleSeg writes its models so."""
     fluid.layers.fc(fluid.data("x", [None, 2]), 1)
     program = fluid.default_main_program().clone(for_test=True)
@@ -57,7 +57,7 @@ def test_a_program_takes_the_table_of_operator_versions() -> None:
         assert len(copy.desc.serialize_to_string()) == len(data)
 
 
-def test_groups_that_are_not_given_make_no_depthwise_convolution() -> None:
+def test_conv2d_without_groups_is_not_depthwise() -> None:
     x = fluid.data("x", [None, 1, 8, 8])
     fluid.layers.conv2d(x, 4, 3, use_cudnn=False)
     fluid.layers.conv2d(x, 4, 3, use_cudnn=False, groups=1)
@@ -75,7 +75,7 @@ def test_groups_that_are_not_given_make_no_depthwise_convolution() -> None:
     assert types == ["conv2d", "depthwise_conv2d", "conv2d_transpose"]
 
 
-def test_fc_behind_global_pooling_of_a_picture_of_any_size(exe: fluid.Executor) -> None:
+def test_fc_accepts_the_global_pooling_of_images_of_any_size(exe: fluid.Executor) -> None:
     x = fluid.data("x", [None, 3, None, None])
     pooled = fluid.layers.pool2d(x, pool_type="avg", global_pooling=True)
     out = fluid.layers.fc(pooled, 2)
@@ -117,7 +117,7 @@ def test_a_program_without_operators_fetches_its_feeds(exe: fluid.Executor) -> N
     np.testing.assert_array_equal(got, np.ones((2, 3)))
 
 
-def test_one_place_stands_for_a_list_of_it(exe: fluid.Executor) -> None:
+def test_a_single_place_is_accepted_for_a_list_of_places(exe: fluid.Executor) -> None:
     x = fluid.data("x", [None, 2])
     loss = fluid.layers.mean(fluid.layers.fc(x, 1))
     fluid.optimizer.SGD(0.1).minimize(loss)
@@ -127,7 +127,7 @@ def test_one_place_stands_for_a_list_of_it(exe: fluid.Executor) -> None:
     assert exe.run(program, feed={"x": np.ones((2, 2), "float32")}, fetch_list=[loss])[0].shape == (1,)
 
 
-def test_a_reader_that_is_started_twice_continues(exe: fluid.Executor) -> None:
+def test_starting_a_reader_twice_lets_it_continue(exe: fluid.Executor) -> None:
     reader = fluid.layers.py_reader(4, [[-1, 1]], ["float32"], use_double_buffer=False)
     out = fluid.layers.scale(fluid.layers.read_file(reader), 2.0)
     reader.decorate_tensor_provider(lambda: ([np.full((2, 1), i, "float32")] for i in range(3)))
@@ -146,7 +146,7 @@ def test_a_reader_that_is_started_twice_continues(exe: fluid.Executor) -> None:
     assert list(read()) == [0, 2, 4]
 
 
-def test_the_graph_of_passes_may_be_imported_and_says_why_it_does_nothing() -> None:
+def test_the_ir_graph_is_importable_and_explains_that_it_is_refused() -> None:
     from paddlelike.framework import IrGraph
 
     with pytest.raises(LeftOutError, match="the graph of the C\\+\\+ core"):

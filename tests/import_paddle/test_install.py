@@ -51,7 +51,7 @@ for name in ("paddle.fluid.nothing", "paddle.nothing", "paddle.fluid.incubate.no
     ]
 
 
-def test_modules_have_the_names_that_fluids_modules_import(tmp_path: Path) -> None:
+def test_modules_have_the_names_that_the_modules_of_fluid_import(tmp_path: Path) -> None:
     script = """
 import paddlelike
 paddlelike.install()
@@ -98,7 +98,7 @@ for call in (
     ]
 
 
-def test_functions_that_are_modules_too(tmp_path: Path) -> None:
+def test_paddle_batch_and_paddle_data_are_functions_and_importable_modules(tmp_path: Path) -> None:
     script = """
 import paddle, paddle.batch, paddle.fluid.data
 import paddle.fluid as fluid
@@ -112,7 +112,7 @@ print(fluid.data("x", [None, 2]).shape)
     assert (done.stdout, done.stderr) == ("(-1, 2)\n", "")
 
 
-def test_another_paddle_that_is_imported_already_is_refused(tmp_path: Path) -> None:
+def test_installing_after_another_paddle_was_imported_is_refused(tmp_path: Path) -> None:
     (tmp_path / "paddle.py").write_text("")
     script = "import paddle, paddlelike\ntry: paddlelike.install()\nexcept RuntimeError as e: print(e)"
     done = in_a_new_process(script, tmp_path)
@@ -121,7 +121,7 @@ def test_another_paddle_that_is_imported_already_is_refused(tmp_path: Path) -> N
     assert "before the first import of paddle" in done.stdout
 
 
-def test_another_paddle_that_is_only_there_is_not_imported(tmp_path: Path) -> None:
+def test_an_installed_paddle_is_not_imported(tmp_path: Path) -> None:
     (tmp_path / "paddle.py").write_text("print('the other')")
     script = "import paddlelike\npaddlelike.install()\nimport paddle\nprint(paddle.fluid.__name__)"
     assert in_a_new_process(script, tmp_path).stdout == "paddlelike.fluid\n"
@@ -130,7 +130,7 @@ def test_another_paddle_that_is_only_there_is_not_imported(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "path", ["", "/home/me", f"/home/me{os.pathsep}{FOLDER}"], ids=["none", "one", "twice"]
 )
-def test_the_folder_stands_first_and_once(path: str) -> None:
+def test_the_folder_is_first_in_pythonpath_and_appears_once(path: str) -> None:
     found = add_to_path({"PYTHONPATH": path, "HOME": "/home/me"})
     assert found["PYTHONPATH"].split(os.pathsep) == [str(FOLDER), *(["/home/me"] if path else [])]
     assert found["HOME"] == "/home/me"

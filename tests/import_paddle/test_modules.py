@@ -23,7 +23,7 @@ from paddlelike.import_paddle.plot import Ploter
     ],
     ids=["bytes", "text", "none", "list", "set"],
 )
-def test_text_and_bytes_convert_into_each_other(given: Any, text: Any, data: Any) -> None:
+def test_compat_converts_text_and_bytes(given: Any, text: Any, data: Any) -> None:
     assert compat.to_text(given) == text
     assert compat.to_bytes(given) == data
 
@@ -44,13 +44,13 @@ def test_containers_are_changed_in_place() -> None:
 @pytest.mark.parametrize(
     ("x", "d", "wanted"), [(0.5, 0, 1.0), (-0.5, 0, -1.0), (2.5, 0, 3.0), (1.235, 2, 1.24), (0.0, 1, 0.0)]
 )
-def test_halves_are_rounded_away_from_zero(x: float, d: int, wanted: float) -> None:
+def test_compat_round_rounds_halves_away_from_zero(x: float, d: int, wanted: float) -> None:
     assert compat.round(x, d) == wanted
     assert compat.floor_division(7, 2) == 3
     assert compat.get_exception_message(ValueError("why")) == "why"
 
 
-def test_the_version_is_that_of_the_interface(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_installed_paddle_reports_version_1_8_5(capsys: pytest.CaptureFixture[str]) -> None:
     version.show()
     assert capsys.readouterr().out.startswith("full_version: 1.8.5\nmajor: 1\nminor: 8\npatch: 5\n")
     assert version.mkl() == "OFF"
@@ -70,7 +70,7 @@ def test_curves_are_drawn_into_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
         plot.append("other", 0, 1)
 
 
-def test_nothing_is_drawn_where_that_is_disabled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ploter_draws_nothing_when_disabled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
     monkeypatch.setenv("DISABLE_PLOT", "True")
     Ploter("train").plot(str(tmp_path / "curve.png"))

@@ -45,7 +45,7 @@ for module in (collections, np):
 """
 
 
-def test_names_that_python_and_numpy_have_dropped(tmp_path: Path) -> None:
+def test_names_dropped_by_python_and_numpy_still_work(tmp_path: Path) -> None:
     (tmp_path / "old.py").write_text(OLD)
     (tmp_path / "sitecustomize.py").write_text("print('the own one')")
     path = f"{path_of_paddle()}{os.pathsep}{tmp_path}"
@@ -131,7 +131,7 @@ print(type(pickle.loads(pickle.dumps(np.array(mean)))) is type(np.array([1, 2]))
 """
 
 
-def test_arrays_that_a_script_makes_of_fetched_ones_convert_to_numbers(tmp_path: Path) -> None:
+def test_arrays_made_from_fetched_arrays_convert_to_numbers(tmp_path: Path) -> None:
     """The lines are those of real Paddle 1.8.5 with numpy 1.21."""
     (tmp_path / "old.py").write_text(FETCHED_ARRAYS)
     done = run(tmp_path, "old.py")
@@ -150,7 +150,7 @@ Note = _reflection.GeneratedProtocolMessageType("Note", (_message.Message,), dic
 """
 
 
-def test_modules_that_an_old_protoc_wrote(tmp_path: Path) -> None:
+def test_modules_generated_by_an_old_protoc_are_importable(tmp_path: Path) -> None:
     from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 
     file = FileDescriptorProto(name="old.proto", package="old", syntax="proto3")
@@ -169,7 +169,7 @@ def test_modules_that_an_old_protoc_wrote(tmp_path: Path) -> None:
     assert run(tmp_path, "job.py").stdout == "a\n"
 
 
-def test_a_script_is_the_main_program(tmp_path: Path) -> None:
+def test_a_script_runs_as_main(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "show.py").write_text(SHOW)
     alone = python("inner/show.py", "a", "-m", "--b", cwd=tmp_path, PYTHONPATH=path_of_paddle())
@@ -185,7 +185,7 @@ def path_of_paddle() -> str:
     return f"{project / 'paddlelike' / 'import_paddle' / 'path'}{os.pathsep}{project}"
 
 
-def test_a_module_is_the_main_program(tmp_path: Path) -> None:
+def test_a_module_runs_as_main(tmp_path: Path) -> None:
     (tmp_path / "job").mkdir()
     (tmp_path / "job" / "__init__.py").write_text("")
     (tmp_path / "job" / "show.py").write_text(SHOW)
@@ -195,7 +195,7 @@ def test_a_module_is_the_main_program(tmp_path: Path) -> None:
     assert "'a'] show.py" in done.stdout
 
 
-def test_a_traceback_begins_at_the_script_and_the_exit_code_is_its_own(tmp_path: Path) -> None:
+def test_a_failing_script_keeps_its_traceback_and_exit_code(tmp_path: Path) -> None:
     (tmp_path / "fails.py").write_text("import paddle.fluid\n1 / 0\n")
     done = run(tmp_path, "fails.py")
     assert done.returncode == 1
@@ -229,7 +229,7 @@ if __name__ == "__main__":
 """
 
 
-def test_the_processes_of_a_script_find_the_same_paddle(tmp_path: Path) -> None:
+def test_subprocesses_of_a_script_import_the_same_paddle(tmp_path: Path) -> None:
     (tmp_path / "children.py").write_text(CHILDREN)
     done = run(tmp_path, "children.py", "a")
     assert done.stderr == ""
@@ -241,7 +241,7 @@ def test_the_processes_of_a_script_find_the_same_paddle(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("prefix", [["paddlelike"], ["paddlelike", "run", "-m", "paddle"]], ids=" ".join)
-def test_a_script_below_the_launcher_finds_paddle(tmp_path: Path, prefix: list[str]) -> None:
+def test_a_launched_script_imports_paddle(tmp_path: Path, prefix: list[str]) -> None:
     (tmp_path / "job.py").write_text("import paddle.fluid as fluid\nprint('job', fluid.__name__)\n")
     prefix[-1] += ".distributed.launch"
     done = python(
@@ -259,7 +259,7 @@ def test_a_script_below_the_launcher_finds_paddle(tmp_path: Path, prefix: list[s
     ],
     ids=["no-script", "no-module", "absent"],
 )
-def test_a_wrong_command_line_says_what_is_expected(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_a_wrong_command_line_prints_the_usage(tmp_path: Path, arguments: list[str], said: str) -> None:
     done = python("-m", "paddlelike", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith(said)
@@ -276,7 +276,7 @@ def test_an_interpreter_that_ignores_the_environment_is_refused(tmp_path: Path) 
     assert "paddlelike.install()" in done.stderr
 
 
-def test_a_variable_is_true_where_a_script_imports_paddle(tmp_path: Path) -> None:
+def test_a_script_that_imports_paddle_may_use_a_variable_as_a_condition(tmp_path: Path) -> None:
     (tmp_path / "ask.py").write_text(
         "import paddle.fluid as fluid\n"
         "x = fluid.data('x', [None])\n"

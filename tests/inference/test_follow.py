@@ -91,7 +91,7 @@ def test_each_run_has_the_values_of_one_save(tmp_path: Path) -> None:
     assert not follower.refresh()
 
 
-def test_a_damaged_save_is_a_warning_and_serve_follows_too(tmp_path: Path) -> None:
+def test_a_damaged_save_causes_a_warning_also_in_serve(tmp_path: Path) -> None:
     training = Training(tmp_path)
     predictor = Predictor(tmp_path / "model", follow=str(training.saves))
     training.save(delta=True)

@@ -156,7 +156,7 @@ def build_products() -> tuple[list[str], list[Any]]:
     [(build_residual, (2, 8, 40, 40), 8), (build_products, (4, 5, 6), 10)],
     ids=["residual", "products"],
 )
-def test_operators_that_follow_a_product_are_joined_with_it(
+def test_operators_after_a_matrix_product_are_joined_with_it(
     build: Build, shape: tuple[int, ...], joined: int, tmp_path: Path
 ) -> None:
     save(tmp_path, build)
@@ -231,7 +231,7 @@ def test_bad_input_raises_the_errors_of_the_executor(tmp_path: Path) -> None:
         joined.run([np.array([[1.5]], "float32")])
 
 
-def test_flags_that_look_at_each_operator_have_them_run_one_by_one(tmp_path: Path) -> None:
+def test_debugging_flags_make_operators_run_one_by_one(tmp_path: Path) -> None:
     save(tmp_path, build_products)
     joined, _ = open_model(tmp_path, joined=True)
     x = np.full((1, 5, 6), np.inf, "float32")

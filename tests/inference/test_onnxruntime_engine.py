@@ -101,7 +101,7 @@ def build_words() -> tuple[list[str], list[Any]]:
     [([3, 1, 2, 7], [[0, 3, 4]]), ([3, 1, 2, 29], [[0, 1, 4]]), ([3, 1], [[0, 2, 2]])],
     ids=["two", "others", "an empty sequence"],
 )
-def test_sequences_match_those_of_the_executor(values: list[int], lod: Any, tmp_path: Path) -> None:
+def test_sequences_match_the_executor(values: list[int], lod: Any, tmp_path: Path) -> None:
     plain = save(tmp_path, build_words)
     config = inference.Config(plain)
     config.enable_onnxruntime()
@@ -196,7 +196,7 @@ def test_a_predictor_that_follows_a_training_takes_over_its_values(tmp_path: Pat
     assert not np.allclose(before, after)
 
 
-def test_switches_of_onnxruntime_have_an_effect_with_it(tmp_path: Path) -> None:
+def test_onnxruntime_options_reach_the_session(tmp_path: Path) -> None:
     config = save(tmp_path, build_words)
     config.enable_ort_optimization()
     config.set_cpu_math_library_num_threads(2)
@@ -208,7 +208,7 @@ def test_switches_of_onnxruntime_have_an_effect_with_it(tmp_path: Path) -> None:
     assert "engine" not in config.summary()
 
 
-def test_the_engine_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_onnxruntime_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = save(tmp_path, build_words)
     config.enable_onnxruntime()
     monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)

@@ -95,7 +95,7 @@ def run_by_executor(folder: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", ["files", "memory", "native", "core"])
-def test_tensors_in_the_order_of_the_inputs(kind: str, tmp_path: Path) -> None:
+def test_a_predictor_takes_tensors_in_input_order(kind: str, tmp_path: Path) -> None:
     save_network(tmp_path)
     config: Any = inference.AnalysisConfig(str(tmp_path / "model"), str(tmp_path / "params"))
     if kind == "memory":
@@ -119,7 +119,7 @@ def test_tensors_in_the_order_of_the_inputs(kind: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(out, want)
 
 
-def test_tensors_by_name_and_without_an_array(tmp_path: Path) -> None:
+def test_a_predictor_takes_tensors_by_name(tmp_path: Path) -> None:
     save_network(tmp_path)
     config = inference.Config(str(tmp_path / "model"), str(tmp_path / "params"))
     config.switch_specify_input_names(True)
@@ -139,7 +139,7 @@ def test_tensors_by_name_and_without_an_array(tmp_path: Path) -> None:
         predictor.run([y])
 
 
-def test_handles_keep_what_they_were_given_and_say_what_is_missing(tmp_path: Path) -> None:
+def test_input_handles_keep_their_arrays_and_missing_ones_are_named(tmp_path: Path) -> None:
     save_network(tmp_path)
     predictor = inference.create_predictor(
         inference.Config(str(tmp_path / "model"), str(tmp_path / "params"))
@@ -191,7 +191,7 @@ def test_clones_run_in_threads_and_share_the_parameters(tmp_path: Path) -> None:
     assert len({id(one) for one in weights}) == 1
 
 
-def test_switches_are_taken_and_said_to_have_no_effect(tmp_path: Path) -> None:
+def test_config_switches_are_accepted_and_documented_as_ineffective(tmp_path: Path) -> None:
     config = inference.Config("model", "params")
     assert (config.use_gpu(), config.ir_optim(), config.cpu_math_library_num_threads()) == (False, True, 1)
     config.enable_use_gpu(100, 0)

@@ -19,7 +19,7 @@ def test_files_of_paddle_are_fine(form: str) -> None:
     assert diagnose(GOLDEN / form)
 
 
-def test_the_call_for_a_model_opens_it() -> None:
+def test_the_call_suggested_for_a_model_opens_it() -> None:
     calls = dict(diagnose(GOLDEN / "inference_combined").calls)
     exe = fluid.Executor(fluid.CPUPlace())
     with fluid.scope_guard(fluid.Scope()):
@@ -54,14 +54,14 @@ def test_a_flipped_bit_is_found_by_the_manifest(tmp_path: Path) -> None:
     ]
 
 
-def test_an_empty_directory_and_a_directory_of_epochs(tmp_path: Path) -> None:
+def test_empty_directories_and_directories_of_epochs_are_diagnosed(tmp_path: Path) -> None:
     assert not diagnose(tmp_path)
     shutil.copytree(GOLDEN / "persistables", tmp_path / "epoch_0")
     found = diagnose(tmp_path)
     assert any("one level deeper, in epoch_0" in one.what for one in found.findings)
 
 
-def test_not_a_number_is_an_error(tmp_path: Path) -> None:
+def test_nan_values_are_diagnosed_as_an_error(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", w=np.float32([np.nan, 1]))
     (finding,) = [one for one in diagnose(tmp_path / "a.npz").findings if one.level == "error"]
     assert finding.what == "w: 1 of 2 elements are NaN or infinite"

@@ -31,7 +31,7 @@ def test_a_flipped_bit_is_found_with_its_norm(tmp_path: Path) -> None:
     assert change.norm == abs(float(np.frombuffer(data[-4:], "<f4")[0]) - float(before))
 
 
-def test_renamed_added_and_removed(tmp_path: Path) -> None:
+def test_renamed_added_and_removed_variables_are_listed(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     w, v = rng.normal(size=(2, 3)), rng.normal(size=(2, 3))
     np.savez(tmp_path / "a.npz", w=w, v=v, gone=np.ones(2), s=np.ones(2, "f4"), d=np.ones(2, "f4"))
@@ -42,7 +42,7 @@ def test_renamed_added_and_removed(tmp_path: Path) -> None:
     assert {one.name: one.what for one in found.changed} == {"s": "shape", "d": "type"}
 
 
-def test_not_a_number_equals_itself(tmp_path: Path) -> None:
+def test_nan_equals_nan_in_a_comparison(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", w=np.float32([np.nan, -0.0]))
     np.savez(tmp_path / "b.npz", w=np.float32([np.nan, 0.0]))
     assert not compare(tmp_path / "a.npz", tmp_path / "a.npz")

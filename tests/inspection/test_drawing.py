@@ -22,7 +22,7 @@ def make_program(name: str) -> fluid.Program:
     return main
 
 
-def test_edges_match_those_of_the_operators() -> None:
+def test_edges_match_the_operators() -> None:
     main = make_program("x")
     text = format_dot(main)
     wanted = sum(
@@ -32,7 +32,7 @@ def test_edges_match_those_of_the_operators() -> None:
     assert text.count("shape=box") == len(main.global_block().ops)
 
 
-def test_names_cannot_leave_their_quotes() -> None:
+def test_names_are_escaped_in_dot_files() -> None:
     text = format_dot(make_program('x"]; evil [label="\x1b'))
     labels = re.findall(r'label=("(?:[^"\\]|\\.)*")', text)
     assert any("evil" in label for label in labels)
@@ -69,7 +69,7 @@ def test_notebooks_show_a_picture_of_every_operator() -> None:
 
 
 @needs_graphviz
-def test_pictures_are_what_their_ending_says(tmp_path: Path) -> None:
+def test_the_file_extension_selects_the_picture_format(tmp_path: Path) -> None:
     for kind, begin in {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}.items():
         make_program("x").plot(tmp_path / f"net.{kind}")
         assert (tmp_path / f"net.{kind}").read_bytes().startswith(begin)
@@ -114,7 +114,7 @@ def make_large_program() -> fluid.Program:
 
 
 @needs_graphviz
-def test_a_large_program_is_placed_before_graphviz_draws_it(tmp_path: Path) -> None:
+def test_a_large_program_is_laid_out_before_graphviz_draws_it(tmp_path: Path) -> None:
     main = make_large_program()
     drawing = main.plot(level="variables", path=tmp_path / "net.svg")
     own = ET.parse(tmp_path / "net.svg")

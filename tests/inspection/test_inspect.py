@@ -45,7 +45,7 @@ def test_every_form_of_paddle_gives_the_names_and_shapes_of_its_weights(path: st
     assert {one.dtype for one in found.variables} == {"FP32"}
 
 
-def test_programs_tell_feeds_fetches_and_what_they_need() -> None:
+def test_the_report_of_a_program_lists_feeds_fetches_and_required_files() -> None:
     (program,) = inspect(FIT / "inference").programs
     assert program.feeds == ("x",)
     assert program.persistables == ("fc_0.b_0", "fc_0.w_0")
@@ -62,7 +62,7 @@ def test_a_combined_file_takes_its_names_from_the_program_beside_it(tmp_path: Pa
     assert [one.name for one in inspect(tmp_path).variables] == ["fc_0.b_0", "fc_0.w_0"]
 
 
-def test_statistics_match_those_of_numpy() -> None:
+def test_statistics_match_numpy() -> None:
     for one in inspect(FIT / "persistables").variables:
         value = np.frombuffer((FIT / "persistables" / one.name).read_bytes()[-one.nbytes :], "<f4")
         assert one.statistics is not None

@@ -21,7 +21,7 @@ def build(optimizer: object = None) -> tuple[fluid.Program, fluid.Program]:
     return main, startup
 
 
-def test_layers_match_those_of_the_script() -> None:
+def test_summary_layers_match_the_script() -> None:
     layers = list_layers(build()[0]).layers
     assert [(one.name, one.shape, one.parameters, one.reads) for one in layers] == [
         ("image", (-1, 1, 8, 8), 0, ()),
@@ -33,7 +33,7 @@ def test_layers_match_those_of_the_script() -> None:
     ]
 
 
-def test_sums_match_those_of_the_values_in_the_scope() -> None:
+def test_parameter_totals_match_the_values_in_the_scope() -> None:
     main, startup = build(fluid.optimizer.Adam(0.1))
     scope = fluid.Scope()
     with fluid.scope_guard(scope):
@@ -58,7 +58,7 @@ def test_a_shared_parameter_counts_once() -> None:
     assert table.trained == 25
 
 
-def test_a_loop_is_followed_by_what_it_runs() -> None:
+def test_a_summary_lists_the_body_of_a_loop_after_it() -> None:
     main = fluid.Program()
     with fluid.unique_name.guard(), fluid.program_guard(main, fluid.Program()):
         start = fluid.layers.fill_constant([1], "int64", 0)
@@ -82,7 +82,7 @@ def test_summary_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "operators: none" in capsys.readouterr().out
 
 
-def test_names_cannot_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_in_names_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()):
         fluid.layers.relu(fluid.data("x\x1b[2J" + "y" * 100, [None, 5]))

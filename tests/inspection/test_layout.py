@@ -22,7 +22,7 @@ def make_graph(seed: int) -> tuple[list[Box], list[tuple[int, int]]]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_two_nodes_overlap_and_none_is_outside(seed: int) -> None:
+def test_nodes_neither_overlap_nor_leave_the_drawing(seed: int) -> None:
     boxes, edges = make_graph(seed)
     found = place_nodes(boxes, edges, rank_by_longest_path(60, edges))
     for (box, (x, y)), (other, (u, v)) in itertools.combinations(zip(boxes, found.centers, strict=True), 2):
@@ -126,7 +126,7 @@ def test_a_chain_of_layers_without_matrices_is_one_node() -> None:
     ]
 
 
-def test_a_gradient_stands_beside_its_operator() -> None:
+def test_a_gradient_is_drawn_beside_its_operator() -> None:
     block = make_residual_network().global_block()
     flow = list_levels(block)["operators"]
     ranks = {(node.label, node.role): rank for node, rank in zip(flow.nodes, flow.ranks, strict=True)}
@@ -140,7 +140,7 @@ def test_a_program_without_operators_has_no_nodes() -> None:
     assert place_nodes([], [], []).centers == ()
 
 
-def test_the_gradient_of_the_loss_stands_beside_the_loss() -> None:
+def test_the_gradient_of_the_loss_is_drawn_beside_the_loss() -> None:
     text = make_residual_network().plot()._format_svg()
     found = re.findall(r'<text x="[\d.]+" y="([\d.]+)">(mean_grad|mean|mean_0.tmp_0@GRAD)<', text)
     height = {name: float(y) for y, name in found}

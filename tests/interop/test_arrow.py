@@ -45,9 +45,7 @@ def rows_of(job: Any, name: str = "emb") -> dict[int, bytes]:
 
 
 @pytest.mark.parametrize("suffix", ["arrow", "parquet"])
-def test_links_and_wholes_go_to_a_copy_of_the_base_and_make_the_same_table(
-    tmp_path: Path, suffix: str
-) -> None:
+def test_deltas_and_whole_tables_imported_from_arrow_rebuild_the_table(tmp_path: Path, suffix: str) -> None:
     job, first, copy = Training(), tmp_path / "saves", tmp_path / "copy"
     job.step(*(np.arange(200, 3000) * 7919 - (1 << 40)))
     job.save(first, delta=True)
@@ -78,7 +76,7 @@ def test_links_and_wholes_go_to_a_copy_of_the_base_and_make_the_same_table(
     assert 2800 < len(held) < 2900
 
 
-def test_rows_of_another_program_are_a_delta_of_a_table_with_a_size(tmp_path: Path) -> None:
+def test_rows_written_by_another_program_are_imported_as_a_delta(tmp_path: Path) -> None:
     job, saves, path = tables.Training(), tmp_path / "saves", tmp_path / "new.parquet"
     job.save(saves, delta=True)
     before = job.values()
@@ -105,7 +103,7 @@ def test_rows_of_another_program_are_a_delta_of_a_table_with_a_size(tmp_path: Pa
     ],
     ids=["no_rows", "floats", "doubled", "narrow", "outside", "forgotten"],
 )
-def test_other_files_are_refused_and_change_nothing(
+def test_files_that_are_not_arrow_rows_are_refused_and_change_nothing(
     columns: dict[str, Any], error: type[Exception], said: str, tmp_path: Path
 ) -> None:
     job, saves, path = tables.Training(), tmp_path / "saves", tmp_path / "new.parquet"
@@ -124,7 +122,7 @@ def test_other_files_are_refused_and_change_nothing(
     assert tables.read_files(saves) == before
 
 
-def test_convert_writes_rows_and_takes_them_back(tmp_path: Path) -> None:
+def test_convert_exports_rows_and_imports_them_again(tmp_path: Path) -> None:
     training = tables.Training()
     training.save(tmp_path / "d", delta=True)
     training.step(5, 7)

@@ -17,7 +17,7 @@ STEPS = {"fluid-pickles": 2, "fluid-journal": 9}  # files of the models whose co
 @pytest.mark.parametrize(
     "name", [name for name in NETWORKS if name not in STEPS and NETWORKS[name].keywords["form"] != "chains"]
 )
-def test_paddle_finds_all_old_or_all_new(name: str) -> None:
+def test_after_a_crash_paddle_loads_the_old_or_the_new_save(name: str) -> None:
     reason = tracer.usable()
     if reason:
         pytest.skip(reason)
@@ -28,7 +28,7 @@ def test_paddle_finds_all_old_or_all_new(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "files"), STEPS.items())
-def test_where_a_commit_has_several_steps_a_mix_is_rare(name: str, files: int) -> None:
+def test_a_crash_during_a_commit_in_several_steps_rarely_leaves_a_mix(name: str, files: int) -> None:
     """Files that cannot be exchanged as one are renamed one after the other, with nothing in between."""
     reason = tracer.usable()
     if reason:

@@ -120,22 +120,22 @@ def assert_close(got: Arrays, want: Arrays) -> None:
         assert distance <= DISTANCE["relative"] * length + DISTANCE["absolute"], key
 
 
-def test_the_programs_are_the_same(exchange: Exchange) -> None:
+def test_both_systems_build_the_same_programs(exchange: Exchange) -> None:
     assert_same_program(canonical(exchange.ours.main), canonical(exchange.theirs.main))
     assert_same_program(canonical(exchange.ours.startup), canonical(exchange.theirs.startup))
 
 
-def test_the_initial_values_are_the_same_bits(exchange: Exchange) -> None:
+def test_both_systems_draw_the_same_initial_values(exchange: Exchange) -> None:
     ours, theirs = exchange.ours.part("initial/"), exchange.theirs.part("initial/")
     assert {k: v.tobytes() for k, v in ours.items()} == {k: v.tobytes() for k, v in theirs.items()}
 
 
-def test_training_takes_the_same_course(exchange: Exchange) -> None:
+def test_both_systems_have_the_same_losses_in_training(exchange: Exchange) -> None:
     assert_close(exchange.ours.part("losses"), exchange.theirs.part("losses"))
     assert_close(exchange.ours.part("final/"), exchange.theirs.part("final/"))
 
 
-def test_the_same_files_are_written_and_a_manifest_in_each_directory(exchange: Exchange) -> None:
+def test_both_systems_write_the_same_files_and_we_add_a_manifest(exchange: Exchange) -> None:
     kinds = ("persistables", "combined", "inference")
 
     def sizes(root: Path) -> dict[str, int]:
@@ -150,7 +150,7 @@ def test_the_same_files_are_written_and_a_manifest_in_each_directory(exchange: E
 
 
 @pytest.mark.parametrize("direction", ["ours read there", "theirs read here"])
-def test_training_continues_on_the_other_side(exchange: Exchange, direction: str) -> None:
+def test_each_system_continues_training_from_files_of_the_other(exchange: Exchange, direction: str) -> None:
     before, after = {
         "ours read there": (exchange.ours, exchange.theirs_from_ours),
         "theirs read here": (exchange.theirs, exchange.ours_from_theirs),
@@ -159,7 +159,7 @@ def test_training_continues_on_the_other_side(exchange: Exchange, direction: str
     assert_close(after.part("final/"), before.part("final/"))
 
 
-def test_inference_models_run_on_the_other_side(exchange: Exchange) -> None:
+def test_each_system_runs_inference_models_of_the_other(exchange: Exchange) -> None:
     """Both models hold nearly the same values; that each was read is checked by the files above."""
     here, there = exchange.ours_from_theirs.part("infer/"), exchange.theirs_from_ours.part("infer/")
     assert here

@@ -28,7 +28,7 @@ def paddle262(workplace: Path, **job: Any) -> Arrays:
         return {key: file[key] for key in file}
 
 
-def test_our_files_are_read_there(tmp_path: Path) -> None:
+def test_paddle_reads_our_files(tmp_path: Path) -> None:
     with building("mlp_adam") as run:
         run.exe.run(run.startup)
         rng = np.random.RandomState(3)
@@ -52,7 +52,7 @@ def test_our_files_are_read_there(tmp_path: Path) -> None:
         np.testing.assert_allclose(theirs[f"final/{name}"], value, **CLOSE, err_msg=name)
 
 
-def test_their_files_are_read_here(tmp_path: Path) -> None:
+def test_files_of_paddle_are_read(tmp_path: Path) -> None:
     theirs = paddle262(tmp_path, steps=3, save=str(tmp_path))
     onwards = paddle262(tmp_path, load=str(tmp_path / "persistables"), skip=3, steps=4)
     with building("mlp_adam") as run:

@@ -26,7 +26,7 @@ from tests.zoo.layers import LAYERS
 pytestmark = PADDLE331.needed
 
 
-def test_models_written_here_compute_there_what_was_recorded(tmp_path: Path) -> None:
+def test_our_models_give_the_recorded_results_in_paddle_3(tmp_path: Path) -> None:
     written, refused = {}, {}
     for name, files in read_archive("layers262").items():
         if "model.pdmodel" not in files:
@@ -60,7 +60,7 @@ def test_models_written_here_compute_there_what_was_recorded(tmp_path: Path) -> 
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_layers_of_fluid_compute_there_what_they_compute_here(tmp_path: Path) -> None:
+def test_layers_of_fluid_give_the_same_results_in_paddle_3(tmp_path: Path) -> None:
     """Without sequences, for which the feeds of this test have no LoD."""
     found = {}
     exe = fluid.Executor()

@@ -50,7 +50,7 @@ def test_real_systems_read_our_pickles(python: str, tmp_path: Path) -> None:
     assert run(python, "read", path) == {name: seen(array) for name, array in ARRAYS}
 
 
-def test_pickles_of_real_systems_are_read_and_rewritten_alike(python: str, tmp_path: Path) -> None:
+def test_pickles_of_real_systems_are_read_and_rewritten_identically(python: str, tmp_path: Path) -> None:
     theirs = run(python, "write", tmp_path / "model")
     files = sorted(tmp_path.iterdir())
     assert len(files) >= 3

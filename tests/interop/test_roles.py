@@ -34,7 +34,7 @@ PLANS = {
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_real_fluid_understands_our_environments_as_we_do(name: str, tmp_path: Path) -> None:
+def test_real_fluid_reads_the_same_roles_from_our_environments(name: str, tmp_path: Path) -> None:
     environments = [process.environment({}) for process in PLANS[name].processes()]
     answer = tmp_path / "answer.json"
     job = {"environments": environments, "maker": "PaddleCloudRoleMaker", "answer": str(answer)}
@@ -57,7 +57,7 @@ def test_real_fluid_understands_our_environments_as_we_do(name: str, tmp_path: P
         }
 
 
-def test_we_understand_the_environments_of_fluids_launcher(tmp_path: Path) -> None:
+def test_roles_are_read_from_the_environments_of_fluids_launcher(tmp_path: Path) -> None:
     script = tmp_path / "dump.py"
     script.write_text(
         "import json, os, sys, time\n"

@@ -94,7 +94,7 @@ def test_real_servers_continue_from_saves_of_ours(name: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_our_servers_continue_from_saves_of_real_ones(name: str, tmp_path: Path) -> None:
+def test_our_servers_continue_from_saves_of_real_servers(name: str, tmp_path: Path) -> None:
     losses = real_job(name, tmp_path / "real", FIRST, LAST, save=tmp_path / "model")
     with SavingJob(ours(name), servers=3, loaded=tmp_path / "model") as job:
         again = job.go(our_feeds(name), SAVED, LAST)

@@ -199,11 +199,11 @@ def interrupt_some(session: Session, name: str, seed: int, hands: int, others: i
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_that_was_interrupted_works_again(session: Session, name: str) -> None:
+def test_an_interrupted_call_can_be_repeated(session: Session, name: str) -> None:
     interrupt_some(session, name, seed=7, hands=6, others=3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_that_was_interrupted_at_many_operations_works_again(session: Session, name: str) -> None:
+def test_a_call_interrupted_at_many_operations_can_be_repeated(session: Session, name: str) -> None:
     interrupt_some(session, name, seed=8, hands=20, others=8)

@@ -90,7 +90,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 
 @pytest.mark.parametrize("filename", [None, "all"])
-def test_the_values_of_the_moment_are_saved(
+def test_a_background_save_writes_the_values_of_its_call(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event, filename: str | None
 ) -> None:
     pending = save(exe, tmp_path / "a", program, filename=filename)
@@ -113,7 +113,7 @@ class _Donated:
 
 
 @pytest.mark.parametrize("filename", [None, "all"])
-def test_a_save_under_way_asks_no_variable_for_its_array(
+def test_a_background_save_reads_no_variable_after_its_call(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event, filename: str | None
 ) -> None:
     pending = save(exe, tmp_path / "a", program, filename=filename)
@@ -170,7 +170,7 @@ def test_the_next_save_anywhere_waits_for_the_last(
     assert second.written == 2
 
 
-def test_a_late_thread_does_not_forget_a_save_begun_meanwhile(
+def test_a_late_thread_does_not_discard_a_newer_save(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event
 ) -> None:
     """A third save would not wait for the second otherwise, and both would use the same memory."""
@@ -243,7 +243,9 @@ def broken(path: Path) -> None:
     path.write_text("in the way")
 
 
-def test_the_handle_raises_what_failed(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+def test_the_handle_raises_the_error_of_the_save(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
     broken(tmp_path / "a")
     pending = save(exe, tmp_path / "a", program)
     for _ in range(2):
@@ -267,7 +269,7 @@ def test_the_next_save_raises_an_unreported_failure(
     assert fluid.io.save_persistables(exe, str(tmp_path / "b"), program).written == 2
 
 
-def test_a_save_that_failed_is_written_whole_later(
+def test_a_failed_save_is_written_completely_by_the_next(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     broken(tmp_path / "a")
@@ -277,7 +279,7 @@ def test_a_save_that_failed_is_written_whole_later(
     assert save(exe, tmp_path / "a", program).wait(30).written == 2
 
 
-def test_the_handle_raises_any_error_of_the_save() -> None:
+def test_the_handle_raises_errors_of_any_class() -> None:
     def work() -> SaveReport:
         raise MemoryError("no room")
 
@@ -299,7 +301,7 @@ def test_the_handle_raises_any_error_of_the_save() -> None:
     ],
     ids=["wait", "check", "load", "next save"],
 )
-def test_waiting_for_a_save_ends_its_pause(
+def test_waiting_for_a_save_makes_it_continue_at_once(
     gate: threading.Event, wait: Callable[[asynchronous.PendingSave], object]
 ) -> None:
     def work() -> SaveReport:
@@ -316,7 +318,7 @@ def test_waiting_for_a_save_ends_its_pause(
 
 
 @pytest.mark.parametrize("has_begun", [False, True], ids=["before", "after"])
-def test_an_interrupt_while_the_thread_starts_leaves_no_save_that_nobody_waits_for(
+def test_an_interrupt_during_a_thread_start_leaves_no_forgotten_save(
     exe: fluid.Executor,
     tmp_path: Path,
     program: fluid.Program,
@@ -587,7 +589,7 @@ def test_a_forked_process_does_not_inherit_pending_saves(tmp_path: Path) -> None
     assert manifest_file.verify(tmp_path / "b")
 
 
-def test_killed_in_the_middle_the_old_files_stand(tmp_path: Path) -> None:
+def test_a_killed_background_save_leaves_the_old_files(tmp_path: Path) -> None:
     done = run(
         tmp_path,
         """
@@ -609,7 +611,7 @@ def test_killed_in_the_middle_the_old_files_stand(tmp_path: Path) -> None:
     assert "{5.0}" in check.stdout, check.stderr
 
 
-def test_the_caller_waits_for_a_copy_only(
+def test_a_background_save_blocks_only_while_values_are_copied(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event
 ) -> None:
     begin = time.perf_counter()
@@ -621,7 +623,7 @@ def test_the_caller_waits_for_a_copy_only(
 @pytest.mark.parametrize("rows", [False, True], ids=["", "old rows"])
 @pytest.mark.parametrize("held", [0, sys.maxsize], ids=["snapshots", "copies"])
 @pytest.mark.parametrize("backend", ["numpy", "jax"])
-def test_saves_hold_the_values_of_the_moment_whatever_trains_on(
+def test_background_saves_do_not_contain_later_training_updates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, held: int, rows: bool
 ) -> None:
     """Of 100 steps, or as many as PADDLELIKE_STEPS says."""

@@ -56,7 +56,7 @@ def loaded(exe: fluid.Executor, path: Path, program: fluid.Program) -> list[floa
         return [float(np.array(fluid.global_scope().find_var(name).get_tensor())[0]) for name in NAMES]
 
 
-def test_a_second_save_writes_what_changed(
+def test_a_second_save_writes_only_changed_files(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     first = save(exe, tmp_path / "a", program)
@@ -241,9 +241,7 @@ def test_a_base_shares_what_has_not_changed(
     assert loaded(exe, tmp_path / "b", program) == [10, 11, 2, 3, 4]
 
 
-def test_a_base_that_is_not_known_shares_nothing(
-    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
-) -> None:
+def test_an_unknown_base_shares_nothing(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
     save(exe, tmp_path / "a", program)
     ledger.forget()
     assert save(exe, tmp_path / "b", program, base=str(tmp_path / "a")).kept == 0
@@ -287,7 +285,7 @@ def test_a_requested_checksum_is_computed(
     assert manifest_file.verify(tmp_path / "a")
 
 
-def test_one_directory_has_many_names(
+def test_all_names_of_a_directory_are_recognised(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save(exe, tmp_path / "a", program)
@@ -297,7 +295,7 @@ def test_one_directory_has_many_names(
         assert fluid.io.save_persistables(exe, other, program).written == 0, other
 
 
-def test_a_save_that_failed_is_not_remembered(
+def test_files_of_a_failed_save_are_not_kept(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     save(exe, tmp_path / "a", program)
@@ -373,7 +371,7 @@ def test_values_written_right_after_a_load_are_saved(
         assert (report.written, report.kept) == (1, 4)
 
 
-def test_a_value_replaced_while_it_is_looked_at_is_saved_by_the_next(
+def test_a_value_replaced_during_a_save_is_saved_by_the_next(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     class Trained(ScopeVariable):
@@ -430,7 +428,7 @@ def test_a_load_is_remembered_until_the_variable_or_the_directory_changes() -> N
     assert book.known(location).find_loaded(holder, "v0") is None
 
 
-def test_the_ledger_keeps_no_variable_and_not_every_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_save_record_keeps_no_variables_and_few_directories(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(incremental, "_MOST", 20)
     book = Ledger()
     scope = fluid.Scope()

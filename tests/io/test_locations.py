@@ -110,7 +110,7 @@ def test_two_exports_may_share_a_directory(where: str) -> None:
         np.testing.assert_array_equal(answer(where + "/model", **how), net.predict())
 
 
-def test_a_program_alone_leaves_the_values(where: str) -> None:
+def test_exporting_a_program_alone_keeps_the_existing_values(where: str) -> None:
     net = Net()
     net.export(where + "/model")
     net.export(where + "/model", program_only=True)
@@ -245,7 +245,9 @@ def test_a_failure_that_a_reader_waited_for_is_reported_later(
             fluid.io.save_persistables(net.exe, str(tmp_path / "m"), net.main)
 
 
-def test_a_load_of_two_saves_is_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_load_that_read_files_of_two_saves_starts_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An export that is replaced between its program and its parameters."""
     first, second = Net(3), Net(5)
     path = str(tmp_path / "model")

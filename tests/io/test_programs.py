@@ -60,7 +60,7 @@ def operators(program: fluid.Program) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("filename", [None, "all"], ids=["a file each", "one file"])
 @pytest.mark.parametrize("dirname", ["model", "./model/", "a/../model", "/data/model", "."])
-def test_a_save_program_has_the_operators_of_fluids(
+def test_a_save_program_has_the_same_operators_as_in_fluid(
     main: fluid.Program, dirname: str, filename: str | None
 ) -> None:
     variables = [variable for variable in main.list_vars() if variable.persistable]
@@ -72,7 +72,7 @@ def test_a_save_program_has_the_operators_of_fluids(
     assert len(operators(ours)) == (len(variables) if filename is None else 1)
 
 
-def test_a_load_program_has_the_operators_of_fluids(main: fluid.Program) -> None:
+def test_a_load_program_has_the_same_operators_as_in_fluid(main: fluid.Program) -> None:
     pairs = [(variable, variable.name) for variable in main.list_vars() if variable.persistable]
     ops = build_load_program(pairs, "./model", None).global_block().ops
     assert [(op.type, op.outputs, op.attr("file_path")) for op in ops] == [

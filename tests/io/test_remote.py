@@ -124,7 +124,9 @@ def test_a_remote_save_is_loaded_with_the_same_bits(
     assert sorted(name for name in inside if ".saving-" in name) == []
 
 
-def test_a_second_save_writes_what_changed(exe: fluid.Executor, program: fluid.Program, url: str) -> None:
+def test_a_second_save_writes_only_changed_files(
+    exe: fluid.Executor, program: fluid.Program, url: str
+) -> None:
     fluid.io.save_persistables(exe, url, program)
     put("v3", 30)
     report = fluid.io.save_persistables(exe, url, program)
@@ -374,7 +376,7 @@ def test_a_process_that_is_killed_leaves_old_or_new_in_s3(
 
 
 @pytest.mark.parametrize("fault", ["comes later", "is read back in part", "may not be read"])
-def test_the_files_of_a_marker_that_may_exist_are_not_removed(
+def test_files_are_kept_if_their_marker_may_exist(
     exe: fluid.Executor, program: fluid.Program, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     url = f"memory://{uuid.uuid4().hex}/model"
@@ -550,7 +552,7 @@ class Interrupted(fsspec_store.FsspecStore):
         super().copy(source, target, names)
 
 
-def test_a_marker_is_made_once(url: str) -> None:
+def test_only_one_saver_can_create_a_marker(url: str) -> None:
     where = remote(url)
     path = marker.make_path(where.base, 1)
     where.store.write(where.root, {"x": [b"1"]})
@@ -596,7 +598,7 @@ def test_stale_files_are_listed_or_removed(
     assert sorted(files(url)) == ["theirs", "v2"]
 
 
-def test_a_saver_that_is_killed_while_it_removes(
+def test_a_saver_killed_while_removing_files_does_no_harm(
     exe: fluid.Executor,
     program: fluid.Program,
     dying: Callable[[int], None],
@@ -653,7 +655,7 @@ def test_a_damaged_marker_is_not_trusted(exe: fluid.Executor, program: fluid.Pro
         fluid.io.load_persistables(exe, url, program)
 
 
-def test_a_marker_cannot_point_elsewhere(exe: fluid.Executor, program: fluid.Program) -> None:
+def test_a_marker_that_points_outside_is_refused(exe: fluid.Executor, program: fluid.Program) -> None:
     url = f"memory://{uuid.uuid4().hex}/model"
     fluid.io.save_persistables(exe, url, program)
     where = remote(url)
@@ -697,7 +699,7 @@ def test_a_file_url_is_a_local_path(exe: fluid.Executor, program: fluid.Program,
 # HDFS
 
 
-def test_hadoop_is_called_for_many_files_at_once(
+def test_one_hadoop_call_handles_many_files(
     exe: fluid.Executor, program: fluid.Program, hadoop: Path
 ) -> None:
     fluid.io.save_persistables(exe, "hdfs:/user/me/model", program)
@@ -742,7 +744,7 @@ def test_messages_of_hadoop_are_part_of_the_error(
         fluid.io.save_persistables(exe, "hdfs:/a/b/c", program)
 
 
-def test_names_that_hadoop_takes_for_patterns_are_refused(
+def test_names_that_hadoop_would_expand_as_patterns_are_refused(
     exe: fluid.Executor, program: fluid.Program, hadoop: Path
 ) -> None:
     program.global_block().create_var(name="w[0]", shape=[3], dtype="float32", persistable=True)

@@ -74,14 +74,14 @@ def test_persistables_are_one_file_each(exe: fluid.Executor, tmp_path: Path) -> 
     assert report.nbytes == (12 + 12 + 3 + 3 + 1) * 4
 
 
-def test_parameters_are_a_part_of_them(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_save_params_writes_only_parameters(exe: fluid.Executor, tmp_path: Path) -> None:
     main, startup = build()
     exe.run(startup)
     fluid.io.save_params(exe, str(tmp_path / "a"), main)
     assert listed(tmp_path / "a") == ["fc_0.b_0", "fc_0.w_0"]
 
 
-def test_main_program_none_is_the_default_one(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_main_program_none_means_the_default_program(exe: fluid.Executor, tmp_path: Path) -> None:
     main, startup = build()
     exe.run(startup)
     with fluid.program_guard(main):
@@ -93,7 +93,7 @@ def test_main_program_none_is_the_default_one(exe: fluid.Executor, tmp_path: Pat
 
 @pytest.mark.parametrize("filename", [None, "all", "deep/er"])
 @pytest.mark.parametrize("which", ["main", "startup"])
-def test_a_new_scope_gets_every_bit_back(
+def test_a_load_into_a_new_scope_restores_every_bit(
     exe: fluid.Executor, tmp_path: Path, filename: str | None, which: str
 ) -> None:
     main, startup = build()
@@ -141,7 +141,7 @@ def test_startup_after_a_load_replaces_the_values_and_warns(exe: fluid.Executor,
         exe.run(startup)  # said once
 
 
-def test_memory_holds_what_a_combined_file_holds(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_saving_to_memory_gives_the_bytes_of_a_combined_file(exe: fluid.Executor, tmp_path: Path) -> None:
     main, startup = build()
     exe.run(startup)
     data = fluid.io.save_persistables(exe, None, main)
@@ -153,7 +153,7 @@ def test_memory_holds_what_a_combined_file_holds(exe: fluid.Executor, tmp_path: 
         assert values(main) == want
 
 
-def test_variables_are_chosen_by_predicate_list_or_name(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_variables_to_save_are_chosen_by_predicate_list_or_name(exe: fluid.Executor, tmp_path: Path) -> None:
     main, startup = build()
     exe.run(startup)
     weight = main.global_block().var("fc_0.w_0")
@@ -292,13 +292,13 @@ def test_every_missing_file_is_named_at_once(exe: fluid.Executor, saved: Path) -
     assert "learning_rate_0" in str(error)
 
 
-def test_another_shape_names_both_sides(exe: fluid.Executor, saved: Path) -> None:
+def test_an_error_about_a_shape_names_both_shapes(exe: fluid.Executor, saved: Path) -> None:
     error = refused(exe, saved, build(size=5)[0])
     assert "the file has shape [4, 3], the program wants [4, 5]" in str(error)
     assert "fc_0.w_0_velocity_0" in str(error)  # accumulators are checked as well
 
 
-def test_another_dtype_names_both_sides(exe: fluid.Executor, saved: Path) -> None:
+def test_an_error_about_a_dtype_names_both_dtypes(exe: fluid.Executor, saved: Path) -> None:
     main, _ = build()
     main.global_block().var("learning_rate_0").dtype = fluid.core.VarDesc.VarType.FP64
     assert "the file holds FP32[1], the program wants FP64[1]" in str(refused(exe, saved, main))
@@ -330,7 +330,7 @@ def test_a_network_built_twice_is_recognised(exe: fluid.Executor, saved: Path) -
         pytest.param(b"", "empty", id="empty"),
     ],
 )
-def test_a_file_that_is_not_a_tensor_is_explained(
+def test_loading_a_file_that_is_not_a_tensor_says_so(
     exe: fluid.Executor, saved: Path, content: bytes, words: str
 ) -> None:
     (saved / "fc_0.w_0").write_bytes(content)
@@ -352,16 +352,14 @@ def test_a_combined_file_of_another_program_is_refused(exe: fluid.Executor, save
     refused(exe, path.parent, build()[0], filename="all")
 
 
-def test_params_are_not_persistables(exe: fluid.Executor, saved: Path) -> None:
+def test_load_persistables_refuses_a_save_of_parameters(exe: fluid.Executor, saved: Path) -> None:
     main, _ = build()
     fluid.io.save_params(exe, str(saved.parent), main, "params")
     error = refused(exe, saved.parent, main, filename="params")
     assert "holds 2 variables, the program needs 5" in str(error)
 
 
-def test_loading_nothing_is_an_error_and_saving_nothing_a_warning(
-    exe: fluid.Executor, tmp_path: Path
-) -> None:
+def test_loading_no_variable_raises_and_saving_none_warns(exe: fluid.Executor, tmp_path: Path) -> None:
     startup_only = fluid.Program()
     startup_only.global_block().create_var(name="x", shape=[2], dtype="float32")
     with pytest.raises(LoadError, match="nothing to load"):
@@ -374,7 +372,7 @@ def test_loading_nothing_is_an_error_and_saving_nothing_a_warning(
 
 
 @pytest.mark.parametrize("choice", [{"predicate": lambda variable: False}, {"vars": []}])
-def test_loading_no_variable_that_the_caller_chose_is_a_warning(
+def test_loading_an_empty_selection_of_variables_warns(
     exe: fluid.Executor, tmp_path: Path, choice: dict[str, Any]
 ) -> None:
     """As in scripts whose predicate asks whether a pretrained file exists, and which go on without."""
@@ -385,7 +383,7 @@ def test_loading_no_variable_that_the_caller_chose_is_a_warning(
     assert report.notes == ("no variable was chosen",)
 
 
-def test_every_refusal_is_what_fluid_calls_enforce_not_met(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_every_load_error_is_an_enforce_not_met(exe: fluid.Executor, tmp_path: Path) -> None:
     with pytest.raises(fluid.core.EnforceNotMet):
         fluid.io.load_persistables(exe, str(tmp_path / "nowhere"), build()[0])
     assert issubclass(LoadError, EnforceNotMet)
@@ -407,7 +405,7 @@ def test_a_save_onto_a_file_is_refused(exe: fluid.Executor, tmp_path: Path) -> N
     assert (tmp_path / "a").read_text() == "a file"
 
 
-def test_a_save_that_fails_half_way_leaves_the_old_set(exe: fluid.Executor, saved: Path) -> None:
+def test_a_failed_save_leaves_the_old_files(exe: fluid.Executor, saved: Path) -> None:
     main, _ = build()
     old = {p.name: p.read_bytes() for p in saved.iterdir()}
     (saved / "learning_rate_0").unlink()
@@ -451,7 +449,7 @@ def test_a_parameter_stays_persistable() -> None:
 
 
 @pytest.mark.parametrize("other", ["a//b", "a/./b", "./a/b"])
-def test_two_names_of_one_file_are_refused(tmp_path: Path, other: str) -> None:
+def test_two_variables_with_one_file_name_are_refused(tmp_path: Path, other: str) -> None:
     program = fluid.Program()
     with fluid.scope_guard(fluid.Scope()):
         for name in ("a/b", other):
@@ -463,7 +461,7 @@ def test_two_names_of_one_file_are_refused(tmp_path: Path, other: str) -> None:
 
 
 @pytest.mark.parametrize("names", [["x\udcff"], ["x", "x\udcff"]], ids=["alone", "like another"])
-def test_a_name_that_utf8_cannot_hold_is_an_error_of_the_package(tmp_path: Path, names: list[str]) -> None:
+def test_a_name_that_is_not_valid_utf8_raises_a_package_error(tmp_path: Path, names: list[str]) -> None:
     program = fluid.Program()
     with fluid.scope_guard(fluid.Scope()):
         for name in names:

@@ -62,7 +62,7 @@ def versions() -> dict[str, int]:
     return {name: fluid.global_scope().find_var(name).version for name in NAMES}
 
 
-def test_three_files_are_saved_and_bring_every_bit_back(
+def test_save_writes_three_files_and_load_restores_every_bit(
     main: fluid.Program, exe: fluid.Executor, tmp_path: Path
 ) -> None:
     exe.run(main, feed={"x": X})
@@ -79,7 +79,7 @@ def test_three_files_are_saved_and_bring_every_bit_back(
 
 
 @pytest.mark.parametrize("suffix", ["", ".pdparams", ".pdopt", ".pdmodel"])
-def test_a_suffix_may_stand_behind_the_name(main: fluid.Program, tmp_path: Path, suffix: str) -> None:
+def test_load_accepts_a_path_with_suffix(main: fluid.Program, tmp_path: Path, suffix: str) -> None:
     fluid.save(main, str(tmp_path / "net"))
     assert fluid.load(main, str(tmp_path / "net") + suffix)
     assert sorted(fluid.load_program_state(str(tmp_path / "net") + suffix)) == NAMES
@@ -114,7 +114,9 @@ def refused(kind: type[BaseException], call: Any, *args: Any, **keywords: Any) -
     return str(caught.value)
 
 
-def test_another_network_is_refused_whole(exe: fluid.Executor, main: fluid.Program, tmp_path: Path) -> None:
+def test_loading_the_state_of_another_network_sets_nothing(
+    exe: fluid.Executor, main: fluid.Program, tmp_path: Path
+) -> None:
     other = build(5)
     with fluid.scope_guard(fluid.Scope()):
         exe.run(other.startup)
@@ -151,7 +153,7 @@ def test_a_network_without_values_is_not_saved(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_code_in_a_pickle_is_not_run(main: fluid.Program, tmp_path: Path) -> None:
+def test_loading_a_pickle_runs_none_of_its_code(main: fluid.Program, tmp_path: Path) -> None:
     class Evil:
         def __reduce__(self) -> Any:
             return (os.mkdir, (str(tmp_path / "owned"),))
@@ -165,7 +167,7 @@ def test_code_in_a_pickle_is_not_run(main: fluid.Program, tmp_path: Path) -> Non
 # Older forms
 
 
-def test_a_directory_of_files_is_loaded_as_far_as_it_goes(
+def test_fluid_load_reads_the_matching_files_of_a_directory(
     main: fluid.Program, exe: fluid.Executor, tmp_path: Path
 ) -> None:
     fluid.io.save_params(exe, str(tmp_path), main)
@@ -176,7 +178,9 @@ def test_a_directory_of_files_is_loaded_as_far_as_it_goes(
     np.testing.assert_array_equal(value("fc_0.w_0"), want)
 
 
-def test_a_combined_file_needs_the_list(main: fluid.Program, exe: fluid.Executor, tmp_path: Path) -> None:
+def test_fluid_load_of_a_combined_file_requires_var_list(
+    main: fluid.Program, exe: fluid.Executor, tmp_path: Path
+) -> None:
     fluid.io.save_persistables(exe, str(tmp_path), main, "all")
     path = str(tmp_path / "all")
     variables = [v for v in main.list_vars() if fluid.io.is_persistable(v)]
@@ -211,7 +215,7 @@ def test_the_path_of_a_directory_may_end_in_a_slash(
 # Setting states
 
 
-def test_a_part_is_set_and_the_rest_stays(main: fluid.Program) -> None:
+def test_set_program_state_changes_only_the_given_variables(main: fluid.Program) -> None:
     bias = value("fc_0.b_0")
     report = fluid.set_program_state(main, {"fc_0.w_0": np.full((4, 3), 2, "float32")})
     assert list(report.loaded) == ["fc_0.w_0"]
@@ -228,7 +232,7 @@ def test_unknown_names_cause_a_warning(main: fluid.Program) -> None:
 @pytest.mark.parametrize(
     "bad", [np.ones((4, 5), "float32"), np.ones((4, 3), "float64")], ids=["shape", "dtype"]
 )
-def test_one_misfit_sets_nothing(main: fluid.Program, bad: Any) -> None:
+def test_set_program_state_with_one_wrong_shape_sets_nothing(main: fluid.Program, bad: Any) -> None:
     state = {"fc_0.b_0": np.ones(3, "float32"), "fc_0.w_0": bad}
     assert "fc_0.w_0: " in refused(LoadError, fluid.set_program_state, main, state)
 

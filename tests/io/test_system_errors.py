@@ -137,7 +137,7 @@ def failing(call: str, number: int, below: Path) -> Iterator[None]:
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("door", DOORS)
-def test_an_error_of_the_system_is_ours_with_its_reason_and_number(
+def test_a_system_error_keeps_its_reason_and_number(
     saved: Path, tmp_path: Path, door: str, call: str
 ) -> None:
     for number in NUMBERS:
@@ -230,9 +230,7 @@ SAVES: dict[str, Door] = {
 
 @pytest.mark.parametrize("call", WRITING)
 @pytest.mark.parametrize("door", SAVES)
-def test_a_save_that_the_system_refuses_says_why_and_leaves_old_or_new_values(
-    tmp_path: Path, door: str, call: str
-) -> None:
+def test_a_refused_save_says_why_and_leaves_old_or_new_values(tmp_path: Path, door: str, call: str) -> None:
     save, load = SAVES[door]
     for step, number in enumerate(NUMBERS, 2):
         to = tmp_path / str(step) / "to"

@@ -15,7 +15,7 @@ import paddlelike as fluid
 from paddlelike.io import TrainingLog
 
 
-def test_a_resumed_run_replaces_what_it_repeats(tmp_path: Path) -> None:
+def test_a_resumed_run_replaces_the_lines_it_repeats(tmp_path: Path) -> None:
     path = tmp_path / "losses.jsonl"
     log = TrainingLog(path)
     for step in range(5):
@@ -39,9 +39,7 @@ def test_a_line_cut_by_a_killed_process_is_skipped(tmp_path: Path) -> None:
         assert TrainingLog(path).curves()["loss"] == ((0, 1), (1.0, 2.0))
 
 
-def test_a_disk_that_takes_half_a_line_costs_no_other_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_half_written_line_damages_no_other_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log, write = TrainingLog(tmp_path / "losses.jsonl"), os.write
     log.write(0, loss=1.0)
     monkeypatch.setattr(os, "write", lambda file, data: write(file, data[: len(data) // 2]))
@@ -52,7 +50,7 @@ def test_a_disk_that_takes_half_a_line_costs_no_other_line(
     assert log.curves()["loss"] == ((0, 2), (1.0, 3.0))
 
 
-def test_a_flipped_bit_changes_no_number_in_silence(tmp_path: Path) -> None:
+def test_a_flipped_bit_in_a_training_log_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "losses.jsonl"
     for step, loss in enumerate((1.0, 0.25, math.inf)):
         TrainingLog(path).write(step, loss=loss, crc32=math.inf)
@@ -78,7 +76,7 @@ def test_a_line_without_a_checksum_is_read(tmp_path: Path) -> None:
     assert TrainingLog(path).curves()["loss"] == ((0, 1), (0.5, 0.25))
 
 
-def test_numbers_that_are_not_finite_stay_and_lines_are_json(tmp_path: Path) -> None:
+def test_numbers_that_are_not_finite_are_logged_as_valid_json(tmp_path: Path) -> None:
     path = tmp_path / "losses.jsonl"
     log = TrainingLog(path)
     log.write(0, loss=math.nan)

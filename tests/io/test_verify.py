@@ -108,7 +108,7 @@ def test_a_file_without_a_record_is_loaded_by_default_and_not_verified(saved: Pa
     assert (bool(report), report.verified) == (True, False)
 
 
-def test_files_of_another_save_count_and_not_the_manifest(saved: Path, tmp_path: Path) -> None:
+def test_files_newer_than_the_manifest_are_loaded(saved: Path, tmp_path: Path) -> None:
     for path in saved.iterdir():  # as real Paddle does, which knows no manifest
         if path.name in ("big", "small", "unaligned"):
             flip(path, -1)
@@ -263,7 +263,7 @@ def test_combined_files_are_compared_too(
         fluid.io.load_persistables(executor(), tmp_path / "a", main, "all", verify=True)
 
 
-def test_bytes_in_memory_have_no_manifest(saved: Path) -> None:
+def test_verifying_a_model_in_memory_is_refused(saved: Path) -> None:
     data = fluid.io.save_vars(executor(), None, mixed(), vars=["small"])
     with pytest.raises(LoadError, match="no manifest"):
         fluid.io.load_vars(executor(), None, mixed(), vars=["small"], filename=data, verify=True)

@@ -18,7 +18,7 @@ def test_a_variable_of_the_dtype_is_returned() -> None:
     assert checks.check_variables("fc", "input", (x, x)) == [x, x]
 
 
-def test_an_error_names_the_item_of_a_list() -> None:
+def test_an_error_names_the_list_item() -> None:
     x = fluid.data("x", [None, 3])
     with pytest.raises(TypeError, match=r"layer 'fc': input\[1\] must be a variable, got 3 \(int\)"):
         checks.check_variables("fc", "input", [x, 3])
@@ -31,7 +31,7 @@ def test_another_dtype_is_a_type_error_with_a_hint() -> None:
     assert "layers.cast" in str(caught.value)
 
 
-def test_a_choice_is_one_of_those_listed() -> None:
+def test_only_listed_choices_are_accepted() -> None:
     checks.check_choice("pool2d", "pool_type", "max", ("max", "avg"))
     with pytest.raises(GraphError, match="pool_type is 'min', expected one of 'max', 'avg'"):
         checks.check_choice("pool2d", "pool_type", "min", ("max", "avg"))
@@ -40,7 +40,7 @@ def test_a_choice_is_one_of_those_listed() -> None:
 @pytest.mark.parametrize(
     ("value", "whole"), [(3, True), (np.int64(3), True), (True, False), (3.0, False), ("3", False)]
 )
-def test_whole_numbers_are_integers_but_no_bools(value: object, whole: bool) -> None:
+def test_whole_numbers_include_integers_but_not_bools(value: object, whole: bool) -> None:
     assert checks.is_whole(value) is whole
 
 
@@ -49,7 +49,7 @@ def test_arrays_are_described_by_their_shape() -> None:
     assert checks.describe("x") == "'x' (str)"
 
 
-def test_an_element_type_is_known_by_name() -> None:
+def test_element_types_are_accepted_by_name() -> None:
     assert checks.tensor_dtype("cast", "int64") == VarType.INT64
     with pytest.raises(GraphError, match="layer 'cast'"):
         checks.tensor_dtype("cast", "int3")

@@ -34,7 +34,7 @@ def test_the_first_case_that_holds_is_run(step: int, wanted: float) -> None:
     assert run(out, step=np.array([step], "float32")) == [wanted]
 
 
-def test_without_a_default_nothing_may_happen() -> None:
+def test_case_without_a_default_may_run_no_branch() -> None:
     x = fluid.data("step", [1], "float32")
     out = layers.create_global_var([1], -1.0, "float32", persistable=True, name="out")
     with layers.Switch() as switch, switch.case(x < 5.0):
@@ -42,7 +42,7 @@ def test_without_a_default_nothing_may_happen() -> None:
     assert run(out, step=np.array([7], "float32")) == [-1.0]
 
 
-def test_a_branch_without_results_writes_and_cond_returns_none() -> None:
+def test_cond_returns_none_for_branches_without_results() -> None:
     out = layers.create_global_var([1], 0.0, "float32", persistable=True, name="out")
     seven = layers.fill_constant([1], "float32", 7.0)
 
@@ -53,7 +53,7 @@ def test_a_branch_without_results_writes_and_cond_returns_none() -> None:
     assert run([out])[0].tolist() == [7]
 
 
-def test_a_loss_is_minimized_in_its_branch_or_not_at_all() -> None:
+def test_minimize_inside_a_branch_updates_only_when_the_branch_runs() -> None:
     hidden = layers.fc(x(2, 3), 3)
     losses = []
 
@@ -80,7 +80,7 @@ def test_misuse_of_a_switch_is_refused() -> None:
             pass
 
 
-def test_if_else_needs_outputs_of_both_blocks() -> None:
+def test_if_else_requires_outputs_of_both_blocks() -> None:
     rows = x(None, 1)
     branches = layers.IfElse(rows > layers.zeros_like(rows))
     with pytest.raises(GraphError, match="inside"):
@@ -117,7 +117,7 @@ def test_a_loop_carries_nested_structures_of_variables() -> None:
     assert [value.tolist() for value in got] == [[4], [6], [16]]
 
 
-def test_a_loop_that_never_runs_gives_zero_gradients() -> None:
+def test_a_loop_without_iterations_gives_zero_gradients() -> None:
     i, n = number(5), number(5)
     state = layers.fc(x(None, 3), 3)
     i, state = layers.while_loop(lambda i, s: i < n, lambda i, s: [i + 1, layers.fc(s, 3)], [i, state])
@@ -178,14 +178,14 @@ def test_a_loop_in_a_loop_has_gradients() -> None:
     np.testing.assert_allclose(got, [2 * 6 * 1.5**5], rtol=1e-6)  # float32
 
 
-def test_a_condition_of_a_loop_is_one_bool() -> None:
+def test_a_loop_condition_must_be_a_single_bool() -> None:
     with pytest.raises(TypeError, match="BOOL"):
         layers.While(number(0))
     with pytest.raises(TypeError, match="one bool"):
         layers.While(layers.fill_constant([2], "bool", True))
 
 
-def test_a_condition_that_nothing_in_the_block_writes_is_an_error() -> None:
+def test_a_loop_that_never_changes_its_condition_is_refused() -> None:
     i, limit = number(0), number(3)
     going = layers.less_than(i, limit)
 
@@ -234,7 +234,7 @@ def _array(i: Any, limit: Any, going: Any) -> None:
 
 
 @pytest.mark.parametrize("write", [_less_than, _assign, _logical_and, _switch, _inner_loop, _py_func, _array])
-def test_a_condition_may_be_written_in_every_way_that_fluid_has(write: Any) -> None:
+def test_every_kind_of_update_of_a_loop_condition_is_accepted(write: Any) -> None:
     i, limit = layers.fill_constant([1], "int64", 0), layers.fill_constant([1], "int64", 3)
     going = layers.less_than(i, limit)
     with layers.While(going, is_test=True).block():
@@ -262,7 +262,7 @@ def test_a_condition_may_be_written_in_every_way_that_fluid_has(write: Any) -> N
     ],
     ids=lambda item: item if isinstance(item, str) else "",
 )  # fmt: skip
-def test_misuse_is_refused(call: Callable[[Any], Any], error: type[Exception], message: str) -> None:
+def test_misuse_of_while_is_refused(call: Callable[[Any], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call(number(0))
 
@@ -291,7 +291,7 @@ def test_step_counter_counts_runs() -> None:
 
 
 @pytest.mark.parametrize(("rows", "wanted"), [(2, 1.0), (0, -1.0)])
-def test_a_block_without_a_scalar_condition_runs_when_nothing_is_empty(rows: int, wanted: float) -> None:
+def test_a_conditional_block_runs_if_no_input_is_empty(rows: int, wanted: float) -> None:
     x = fluid.data("x", [None, 3], "float32")
     out = layers.create_global_var([1], -1.0, "float32", persistable=True, name="out")
     with ConditionalBlock([x]).block():
@@ -299,7 +299,7 @@ def test_a_block_without_a_scalar_condition_runs_when_nothing_is_empty(rows: int
     assert run(out, x=np.zeros((rows, 3), "float32")) == [wanted]
 
 
-def test_the_operator_names_what_goes_in_and_out() -> None:
+def test_a_block_operator_lists_its_inputs_and_outputs() -> None:
     x = fluid.data("x", [1], "float32")
     out = layers.create_global_var([1], 0.0, "float32", persistable=True, name="out")
     with layers.Switch() as switch, switch.case(x < 5.0):
@@ -312,7 +312,7 @@ def test_the_operator_names_what_goes_in_and_out() -> None:
     assert op.sub_blocks() == [1]
 
 
-def test_a_conditional_block_may_hold_another() -> None:
+def test_conditional_blocks_can_be_nested() -> None:
     x = fluid.data("x", [1], "float32")
     out = layers.create_global_var([1], 0.0, "float32", persistable=True, name="out")
     with layers.Switch() as outer, outer.case(x < 5.0), layers.Switch() as inner, inner.case(x < 3.0):
@@ -323,7 +323,7 @@ def test_a_conditional_block_may_hold_another() -> None:
     assert run(out, x=np.array([4], "float32")) == [0.0]
 
 
-def test_a_condition_is_one_bool() -> None:
+def test_a_branch_condition_must_be_a_single_bool() -> None:
     x = fluid.data("x", [2], "float32")
     with layers.Switch() as switch, switch.case(x < 1.0):
         layers.assign(x, layers.create_global_var([2], 0.0, "float32", name="out"))

@@ -17,7 +17,7 @@ def test_addcmul_adds_a_scaled_product() -> None:
 
 
 @pytest.mark.parametrize(("low", "high"), [(-0.25, None), (-0.25, 0.25)])
-def test_clamp_without_an_upper_bound_leaves_that_side_alone(low: float, high: float | None) -> None:
+def test_clamp_without_an_upper_bound_limits_only_below(low: float, high: float | None) -> None:
     x, a = random_input("x", 4, 5)
     np.testing.assert_array_equal(run(layers.clamp(x, low, high), x=a), np.clip(a, low, high))
 

@@ -27,7 +27,7 @@ REAL = names_by_module()
 
 
 @pytest.mark.parametrize("module", REAL)
-def test_a_module_lists_what_fluid_lists_as_far_as_it_is_here(module: str) -> None:
+def test_modules_list_the_supported_names_of_fluid(module: str) -> None:
     found = importlib.import_module(f"paddlelike.layers.{module}")
     here = [name for name in REAL[module] if name in fluid.layers.__all__]
     assert here
@@ -37,7 +37,7 @@ def test_a_module_lists_what_fluid_lists_as_far_as_it_is_here(module: str) -> No
         assert dir(found) == sorted(here)
 
 
-def test_the_table_of_modules_equals_that_of_fluid() -> None:
+def test_the_table_of_modules_matches_fluid() -> None:
     own = {"learning_rate_scheduler"}  # a module of code
     assert {module: list(names) for module, names in LISTED.items()} == {
         module: names for module, names in REAL.items() if module not in own
@@ -59,7 +59,7 @@ def test_names_that_fluid_does_not_list_can_be_imported(module: str) -> None:
         assert name not in found.__all__
 
 
-def test_a_script_imports_from_fluids_modules() -> None:
+def test_scripts_can_import_from_fluids_modules() -> None:
     script = """
 import paddlelike.layers.control_flow as cf
 from paddlelike.layers.nn import batch_norm, fc, reshape
@@ -77,14 +77,14 @@ from paddlelike.layers import rnn
     assert names["cf"].While is fluid.layers.While
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+def test_a_missing_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"'paddlelike\.layers\.rnn' has no attribute 'nothing'"):
         importlib.import_module("paddlelike.layers.rnn").nothing  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'no_pool'"):
         exec("from paddlelike.layers.nn import no_pool")
 
 
-def test_names_that_fluids_modules_import_themselves_are_there() -> None:
+def test_names_imported_by_fluids_modules_are_available() -> None:
     for module in ("nn", "tensor", "rnn", "sequence_lod"):
         found = importlib.import_module(f"paddlelike.layers.{module}")
         assert found.Variable is fluid.framework.Variable

@@ -18,7 +18,7 @@ from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.utils import flatten, have_same_structure, map_structure, pack_sequence_as
 
 
-def test_calls_are_counted_unless_they_are_named() -> None:
+def test_unnamed_layers_are_numbered_and_named_ones_are_not() -> None:
     assert [LayerHelper("fc").name, LayerHelper("fc").name, LayerHelper("fc", name="last").name] == [
         "fc_0", "fc_1", "last",
     ]  # fmt: skip
@@ -58,7 +58,7 @@ def test_a_parameter_is_shared_by_name_if_its_shape_is_the_same() -> None:
         helper.get_parameter("x")
 
 
-def test_inputs_share_a_dtype_and_their_attributes_are_as_many() -> None:
+def test_inputs_need_one_dtype_and_as_many_attributes() -> None:
     x, ids = fluid.data("x", [None, 3]), fluid.data("ids", [None, 1], "int64")
     with pytest.raises(GraphError, match="its inputs differ in dtype"):
         LayerHelper("mine", input=[x, ids]).input_dtype()
@@ -87,12 +87,12 @@ def test_inputs_share_a_dtype_and_their_attributes_are_as_many() -> None:
     ],
     ids=["fc", "embedding", "conv2d", "none"],
 )
-def test_a_size_that_is_not_a_number_is_a_type_error(build: Callable[[], Any], words: str) -> None:
+def test_a_size_that_is_not_a_number_raises_type_error(build: Callable[[], Any], words: str) -> None:
     with pytest.raises(TypeError, match=words):
         build()
 
 
-def test_the_output_has_the_dtype_of_the_first_input_that_is_given() -> None:
+def test_the_output_has_the_dtype_of_the_first_given_input() -> None:
     x = fluid.data("x", [None, 3], "float64")
     out = emit("clip", {"Min": None, "X": x}, {"min": 0.0, "max": 1.0}, layer="limit")
     op = fluid.default_main_program().global_block().ops[-1]
@@ -170,11 +170,13 @@ def test_structures_are_mapped_together() -> None:
         (1, None, True),
     ],
 )
-def test_structures_are_compared_by_the_places_of_leaves(first: Any, second: Any, same: bool) -> None:
+def test_structures_are_compared_by_the_positions_of_their_leaves(
+    first: Any, second: Any, same: bool
+) -> None:
     assert have_same_structure(first, second) is same
 
 
-def test_one_number_stands_for_a_list_of_them() -> None:
+def test_one_number_is_accepted_for_a_list_of_numbers() -> None:
     assert utils.convert_to_list(3, 2, "stride") == [3, 3]
     assert utils.convert_to_list((1, 2), 2, "stride") == [1, 2]
     for value, said in (([1], "length 2"), (["a", "b"], "2 of them"), (None, "2 of them")):
@@ -193,11 +195,11 @@ def test_structures_that_differ_are_an_error() -> None:
     assert not utils.is_sequence("text")
 
 
-def test_pads_of_both_sides_are_compared() -> None:
+def test_paddings_before_and_after_are_compared() -> None:
     pads = [1, 2], [1, 1, 2, 2], [1, 2, 2, 2]
     assert [utils._is_symmetric_padding(pad, 2) for pad in pads] == [True, True, False]
 
 
-def test_variables_are_found_in_lists() -> None:
+def test_variables_inside_lists_are_found() -> None:
     x = fluid.data("x", [1])
     assert (utils._contain_var([1, x]), utils._contain_var((1, None))) == (True, False)

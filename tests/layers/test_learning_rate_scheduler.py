@@ -69,7 +69,7 @@ def test_a_schedule_follows_its_formula(name: str) -> None:
     np.testing.assert_allclose(found, [formula(t) for t in range(STEPS)], rtol=1e-5)  # float32
 
 
-def test_boundaries_and_values_go_together() -> None:
+def test_piecewise_decay_requires_matching_boundaries_and_values() -> None:
     with pytest.raises(GraphError, match="2 boundaries go with 3 values, got 2"):
         layers.piecewise_decay([3, 6], [0.1, 0.05])
     with pytest.raises(TypeError, match="learning_rate must be a float or a variable, got 'a'"):

@@ -23,13 +23,13 @@ def test_cells_use_the_names_of_given_attributes() -> None:
     assert names == ["b_candidate", "b_gate", "w_candidate", "w_gate"]
 
 
-def test_rows_are_tiled_for_each_beam() -> None:
+def test_rows_are_repeated_for_each_beam() -> None:
     values = np.arange(6, dtype="float32").reshape(2, 3)
     out = layers.BeamSearchDecoder.tile_beam_merge_with_batch(x(2, 3), 2)
     np.testing.assert_array_equal(run([out], {"x": values})[0], values.repeat(2, 0))
 
 
-def test_decoding_in_test_mode_gives_the_same() -> None:
+def test_decoding_in_test_mode_gives_the_same_results() -> None:
     state = x(None, 4)
     cell = layers.GRUCell(4)
 
@@ -49,7 +49,7 @@ def test_decoding_in_test_mode_gives_the_same() -> None:
     np.testing.assert_array_equal(one, other)
 
 
-def test_a_decoder_without_its_methods_is_refused() -> None:
+def test_a_decoder_that_lacks_methods_is_refused() -> None:
     for call in (
         lambda: layers.RNNCell().call(None, None),
         lambda: layers.Decoder().initialize(None),
@@ -86,7 +86,7 @@ def test_dynamic_rnn_sums_sequences() -> None:
     assert np.array(got).ravel().tolist() == [0, 1, 2, 5, 9, 14, 6]
 
 
-def test_dynamic_rnn_over_paragraphs_does_what_its_block_does_to_all_sentences() -> None:
+def test_dynamic_rnn_over_paragraphs_applies_its_block_to_all_sentences() -> None:
     """Values, LoD and gradients, of two paragraphs with a sentence more in one; and a loop over the words."""
     rows = np.random.RandomState(1).uniform(-1, 1, (11, 3)).astype("float32")
     fed = fluid.create_lod_tensor(rows, [[2, 3], [2, 1, 3, 4, 1]], fluid.CPUPlace())
@@ -146,7 +146,7 @@ def test_rnn_runs_a_cell_that_the_script_defines(reverse: bool, time_major: bool
     np.testing.assert_array_equal(state, values.sum(1))
 
 
-def test_sequences_stop_at_their_length() -> None:
+def test_rnn_stops_each_sequence_at_its_length() -> None:
     values = np.ones((2, 3, 2), "float32")
     lengths = layers.assign(np.array([1, 3], "int32"))
     _, last = layers.rnn(Adder(), x(2, 3, 2), sequence_length=lengths)

@@ -166,7 +166,9 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize(("build", "kind", "text"), REFUSALS.values(), ids=REFUSALS)
-def test_a_refusal_says_who_what_and_why(build: Any, kind: type[Exception], text: str) -> None:
+def test_a_refusal_names_the_layer_the_argument_and_the_reason(
+    build: Any, kind: type[Exception], text: str
+) -> None:
     with pytest.raises(kind) as caught:
         build()
     assert str(caught.value) == text

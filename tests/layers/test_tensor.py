@@ -21,7 +21,7 @@ def test_eye_is_repeated_over_a_batch() -> None:
 
 
 @pytest.mark.parametrize(("shifts", "dims"), [(2, None), ([1, -1], [0, 1]), (1, 1)])
-def test_roll_shifts_elements_around(shifts: Any, dims: Any) -> None:
+def test_roll_shifts_elements_cyclically(shifts: Any, dims: Any) -> None:
     a = RNG.normal(size=(3, 4)).astype("float32")
     out = layers.roll(fluid.data("x", [3, 4]), shifts, dims)
     wanted = np.roll(a, shifts, None if dims is None else tuple(np.atleast_1d(dims)))
@@ -85,7 +85,7 @@ def test_cos_sim_gives_the_cosines_of_rows() -> None:
     np.testing.assert_allclose(run(out, x=a, y=b)[:, 0], wanted, rtol=1e-5)  # float32
 
 
-def test_a_dim_that_is_not_there_is_refused() -> None:
+def test_a_missing_dimension_is_refused() -> None:
     with pytest.raises((GraphError, fluid.core.EnforceNotMet)):
         layers.reduce_sum(fluid.data("x", [2, 3]), dim=2)
 
@@ -98,7 +98,7 @@ def test_log_softmax_subtracts_the_logsumexp() -> None:
 
 
 @pytest.mark.parametrize("k", [1, 2])
-def test_accuracy_counts_labels_among_the_greatest(k: int) -> None:
+def test_accuracy_counts_labels_among_the_top_k(k: int) -> None:
     a = RNG.normal(size=(8, 4)).astype("float32")
     ids = RNG.integers(0, 4, (8, 1))
     out = layers.accuracy(fluid.data("x", [None, 4]), fluid.data("y", [None, 1], "int64"), k=k)
@@ -106,7 +106,7 @@ def test_accuracy_counts_labels_among_the_greatest(k: int) -> None:
     np.testing.assert_allclose(run(out, x=a, y=ids), [hits.mean()], rtol=1e-6)  # float32
 
 
-def test_auc_is_the_probability_that_a_one_ranks_higher() -> None:
+def test_auc_is_the_probability_that_a_positive_ranks_higher() -> None:
     scores = RNG.permutation(np.linspace(0.01, 0.99, 40)).astype("float32")
     labels = (RNG.uniform(size=40) < scores).astype("int64")
     pairs = scores[labels == 1][:, None] > scores[labels == 0]
@@ -145,7 +145,7 @@ CASES: dict[str, tuple[list[int], Callable[[Any], Any], Callable[[Any], Any]]] =
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_matrix_is_what_numpy_makes_of_it(name: str) -> None:
+def test_matrix_layers_match_numpy(name: str) -> None:
     shape, build, formula = CASES[name]
     a = RNG.normal(size=shape).astype("float32")
     found = run(build(fluid.data("x", shape)), x=a)
@@ -155,7 +155,7 @@ def test_a_matrix_is_what_numpy_makes_of_it(name: str) -> None:
 @pytest.mark.parametrize(
     ("layer", "formula"), [("kron", np.kron), ("cross", np.cross)], ids=["kron", "cross"]
 )
-def test_a_product_of_two_matrices(layer: str, formula: Callable[[Any, Any], Any]) -> None:
+def test_products_of_two_matrices_match_numpy(layer: str, formula: Callable[[Any, Any], Any]) -> None:
     a, b = (RNG.normal(size=(2, 3)).astype("float32") for _ in range(2))
     out = getattr(layers, layer)(fluid.data("x", [2, 3]), fluid.data("y", [2, 3]))
     np.testing.assert_allclose(run(out, x=a, y=b), formula(a, b), rtol=1e-5)  # float32

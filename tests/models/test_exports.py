@@ -38,7 +38,7 @@ def encode(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("name", [name for name in NETWORKS if (GOLDEN / name / "inference").exists()])
-def test_the_export_of_a_trained_network(name: str, tmp_path: Path) -> None:
+def test_exports_of_trained_networks_give_their_recorded_results(name: str, tmp_path: Path) -> None:
     real = (GOLDEN / name / "inference" / "__model__").read_bytes()
     ops = messages().ProgramDesc.FromString(real).blocks[0].ops
     feeds = [op.outputs[0].arguments[0] for op in ops if op.type == "feed"]
@@ -77,7 +77,7 @@ def test_a_whole_network_is_exported_as_by_fluid(name: str, tmp_path: Path) -> N
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the program computes auc")
 @pytest.mark.parametrize("first", "abcdefghijklmnopqrstuvwxyz")
-def test_a_model_of_paddle2_that_is_exported_again_stays_one(first: str, tmp_path: Path) -> None:
+def test_a_paddle2_model_exported_again_keeps_its_format(first: str, tmp_path: Path) -> None:
     for name, files in read_archive("layers262").items():
         if not name.startswith(first) or name == "while_loop":  # see below
             continue
@@ -94,7 +94,7 @@ def test_a_model_of_paddle2_that_is_exported_again_stays_one(first: str, tmp_pat
             assert (one.lod(), np.array(one).tobytes()) == (other.lod(), np.array(other).tobytes()), name
 
 
-def test_a_loop_that_updates_a_feed_is_left_out_with_a_warning(tmp_path: Path) -> None:
+def test_exporting_drops_a_loop_that_updates_a_feed_with_a_warning(tmp_path: Path) -> None:
     write_files(read_archive("layers262")["while_loop"], tmp_path)
     exe = fluid.Executor()
     with fluid.scope_guard(fluid.Scope()):
@@ -104,7 +104,7 @@ def test_a_loop_that_updates_a_feed_is_left_out_with_a_warning(tmp_path: Path) -
             fluid.io.save_inference_model(str(tmp_path / "again"), feeds, targets, exe, program)
 
 
-def test_the_version_of_paddle2_stays(tmp_path: Path) -> None:
+def test_exporting_keeps_the_paddle2_version(tmp_path: Path) -> None:
     files = read_archive("layers262")["dot"]
     write_files(files, tmp_path)
     exe = fluid.Executor()

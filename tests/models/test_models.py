@@ -40,7 +40,7 @@ def test_a_recorded_model_gives_its_outputs(archive: str, name: str, tmp_path: P
             np.testing.assert_array_equal(ours, real)
 
 
-def test_models_hold_every_operator_of_paddle2_but_these() -> None:
+def test_test_models_use_every_paddle2_operator_except_the_listed() -> None:
     saved = [*read_archive("exports331").values(), *read_archive("pir_versions").values()]
     exports = (decode_program(files["inference.json"]) for files in saved)
     types = {op.type for program in exports for block in program.blocks for op in block.ops}
@@ -59,7 +59,7 @@ def test_a_network_that_paddle2_quantized_computes_the_same(name: str, tmp_path:
     np.testing.assert_allclose(np.array(got), np.array(want), **CLOSE)
 
 
-def test_steps_of_quantized_numbers_match_those_of_paddle2() -> None:
+def test_quantization_steps_match_paddle2() -> None:
     exe = fluid.Executor()
     with np.load(io.BytesIO(read_archive("quantized262")["operators"]["ops.npz"])) as recorded:
         for i, (op, axis, bits, rounding) in enumerate(json.loads(str(recorded["cases"]))):
@@ -76,9 +76,7 @@ def test_steps_of_quantized_numbers_match_those_of_paddle2() -> None:
 
 @pytest.mark.parametrize("name", ["vision_roi_align", "vision_roi_pool"])
 @pytest.mark.parametrize("counts", [[3], [1]])
-def test_counts_that_are_not_those_of_the_regions_are_refused(
-    name: str, counts: list[int], tmp_path: Path
-) -> None:
+def test_region_counts_that_do_not_match_are_refused(name: str, counts: list[int], tmp_path: Path) -> None:
     files = read_archive("layers262")[name]
     write_files(files, tmp_path)
     exe = fluid.Executor()

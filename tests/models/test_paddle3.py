@@ -93,7 +93,7 @@ def test_files_of_every_version_of_paddle_3_are_read(name: str, tmp_path: Path) 
     check(tmp_path, files, files["io.npz"])
 
 
-def test_samples_of_gumbel_are_as_frequent_as_their_softmax(tmp_path: Path) -> None:
+def test_gumbel_samples_follow_the_softmax_probabilities(tmp_path: Path) -> None:
     write_files(read_archive("pir_versions")[DRAWN], tmp_path)
     exe, counts = fluid.Executor(), np.zeros(4)
     with fluid.scope_guard(fluid.Scope()):
@@ -134,7 +134,7 @@ def test_every_layer_of_paddle_3_gives_its_outputs(tmp_path: Path) -> None:
             check(folder, *read_translated(name))
 
 
-def test_an_operator_without_its_input_is_damage() -> None:
+def test_an_operator_without_its_input_is_reported_as_damage() -> None:
     tree = json.loads(read_archive("layers331")["set_item"][MODEL])
     (node,) = (one for one in tree["program"]["regions"][0]["blocks"][0]["ops"] if one["#"] == "1.set_value")
     node["I"][0]["%"] = 0
@@ -154,13 +154,13 @@ def change(name: str, op: str, at: str, value: Any) -> bytes:
 
 
 @pytest.mark.parametrize("items", [["a"], [None], [[1]], [{}]])
-def test_lists_of_other_types_are_damage(items: list[Any]) -> None:
+def test_lists_of_wrong_types_are_reported_as_damage(items: list[Any]) -> None:
     for kind in ("0.a_array", "1.a_intarray"):
         with pytest.raises(FormatError):
             decode_program(change("abs", "1.full", "shape", {"#": kind, "D": items}))
 
 
-def test_an_input_without_dims_is_damage() -> None:
+def test_an_input_without_dims_is_reported_as_damage() -> None:
     tree = json.loads(read_archive("layers331")["instance_norm1d"][MODEL])
     for node in tree["program"]["regions"][0]["blocks"][0]["ops"]:
         if node["#"] == "1.feed":
@@ -185,13 +185,13 @@ def test_unknown_operators_and_attributes_are_named() -> None:
         decode_program(change("cumprod", "1.cumprod", "reverse", {"#": "0.a_bool", "D": True}))
 
 
-def test_a_program_alone_names_its_files(tmp_path: Path) -> None:
+def test_the_error_for_a_damaged_program_names_the_flag_for_a_new_export(tmp_path: Path) -> None:
     write_files({MODEL: (GOLDEN / "paddle300" / MODEL).read_bytes()[:-9]}, tmp_path)
     with pytest.raises(LoadError, match=r"(?s)damaged.*PIR.*FLAGS_enable_pir_api=0"):
         fluid.io.load_inference_model(str(tmp_path), fluid.Executor(), MODEL, VALUES)
 
 
-def test_rows_fit_the_operators() -> None:
+def test_the_operator_table_matches_the_registered_operators() -> None:
     """Slots and attributes of the table are those of the operators; what an operator needs is given."""
     completed = {
         "in_dtype",

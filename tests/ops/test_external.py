@@ -71,12 +71,12 @@ def test_the_external_operators_are_those_listed() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in all_ops() if name not in EXTERNAL])
-def test_every_other_operator_only_computes(name: str) -> None:
+def test_all_other_operators_have_no_external_effects(name: str) -> None:
     op = all_ops()[name]
     assert outside_references(op) == set()
 
 
-def test_the_search_finds_what_the_external_operators_use() -> None:
+def test_the_search_for_external_effects_finds_the_known_ones() -> None:
     found = {name for name in EXTERNAL if outside_references(all_ops()[name])}
     assert found == EXTERNAL - BY_VALUE
 

@@ -49,5 +49,7 @@ def _lengths_after(layer: Callable[[Any], Any]) -> list[list[int]]:
         pytest.param(fluid.contrib.layers.shuffle_batch, LENGTHS, id="shuffle_batch"),
     ],
 )
-def test_lod_stays_where_the_rows_stay(layer: Callable[[Any], Any], lengths: list[list[int]]) -> None:
+def test_operators_that_keep_their_rows_keep_the_lod(
+    layer: Callable[[Any], Any], lengths: list[list[int]]
+) -> None:
     assert _lengths_after(layer) == lengths

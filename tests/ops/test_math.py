@@ -131,7 +131,7 @@ def test_bounds_in_the_wrong_order_are_refused() -> None:
 
 
 @pytest.mark.parametrize("type", ["mul", "matmul", "elementwise_mul", "elementwise_add", "bmm", "dot"])
-def test_an_unwanted_gradient_is_not_computed(type: str) -> None:
+def test_a_gradient_that_is_not_required_is_not_computed(type: str) -> None:
     grad = find(type + "_grad")
     a = _rng.standard_normal((2, 3, 3) if type == "bmm" else (3, 3))
     slots = {"X": a, "Y": a, "Out@GRAD": a if type != "dot" else a[:, :1]}
@@ -152,7 +152,7 @@ def test_the_gradient_of_an_addition_is_not_copied() -> None:
     assert not find("elementwise_add").views
 
 
-def test_kernels_do_not_write_into_what_the_gradient_of_an_addition_shares() -> None:
+def test_kernels_do_not_write_into_shared_gradients_of_an_addition() -> None:
     above = X.copy()
     d_x, d_y = _forward_wanted(find("elementwise_sub_grad"), [above, X, X], (True, True))
     assert (d_x == X).all()
@@ -160,7 +160,7 @@ def test_kernels_do_not_write_into_what_the_gradient_of_an_addition_shares() -> 
     assert (above == X).all()
 
 
-def test_rows_times_a_number_are_rows() -> None:
+def test_selected_rows_times_a_number_are_selected_rows() -> None:
     out = _forward("elementwise_mul", SelectedRows([4, 1], 6, X[:2]), np.array([0.5]))
     assert (out.rows(), out.height()) == ([4, 1], 6)
     assert (out.array == X[:2] / 2).all()
@@ -169,7 +169,7 @@ def test_rows_times_a_number_are_rows() -> None:
     )
 
 
-def test_checks_look_at_the_values_of_rows() -> None:
+def test_isfinite_checks_the_values_of_selected_rows() -> None:
     rows = SelectedRows([4, 1], 6, np.array([[1.0], [np.nan]]))
     assert _forward("isfinite", rows).tolist() == [False]
     assert _forward("isnan", rows).tolist() == [True]
@@ -185,7 +185,7 @@ def test_tensor_arrays_are_added_element_by_element() -> None:
     assert [float(tensor.array[0, 0]) for tensor in (out[0], out[2])] == [11.0, 100.0]
 
 
-def test_a_sum_has_memory_of_its_own() -> None:
+def test_a_sum_shares_no_memory_with_its_inputs() -> None:
     out = _forward("sum", [X])
     assert not np.shares_memory(out, X)
 

@@ -33,7 +33,7 @@ def make_replay(name: str, *, with_lod: bool = False) -> Replay:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_values_match_those_of_fluid(name: str) -> None:
+def test_values_match_fluid(name: str) -> None:
     replay = make_replay(name)
     replay.run()
     for slot, record in GOLDEN[name]["out"].items():
@@ -41,7 +41,7 @@ def test_values_match_those_of_fluid(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_shapes_and_lod_of_the_built_program_match_those_of_fluid(name: str) -> None:
+def test_declared_shapes_and_lod_levels_match_fluid(name: str) -> None:
     shapes = {slot: list(spec.shape) for slot, spec in make_replay(name).specs().items()}
     assert shapes == GOLDEN[name]["shape"]
     levels = {slot: spec.lod_level for slot, spec in make_replay(name, with_lod=True).specs().items()}
@@ -49,7 +49,7 @@ def test_shapes_and_lod_of_the_built_program_match_those_of_fluid(name: str) -> 
 
 
 @pytest.mark.parametrize("name", [name for name, record in GOLDEN.items() if "grad" in record])
-def test_gradients_match_those_of_fluid(name: str) -> None:
+def test_gradients_match_fluid(name: str) -> None:
     replay = make_replay(name)
     replay.run()
     got = replay.gradients(lambda case, _, out: weights(case, out))

@@ -56,7 +56,7 @@ def list_registrations() -> str:
     return HEAD + "\n".join(lines) + "\n"
 
 
-def test_the_index_is_what_the_modules_register() -> None:
+def test_the_operator_index_matches_the_registered_operators() -> None:
     done = subprocess.run(
         [
             sys.executable,
@@ -90,7 +90,7 @@ def test_a_lookup_imports_only_the_module_of_the_operator() -> None:
     run(LOOK_UPS.format(type="relu_grad", more="assert registry.find_or_none('conv2d@2') is None"))
 
 
-def test_an_operator_that_the_index_does_not_list_is_found_among_all() -> None:
+def test_an_operator_missing_from_the_index_is_found_by_loading_all() -> None:
     run(
         "import paddlelike.ops\n"
         "paddlelike.ops._read_index().pop('sum')\n"
@@ -100,7 +100,7 @@ def test_an_operator_that_the_index_does_not_list_is_found_among_all() -> None:
     )
 
 
-def test_gradients_of_gradients_are_there_with_the_gradient() -> None:
+def test_gradients_of_gradients_are_registered_with_the_gradient() -> None:
     run(
         "from paddlelike.framework.opdef import OpDef, registry\n"
         "assert registry.find('mul_grad').make_grad.__func__ is not OpDef.make_grad.__func__\n"

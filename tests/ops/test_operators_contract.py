@@ -49,14 +49,14 @@ GIVEN = {
 }  # fmt: skip
 
 
-def test_every_operator_is_one_of_paddles_or_listed_as_ours() -> None:
+def test_every_operator_belongs_to_paddle_or_is_listed_as_ours() -> None:
     unknown = [name for name in FORWARD if name not in GOLDEN and not name.endswith("_grad")]
     unknown = [name for name in unknown if name not in PADDLE2]
     assert sorted(unknown) == sorted([*LATER, *OURS, *OF_CUDA])
 
 
 @pytest.mark.parametrize("name", [name for name in FORWARD if name in GOLDEN])
-def test_slots_and_attributes(name: str) -> None:
+def test_operator_slots_and_attributes_match_paddle(name: str) -> None:
     op, golden = FORWARD[name], GOLDEN[name]
     assert list(op.inputs) == golden["inputs"]
     assert list(op.outputs) == golden["outputs"]
@@ -64,7 +64,7 @@ def test_slots_and_attributes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORWARD)
-def test_functions_that_read_many_attributes_take_them_as_one_class(name: str) -> None:
+def test_functions_with_many_attributes_take_an_attributes_object(name: str) -> None:
     op = FORWARD[name]
     derived = registry.find_or_none(f"{name}_grad")
     functions = [*getattr(op, "infer_attrs", ()), *op.forward_attrs]
@@ -85,7 +85,7 @@ def gradient_cases() -> list[Any]:
 
 
 @pytest.mark.parametrize(("name", "bare"), gradient_cases())
-def test_gradient_operators(name: str, bare: bool) -> None:
+def test_gradient_operators_match_paddle(name: str, bare: bool) -> None:
     op, golden = FORWARD[name], GOLDEN[name]
     wanted = golden.get("grad_bare", golden["grad"]) if bare else golden["grad"]
     if not wanted:

@@ -19,7 +19,7 @@ def test_every_point_is_recorded(part: str) -> None:
     assert sorted(table(part)) == sorted(name for module in modules for name in module.CASES)
 
 
-def test_points_of_two_parts_have_different_names() -> None:
+def test_recorded_points_have_unique_names() -> None:
     assert len(POINTS) == sum(len(table(part)) for part in PARTS)
 
 
@@ -40,7 +40,7 @@ def test_recorded_values_and_lods_are_computed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", POINTS)
-def test_shapes_declared_when_the_program_is_built(name: str) -> None:
+def test_declared_shapes_match_the_recorded_ones(name: str) -> None:
     built = GOLDEN[name]["built"]
     for slot, spec in Replay(name, POINTS[name]).specs().items():
         if slot not in built:
@@ -65,7 +65,7 @@ def levels_of_gradients() -> list[str]:
 
 
 @pytest.mark.parametrize("name", levels_of_gradients())
-def test_declared_levels_of_gradients(name: str) -> None:
+def test_declared_lod_levels_of_gradients_match_the_recorded_ones(name: str) -> None:
     replay = Replay(name, POINTS[name])
     gradient = replay.op.gradient
     for variable, level in GOLDEN[name]["levels"].items():

@@ -34,7 +34,7 @@ def test_equal_keys_come_in_the_order_of_cpp(function: str) -> None:
 
 
 @pytest.mark.parametrize("function", ["sort", "nth_element"])
-def test_keys_that_defeat_the_median_of_three_reach_the_heap(
+def test_keys_that_defeat_median_of_three_are_sorted_by_the_heap(
     function: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last case of each was made against that choice of the pivot: else the heap would be untested."""

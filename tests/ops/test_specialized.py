@@ -55,7 +55,7 @@ def test_common_operators_have_specialized_calls() -> None:
 
 @pytest.mark.parametrize("type", ["elementwise_add", "elementwise_mul", "elementwise_div"])
 @pytest.mark.parametrize("fed", [(4, 3), (4, 1)])  # as declared, and as a feed may be
-def test_special_gradients_of_arithmetic(type: str, fed: tuple[int, int]) -> None:
+def test_special_arithmetic_gradients_give_the_same_bits(type: str, fed: tuple[int, int]) -> None:
     rng = np.random.default_rng(2)
     x, y = rng.standard_normal((4, 3)), rng.standard_normal(fed)
     out, d_out = np.add(x, y), rng.standard_normal((4, 3))

@@ -77,7 +77,7 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], str]] = [
 @pytest.mark.parametrize(
     ("type_", "specs", "attrs", "text"), WRONG, ids=lambda v: v if isinstance(v, str) else ""
 )
-def test_operands_that_do_not_fit_are_refused_with_their_numbers(
+def test_the_error_for_mismatched_operands_shows_their_sizes(
     type_: str, specs: list[Any], attrs: dict[str, Any], text: str
 ) -> None:
     op = registry.find(type_)

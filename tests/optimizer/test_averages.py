@@ -26,7 +26,7 @@ def test_model_average_applies_the_mean_of_its_window(exe: fluid.Executor) -> No
 
 
 @pytest.mark.parametrize("kind", ["model", "moving"])
-def test_without_restore_the_average_stays(kind: str, exe: fluid.Executor) -> None:
+def test_without_restore_the_averaged_parameters_stay(kind: str, exe: fluid.Executor) -> None:
     network()
     average: Any
     if kind == "model":
@@ -44,7 +44,7 @@ def test_without_restore_the_average_stays(kind: str, exe: fluid.Executor) -> No
     np.testing.assert_array_equal(value(), trained)
 
 
-def test_an_error_inside_restores_the_parameters(exe: fluid.Executor) -> None:
+def test_an_error_inside_apply_restores_the_parameters(exe: fluid.Executor) -> None:
     network()
     average = fluid.optimizer.ModelAverage(0.5, min_average_window=2, max_average_window=3)
     list(steps(exe))

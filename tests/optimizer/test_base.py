@@ -55,7 +55,7 @@ def test_signatures_are_fluids(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_both_names_are_one_class(name: str) -> None:
+def test_both_names_of_an_optimizer_are_the_same_class(name: str) -> None:
     assert getattr(optimizer, name) is getattr(optimizer, f"{name}Optimizer")
 
 
@@ -72,7 +72,7 @@ def test_minimize_returns_the_updates_and_the_pairs(name: str) -> None:
     assert tool.get_opti_var_name_list() == kept
 
 
-def test_the_halves_of_minimize_are_the_whole() -> None:
+def test_backward_and_apply_gradients_together_equal_minimize() -> None:
     loss = dense(fluid)
     tool = optimizer.Adam(0.1)
     pairs = tool.backward(loss)
@@ -95,7 +95,7 @@ def test_a_clip_of_another_kind_is_refused() -> None:
         optimizer.SGD(0.1, grad_clip=3)  # type: ignore[arg-type]
 
 
-def test_without_parameters_there_is_nothing_to_do() -> None:
+def test_minimize_without_trained_parameters_warns() -> None:
     x = fluid.data("x", [None, 4])
     loss = fluid.layers.mean(
         fluid.layers.fc(x, 2, param_attr=fluid.ParamAttr(trainable=False), bias_attr=False)
@@ -118,7 +118,7 @@ def test_methods_of_imperative_mode_are_refused(method: str) -> None:
         getattr(tool, method)(*[{}] * (method == "set_dict"))
 
 
-def test_the_second_optimizer_sees_parameters_that_still_learn() -> None:
+def test_a_second_optimizer_for_the_same_parameters_causes_a_warning() -> None:
     loss = dense(fluid)
     optimizer.SGD(0.1, parameter_list=["fc_0.w_0"]).minimize(loss)
     with pytest.warns(UserWarning, match="updates 'fc_0.w_0' already, so that every run updates them twice"):
@@ -144,7 +144,7 @@ def test_a_script_may_define_its_own_optimizer() -> None:
     train(loss)
 
 
-def test_a_subclass_reads_the_names_and_numbers_that_fluid_keeps() -> None:
+def test_a_subclass_can_read_the_private_attributes_of_fluid() -> None:
     """As real Paddle Fluid 1.8.5 runs the same class: weights of 1 are halved."""
 
     class Halving(optimizer.AdamOptimizer):
@@ -171,7 +171,7 @@ def test_accumulators_have_the_names_that_fluid_gives_them() -> None:
         _ = rmsprop._velocity_acc_str
 
 
-def test_one_optimizer_may_serve_two_programs() -> None:
+def test_one_optimizer_can_train_two_programs() -> None:
     tool = optimizer.SGD(0.1)
     for _ in range(2):
         main, startup = fluid.Program(), fluid.Program()

@@ -26,7 +26,7 @@ DIFFERENT = {
 
 @pytest.mark.parametrize("name", sorted(GOLDEN))
 @pytest.mark.filterwarnings("ignore:Ftrl", "ignore:ExponentialMovingAverage", "ignore:set_gradient_clip")
-def test_a_program_and_its_values_are_the_real_ones(name: str) -> None:
+def test_programs_and_values_of_optimizers_match_fluid(name: str) -> None:
     golden = GOLDEN[name]
     with fresh_programs(seed=cases.SEED) as (main, startup):
         loss = cases.CASES[name](fluid)

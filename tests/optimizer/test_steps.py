@@ -80,7 +80,7 @@ def test_adagrad_divides_by_the_root_of_the_sum_of_squares() -> None:
         np.testing.assert_allclose(found, p, rtol=1e-5)  # float32
 
 
-def test_decayed_adagrad_forgets_old_squares() -> None:
+def test_decayed_adagrad_decays_old_squares() -> None:
     p, m = np.array(START), np.zeros(3)
     tool = optimizer.DecayedAdagrad(0.1, decay=0.9, epsilon=1e-6)
     for gradient, found in zip(GRADIENTS, follow(tool, START, GRADIENTS), strict=True):
@@ -157,6 +157,6 @@ def test_rmsprop_divides_by_a_moving_mean(centered: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["DGCMomentumOptimizer", "PipelineOptimizer"])
-def test_optimizers_that_need_other_machines_are_refused(name: str) -> None:
+def test_optimizers_that_need_other_hardware_are_refused(name: str) -> None:
     with pytest.raises(UnsupportedError, match=name):
         getattr(optimizer, name)(0.1, 0.9, rampup_begin_step=0)

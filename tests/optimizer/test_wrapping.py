@@ -15,7 +15,7 @@ START = [0.5, -1.0, 2.0]
 GRADIENTS = [[0.3, -0.2, 0.0], [-0.1, 0.4, 1.0], [0.2, 0.2, -0.5]]
 
 
-def test_slow_weights_follow_every_k_steps() -> None:
+def test_lookahead_updates_slow_weights_every_k_steps() -> None:
     fast = slow = np.array(START)
     tool = optimizer.LookaheadOptimizer(optimizer.SGD(0.1), alpha=0.25, k=2)
     for t, (gradient, found) in enumerate(zip(GRADIENTS, follow(tool, START, GRADIENTS), strict=True), 1):
@@ -34,7 +34,7 @@ def test_lookahead_checks_its_arguments() -> None:
         optimizer.LookaheadOptimizer(None)  # type: ignore[arg-type]
 
 
-def test_recompute_does_what_the_optimizer_inside_does() -> None:
+def test_recompute_gives_the_updates_of_its_inner_optimizer() -> None:
     fluid.default_startup_program().random_seed = 5
     loss = dense(fluid)
     tool = optimizer.RecomputeOptimizer(optimizer.Momentum(0.1, 0.9))

@@ -63,7 +63,7 @@ def test_another_file_is_a_format_error(tmp_path: Path, text: str) -> None:
         describe(tmp_path / "data.proto", text)
 
 
-def test_a_slot_that_is_not_there_is_named_beside_the_near_one(tmp_path: Path) -> None:
+def test_a_missing_slot_is_named_with_the_nearest_name(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no slot 'word'.*words"):
         describe(tmp_path / "data.proto", GIVEN).set_use_slots(["word"])
     with pytest.raises(ValueError, match="expected MultiSlotDataFeed"):

@@ -89,6 +89,6 @@ def test_samples_may_be_zip_objects_as_in_python_2_scripts() -> None:
     assert fluid.data_generator.MultiSlotDataGenerator()._gen_str(sample) == "2 7 8 1 1\n"
 
 
-def test_one_string_is_a_list_of_its_characters() -> None:
+def test_a_string_sample_is_read_as_a_list_of_characters() -> None:
     write = fluid.data_generator.MultiSlotStringDataGenerator()._gen_str
     assert write([("words", ["71", "8"]), ("label", "1"), ("year", "26")]) == "2 71 8 1 1 2 2 6\n"

@@ -84,7 +84,7 @@ def test_values_are_those_that_fluid_reads(tmp_path: Path) -> None:
     assert found["InMemoryDataset"] == [[5, 0, *ids], [7, 0, 3, 3], [1.5, 0, 0, 2.5]]
 
 
-def test_the_files_come_through_the_command(files: list[str], variables: list[Any]) -> None:
+def test_dataset_files_are_read_through_the_pipe_command(files: list[str], variables: list[Any]) -> None:
     data = dataset("QueueDataset", files, variables, batch_size=8)
     data.set_pipe_command("sed 's/^2 /2 1/' | head -n 1")
     (feed,) = data.feeds()
@@ -116,7 +116,7 @@ def test_a_missing_file_is_an_error(variables: list[Any], tmp_path: Path) -> Non
     ],
     ids=["width", "short", "low id", "high id", "missing", "word", "surplus"],
 )
-def test_an_error_of_a_line_names_its_place(
+def test_an_error_in_a_line_names_the_file_and_line(
     line: str, words: str, variables: list[Any], tmp_path: Path
 ) -> None:
     path = tmp_path / "bad.txt"
@@ -164,7 +164,7 @@ def test_unsupported_calls_of_a_dataset_are_refused(files: list[str], variables:
         data.set_use_var([fluid.data("z", [None, 1], "float64")])
 
 
-def test_words_before_the_values(variables: list[Any], tmp_path: Path) -> None:
+def test_slots_may_have_words_before_their_values(variables: list[Any], tmp_path: Path) -> None:
     path = tmp_path / "part"
     path.write_text("1 id7 1 some-text 2 1.5 2.5 3 1 2 3 1 7\n")
     data = dataset("InMemoryDataset", [], variables)
@@ -180,7 +180,7 @@ def test_words_before_the_values(variables: list[Any], tmp_path: Path) -> None:
         data.load_into_memory()
 
 
-def test_samples_are_not_merged(files: list[str], variables: list[Any]) -> None:
+def test_merging_samples_is_refused(files: list[str], variables: list[Any]) -> None:
     data = dataset("InMemoryDataset", files, variables)
     for merge in (data.set_merge_by_lineid, lambda: data.set_enable_pv_merge(True)):
         merge()
@@ -214,7 +214,7 @@ def test_a_dataset_of_boxps_is_one_in_memory(files: list[str], variables: list[A
     assert data.get_memory_data_size() == 5
 
 
-def test_a_description_is_paddle_s(variables: list[Any]) -> None:
+def test_dataset_descriptions_match_paddle(variables: list[Any]) -> None:
     text = dataset("QueueDataset", [], variables).desc()
     assert text.startswith('name: "MultiSlotDataFeed"\nbatch_size: 2\nmulti_slot_desc {\n  slots {\n')
     assert 'name: "w"\n    type: "uint64"\n    is_used: true\n  }' in text
@@ -275,7 +275,7 @@ def test_a_prediction_over_a_dataset_changes_nothing(
     assert [line.split(":")[0] for line in lines] == ["batch 1", "batch 2", "batch 3"]
 
 
-def test_a_handler_gets_values(files: list[str], variables: list[Any]) -> None:
+def test_a_fetch_handler_receives_values(files: list[str], variables: list[Any]) -> None:
     loss, _ = network(variables)
     seen = []
 
@@ -305,7 +305,7 @@ def test_runs_without_a_dataset_or_with_too_few_texts_are_refused(
         exe.train_from_dataset(dataset=data, fetch_list=[loss, loss], fetch_info=["loss"])
 
 
-def test_a_loader_over_a_dataset_gives_a_feed_for_each_place(files: list[str], variables: list[Any]) -> None:
+def test_a_dataset_loader_gives_one_feed_per_place(files: list[str], variables: list[Any]) -> None:
     data = dataset("QueueDataset", files, variables)
     loader = fluid.io.DataLoader.from_dataset(data, fluid.cpu_places(2))
     assert [len(group) for group in loader()] == [2]

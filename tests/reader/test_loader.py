@@ -57,14 +57,14 @@ def loader(inputs: list[Any], **options: Any) -> Any:
     return fluid.io.DataLoader.from_generator(inputs, **{"capacity": 2, **options})
 
 
-def test_a_loader_is_looped_over_again_and_again(inputs: list[Any]) -> None:
+def test_a_loader_can_be_iterated_repeatedly(inputs: list[Any]) -> None:
     made = loader(inputs).set_batch_generator(batches(), places=fluid.cpu_places(1))
     for _ in range(2):
         seen = [float(np.array(feed["x"])[0, 0]) for (feed,) in made]
         assert seen == [0, 1, 2]
 
 
-def test_an_error_of_the_generator_comes_out_at_its_place(inputs: list[Any]) -> None:
+def test_a_generator_error_is_raised_at_its_position(inputs: list[Any]) -> None:
     made = loader(inputs).set_batch_generator(failing)
     seen = []
     with pytest.raises(ValueError, match="my own error"):
@@ -114,7 +114,7 @@ def test_batches_are_read_ahead(inputs: list[Any]) -> None:
     stream.close()
 
 
-def test_next_gives_batch_after_batch(inputs: list[Any]) -> None:
+def test_next_returns_successive_batches(inputs: list[Any]) -> None:
     made = loader(inputs).set_batch_generator(batches(2))
     assert float(np.array(made.next()[0]["x"])[0, 0]) == 0
     assert float(np.array(next(made)[0]["x"])[0, 0]) == 1
@@ -172,7 +172,7 @@ def test_an_error_of_the_generator_comes_out_of_the_run(inputs: list[Any], exe: 
     made.reset()
 
 
-def test_a_reset_in_the_middle_begins_again(inputs: list[Any], exe: fluid.Executor) -> None:
+def test_a_reset_in_the_middle_of_an_epoch_starts_again(inputs: list[Any], exe: fluid.Executor) -> None:
     made, out = inside(inputs, batches(10**6), capacity=1)
     for _ in range(3):
         made.start()
@@ -194,7 +194,7 @@ def test_runs_before_the_start_are_refused_and_a_second_start_causes_a_warning(
     made.reset()
 
 
-def test_a_test_program_reads_too(inputs: list[Any], exe: fluid.Executor) -> None:
+def test_a_test_program_reads_from_the_loader(inputs: list[Any], exe: fluid.Executor) -> None:
     made, out = inside(inputs, batches())
     test = fluid.default_main_program().clone(for_test=True)
     made.start()
@@ -250,7 +250,7 @@ def test_a_second_py_reader_of_one_name_is_refused() -> None:
             fluid.layers.py_reader(2, [(-1, 3)], ["float32"], name=name)
 
 
-def test_a_queue_tells_how_many_batches_are_ready(inputs: list[Any], exe: fluid.Executor) -> None:
+def test_a_queue_reports_the_number_of_ready_batches(inputs: list[Any], exe: fluid.Executor) -> None:
     made, out = inside(inputs, batches(3), capacity=8)
     assert (made.queue.size(), made.queue.capacity()) == (0, 8)
     made.start()
@@ -269,7 +269,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def test_misuse_is_an_error(inputs: list[Any]) -> None:
+def test_misuse_of_a_loader_raises_an_error(inputs: list[Any]) -> None:
     with pytest.raises(UnsupportedError, match="from_generator"):
         fluid.io.DataLoader([1, 2, 3])
     with pytest.raises(GraphError, match="capacity"):

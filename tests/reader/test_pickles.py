@@ -58,7 +58,7 @@ def test_a_loader_reads_its_source_again(way: Callable[[Any], Any]) -> None:  # 
     assert len(values(loader)) == 2
 
 
-def test_a_source_without_a_name_has_to_be_set_again() -> None:  # T12
+def test_an_unpicklable_source_must_be_set_again() -> None:  # T12
     loader = make_loader()
     loader.set_batch_generator(lambda: read_batches())
     assert len(values(copy.deepcopy(loader))) == 2
@@ -123,7 +123,7 @@ def test_an_unloaded_dataset_stays_unloaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["InMemoryDataset", "QueueDataset"])
-def test_a_file_that_is_gone_is_named(kind: str, tmp_path: Path) -> None:  # T13
+def test_a_deleted_dataset_file_is_named(kind: str, tmp_path: Path) -> None:  # T13
     dataset = make_dataset(tmp_path, kind)
     if kind == "InMemoryDataset":
         dataset.load_into_memory()
@@ -134,7 +134,7 @@ def test_a_file_that_is_gone_is_named(kind: str, tmp_path: Path) -> None:  # T13
     assert isinstance(caught.value, MissingFileError) or kind == "QueueDataset"
 
 
-def test_a_feeder_comes_back() -> None:
+def test_a_feeder_survives_pickling() -> None:
     feeder = fluid.DataFeeder([fluid.data("x", [None, 2])], fluid.CPUPlace())
     again = by_pickle(feeder)
     assert np.asarray(again.feed([([1, 2],)])["x"]).tolist() == [[1, 2]]

@@ -77,7 +77,7 @@ def test_a_cache_reads_once() -> None:
     assert len(times) == 1
 
 
-def test_readers_are_composed_side_by_side_and_chained() -> None:
+def test_readers_are_composed_and_chained() -> None:
     pairs = lambda: iter([(1, 2), (3, 4)])
     assert list(chain(count(2), count(4, 2))()) == [0, 1, 2, 3]
     assert list(compose(count(2), pairs)()) == [(0, 1, 2), (1, 3, 4)]
@@ -89,7 +89,7 @@ def test_readers_are_composed_side_by_side_and_chained() -> None:
         compose(count(2), aligned=True)
 
 
-def test_the_first_ones_are_all_that_is_read() -> None:
+def test_firstn_reads_only_the_first_samples() -> None:
     assert list(firstn(itertools.count, 3)()) == [0, 1, 2]
     assert list(itertools.islice(batch(itertools.count, 2)(), 2)) == [[0, 1], [2, 3]]
 
@@ -103,7 +103,7 @@ def test_the_first_ones_are_all_that_is_read() -> None:
     ],
     ids=["buffered", "xmap", "multiprocess"],
 )
-def test_an_error_comes_out_at_its_place(made: Callable[[Reader], Reader]) -> None:
+def test_a_reader_error_is_raised_at_its_position(made: Callable[[Reader], Reader]) -> None:
     assert list(made(count(9))()) == list(range(9))
     seen = []
     with pytest.raises(KeyError, match="mine"):
@@ -111,12 +111,12 @@ def test_an_error_comes_out_at_its_place(made: Callable[[Reader], Reader]) -> No
     assert seen == [0, 1, 2, 3]
 
 
-def test_an_error_of_the_mapper_comes_out() -> None:
+def test_a_mapper_error_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         list(xmap_readers(lambda sample: 1 // sample, count(3), 2, 2, order=True)())
 
 
-def test_mapping_in_any_order_loses_nothing() -> None:
+def test_unordered_mapping_loses_no_samples() -> None:
     def slow(sample: int) -> int:
         time.sleep(0.01 if sample == 0 else 0)
         return sample * 2
@@ -129,7 +129,7 @@ def test_several_readers_are_read_at_once() -> None:
 
 
 @pytest.mark.parametrize("size", [0, -1])
-def test_batches_of_no_samples_are_refused(size: int) -> None:
+def test_a_batch_size_below_one_is_refused(size: int) -> None:
     with pytest.raises(ValueError, match="batch_size"):
         batch(count(3), size)
 

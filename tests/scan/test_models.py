@@ -22,7 +22,7 @@ def save_program(path: Path, *types: str) -> None:
     path.write_bytes(data)
 
 
-def test_a_model_of_known_operators_is_fine(tmp_path: Path) -> None:
+def test_a_model_of_known_operators_has_no_findings(tmp_path: Path) -> None:
     shutil.copytree(FIT / "inference", tmp_path / "model")
     found = scan(tmp_path)
     assert found
@@ -30,7 +30,7 @@ def test_a_model_of_known_operators_is_fine(tmp_path: Path) -> None:
     assert "__model__" in {Path(one.path).name for one in found.files}
 
 
-def test_an_operator_that_is_not_here_stops_a_model(tmp_path: Path) -> None:
+def test_a_model_with_an_unknown_operator_cannot_run(tmp_path: Path) -> None:
     save_program(tmp_path / "__model__", "fizz")  # as many letters
     found = scan(tmp_path)
     assert not found
@@ -38,14 +38,14 @@ def test_an_operator_that_is_not_here_stops_a_model(tmp_path: Path) -> None:
     assert "fizz" in found.files[0].stops
 
 
-def test_values_that_are_missing_stop_a_model(tmp_path: Path) -> None:
+def test_a_model_with_missing_values_cannot_run(tmp_path: Path) -> None:
     shutil.copytree(FIT / "inference", tmp_path / "model")
     (tmp_path / "model" / "fc_0.b_0").unlink()
     (stopped,) = [one for one in scan(tmp_path).files if one.stops]
     assert stopped.stops == "no values of fc_0.b_0"
 
 
-def test_a_damaged_file_stops(tmp_path: Path) -> None:
+def test_a_damaged_model_file_cannot_run(tmp_path: Path) -> None:
     (tmp_path / "a.npz").write_bytes(b"PK\x03\x04 no archive")
     (tmp_path / "notes.pkl").write_bytes(b"of the script")
     assert [one.path for one in scan(tmp_path).files if one.stops] == ["a.npz"]

@@ -110,7 +110,7 @@ def stopping(findings: tuple[ScriptFinding, ...]) -> list[str]:
 
 
 @pytest.mark.parametrize("title", SCRIPTS)
-def test_a_script_has_its_verdict(title: str, tmp_path: Path) -> None:
+def test_each_script_gets_the_expected_verdict(title: str, tmp_path: Path) -> None:
     text, verdict, name = SCRIPTS[title]
     (tmp_path / "script.py").write_text(text)
     (script,) = scan(tmp_path).scripts
@@ -120,7 +120,7 @@ def test_a_script_has_its_verdict(title: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("title", [title for title, row in SCRIPTS.items() if row[1] != "may stop"])
-def test_a_run_ends_as_the_verdict_says(title: str, tmp_path: Path, fork_server: str) -> None:
+def test_each_script_runs_as_its_verdict_says(title: str, tmp_path: Path, fork_server: str) -> None:
     text, verdict, _ = SCRIPTS[title]
     (tmp_path / "script.py").write_text(text)
     environment = find_environment(tmp_path, "paddlelike", "run", "script.py")
@@ -129,7 +129,7 @@ def test_a_run_ends_as_the_verdict_says(title: str, tmp_path: Path, fork_server:
         assert bool(done.wait()) == (verdict == "stops"), errors
 
 
-def test_modules_of_the_folder_are_followed(tmp_path: Path) -> None:
+def test_modules_in_the_folder_are_scanned(tmp_path: Path) -> None:
     (tmp_path / "nets").mkdir()
     (tmp_path / "nets" / "__init__.py").write_text("from .mlp import build\n")
     (tmp_path / "nets" / "mlp.py").write_text(
@@ -144,7 +144,7 @@ def test_modules_of_the_folder_are_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mark", ["", "setup.py"], ids=["folder", "project"])
-def test_a_script_alone_gets_the_verdict_that_it_has_in_its_folder(tmp_path: Path, mark: str) -> None:
+def test_a_script_gets_the_same_verdict_alone_and_in_its_folder(tmp_path: Path, mark: str) -> None:
     home = tmp_path / "tools" if mark else tmp_path  # the modules are beside the script, or above it
     home.mkdir(exist_ok=True)
     if mark:
@@ -230,7 +230,7 @@ def test_a_notebook_is_read_cell_by_cell(tmp_path: Path) -> None:
     ]
 
 
-def test_nothing_of_a_folder_is_run(tmp_path: Path) -> None:
+def test_scanning_runs_no_code(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     line = f"open({str(mark)!r}, 'w')\n"
     for name in ("script.py", "numpy.py", "sitecustomize.py", "collections.py"):
@@ -255,12 +255,12 @@ def test_any_file_can_be_scanned(text: str, tmp_path: Path) -> None:
     assert len(scan(tmp_path).scripts) == 1
 
 
-def test_a_recursion_ends(tmp_path: Path) -> None:
+def test_scanning_recursive_functions_ends(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("from a import *\ndef f(n):\n    return f(n + 1) + g(n)\ng = f\nf(0)\n")
     assert scan(tmp_path / "a.py").scripts[0].verdict == "runs"
 
 
-def test_deep_nesting_in_deep_calls_ends(tmp_path: Path) -> None:
+def test_scanning_deep_nesting_and_deep_calls_ends(tmp_path: Path) -> None:
     chain = "    if n == 0:\n        pass\n" + "".join(
         f"    elif n == {i}:\n        pass\n" for i in range(60)
     )

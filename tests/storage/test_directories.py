@@ -92,16 +92,16 @@ class TestHdfsStore(StoreContract):
         return f"hdfs:/user/me/{uuid.uuid4().hex}"
 
 
-def test_every_scheme_of_ours_has_a_suite(toy):
+def test_every_built_in_scheme_is_tested(toy):
     assert registry.all_schemes() == ["hdfs", "toy"]
 
 
-def test_a_scheme_is_registered_once(toy):
+def test_registering_a_scheme_twice_is_refused(toy):
     with pytest.raises(StorageError, match="registered already"):
         registry.register("toy", open_toy)
 
 
-def test_a_package_offers_a_store_by_an_entry_point(tmp_path, monkeypatch):
+def test_packages_can_register_stores_by_entry_point(tmp_path, monkeypatch):
     (tmp_path / "toy_stores.py").write_text("from tests.plugins.toy.toy_store import open_toy\n")
     info = tmp_path / "toy_stores-1.0.dist-info"
     info.mkdir()
@@ -122,7 +122,7 @@ def test_a_package_offers_a_store_by_an_entry_point(tmp_path, monkeypatch):
     sys.modules.pop("toy_stores", None)
 
 
-def test_local_directories_leave_nothing_beside_them(tmp_path):
+def test_saves_leave_nothing_beside_local_directories(tmp_path):
     TestLocalDirectory().save(str(tmp_path / "model"), {"a": b"1"})
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["__manifest__", "a"]

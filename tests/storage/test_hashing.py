@@ -42,7 +42,7 @@ def test_the_checksum_does_not_depend_on_the_buffers(size):
     assert hasher.pieces() == wanted
 
 
-def test_sha256_and_crc32_equal_those_of_the_standard_library():
+def test_sha256_and_crc32_match_the_standard_library():
     assert hash_bytes(b"abc", "sha256") == "sha256:" + hashlib.sha256(b"abc").hexdigest()
     assert hash_bytes(b"abc", "crc32") == f"crc32:{zlib.crc32(b'abc'):08x}"
 
@@ -61,7 +61,7 @@ def test_a_manifest_of_another_save_is_distinguished_from_damage(tmp_path):
     assert describes(tmp_path, {"a": moved["a"]}, ["a"])  # a single file: damaged
 
 
-def test_files_that_another_program_saved_later_are_not_damaged(tmp_path):
+def test_files_saved_later_by_another_program_are_not_reported_as_damaged(tmp_path):
     records = {}
     (tmp_path / "__manifest__").write_bytes(b"")
     os.utime(tmp_path / "__manifest__", ns=(10**18, 10**18))

@@ -40,7 +40,7 @@ def way(request, monkeypatch):
     return request.param
 
 
-def test_a_kept_file_is_the_same_file(tmp_path, way):
+def test_an_unchanged_file_is_kept_as_the_same_inode(tmp_path, way):
     first = save(tmp_path / "m")
     inodes = {name: (tmp_path / "m" / name).stat().st_ino for name in FILES}
     second = save(
@@ -67,7 +67,7 @@ def test_reflinks_are_tried_once_on_a_file_system_without_them(tmp_path, monkeyp
     assert manifest_file.verify(tmp_path / "m")
 
 
-def test_everything_kept_writes_nothing(tmp_path):
+def test_a_save_of_only_unchanged_files_writes_nothing(tmp_path):
     first = save(tmp_path / "m")
     second = save(tmp_path / "m", keep=first.files, program="p")
     assert (second.written, second.kept) == (0, 3)
@@ -134,7 +134,7 @@ def test_a_base_is_copied_without_hard_links(tmp_path, monkeypatch):
     assert manifest_file.verify(tmp_path / "m2")
 
 
-def test_a_generation_that_is_kept_is_written_over(tmp_path):
+def test_a_previous_generation_is_reused_for_writing(tmp_path):
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "theirs").write_bytes(b"1")
     save(tmp_path / "m", keep_generation=True)
@@ -186,7 +186,7 @@ def test_files_that_arrive_during_the_exchange_stay(tmp_path, monkeypatch):
     assert names(tmp_path) == ["m"]
 
 
-def test_a_late_file_is_moved_over_nothing_newer(tmp_path):
+def test_a_late_file_does_not_replace_a_newer_one(tmp_path):
     """Proves S4."""
     for folder, text in (("old", "late"), ("m", "newer")):
         (tmp_path / folder).mkdir()
@@ -331,7 +331,7 @@ def test_an_error_names_the_process_that_holds_the_lock(tmp_path):
     save(tmp_path / "m")
 
 
-def test_savers_that_wait_come_one_after_the_other(tmp_path):
+def test_waiting_savers_take_turns(tmp_path):
     """Proves S2."""
     faults = []
 
@@ -383,7 +383,7 @@ def test_a_file_that_is_not_a_journal_is_refused(tmp_path, text):
 
 @pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.99])
 @pytest.mark.parametrize("rest", [b"", b"\0" * 50], ids=["short", "zeros"])
-def test_a_torn_journal_is_not_a_commit(tmp_path, part, rest):
+def test_a_half_written_journal_commits_nothing(tmp_path, part, rest):
     """As a power cut leaves one whose name came to the disk before its bytes."""
     save(tmp_path / "m")
     (tmp_path / ".m.saving-directory").mkdir()
@@ -397,7 +397,7 @@ def test_a_torn_journal_is_not_a_commit(tmp_path, part, rest):
     assert names(tmp_path) == ["m"]
 
 
-def test_a_journal_has_its_bytes_on_the_disk_before_its_name(tmp_path, monkeypatch):
+def test_a_journal_is_synced_before_it_gets_its_name(tmp_path, monkeypatch):
     """Proves S16."""
     calls = []
     sync, rename = os.fsync, os.rename
@@ -427,7 +427,7 @@ def test_a_kept_file_that_another_save_replaced_is_written(tmp_path):
     assert manifest_file.verify(tmp_path / "m")
 
 
-def test_a_directory_below_which_nothing_can_be_made_is_an_error_at_once(tmp_path, monkeypatch):
+def test_a_directory_that_allows_no_new_entries_is_refused_at_once(tmp_path, monkeypatch):
     """As /proc, where mkdir answers 'not found' though the parent is there."""
     make = os.mkdir
 
@@ -441,7 +441,7 @@ def test_a_directory_below_which_nothing_can_be_made_is_an_error_at_once(tmp_pat
         save(tmp_path / "m")
 
 
-def test_a_journal_is_followed_by_the_next_reader(tmp_path, monkeypatch):
+def test_the_next_reader_finishes_a_journal(tmp_path, monkeypatch):
     save(tmp_path / "m")
     without_exchange(monkeypatch)
     with monkeypatch.context() as patch:
@@ -455,7 +455,7 @@ def test_a_journal_is_followed_by_the_next_reader(tmp_path, monkeypatch):
     assert manifest_file.verify(tmp_path / "m")
 
 
-def test_a_generation_that_is_used_again_has_another_stamp(tmp_path):
+def test_a_reused_generation_gets_a_new_stamp(tmp_path):
     """By the stamp a reader finds out that a directory was written into while it read it."""
     stamps = set()
     for number in range(6):

@@ -32,7 +32,7 @@ def shorten_reads(monkeypatch):
         pytest.param(shorten_reads, id="short reads are continued"),
     ],
 )
-def test_bytes_are_read_at_their_positions(tmp_path, monkeypatch, change):
+def test_bytes_are_read_at_given_positions(tmp_path, monkeypatch, change):
     change(monkeypatch)
     path = tmp_path / "w"
     path.write_bytes(bytes(range(10)))
@@ -47,7 +47,7 @@ def test_bytes_are_read_at_their_positions(tmp_path, monkeypatch, change):
         assert target == b"\7\x08\x09\0"
 
 
-def test_a_format_error_is_given_the_path(tmp_path):
+def test_a_format_error_contains_the_path(tmp_path):
     path = tmp_path / "w"
     path.write_bytes(b"\x80\x02}q")
     with pytest.raises(FormatError) as caught, File(path) as file:
@@ -99,7 +99,7 @@ def test_many_files_are_read_in_the_requested_order(tmp_path):
 
 
 @pytest.mark.parametrize("bad", ["small", "large"])
-def test_one_bad_file_ends_the_reading(tmp_path, bad):
+def test_a_damaged_file_stops_the_reading_of_further_files(tmp_path, bad):
     sizes = {"small": 3, "large": LARGE}
     files = {name: lod_tensor.encode(np.zeros(size)) for name, size in sizes.items()}
     files[bad] = [bytes(8 * sizes[bad])[:-8], b"\1" * 8]
@@ -109,7 +109,7 @@ def test_one_bad_file_ends_the_reading(tmp_path, bad):
 
 
 @pytest.mark.parametrize("times", [1, 100])
-def test_files_that_are_read_together_are_of_one_save(tmp_path, times):
+def test_files_read_together_come_from_one_save(tmp_path, times):
     """Somebody saves while the second file is read. Proves S10."""
     sets = [{name: [bytes([number])] for name in "abc"} for number in range(2)]
     write_all(tmp_path / "m", sets[0])

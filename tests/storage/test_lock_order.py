@@ -31,7 +31,7 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def test_threads_get_the_lock_in_the_order_of_their_requests(tmp_path: Path) -> None:
+def test_threads_get_the_lock_in_order_of_request(tmp_path: Path) -> None:
     path, order = str(tmp_path / "entry" / "lock"), list[int]()
 
     def take(number: int) -> None:
@@ -48,7 +48,7 @@ def test_threads_get_the_lock_in_the_order_of_their_requests(tmp_path: Path) -> 
     assert order == list(range(12))
 
 
-def test_one_that_gives_up_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_thread_that_gives_up_leaves_the_queue(tmp_path: Path) -> None:
     path = str(tmp_path / "entry" / "lock")
     with Lock(path, "it"):
         with pytest.raises(lock_module.SaveError, match="another thread of this process"), Lock(path, "it"):
@@ -58,7 +58,7 @@ def test_one_that_gives_up_is_not_waited_for(tmp_path: Path) -> None:
         assert Path(path).exists()
 
 
-def test_a_process_lets_another_go_first_that_waits_since_its_turn_began(
+def test_a_process_yields_to_another_that_waited_during_its_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, now = str(tmp_path / "entry" / "lock"), [100.0]

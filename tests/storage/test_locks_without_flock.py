@@ -66,7 +66,7 @@ def leave_dead(path: Path) -> None:
     path.write_bytes(made)
 
 
-def test_one_thread_holds_it_at_a_time(tmp_path: Path) -> None:
+def test_only_one_thread_holds_the_lock(tmp_path: Path) -> None:
     assert hold_in_turns(tmp_path / "entry" / "lock") == 8 * 15
     assert list(tmp_path.iterdir()) == []
 
@@ -76,7 +76,7 @@ def test_only_one_process_takes_over_the_lock_of_a_dead_one(tmp_path: Path) -> N
     assert hold_in_turns(tmp_path / "entry" / "lock", rounds=3) == 8 * 3
 
 
-def test_a_process_that_died_while_it_took_a_lock_over_is_taken_over_too(tmp_path: Path) -> None:
+def test_a_lock_is_recovered_from_a_process_that_died_during_recovery(tmp_path: Path) -> None:
     path = tmp_path / "entry" / "lock"
     leave_dead(path)
     holder = read_content(str(path))
@@ -87,7 +87,7 @@ def test_a_process_that_died_while_it_took_a_lock_over_is_taken_over_too(tmp_pat
         assert not over.exists()
 
 
-def test_a_process_that_nobody_has_waited_for_yet_is_dead(tmp_path: Path) -> None:
+def test_a_zombie_process_is_treated_as_dead(tmp_path: Path) -> None:
     lock = Lock(str(tmp_path / "entry" / "lock"), "it")
     process = os.fork()
     if not process:
@@ -101,7 +101,9 @@ def test_a_process_that_nobody_has_waited_for_yet_is_dead(tmp_path: Path) -> Non
         os.waitpid(process, 0)
 
 
-def test_a_holder_that_cannot_be_seen_has_a_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_holder_in_another_container_has_a_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Clocks are not compared: it is stale when nothing changed for as long as this process has looked."""
     monkeypatch.setattr(lock_file, "_BEAT", 0.05)
     path, now = str(tmp_path / "entry" / "lock"), 0.0
@@ -126,7 +128,9 @@ def test_a_holder_that_cannot_be_seen_has_a_lease(tmp_path: Path, monkeypatch: p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_who_lost_the_lock_removes_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_lost_the_lock_does_not_remove_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Proves S2."""
     path = tmp_path / "entry" / "lock"
     with Lock(str(path), "it"):
@@ -138,9 +142,7 @@ def test_who_lost_the_lock_removes_no_other(tmp_path: Path, monkeypatch: pytest.
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_empty_lock_file_is_being_written_and_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_lock_file_counts_as_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "entry" / "lock"
     path.parent.mkdir()
     path.touch()
@@ -152,7 +154,7 @@ def test_an_empty_lock_file_is_being_written_and_counts(
         assert read_content(str(path)) is not None
 
 
-def test_a_process_of_another_machine_is_never_judged(tmp_path: Path) -> None:
+def test_processes_of_other_machines_are_not_checked_by_id(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     path.write_text("1 elsewhere 5 0123456789abcdef\n")
     assert not take(str(path), {})

@@ -40,7 +40,7 @@ def test_a_manifest_describes_each_file(tmp_path):
     assert str(found) == f"{tmp_path / 'm'}: 3 files are as they were saved"
 
 
-def test_entries_encoded_before_are_the_same_with_other_authors_and_names():
+def test_reused_encoded_entries_equal_new_ones():
     mine, other = Author("5f", "params"), Author("77", None)
     records = {
         'q",': Record(3, "crc32:0a", (1, 2), {"variable": 'q",', "lod": [[0, 1]]}, author=other),
@@ -67,7 +67,7 @@ def test_entries_encoded_before_are_the_same_with_other_authors_and_names():
     ("fact", "value"),
     [("variable", 5), ("shape", [[1]]), ("shape", None), ("kind", [1]), ("dtype", {"a": 1}), ("lod", "x")],
 )
-def test_records_of_another_writer_stay_in_the_next_manifest(fact, value):
+def test_records_of_other_writers_stay_in_the_next_manifest(fact, value):
     facts = {"variable": "w", "kind": "lod_tensor", "dtype": "FP32", "shape": [2], "lod": [], fact: value}
     records = {"w": Record(8, 'crc32:a"b\\', (1, 2), facts)}
     assert manifest.decode(manifest.encode_json(records)).files == records
@@ -92,7 +92,7 @@ def test_every_flipped_bit_is_found(tmp_path, algorithm):
     assert verify(tmp_path / "m")
 
 
-def test_each_kind_of_fault_is_named(tmp_path):
+def test_verification_names_each_kind_of_fault(tmp_path):
     save(tmp_path / "m", FILES | {"gone": b"1", "link": b"2"})
     (tmp_path / "m" / "gone").unlink()
     (tmp_path / "m" / "link").unlink()
@@ -118,20 +118,20 @@ def test_a_directory_without_a_manifest_is_said_to_have_none(tmp_path):
         verify(tmp_path / "none")
 
 
-def test_without_checksums_the_contents_are_not_judged(tmp_path):
+def test_without_checksums_contents_are_not_verified(tmp_path):
     save(tmp_path / "m", checksum=None)
     found = verify(tmp_path / "m")
     assert not found
     assert found.unchecked == ("a/b", "empty", "w")
 
 
-def test_a_save_without_a_manifest_removes_the_one_that_would_lie(tmp_path):
+def test_a_save_without_a_manifest_removes_the_outdated_manifest(tmp_path):
     save(tmp_path / "m")
     save(tmp_path / "m", {"w": b"other"}, manifest=False)
     assert manifest_file.read_manifest(tmp_path / "m") is None
 
 
-def test_files_of_earlier_saves_stay_in_it(tmp_path):
+def test_files_of_earlier_saves_stay_in_the_manifest(tmp_path):
     save(tmp_path / "m", FILES | {"gone": b"1"})
     (tmp_path / "m" / "gone").unlink()
     (tmp_path / "m" / "theirs").write_bytes(b"1")
@@ -178,6 +178,6 @@ def test_names_that_leave_the_directory_are_refused(tmp_path, name):
 
 
 @given(st.binary(max_size=300))
-def test_anything_else_is_a_format_error(data):
+def test_a_manifest_with_other_contents_raises_format_error(data):
     with pytest.raises(FormatError):
         manifest.decode(data)

@@ -34,7 +34,7 @@ def read(url: str) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     "size", [0, 1, 200, -1], ids=["empty", "one byte", "a part", "all but the last byte"]
 )
-def test_a_marker_that_was_cut_while_it_was_created_commits_nothing(url, tmp_path, size):
+def test_a_marker_truncated_at_creation_commits_nothing(url, tmp_path, size):
     """Proves S12."""
     save(url, a=b"1", b=b"1")
     whole = (tmp_path / "model.manifest.json.1").read_bytes()
@@ -46,7 +46,7 @@ def test_a_marker_that_was_cut_while_it_was_created_commits_nothing(url, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.manifest.json.3"]
 
 
-def test_a_marker_that_was_cut_while_it_was_completed_is_what_its_copy_says(url, tmp_path):
+def test_a_marker_truncated_at_completion_is_read_from_its_copy(url, tmp_path):
     save(url, a=b"1", b=b"1")
     earlier = (tmp_path / "model.manifest.json.1").read_bytes()
     save(url, a=b"2", b=b"2")
@@ -56,7 +56,7 @@ def test_a_marker_that_was_cut_while_it_was_completed_is_what_its_copy_says(url,
     assert locate(url).verify()
 
 
-def test_a_first_marker_that_was_cut_leaves_an_uploaded_directory_as_it_was(url, tmp_path):
+def test_a_truncated_first_marker_does_not_change_an_uploaded_directory(url, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "a").write_bytes(b"uploaded")
     (tmp_path / "model.manifest.json.1").write_bytes(b"{")
@@ -67,7 +67,7 @@ def test_a_first_marker_that_was_cut_leaves_an_uploaded_directory_as_it_was(url,
     assert read(url) == {"a": b"uploaded", "b": b"2"}
 
 
-def test_a_marker_that_is_damaged_but_not_cut_is_an_error(url, tmp_path):
+def test_a_damaged_marker_that_is_not_truncated_raises_an_error(url, tmp_path):
     save(url, a=b"1")
     path = tmp_path / "model.manifest.json.1"
     data = bytearray(path.read_bytes())
@@ -97,7 +97,7 @@ def test_a_file_that_cannot_be_moved_now_is_moved_by_the_next_save(url, monkeypa
     assert locate(url).verify()
 
 
-def test_a_failure_after_the_marker_was_written_is_reported_as_saved(url, monkeypatch):
+def test_a_failure_after_writing_the_marker_reports_that_the_save_succeeded(url, monkeypatch):
     save(url, a=b"1")
 
     def fail(store, base):
@@ -111,7 +111,7 @@ def test_a_failure_after_the_marker_was_written_is_reported_as_saved(url, monkey
 
 
 @pytest.mark.parametrize("reads", [True, False], ids=["reads", "does not read"])
-def test_a_marker_whose_answer_is_lost_is_looked_up_and_else_said_to_be_unknown(url, monkeypatch, reads):
+def test_a_marker_with_a_lost_response_is_read_again_or_reported_as_unknown(url, monkeypatch, reads):
     save(url, a=b"1", b=b"1")
     create, read_one = FsspecStore.create, FsspecStore.read
     lost = []

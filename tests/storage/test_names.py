@@ -18,7 +18,7 @@ from paddlelike.storage.names import relative_path
     ["fc_0.w_0", "@LR_DECAY_COUNTER@", "encoder/aspp0/BatchNorm/moving_mean", "w:0", "...", "a b",
      "fc.w@GRAD.block0", "größe", ".hidden", "a..b", "x\\y", "新/建"],
 )  # fmt: skip
-def test_plain_names_are_their_own_path(name):
+def test_plain_names_are_used_as_paths(name):
     assert relative_path(name) == name
 
 
@@ -55,7 +55,7 @@ def test_names_that_cannot_be_files_are_refused(name, rule):
 
 
 @given(st.text(alphabet="ab./\\:C\0", max_size=12))
-def test_no_name_leaves_the_directory(name):
+def test_no_variable_name_leads_outside_the_directory(name):
     """Proves S7."""
     path = "refused"
     with contextlib.suppress(StorageError):

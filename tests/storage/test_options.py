@@ -45,7 +45,7 @@ def test_a_value_outside_the_choices_is_a_value_error(given: dict[str, object]) 
 
 
 @pytest.mark.parametrize("save", [fluid.io.save_vars, fluid.io.save_params, fluid.io.save_persistables])
-def test_every_save_refuses_an_unknown_option_by_its_own_name(save: object) -> None:
+def test_every_save_function_names_itself_when_refusing_an_option(save: object) -> None:
     with pytest.raises(TypeError, match=rf"{save.__name__}\(\).*'chek'"):  # type: ignore[attr-defined]
         save(fluid.Executor(), "model", fluid.Program(), chek=1)  # type: ignore[operator]
 
@@ -55,7 +55,7 @@ def test_the_keywords_of_signatures_are_the_options() -> None:
     assert SaveKeywords.__required_keys__ == frozenset()
 
 
-def test_the_environment_says_whether_there_is_a_manifest() -> None:
+def test_an_environment_variable_switches_manifests_off() -> None:
     code = "from paddlelike.storage.options import SaveOptions; print(SaveOptions().manifest)"
     for given, expected in (({}, "True"), ({"PADDLELIKE_MANIFEST": "0"}, "False")):
         env = {name: value for name, value in os.environ.items() if name != "PADDLELIKE_MANIFEST"} | given

@@ -36,7 +36,7 @@ def test_stale_files_stay_and_are_listed(tmp_path, options):
     assert manifest_file.verify(tmp_path / "m").good == ("a", "b", "sub/deep/c")
 
 
-def test_remove_stale_deletes_them_and_no_others(tmp_path, options):
+def test_remove_stale_deletes_only_stale_files(tmp_path, options):
     save(tmp_path / "m", {"a": b"1", "b": b"2", "sub/deep/c": b"3"}, **options)
     (tmp_path / "m" / "theirs").write_bytes(b"4")
     done = save(tmp_path / "m", {"a": b"5"}, remove_stale=True, **options)
@@ -48,14 +48,14 @@ def test_remove_stale_deletes_them_and_no_others(tmp_path, options):
     assert contents(tmp_path / "m") == {"a": b"6", "b": b"7", "theirs": b"4"}
 
 
-def test_a_folder_with_other_files_stays(tmp_path, options):
+def test_a_folder_with_other_files_is_not_removed(tmp_path, options):
     save(tmp_path / "m", {"a": b"1", "sub/c": b"3"}, **options)
     (tmp_path / "m" / "sub" / "theirs").write_bytes(b"4")
     save(tmp_path / "m", {"a": b"1"}, remove_stale=True, **options)
     assert contents(tmp_path / "m") == {"a": b"1", "sub": b"/", "sub/theirs": b"4"}
 
 
-def test_a_save_of_kept_files_only_removes_as_well(tmp_path, options):
+def test_a_save_of_only_unchanged_files_also_removes_stale_ones(tmp_path, options):
     done = save(tmp_path / "m", {"a": b"1", "b": b"2"}, **options)
     transaction = Transaction(tmp_path / "m", program="5f", part="params", remove_stale=True, **options)
     assert transaction.keep("a", done.files["a"])
@@ -105,7 +105,7 @@ def test_a_copied_directory_keeps_its_records(tmp_path):
     assert manifest_file.verify(tmp_path / "copy")
 
 
-def test_a_directory_without_a_manifest_loses_nothing(tmp_path):
+def test_in_a_directory_without_a_manifest_no_file_is_removed(tmp_path):
     save(tmp_path / "m", {"a": b"1", "b": b"2"})
     (tmp_path / "m" / "__manifest__").unlink()
     assert save(tmp_path / "m", {"a": b"3"}, remove_stale=True).removed == ()

@@ -43,7 +43,7 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cut"
 
 
-def test_the_version_before_goes_when_the_new_one_is_on_the_disk(slow: Path) -> None:
+def test_the_old_version_is_removed_only_after_the_new_one_is_synced(slow: Path) -> None:
     """Proves S17."""
     recover(slow / "m")  # after a power cut that took nothing
     assert contents(slow / "m") == NEW | {"theirs": b"1"}
@@ -79,7 +79,7 @@ def test_damage_by_a_power_cut_is_reported_and_the_previous_version_restored(
     assert names(slow) == ["m"]
 
 
-def test_files_that_others_wrote_since_are_left_alone(slow: Path) -> None:
+def test_restoring_does_not_change_files_written_by_others(slow: Path) -> None:
     """Proves S6."""
     (slow / "m" / "a").write_bytes(b"theirs")
     recover(slow / "m")
@@ -88,7 +88,7 @@ def test_files_that_others_wrote_since_are_left_alone(slow: Path) -> None:
 
 
 @pytest.mark.parametrize("has_flock", [True, False], ids=["flock", "no flock"])
-def test_a_save_that_only_waits_for_the_disk_refuses_no_other(
+def test_a_save_that_waits_for_the_disk_does_not_block_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_flock: bool
 ) -> None:
     written = threading.Event()
@@ -112,7 +112,7 @@ def test_a_save_that_only_waits_for_the_disk_refuses_no_other(
     assert contents(tmp_path / "m") == NEW
 
 
-def test_a_refusing_disk_is_reported_and_nothing_is_removed(
+def test_a_sync_error_is_reported_and_nothing_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: str) -> None:

@@ -13,7 +13,7 @@ import paddlelike as fluid
 from paddlelike.storage.threads import map_in_threads, run_in_threads
 
 
-def test_results_are_in_order():
+def test_results_of_tasks_keep_their_order():
     def slow_square(number: int) -> int:
         time.sleep(0.01 * (number == 0))
         return number * number
@@ -22,7 +22,7 @@ def test_results_are_in_order():
     assert run_in_threads([]) == []
 
 
-def test_several_run_at_once():
+def test_several_tasks_run_at_once():
     barrier = threading.Barrier(3, timeout=60)
     assert len(run_in_threads([barrier.wait] * 3, threads=3)) == 3
 

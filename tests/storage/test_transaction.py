@@ -82,7 +82,7 @@ def test_a_save_replaces_the_working_directory(tmp_path, monkeypatch):
     assert contents(tmp_path / "m") == expected(FILES)
 
 
-def test_a_save_goes_into_a_linked_directory(tmp_path):
+def test_a_save_follows_a_link_to_a_directory(tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "there")
     write_all(tmp_path / "link", FILES)
@@ -121,12 +121,12 @@ def test_a_save_works_without_hard_links(tmp_path, monkeypatch):
     assert (tmp_path / "b").read_bytes() == b"headdata"
 
 
-def test_a_save_of_nothing_leaves_the_directory(tmp_path):
+def test_a_save_of_nothing_does_not_change_the_directory(tmp_path):
     write_all(tmp_path / "m", {})
     assert not (tmp_path / "m").exists()
 
 
-def test_modes_match_those_of_the_umask_and_of_replaced_files(tmp_path):
+def test_file_modes_follow_the_umask_and_replaced_files(tmp_path):
     old = os.umask(0o027)
     try:
         write_all(tmp_path / "m", {"w": [b"1"]})
@@ -180,7 +180,7 @@ def test_a_file_in_place_of_the_directory_is_refused(tmp_path):
     assert (tmp_path / "m").read_bytes() == b"1"
 
 
-def test_a_parent_that_cannot_be_written_in_is_an_error(tmp_path, monkeypatch):
+def test_a_parent_without_write_permission_raises_an_error(tmp_path, monkeypatch):
     write_all(tmp_path / "m", {"b": [b"old"]})
     before = contents(tmp_path)
     monkeypatch.setattr(os, "access", lambda path, *_, **__: not str(path).endswith(tmp_path.name))
@@ -235,7 +235,7 @@ def test_a_failed_write_leaves_the_old_files_intact(tmp_path, monkeypatch, call,
 
 
 @pytest.mark.parametrize(("call", "number", "code", "hint"), FAILURES_OF_THE_JOURNAL)
-def test_a_failure_under_the_journal_is_undone(tmp_path, monkeypatch, call, number, code, hint):
+def test_a_failure_during_a_journal_commit_is_undone(tmp_path, monkeypatch, call, number, code, hint):
     """Proves S5."""
     write_all(tmp_path / "m", {"b": [b"old"], "empty": [b"full"], "other": [b"kept"]})
     before = contents(tmp_path)
@@ -250,7 +250,7 @@ def test_a_failure_under_the_journal_is_undone(tmp_path, monkeypatch, call, numb
 
 @pytest.mark.parametrize(("call", "number", "code"), [("writev", 1, errno.ENOSPC),
                                                       ("rename", 1, errno.EACCES)])  # fmt: skip
-def test_a_new_directory_that_fails_is_not_there(tmp_path, monkeypatch, call, number, code):
+def test_a_failed_save_leaves_no_new_directory(tmp_path, monkeypatch, call, number, code):
     failing(monkeypatch, call, number, code)
     with pytest.raises(SaveError, match=os.strerror(code)):
         write_all(tmp_path / "m", FILES)
@@ -272,7 +272,7 @@ def test_a_directory_that_somebody_creates_during_the_save_keeps_its_files(tmp_p
     assert names(tmp_path) == ["m"]
 
 
-def test_readers_never_see_less_than_one_set(tmp_path, monkeypatch):
+def test_readers_always_see_one_complete_save(tmp_path, monkeypatch):
     """Between any two calls that rename, the directory holds all old files or all new ones. Proves S1."""
     old, new = {"b": [b"old"], "c": [b"old"]}, {"b": [b"new"], "c": [b"new"]}
     write_all(tmp_path / "m", old)
@@ -311,7 +311,7 @@ def test_bytes_are_on_the_disk_before_the_commit(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [FormatError("no bytes"), KeyboardInterrupt()], ids=["format", "^C"])
-def test_an_error_while_the_pieces_are_made_leaves_the_old_set(tmp_path, error):
+def test_an_error_while_producing_data_leaves_the_old_files(tmp_path, error):
     def pieces():
         yield b"begin"
         raise error

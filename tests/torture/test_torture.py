@@ -8,7 +8,7 @@ from tests.torture.__main__ import torture
 
 
 @pytest.mark.slow
-def test_no_kill_loses_a_save_and_no_damage_is_silent() -> None:
+def test_kills_lose_no_save_and_all_damage_is_reported() -> None:
     cells = torture(["paddlelike"], 3, 0, 1)[-1].split(" | ")
     assert cells[1:4] == ["3", "0", "0"]
     assert (cells[8], cells[10], cells[12]) == ("0", "0", "0 |")

@@ -22,7 +22,7 @@ def make_data(count: int = 16) -> tuple[np.ndarray, np.ndarray]:
     return x, x.sum(1, keepdims=True)
 
 
-def test_a_training_ends_when_the_validation_is_not_better() -> None:
+def test_training_stops_when_the_validation_no_longer_improves() -> None:
     averages: list[float] = []
     stop = training.EarlyStopping(patience=2, least=0.5)
 
@@ -44,7 +44,7 @@ def test_a_training_ends_when_the_validation_is_not_better() -> None:
     assert stop.best_average == averages[0]
 
 
-def test_the_largest_may_be_the_best() -> None:
+def test_early_stopping_can_maximise_its_metric() -> None:
     stop = training.EarlyStopping(1, best="largest")
     assert [stop(0, one, 1, 1) for one in (0.5, 0.75, 0.75)] == [True, True, False]
     with pytest.raises(ValueError, match="patience=0 is below 1"):
@@ -52,7 +52,7 @@ def test_the_largest_may_be_the_best() -> None:
 
 
 @pytest.mark.slow
-def test_tensorboard_reads_the_losses(tmp_path: Path) -> None:
+def test_tensorboard_can_read_the_logged_losses(tmp_path: Path) -> None:
     pytest.importorskip("tensorboardX", reason="the extra tensorboard is not installed")
     from tensorboardX.proto.event_pb2 import Event
 

@@ -37,7 +37,9 @@ def run_job(fork_server: str, run: dict[str, Any], **counts: int) -> list[Proces
     return trainers
 
 
-def test_the_first_process_writes_and_each_gets_its_own_state_back(fork_server: str, tmp_path: Path) -> None:
+def test_only_the_first_process_writes_and_each_restores_its_own_state(
+    fork_server: str, tmp_path: Path
+) -> None:
     """Rows C36, C37: on two trainers, then on three, of which the last is unknown to the checkpoint."""
     (tmp_path / "file").write_text("")
     trainers = run_job(fork_server, {"root": str(tmp_path), "steps": 3}, servers=1)
@@ -59,7 +61,7 @@ def test_the_first_process_writes_and_each_gets_its_own_state_back(fork_server: 
         assert worker.parameters() == trained
 
 
-def test_a_job_that_is_killed_ends_with_the_same_bits(fork_server: str, tmp_path: Path) -> None:
+def test_a_killed_job_ends_with_the_same_bits(fork_server: str, tmp_path: Path) -> None:
     """Row C13 for C37: readers, dropout and the schedule of every process continue."""
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     want = run_job(fork_server, {"root": str(whole), "samples": 64}, servers=1)
@@ -109,7 +111,7 @@ def wait_for_checkpoint(process: Process, root: Path) -> None:
         time.sleep(0.005)
 
 
-def test_a_distributed_learner_alone_is_its_optimizer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_distributed_learner_in_one_process_equals_its_optimizer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRAINING_ROLE", raising=False)
     trainer, source = worker.make_trainer()
     assert (trainer.is_server, trainer.workers.size) == (False, 1)

@@ -59,7 +59,7 @@ def test_a_function_is_saved_as_onnx_and_loaded_again(
         C.Function.load(tmp_path / "myModel.onnx", format=C.ModelFormat.CNTKv2)
 
 
-def test_a_criterion_is_trained(tmp_path: Path) -> None:  # C30
+def test_training_minimizes_a_criterion(tmp_path: Path) -> None:  # C30
     x, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 1])
     out = Function(fluid.layers.fc(x, 1))
     loss = fluid.layers.square_error_cost(out.outputs[0], y)

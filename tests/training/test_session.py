@@ -64,7 +64,7 @@ def label(config: dict[str, Any]) -> str:
 
 # Every other one of the real runs: half of the time, and every kind.
 @pytest.mark.parametrize(("config", "real"), GOLDEN["sessions"][::2] + GOLDEN["sessions"][-5::2], ids=str)
-def test_a_session_leaves_the_checkpoints_that_cntk_leaves(
+def test_a_session_writes_the_same_checkpoints_as_cntk(
     tmp_path: Path, config: dict[str, Any], real: dict[str, Any]
 ) -> None:
     """Rows C24 to C29, C34: names (with the dot), numbers of samples, callbacks."""
@@ -83,7 +83,7 @@ def test_a_session_leaves_the_checkpoints_that_cntk_leaves(
 
 
 @pytest.mark.parametrize(("given", "real"), GOLDEN["printed"], ids=lambda one: str(one)[:60])
-def test_the_lines_of_progress_are_cntks(
+def test_progress_lines_match_cntk(
     given: dict[str, Any], real: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     printer = training.ProgressPrinter(**given["printer"])
@@ -160,9 +160,7 @@ def test_the_newest_checkpoint_is_restored_whatever_its_name(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("options", [{}, {"blocking": False, "keep_best": 1}], ids=["url", "in a thread"])
-def test_checkpoints_may_be_behind_urls_and_written_by_a_thread(
-    tmp_path: Path, options: dict[str, Any]
-) -> None:
+def test_checkpoints_can_be_saved_to_urls_in_the_background(tmp_path: Path, options: dict[str, Any]) -> None:
     pytest.importorskip("fsspec", reason="fsspec is in the extra 'remote'")
     path = tmp_path / "run" / "m" if options else f"memory://{tmp_path.name}/run/m"
 
@@ -218,7 +216,7 @@ def test_the_best_checkpoints_are_kept_beside_the_newest(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("keep_best", [0, 1])
-def test_a_later_session_removes_no_checkpoint_that_it_did_not_rank(tmp_path: Path, keep_best: int) -> None:
+def test_a_session_removes_only_checkpoints_that_it_ranked(tmp_path: Path, keep_best: int) -> None:
     """CNTK 2.7 leaves what a session with preserve_all wrote, and never looks at copies."""
     with fresh_programs():
         run(tmp_path, samples=16, frequency=8, preserve=True)
@@ -230,7 +228,7 @@ def test_a_later_session_removes_no_checkpoint_that_it_did_not_rank(tmp_path: Pa
     assert len(files(tmp_path)) == len(before) + keep_best
 
 
-def test_a_test_follows_the_training(tmp_path: Path) -> None:
+def test_a_session_tests_after_training(tmp_path: Path) -> None:
     calls = []
 
     class Writer(training.ProgressWriter):
@@ -256,7 +254,7 @@ def test_streams_are_mapped_to_variables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["reader", "loader", "arrays"])
-def test_readers_loaders_and_arrays_are_sources(given: str) -> None:
+def test_readers_loaders_and_arrays_are_accepted_as_sources(given: str) -> None:
     loss, error = criterion()
     with fluid.program_guard(loss.block.program):
         data = [loss.block.var(name) for name in "xy"]
@@ -337,7 +335,7 @@ def test_train_equals_a_session_built_by_hand(tmp_path: Path) -> None:
         training.train(criterion(), (X, Y), callbacks=[config, config])
 
 
-def test_training_from_a_source_that_repeats_for_ever_needs_an_end() -> None:
+def test_training_from_an_endless_source_requires_a_limit() -> None:
     """As in CNTK 2.7, whose default of max_epochs is 1."""
     endless = training.MinibatchSourceFromData({"x": X, "y": Y})
     optimizer = [fluid.optimizer.SGD(0.1)]
@@ -362,12 +360,12 @@ def test_training_from_a_source_that_repeats_for_ever_needs_an_end() -> None:
     ],
     ids=["no name", "float", "negative", "unit", "folder", "option", "nothing to validate", "no size"],
 )
-def test_configurations_are_checked(make: Any, error: type[Exception], text: str) -> None:
+def test_invalid_configurations_are_refused(make: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         make()
 
 
-def test_frequencies_have_units() -> None:
+def test_a_frequency_may_be_given_in_samples_minibatches_or_sweeps() -> None:
     config = training.CheckpointConfig("f", 3, frequency_unit=training.DataUnit.sweep)
     assert config.frequency == (3, training.DataUnit.sweep)
     assert training.CheckpointConfig(None).frequency.every == 0

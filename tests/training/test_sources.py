@@ -173,7 +173,7 @@ def test_workers_divide_the_minibatches(tmp_path: Path, make: Callable[[Path], A
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=12),
     crosses=st.booleans(),
 )
-def test_minibatches_follow_the_sweeps(count: int, sizes: list[int], crosses: bool) -> None:
+def test_minibatches_end_at_the_end_of_a_sweep(count: int, sizes: list[int], crosses: bool) -> None:
     """A second formula: the sequence of all sweeps, cut by sizes."""
 
     class Source(training.MinibatchSourceFromData):
@@ -198,7 +198,7 @@ def test_lists_of_arrays_are_sequences() -> None:
     assert np.asarray(found).tolist() == [[0], [1], [2], [0]]
 
 
-def test_states_of_the_real_cntk_are_taken() -> None:
+def test_source_states_of_cntk_are_restored() -> None:
     """What its trainers keep as external state, see the golden files."""
     source = training.MinibatchSourceFromData({"x": NUMBERS})
     source.restore_from_checkpoint({"cursor": 4, "total_num_samples": 14})
@@ -343,9 +343,7 @@ def test_threads_of_other_readers_do_not_disturb_a_reader() -> None:
 
 
 @pytest.mark.parametrize("make", [memory, generator, loader], ids=lambda make: make.__name__)
-def test_a_source_goes_back_to_where_it_was_again_and_again(
-    tmp_path: Path, make: Callable[[Path], Any]
-) -> None:
+def test_a_source_can_be_restored_repeatedly(tmp_path: Path, make: Callable[[Path], Any]) -> None:
     """As cross validations do."""
     seed()
     source = make(tmp_path)
@@ -357,7 +355,7 @@ def test_a_source_goes_back_to_where_it_was_again_and_again(
     assert found[0] == found[1] == found[2]
 
 
-def test_a_source_of_the_users_own(tmp_path: Path) -> None:
+def test_a_user_defined_source_is_accepted(tmp_path: Path) -> None:
     class Numbers(training.UserMinibatchSource):
         position = 0
 

@@ -70,7 +70,7 @@ def test_training_gives_the_bits_of_plain_runs() -> None:
     assert one.previous_minibatch_sample_count == 4
 
 
-def test_a_test_changes_nothing_and_has_no_dropout() -> None:
+def test_testing_changes_no_parameters_and_uses_no_dropout() -> None:
     one = trainer(optimizer=fluid.optimizer.Adam(fluid.layers.noam_decay(4, 3)), dropout=0.5)
     train(one, source(), 3)
     before, state = values(), fluid.global_scope().generator.state
@@ -143,7 +143,7 @@ STATE = {
 }  # fmt: skip
 
 
-def test_external_state_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_external_state_is_restored(tmp_path: Path) -> None:
     """Row C20. The real CNTK returns -2**40 and 2**70 as floats, and refuses arrays of int64."""
     one = trainer()
     one.save_checkpoint(tmp_path / "model", STATE)
@@ -212,7 +212,7 @@ def test_another_network_is_refused_before_anything_is_changed(
     assert one.total_number_of_samples_seen == 0
 
 
-def test_more_metrics_and_other_seeds_do_not_change_the_network(tmp_path: Path) -> None:
+def test_adding_metrics_or_changing_seeds_keeps_checkpoints_valid(tmp_path: Path) -> None:
     with fresh_programs():
         one = trainer()
         train(one, source(), 2)
@@ -269,13 +269,13 @@ def test_a_state_that_is_not_valid_is_refused_before_anything_is_changed(
     assert one.total_number_of_samples_seen == 12
 
 
-def test_a_file_of_cntk_is_named_as_such(tmp_path: Path) -> None:
+def test_the_error_for_a_cntk_file_says_that_it_is_one(tmp_path: Path) -> None:
     (tmp_path / "model").write_bytes(b"\x08\x02")
     with pytest.raises(MissingFileError, match=r"is a file, .*\n.*import_cntk_checkpoint"):
         trainer().restore_from_checkpoint(tmp_path / "model")
 
 
-def test_values_that_are_there_are_kept() -> None:
+def test_a_trainer_keeps_existing_values() -> None:
     """A network that was loaded before is trained further, with new state of the optimizer."""
     loss, error = criterion()
     exe = fluid.Executor()
@@ -287,7 +287,7 @@ def test_values_that_are_there_are_kept() -> None:
     assert one.train_minibatch((X, Y))
 
 
-def test_a_trainer_checks_what_it_is_given() -> None:
+def test_a_trainer_refuses_invalid_arguments() -> None:
     loss, _ = criterion()
     assert training.Trainer(None, (loss, None)).evaluation_function is None
     with pytest.raises(GraphError, match="criterion is a loss, or a pair"):

@@ -172,7 +172,7 @@ def test_a_search_finds_from_any_tab(driver: Any, model: Path) -> None:
     assert page.log() == []
 
 
-def test_everything_is_reached_by_keys(driver: Any, model: Path) -> None:
+def test_everything_is_reachable_by_keyboard(driver: Any, model: Path) -> None:
     page = Page(driver, (model / "both.html").as_uri())
     page.press("2")
     assert page.one("#view-summary").is_displayed()
@@ -265,7 +265,7 @@ def test_a_long_name_breaks_at_its_dots_and_underscores(driver: Any, model: Path
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1280])
-def test_no_view_is_wider_than_the_window(driver: Any, model: Path, width: int, dark: bool) -> None:
+def test_every_view_fits_the_window_width(driver: Any, model: Path, width: int, dark: bool) -> None:
     page = Page(driver, (model / "both.html").as_uri(), width, dark=dark)
     for tab in page.all("[role=tab]"):
         tab.click()
@@ -296,7 +296,7 @@ def test_hostile_names_are_shown_and_do_nothing(driver: Any, model: Path) -> Non
     assert all("Content Security Policy" in line for line in page.log())
 
 
-def test_a_training_is_followed_as_it_goes(driver: Any, tmp_path: Path) -> None:
+def test_a_running_training_is_displayed_live(driver: Any, tmp_path: Path) -> None:
     log = fluid.io.TrainingLog(tmp_path / "losses.jsonl")
     main, startup = fluid.Program(), fluid.Program()
     with fluid.unique_name.guard(), fluid.program_guard(main, startup):
@@ -328,7 +328,7 @@ def test_a_training_is_followed_as_it_goes(driver: Any, tmp_path: Path) -> None:
         assert {url.split("/")[2] for url in page.fetched()} == {f"127.0.0.1:{server.port}"}
 
 
-def test_a_model_is_tried(driver: Any) -> None:
+def test_a_model_can_be_run_in_the_page(driver: Any) -> None:
     model = Path(__file__).parents[1] / "golden" / "fit_a_line" / "inference"
     with LoopbackServer(make_prediction_routes(Predictor(model))) as server:
         server.start()
@@ -379,7 +379,7 @@ def test_an_image_is_fed_and_classes_have_names(driver: Any, tmp_path: Path) -> 
         assert page.log() == []
 
 
-def test_a_row_is_a_form(driver: Any) -> None:
+def test_a_single_row_is_entered_in_a_form(driver: Any) -> None:
     model = Path(__file__).parents[1] / "golden" / "fit_a_line" / "inference"
     with LoopbackServer(make_prediction_routes(Predictor(model))) as server:
         server.start()
@@ -425,7 +425,7 @@ def list_findings(page: Page) -> list[str]:
 
 @pytest.mark.skipif(not AXE, reason="axe-core-python is in the extra 'test-all'")
 @pytest.mark.parametrize(("width", "dark"), [(1440, False), (768, True), (400, False)])
-def test_axe_finds_nothing(driver: Any, model: Path, width: int, dark: bool) -> None:
+def test_axe_reports_no_accessibility_violations(driver: Any, model: Path, width: int, dark: bool) -> None:
     page = Page(driver, (model / "both.html").as_uri(), width, dark=dark)
     assert list_findings(page) == []
     assert page.run("document.documentElement.scrollWidth <= innerWidth")

@@ -29,7 +29,7 @@ def save(path: Path, value: float) -> None:
         fluid.io.save_persistables(exe, str(path), main)
 
 
-def test_losses_and_saves_appear_as_they_land(tmp_path: Path) -> None:
+def test_new_losses_and_saves_appear(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     log = fluid.io.TrainingLog(tmp_path / "logs" / "a.jsonl")
     follower = Follower(tmp_path)
@@ -55,7 +55,7 @@ def test_losses_and_saves_appear_as_they_land(tmp_path: Path) -> None:
     assert [one["name"] for one in follower.look()["saves"]] == ["one", "one"]
 
 
-def test_a_half_written_line_is_read_when_it_is_whole(tmp_path: Path) -> None:
+def test_a_half_written_line_is_read_after_it_is_complete(tmp_path: Path) -> None:
     line = b'{"run": 1, "step": 0, "values": {"loss": 1.5}}\n'
     path, follower = tmp_path / "a.jsonl", Follower(tmp_path)
     path.write_bytes(b"garbage\n" + line[:20])
@@ -108,7 +108,7 @@ def test_other_files_in_a_followed_directory_do_no_harm(tmp_path: Path) -> None:
     assert (state["logs"], state["saves"]) == ([], [])
 
 
-def test_a_save_is_only_shown_by_its_id(tmp_path: Path) -> None:
+def test_only_known_save_ids_are_served(tmp_path: Path) -> None:
     save(tmp_path / "one", 1.0)
     shutil.copytree(FIT / "persistables", tmp_path.parent / f"{tmp_path.name}-secret")
     with LoopbackServer(make_live_routes(Follower(tmp_path))) as found:

@@ -22,7 +22,7 @@ _TOKEN = "0123456789abcdef0"  # of this test
 _USED = np.arange(0, 20_000, 40)
 
 
-def test_no_answer_mixes_two_saves(tmp_path: Path) -> None:
+def test_no_response_mixes_two_saves(tmp_path: Path) -> None:
     main, startup, scope, exe = fluid.Program(), fluid.Program(), fluid.Scope(), fluid.Executor()
     zero, one = fluid.initializer.Constant(0.0), fluid.initializer.Constant(1.0)
     with fluid.program_guard(main, startup), fluid.unique_name.guard():

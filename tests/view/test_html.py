@@ -134,7 +134,7 @@ def test_reprs_are_short_and_plain(shown: dict[str, Any], kind: str) -> None:
         ("Diagnosis", ["NaN"]),
     ],
 )
-def test_html_says_what_there_is(shown: dict[str, Any], kind: str, texts: list[str]) -> None:
+def test_html_shows_names_shapes_and_values(shown: dict[str, Any], kind: str, texts: list[str]) -> None:
     found = "\n".join(Page(shown[kind]._repr_html_()).texts)
     assert [text for text in texts if text not in found] == []
 

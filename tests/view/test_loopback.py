@@ -58,7 +58,7 @@ def server() -> Iterator[LoopbackServer]:
     ],
     ids=range(21),
 )
-def test_a_request_that_is_not_as_it_should_be_is_refused(
+def test_malformed_requests_are_refused(
     server: LoopbackServer, method: str, path: str, body: bytes | None, headers: dict[str, str], status: int
 ) -> None:
     found, answer = ask(server, method, path, body, headers)
@@ -67,7 +67,7 @@ def test_a_request_that_is_not_as_it_should_be_is_refused(
 
 
 @pytest.mark.parametrize("header", ["", "Bearer ", "Bearer x", "Bearer \xe4", "Basic {}", "Bearer {}x", "{}"])
-def test_without_its_token_nothing_is_answered(server: LoopbackServer, header: str) -> None:
+def test_requests_without_the_token_are_refused(server: LoopbackServer, header: str) -> None:
     for method, path in [("GET", "/"), ("GET", "/model"), ("POST", "/predict"), ("GET", "/nothing")]:
         status, answer = ask(
             server, method, path, headers={"Authorization": header.format(server.token)}, token=False
@@ -76,7 +76,7 @@ def test_without_its_token_nothing_is_answered(server: LoopbackServer, header: s
         assert server.token not in json.dumps(answer)
 
 
-def test_only_loopback_listens(server: LoopbackServer) -> None:
+def test_the_server_listens_only_on_loopback(server: LoopbackServer) -> None:
     assert server._server.server_address[0] == "127.0.0.1"
 
 
@@ -112,7 +112,7 @@ def _get_head(server: LoopbackServer, line: str = "GET / HTTP/1.1", more: str = 
     )
 
 
-def test_the_oldest_of_too_many_connections_without_the_token_are_closed() -> None:
+def test_the_oldest_excess_connections_without_the_token_are_closed() -> None:
     with LoopbackServer({}) as found:
         found.start()
         silent = [_connect(found) for _ in range(MOST + 8)]
@@ -122,7 +122,7 @@ def test_the_oldest_of_too_many_connections_without_the_token_are_closed() -> No
             one.close()
 
 
-def test_slow_connections_do_not_keep_the_owner_out() -> None:
+def test_slow_connections_do_not_block_the_owner() -> None:
     with LoopbackServer({("GET", "/"): lambda _: Reply("here")}) as found:
         found.start()
         owner = _connect(found)  # stays open between requests
@@ -139,7 +139,7 @@ def test_slow_connections_do_not_keep_the_owner_out() -> None:
 
 
 @pytest.mark.parametrize("begun", ["G", "GET / H", "head", "body"])
-def test_a_request_that_takes_too_long_as_a_whole_is_ended(begun: str) -> None:
+def test_a_request_that_takes_too_long_is_closed(begun: str) -> None:
     """However often a byte of it comes: the clock stands still but for the test."""
     now, asked = [0.0], queue.SimpleQueue[None]()
 
@@ -186,7 +186,7 @@ def test_a_request_that_takes_too_long_as_a_whole_is_ended(begun: str) -> None:
     ],
     ids=range(15),
 )
-def test_a_header_on_which_programs_could_disagree_is_refused(server: LoopbackServer, fields: str) -> None:
+def test_ambiguous_headers_are_refused(server: LoopbackServer, fields: str) -> None:
     head = _get_head(server, "POST /predict HTTP/1.1", f"Content-Type: application/json\r\n{fields}\r\n\r\n")
     with _connect(server) as connection:
         connection.sendall(head + b"[]")
@@ -194,7 +194,7 @@ def test_a_header_on_which_programs_could_disagree_is_refused(server: LoopbackSe
     assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 411 "))
 
 
-def test_an_exception_of_a_route_is_answered_with_its_message() -> None:
+def test_the_response_to_an_exception_contains_its_message() -> None:
     raised: list[Exception] = [
         FeedError("a b", hint="c"),
         ZeroDivisionError("d"),
@@ -217,7 +217,9 @@ def test_an_exception_of_a_route_is_answered_with_its_message() -> None:
     [("GET http://[ HTTP/1.1", 400), ("GET", 400), ("GET / HTTP/9.9", 505), ("BREW / HTTP/1.1", 501)],
     ids=["address", "short", "version", "method"],
 )
-def test_a_line_that_is_not_a_request_is_answered(server: LoopbackServer, line: str, status: int) -> None:
+def test_a_line_that_is_not_a_request_gets_an_error_response(
+    server: LoopbackServer, line: str, status: int
+) -> None:
     head = f"{line}\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
         connection.sendall(head.encode())

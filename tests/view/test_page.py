@@ -57,7 +57,7 @@ def test_a_page_refers_to_nothing_outside_of_it() -> None:
     )
 
 
-def test_the_policy_of_a_page_names_only_its_own_script_and_style() -> None:
+def test_the_security_policy_allows_only_the_pages_own_script_and_style() -> None:
     reader, _ = read_page(format_page(FIT / "inference"))
     (policy,) = [attrs["content"] for tag, attrs in reader.tags if "http-equiv" in attrs]
     rules = dict(one.strip().split(" ", 1) for one in (policy or "").split(";"))
@@ -67,7 +67,7 @@ def test_the_policy_of_a_page_names_only_its_own_script_and_style() -> None:
     assert rules["default-src"] == rules["connect-src"] == rules["form-action"] == "'none'"
 
 
-def test_names_in_files_stay_text(tmp_path: Path) -> None:
+def test_names_from_files_are_escaped_in_the_page(tmp_path: Path) -> None:
     names = [
         "</script><script>alert(1)</script>",
         "<!--<script>",
@@ -85,12 +85,12 @@ def test_names_in_files_stay_text(tmp_path: Path) -> None:
     assert {one["name"] for one in data["variables"]} == set(names)
 
 
-def test_the_json_of_a_page_has_only_numbers_that_json_knows() -> None:
+def test_the_json_of_a_page_contains_only_valid_numbers() -> None:
     text = encode_json({"a": [float("nan"), float("-inf"), 1.5], 3: "\ud800"})
     assert json.loads(text, parse_constant=pytest.fail) == {"a": ["nan", "-inf", 1.5], "3": "\ud800"}
 
 
-def test_histograms_are_numpys() -> None:
+def test_histograms_match_numpy() -> None:
     values = np.random.default_rng(0).normal(size=300_000).astype("f4")  # more than one piece
     values[:7] = np.nan
     found = count_bins(values, summarize(values))
@@ -100,7 +100,7 @@ def test_histograms_are_numpys() -> None:
     assert (found.low, found.high) == (finite.min(), finite.max())
 
 
-def test_a_histogram_of_few_or_no_numbers() -> None:
+def test_histograms_of_few_or_no_numbers_are_valid() -> None:
     assert count_bins(np.full(3, np.nan), summarize(np.full(3, np.nan))) is None
     same = np.full(5, 2.0)
     assert count_bins(same, summarize(same)) == (2.0, 2.0, (5,))
@@ -110,7 +110,7 @@ def test_a_histogram_of_few_or_no_numbers() -> None:
     assert count_bins(widest, summarize(widest)) is None
 
 
-def test_a_page_holds_the_operators_and_where_they_stand() -> None:
+def test_a_page_contains_the_operators_and_their_positions() -> None:
     _, data = read_page(format_page(FIT / "inference"))
     (program,) = data["programs"]
     (block,) = program["blocks"]
@@ -125,13 +125,13 @@ def test_a_page_holds_the_operators_and_where_they_stand() -> None:
                 assert abs(y - here[1]) <= level["row"] / 2 + 1
 
 
-def test_a_program_alone_lists_what_it_wants_from_files() -> None:
+def test_a_program_without_files_lists_the_variables_it_needs() -> None:
     contents = collect_contents(FIT / "programs" / "main_train.pb")
     found = {one["name"]: (one["shape"], one["flags"]) for one in contents["variables"]}
     assert found["fc_0.w_0"] == ([13, 1], ["in no file"])
 
 
-def test_the_plan_and_the_difference_match_those_of_the_library(tmp_path: Path) -> None:
+def test_the_plan_and_the_difference_match_the_library(tmp_path: Path) -> None:
     shutil.copytree(FIT / "persistables", tmp_path / "d")
     (tmp_path / "d" / "fc_0.w_0").rename(tmp_path / "d" / "fc_1.w_0")
     contents = collect_contents(
@@ -142,7 +142,7 @@ def test_the_plan_and_the_difference_match_those_of_the_library(tmp_path: Path) 
     assert contents["difference"]["renamed"] == (("fc_0.w_0", "fc_1.w_0"),)
 
 
-def test_damage_is_shown_and_does_not_end_the_page(tmp_path: Path) -> None:
+def test_damaged_files_are_shown_on_the_page(tmp_path: Path) -> None:
     shutil.copytree(FIT / "persistables", tmp_path / "d")
     (tmp_path / "d" / "fc_0.w_0").write_bytes(b"\0" * 9)
     contents = collect_contents(tmp_path / "d", against=str(FIT / "persistables"))
@@ -150,7 +150,7 @@ def test_damage_is_shown_and_does_not_end_the_page(tmp_path: Path) -> None:
     assert "error" in contents["difference"] or "fc_0.w_0" in contents["difference"]["removed"]
 
 
-def test_a_block_inside_of_a_loop_is_a_block_of_the_page(tmp_path: Path) -> None:
+def test_the_block_of_a_loop_is_shown_on_the_page(tmp_path: Path) -> None:
     main = fluid.Program()
     with fluid.unique_name.guard(), fluid.program_guard(main, fluid.Program()):
         i = fluid.layers.fill_constant([1], "int64", 0)
@@ -200,7 +200,7 @@ def find_luminance(color: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def test_texts_stand_out_from_their_ground_in_both_themes() -> None:
+def test_texts_have_enough_contrast_in_both_themes() -> None:
     """The contrast is 4.5 or more, as the Web Content Accessibility Guidelines 2.2 have it (1.4.3)."""
     style = read_page(format_page(FIT / "inference"))[0].texts["style"]
     light, dark = (
@@ -228,7 +228,7 @@ def test_texts_stand_out_from_their_ground_in_both_themes() -> None:
             assert (high + 0.05) / (low + 0.05) >= 4.5, (text, ground)
 
 
-def test_two_paths_give_a_page_of_what_changed(tmp_path: Path) -> None:
+def test_a_page_of_two_paths_shows_their_differences(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", w=np.zeros(3, "f4"))
     np.savez(tmp_path / "b.npz", w=np.ones(3, "f4"), v=np.ones(1, "f4"))
     result = CliRunner().invoke(app, ["view", str(tmp_path / "a.npz"), str(tmp_path / "b.npz"), "--json"])
@@ -237,7 +237,7 @@ def test_two_paths_give_a_page_of_what_changed(tmp_path: Path) -> None:
     assert (found["difference"]["added"], found["difference"]["changed"][0]["elements"]) == (["v"], 3)
 
 
-def test_equal_blocks_are_one_node_that_shows_the_windows() -> None:
+def test_equal_blocks_are_drawn_as_one_node() -> None:
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
         x = fluid.layers.conv2d(fluid.data("x", [None, 3, 16, 16]), 4, 5, stride=2, padding=2)
@@ -255,7 +255,7 @@ def test_equal_blocks_are_one_node_that_shows_the_windows() -> None:
     assert sum(count for _, count in folded) == len(block["operators"])
 
 
-def test_a_chain_of_saves_is_a_history(tmp_path: Path) -> None:
+def test_a_chain_of_saves_is_shown_as_a_history(tmp_path: Path) -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
         fluid.layers.fc(fluid.data("x", [None, 4]), 3)

@@ -41,7 +41,7 @@ def predict(server: LoopbackServer, value: Any) -> tuple[int, Any]:
     return ask(server, "POST", "/predict", json.dumps(value).encode(), JSON)
 
 
-def test_an_answer_is_what_paddle_computed(server: LoopbackServer) -> None:
+def test_predictions_match_paddle(server: LoopbackServer) -> None:
     recorded = np.load(FIT / "io.npz")
     x = next(recorded[name] for name in recorded.files if recorded[name].shape[-1] == 13)
     status, answer = predict(server, {"inputs": {"x": x.tolist()}})
@@ -99,7 +99,7 @@ def test_the_interface_is_described_as_it_is(server: LoopbackServer) -> None:
     ],
     ids=range(11),
 )
-def test_wrong_inputs_are_refused_in_words(server: LoopbackServer, value: Any, text: str) -> None:
+def test_wrong_inputs_get_a_clear_message(server: LoopbackServer, value: Any, text: str) -> None:
     status, answer = predict(server, value)
     assert status == 400
     assert re.search(text, answer["error"])
@@ -127,7 +127,7 @@ def test_the_names_of_combined_files_are_found(tmp_path: Path) -> None:
         Predictor(FIT / "inference", "other")
 
 
-def test_runs_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_of_a_model_are_serialised(monkeypatch: pytest.MonkeyPatch) -> None:
     predictor = Predictor(FIT / "inference")
     real, inside, most = predictor._executor.run, [], []
 
@@ -181,7 +181,7 @@ def test_a_model_that_does_more_than_compute_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [["serve", str(FIT / "inference")], ["view", "--live", str(FIT)]], ids=["serve", "live"]
 )
-def test_the_commands_print_the_address_and_end_with_control_c(arguments: list[str]) -> None:
+def test_the_commands_print_an_address_and_stop_on_control_c(arguments: list[str]) -> None:
     command = [sys.executable, "-m", "paddlelike", *arguments, "--token", "a-token-of-this-test"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -203,7 +203,7 @@ def test_the_commands_print_the_address_and_end_with_control_c(arguments: list[s
     ],
     ids=["serve", "file", "token", "live"],
 )
-def test_the_commands_refuse_in_words(arguments: list[str], text: str) -> None:
+def test_the_commands_refuse_invalid_arguments_with_a_message(arguments: list[str], text: str) -> None:
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2
     assert text in result.stderr

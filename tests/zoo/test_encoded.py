@@ -36,7 +36,7 @@ def test_encoded_programs_have_the_bytes_of_fluid(name: str) -> None:
     assert different == set()
 
 
-def test_attributes_are_declared_in_fluids_order() -> None:
+def test_attributes_are_declared_in_the_order_of_fluid() -> None:
     known = {name: registry.find_or_none(name) for name in GOLDEN["attributes"]}
     ours = {name: [*op.attr_order] for name, op in known.items() if op is not None}
     assert len(ours) > 400

@@ -48,7 +48,7 @@ def test_the_table_of_cases_is_complete() -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_programs_of_optimizers_match_those_of_fluid(name: str) -> None:
+def test_programs_of_optimizers_match_fluid(name: str) -> None:
     golden = GOLDEN[name]
     with minimized(name) as (main, startup, loss):
         assert_same_program(canonical(main), golden["main"])
@@ -67,7 +67,7 @@ def test_programs_of_optimizers_match_those_of_fluid(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in GOLDEN if name not in RANDOM])
-def test_values_after_some_steps_match_those_of_fluid(name: str) -> None:
+def test_values_after_some_steps_match_fluid(name: str) -> None:
     golden = GOLDEN[name]
     features = np.random.RandomState(5).uniform(-1, 1, (3, 2, 4)).astype("float32")
     targets = features.sum(-1, keepdims=True).astype("float32")

@@ -21,7 +21,7 @@ def test_bytes_that_are_not_a_program_are_refused(data: bytes) -> None:
 L = fluid.layers
 
 
-def test_bytes_come_back_as_the_same_program(main: fluid.Program) -> None:
+def test_bytes_decode_to_the_same_program(main: fluid.Program) -> None:
     data = main.desc.serialize_to_string()
     back = fluid.Program.parse_from_string(data)
     assert canonical(back) == canonical(main)
@@ -36,7 +36,7 @@ def test_equal_programs_have_equal_bytes(main: fluid.Program) -> None:
     assert canonical(main.clone()) == canonical(main)  # its variables are in another order, as in Fluid
 
 
-def test_an_attribute_that_utf8_cannot_hold_is_an_error_of_the_package() -> None:
+def test_an_attribute_that_is_not_valid_utf8_raises_a_package_error() -> None:
     program = fluid.Program()
     for path in ("a", "a\udcff"):
         out = program.global_block().create_var(name=f"out {len(path)}", shape=[2], dtype="float32")
@@ -47,7 +47,7 @@ def test_an_attribute_that_utf8_cannot_hold_is_an_error_of_the_package() -> None
     assert fingerprint(program) is None
 
 
-def test_an_attribute_that_is_not_a_number_changes_nothing(main: fluid.Program) -> None:
+def test_nan_and_empty_attributes_are_kept_as_read(main: fluid.Program) -> None:
     """Its operator is written as it was read: attributes in their order, fields that nobody knows."""
     program = messages().ProgramDesc.FromString(main.desc.serialize_to_string())
     for name, value in (("a", [float("nan"), 1.0]), ("b", [])):
@@ -85,7 +85,7 @@ def test_the_text_is_a_program_desc(main: fluid.Program, details: bool) -> None:
     assert canonical(parsed.SerializeToString()) == canonical(main)
 
 
-def test_details_tell_what_only_python_knows(main: fluid.Program) -> None:
+def test_details_include_attributes_that_exist_only_in_python(main: fluid.Program) -> None:
     weight = main.global_block().var("fc_0.w_0")
     assert weight.to_string(True, True).splitlines()[-6:] == [
         "error_clip: None", "stop_gradient: False", "trainable: True",

@@ -83,7 +83,7 @@ def test_blocks_that_run_each_other_are_refused():
         parsed(program)
 
 
-def test_blocks_that_multiply_the_operators_by_their_depth_are_refused():
+def test_nested_blocks_that_multiply_their_operators_are_refused():
     program = blocks(40)
     for number in range(39):
         runs(program, number, number + 1)
@@ -100,7 +100,7 @@ def test_a_list_of_blocks_in_place_of_a_block_is_refused():
 
 
 @pytest.mark.parametrize("name", ["op_role", "op_role_var", "op_namescope", "op_device"])
-def test_attributes_of_all_operators_have_their_type(name):
+def test_attributes_of_every_operator_have_the_declared_type(name):
     program = blocks(1)
     op = program.blocks[0].ops.add(type="mul")
     op.attrs.add(name=name, type=int(AttrType.FLOATS)).floats.append(1.0)
@@ -128,7 +128,7 @@ def test_missing_required_fields_are_named():
         parsed(program)
 
 
-def test_a_program_without_blocks_is_refused_and_no_bytes_are_an_empty_one():
+def test_a_program_without_blocks_is_refused_but_empty_bytes_decode():
     with pytest.raises(FormatError, match="a program without blocks"):
         parsed(messages().ProgramDesc(version=messages().Version(version=1)))
     assert Program.parse_from_string(b"").num_blocks == 0  # as in Fluid

@@ -64,7 +64,7 @@ def test_a_real_program_is_read_and_written_back(path):
 
 
 @pytest.mark.parametrize("version", ["1.8.5", "2.6.2"])
-def test_every_field_has_the_number_the_real_system_gives_it(version):
+def test_every_field_number_matches_paddle(version):
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
     file = FileDescriptorProto()
@@ -96,14 +96,14 @@ def described(parent, prefix):
         yield from described(message, f"{prefix}{message.name}.")
 
 
-def test_fields_that_nobody_knows_survive():
+def test_unknown_fields_are_preserved():
     var = messages().VarDesc(name="x")
     var.type.type = VarType.RAW
     data = var.SerializeToString() + bytes.fromhex("f207 03 616263")  # field 126
     assert parse(messages().VarDesc, data).SerializeToString() == data
 
 
-def test_attributes_of_paddle_2_come_back():
+def test_attributes_of_paddle_2_are_read_back():
     m = messages()
     attr = m.OpDesc.Attr(name="value", type=AttrType.SCALARS)
     attr.scalars.add(type=m.Scalar.FLOAT64, r=0.5)
@@ -114,7 +114,7 @@ def test_attributes_of_paddle_2_come_back():
     assert again.SerializeToString().hex().startswith("0a0576616c7565101181 01".replace(" ", ""))
 
 
-def test_enumerations_match_those_of_the_dtype_table():
+def test_enumerations_match_the_dtype_table():
     m = messages()
     assert dict(m.VarType.Type.items()) == {kind.name: kind for kind in VarType}
     assert {value.name: value.number for value in m.OpDesc.Attr.DESCRIPTOR.fields_by_name[

@@ -70,7 +70,7 @@ def test_a_linear_formula_is_one_scale(make: Any, attrs: tuple[float, float]) ->
     assert (op.type, op.attr("scale"), op.attr("bias")) == ("scale", *attrs)
 
 
-def test_other_formulas_fill_a_tensor() -> None:
+def test_formulas_that_are_not_linear_use_a_constant_tensor() -> None:
     x = fluid.data("x", [None, 2])
     np.testing.assert_allclose(run(x**2.0, x=A), A**2, rtol=1e-6)
     np.testing.assert_allclose(run(2.0**x, x=A), 2**A, rtol=1e-6)
@@ -103,7 +103,7 @@ def test_a_conversion_is_a_cast() -> None:
     assert run(out, x=np.array([2.7], "float32")).tolist() == [2]
 
 
-def test_a_comparison_is_a_bool_without_a_gradient_to_its_constant() -> None:
+def test_a_comparison_with_a_constant_is_bool_without_gradient() -> None:
     x = fluid.data("x", [None])
     out = x < 2.0
     assert out.dtype == VarType.BOOL
@@ -112,19 +112,19 @@ def test_a_comparison_is_a_bool_without_a_gradient_to_its_constant() -> None:
 
 
 @pytest.mark.parametrize("other", ["text", None, [1.0], np.ones(2)], ids=["text", "none", "list", "array"])
-def test_other_operands_are_refused(other: Any) -> None:
+def test_unsupported_operands_are_refused(other: Any) -> None:
     x = fluid.data("x", [None])
     with pytest.raises(GraphError, match="cannot combine variable 'x' with a"):
         _ = x + other
     assert x.block.ops == []
 
 
-def test_a_fraction_beside_integers_is_refused() -> None:
+def test_a_fraction_combined_with_integers_is_refused() -> None:
     with pytest.raises(GraphError, match=r"holds INT64, but 1\.5 is not an integer"):
         _ = fluid.data("x", [None], "int64") + 1.5
 
 
-def test_a_variable_has_no_length_no_items_and_no_truth_value() -> None:
+def test_len_iteration_and_bool_of_a_variable_are_refused() -> None:
     x = fluid.data("x", [None])
     with pytest.raises(TypeError, match="no length"):
         len(x)

@@ -54,7 +54,7 @@ def test_a_variable_may_be_an_index_or_a_bound() -> None:
 
 
 @pytest.mark.parametrize("item", ["a", [0, 1], True, 1.5, None], ids=str)
-def test_other_indexes_are_refused(item: Any) -> None:
+def test_unsupported_indexes_are_refused(item: Any) -> None:
     x = fluid.data("x", [4, 3, 2])
     with pytest.raises(GraphError, match="cannot be indexed by"):
         x[item]

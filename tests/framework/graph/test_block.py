@@ -47,7 +47,7 @@ def test_a_refused_operator_changes_nothing(block: Any, operator: dict[str, Any]
     assert snapshot() == before
 
 
-def test_shapes_that_do_not_fit_are_named(block: Any) -> None:
+def test_an_error_names_shapes_that_do_not_fit(block: Any) -> None:
     x, y = fluid.data("x", [None, 4]), fluid.data("y", [5, 6])
     with pytest.raises(ShapeError, match=r"mul.*4.*5"):
         L.mul(x, y)
@@ -62,7 +62,9 @@ def test_shapes_that_do_not_fit_are_named(block: Any) -> None:
     ],
     ids=["shape", "dtype", "lod"],
 )
-def test_a_name_is_declared_again_only_as_what_it_is(changes: dict[str, Any], words: str) -> None:
+def test_redeclaring_a_variable_with_another_type_or_shape_is_refused(
+    changes: dict[str, Any], words: str
+) -> None:
     given = {"name": "x", "shape": [None, 4], "dtype": "float32", "lod_level": 0}
     fluid.data(**given)
     fluid.data(**given)
@@ -73,7 +75,7 @@ def test_a_name_is_declared_again_only_as_what_it_is(changes: dict[str, Any], wo
     assert snapshot() == before
 
 
-def test_every_change_of_variables_and_operators_makes_plans_invalid(block: Any) -> None:
+def test_every_change_to_variables_or_operators_invalidates_plans(block: Any) -> None:
     plans, x = block.program.plans, block.create_var(name="x", shape=[2], dtype="float32")
     for change in (
         lambda: block.create_var(name="y", shape=[2], dtype="float32"),
@@ -87,14 +89,14 @@ def test_every_change_of_variables_and_operators_makes_plans_invalid(block: Any)
         assert not plans
 
 
-def test_a_missing_variable_has_near_names(block: Any) -> None:
+def test_the_error_for_a_missing_variable_suggests_near_names(block: Any) -> None:
     L.fc(fluid.data("x", [None, 4]), 3)
     with pytest.raises(ValueError, match=r"has no variable 'fc_0\.w_1'") as caught:
         block.var("fc_0.w_1")
     assert caught.value.hint.startswith("did you mean 'fc_0.w_0'")
 
 
-def test_parameters_stand_in_the_outermost_block(block: Any) -> None:
+def test_parameters_are_declared_in_the_outermost_block(block: Any) -> None:
     program = fluid.default_main_program()
     inner = program._create_block()
     weight = inner.create_parameter(name="w", shape=[2], dtype="float32")

@@ -42,7 +42,7 @@ def test_a_shape_rule_that_fails_names_the_operator_and_the_shapes() -> None:
     assert block.ops == []
 
 
-def test_a_script_that_changes_a_parameter_gets_the_shapes_behind_it() -> None:
+def test_changing_a_parameter_updates_the_shapes_computed_from_it() -> None:
     image = fluid.data("image", [None, 3, 8, 8])
     out = L.fc(L.conv2d(image, 8, 3, param_attr="w"), 5, num_flatten_dims=2)
     block = image.block

@@ -10,13 +10,13 @@ from paddlelike.errors import EnforceNotMet
 L = fluid.layers
 
 
-def test_an_operator_knows_the_line_that_created_it() -> None:
+def test_an_operator_records_the_line_that_created_it() -> None:
     x = L.relu(fluid.data("x", [None, 4]))
     assert x.op.line.startswith(f"{__file__}:")
-    assert x.op.line.endswith("in test_an_operator_knows_the_line_that_created_it")
+    assert x.op.line.endswith("in test_an_operator_records_the_line_that_created_it")
 
 
-def test_an_operator_answers_for_slots_and_attributes() -> None:
+def test_an_operator_returns_its_slots_and_attributes() -> None:
     out = L.fc(fluid.data("x", [None, 4]), 3)
     op = out.op
     assert op.type == "elementwise_add"
@@ -30,7 +30,7 @@ def test_an_operator_answers_for_slots_and_attributes() -> None:
     assert op.attr("axis") == 1
 
 
-def test_op_desc_answers_by_methods() -> None:
+def test_op_desc_has_methods_for_slots_and_attributes() -> None:
     """As Fluid's OpDesc, whose answers these are in 1.8.5; the operator itself has attributes for most."""
     x = fluid.data("x", [None, 4])
     y = fluid.layers.fc(x, 2, param_attr="w")
@@ -58,7 +58,7 @@ def test_attributes_hold_float32_values() -> None:
         L.mean(fluid.data("y", [1])).op._set_attr("op_role", 1.5)
 
 
-def test_guards_put_back_what_was_there_even_after_an_error() -> None:
+def test_guards_restore_the_previous_programs_even_after_an_error() -> None:
     before = fluid.default_main_program(), fluid.default_startup_program()
     with pytest.raises(KeyError), fluid.program_guard(fluid.Program(), fluid.Program()):
         raise KeyError
@@ -82,7 +82,7 @@ def test_a_guard_takes_programs_only() -> None:
             pass
 
 
-def test_names_of_control_variables_are_new() -> None:
+def test_control_variables_get_new_names() -> None:
     """They begin as in Fluid 1.8.5, and a random number follows."""
     names = {fluid.framework.generate_control_dev_var_name() for _ in range(9)}
     assert len(names) == 9

@@ -16,7 +16,7 @@ def test_a_seed_is_an_integer(seed: Any) -> None:
         fluid.Program().random_seed = seed
 
 
-def test_a_global_seed_is_that_of_the_default_programs_too() -> None:
+def test_a_global_seed_also_applies_to_the_default_programs() -> None:
     program = fluid.Program()
     program.global_seed(5)
     seeds = [p.random_seed for p in (program, fluid.default_main_program(), fluid.default_startup_program())]
@@ -37,7 +37,7 @@ def test_every_change_of_a_program_drops_its_plans() -> None:
         assert not program.plans
 
 
-def test_a_program_takes_over_the_descriptions_of_variables_of_another() -> None:
+def test_a_program_copies_variable_descriptions_from_another() -> None:
     """As scripts do that prune and read programs by Fluid's inner functions."""
     x = fluid.data("x", [None, 4])
     y = fluid.layers.fc(x, 2, param_attr=fluid.ParamAttr("w", trainable=False))
@@ -58,7 +58,7 @@ def test_a_program_takes_over_the_descriptions_of_variables_of_another() -> None
     assert read.global_block().var("x").is_data
 
 
-def test_operators_are_counted_and_removed_through_the_description() -> None:
+def test_op_descs_are_counted_and_removed_through_the_block_desc() -> None:
     y = fluid.layers.relu(fluid.layers.fc(fluid.data("x", [None, 4]), 2))
     desc = fluid.default_main_program().global_block().desc
     assert (desc.op_size(), desc.op(2).type(), desc.op(2).output("Out")) == (3, "relu", [y.name])
@@ -67,7 +67,7 @@ def test_operators_are_counted_and_removed_through_the_description() -> None:
     assert [(op.type, op.is_target) for op in desc.ops] == [("relu", True)]
 
 
-def test_descriptions_of_blocks_find_variables_and_operators_by_calls() -> None:
+def test_block_descs_find_variables_and_operators() -> None:
     """What real Paddle Fluid 1.8.5 answers for the same network."""
     fluid.layers.fc(fluid.data("x", [2, 3], lod_level=1), 2)
     block = fluid.default_main_program().desc.block(0)
@@ -83,7 +83,7 @@ def test_descriptions_of_blocks_find_variables_and_operators_by_calls() -> None:
     assert (found.shape(), again.get_shape(), found.lod_level()) == ([2, 3], [2, 3], 1)
 
 
-def test_descriptions_change_types_and_depths() -> None:
+def test_var_descs_change_types_and_lod_levels() -> None:
     y = fluid.layers.relu(fluid.data("x", [2, 3]))
     program = fluid.default_main_program()
     exe = fluid.Executor()
@@ -97,7 +97,7 @@ def test_descriptions_change_types_and_depths() -> None:
     assert (y.lod_level, y.type) == (2, fluid.core.VarDesc.VarType.SELECTED_ROWS)
 
 
-def test_operators_appended_under_a_role_have_it() -> None:
+def test_operators_appended_under_a_role_guard_get_its_role() -> None:
     program = fluid.default_main_program()
     role = fluid.core.op_proto_and_checker_maker.OpRole
     x = fluid.data("x", [2, 3])

@@ -52,7 +52,7 @@ def test_an_operator_that_opens_files_is_refused(
     assert "parse_from_string(data, trusted=True)" in str(caught.value)
 
 
-def test_a_compiled_program_is_refused_as_well(file: Path) -> None:
+def test_a_compiled_program_that_opens_files_is_refused(file: Path) -> None:
     program = fluid.Program.parse_from_string(build_loader(file))
     compiled = fluid.CompiledProgram(program).with_data_parallel()
     with pytest.raises(UntrustedError, match="'load'"):
@@ -82,7 +82,7 @@ def test_a_trusted_program_and_one_of_this_process_run(file: Path) -> None:
     np.testing.assert_array_equal(value, [3, 3])
 
 
-def test_operators_that_a_user_appends_to_a_program_from_bytes_are_the_users(tmp_path: Path) -> None:
+def test_operators_that_a_user_appends_to_a_decoded_program_are_trusted(tmp_path: Path) -> None:
     with fresh_programs() as (main, _):
         fluid.layers.fill_constant([2], "float32", 1.0)
     program = fluid.Program.parse_from_string(main.desc.serialize_to_string())

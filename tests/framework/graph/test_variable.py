@@ -32,7 +32,7 @@ def test_a_parameter_has_positive_dims(block: Any, shape: Any) -> None:
     assert not block.has_var("w")
 
 
-def test_variables_are_compared_by_what_they_are_in_containers() -> None:
+def test_containers_compare_variables_by_identity() -> None:
     x, y = fluid.data("x", [1]), fluid.data("y", [1])
     assert len({x, y, x}) == 2
     assert {x: 1}[x] == 1
@@ -44,7 +44,7 @@ def test_a_variable_prints_in_one_line(block: Any) -> None:
     assert repr(fluid.data("x", [None, 4], "int64")) == "<temporary x: int64[-1, 4]>"
 
 
-def test_numpy_holds_a_variable_as_an_object_and_arithmetic_builds_operators() -> None:
+def test_arithmetic_of_a_numpy_object_array_of_variables_builds_operators() -> None:
     n = fluid.data("n", [None], "int64")
     out = (np.array(n) - 3 + 2 * 1) // 2 + 1
     types = [op.type for op in fluid.default_main_program().global_block().ops]

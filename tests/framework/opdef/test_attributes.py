@@ -35,18 +35,18 @@ class DilatedAttrs(WindowAttrs):
 TABLE = WindowAttrs.table(strides=Ints([2, 2]), use_cudnn=Bool(False))
 
 
-def test_the_table_holds_the_fields_and_what_no_function_reads() -> None:
+def test_the_attribute_table_lists_fields_and_attributes_that_are_never_read() -> None:
     assert list(TABLE) == ["ksize", "strides", "alpha", "use_cudnn"]
     assert TABLE["strides"] == Attr(AttrType.INTS, [2, 2])
     assert list(DilatedAttrs.table()) == ["ksize", "strides", "alpha", "dilations"]
 
 
-def test_parsing_takes_the_defaults_of_the_operator_and_drops_what_no_function_reads() -> None:
+def test_parsing_fills_in_defaults_and_drops_unread_attributes() -> None:
     attrs = TABLE.parse({"ksize": [3, 3], "use_cudnn": True, "op_role": 1})
     assert vars(attrs) == {"ksize": [3, 3], "strides": [2, 2], "alpha": None}
 
 
-def test_an_instance_is_made_by_keyword_and_read_only() -> None:
+def test_attribute_classes_take_keywords_and_are_read_only() -> None:
     attrs = DilatedAttrs(ksize=[2, 2])
     assert (attrs.strides, attrs.dilations) == ([1, 1], [1, 1])
     assert attrs.replace(strides=[4, 4]).strides == [4, 4]
@@ -56,7 +56,7 @@ def test_an_instance_is_made_by_keyword_and_read_only() -> None:
         DilatedAttrs(kszie=[2, 2])  # type: ignore[call-arg]
 
 
-def test_functions_get_one_instance() -> None:
+def test_all_functions_of_an_operator_get_the_same_attributes_object() -> None:
     class Window(OpDef):
         """Takes its attributes as a class."""
 

@@ -104,7 +104,7 @@ def test_a_function_takes_one_array_per_slot() -> None:
         registry.register(TwoSlots)
 
 
-def test_a_function_asks_for_declared_attributes_only() -> None:
+def test_reading_an_undeclared_attribute_is_refused() -> None:
     class Undeclared(OpDef):
         type = "undeclared"
         attrs = {"axis": Int(0)}
@@ -120,7 +120,7 @@ def test_a_function_asks_for_declared_attributes_only() -> None:
 SLOTS = [Slot.parse(text) for text in ("X", "Many*", "Bias?", "More*?")]
 
 
-def test_a_slot_is_read_from_its_text() -> None:
+def test_a_slot_is_parsed_from_its_text() -> None:
     assert [
         Slot("X"),
         Slot("Many", several=True),
@@ -135,7 +135,7 @@ def test_kernels_get_one_argument_per_slot() -> None:
     assert make_arguments(SLOTS, names | {"X": [EMPTY]}, len, -1) == [-1, [1, -1, 1], -1, []]
 
 
-def test_results_go_to_the_variables_of_their_slots() -> None:
+def test_results_are_stored_in_the_variables_of_their_slots() -> None:
     two = SLOTS[:2]
     names = {"X": ["x"], "Many": ["a", "b", "c"]}
     found = [(slot.name, name, one) for slot, name, one in name_results(two, names, (1, [2, None, 3]))]
@@ -144,6 +144,6 @@ def test_results_go_to_the_variables_of_their_slots() -> None:
     assert list(name_results(two, names, (None, None))) == []
 
 
-def test_one_spec_in_a_slot_for_several_variables_is_the_first_ones() -> None:
+def test_a_single_spec_for_a_slot_of_several_variables_describes_the_first() -> None:
     spec = Spec((1,), VarType.FP32)
     assert list(name_results([SLOTS[1]], {"Many": ["a", "b"]}, spec)) == [(SLOTS[1], "a", spec)]

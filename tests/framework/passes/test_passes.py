@@ -73,7 +73,7 @@ def test_pruning_keeps_what_the_targets_need(main: fluid.Program) -> None:
     ]  # fmt: skip
 
 
-def test_a_fed_variable_cuts_off_what_computes_it(main: fluid.Program) -> None:
+def test_pruning_removes_operators_that_compute_a_fed_variable(main: fluid.Program) -> None:
     pruned = main._prune_with_input(["fc_0.tmp_2"], ["fc_1.tmp_1"])
     assert types(pruned) == ["dropout", "mul", "elementwise_add"]
     assert not pruned.global_block().has_var("fc_0.w_0")
@@ -89,7 +89,7 @@ def test_pruning_keeps_every_writer_before_the_reader() -> None:
     assert types(pruned) == ["fill_constant", "increment", "increment", "increment", "scale"]
 
 
-def test_pruning_keeps_blocks_that_are_run() -> None:
+def test_pruning_keeps_sub_blocks_that_are_run() -> None:
     step = fluid.data("step", [1])
     rate = L.create_global_var([1], 0.0, "float32", persistable=True, name="rate")
     other = L.create_global_var([1], 0.0, "float32", persistable=True, name="other")
@@ -104,7 +104,7 @@ def test_pruning_keeps_blocks_that_are_run() -> None:
     assert exe.run(pruned, feed={"step": np.ones(1, "float32")}, fetch_list=["rate"])[0] == 1.0
 
 
-def test_a_program_is_pruned_to_operators_as_well_as_to_variables() -> None:
+def test_pruning_targets_may_be_operators_or_variables() -> None:
     y = L.fc(fluid.data("x", [None, 4]), 3, act="relu")
     side = L.scale(y, 2.0)
     updates, _ = fluid.optimizer.SGD(0.1).minimize(L.mean(y))
@@ -125,18 +125,18 @@ def test_pruning_to_an_unknown_variable_is_refused(main: fluid.Program) -> None:
             main._prune([target])
 
 
-def test_a_target_that_nothing_computes_stays() -> None:
+def test_pruning_keeps_a_target_that_no_operator_computes() -> None:
     L.scale(fluid.data("x", [None, 4]), 2.0)
     pruned = prune(fluid.default_main_program(), feeds=[], targets=["x"])
     assert [v.name for v in pruned.list_vars()] == ["x"]
 
 
-def test_a_copy_for_test_has_no_seed_and_other_copies_have_it(main: fluid.Program) -> None:
+def test_a_copy_for_test_drops_the_seed_and_other_copies_keep_it(main: fluid.Program) -> None:
     main.random_seed = 7
     assert (main.clone().random_seed, main.clone(for_test=True).random_seed) == (7, 0)
 
 
-def test_copied_blocks_see_the_blocks_around_them() -> None:
+def test_copied_sub_blocks_have_their_copied_parents() -> None:
     x = fluid.data("x", [1])
     L.cond(x > 0, lambda: x * 2, lambda: x * 3)
     program = fluid.default_main_program()
@@ -146,7 +146,7 @@ def test_copied_blocks_see_the_blocks_around_them() -> None:
         assert all(b._find_var_recursive("x") is copy.global_block().var("x") for b in copy.blocks)
 
 
-def test_the_graph_holds_operators_and_variables(main: fluid.Program) -> None:
+def test_the_graph_contains_operators_and_variables(main: fluid.Program) -> None:
     import networkx as nx
 
     graph = main.graph()

@@ -40,7 +40,7 @@ def test_compiled_loops_stay_between_guard_pages() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="guard pages need mprotect")
 @pytest.mark.parametrize("first", [False, True])
-def test_one_step_beyond_a_guarded_array_ends_the_process(first: bool) -> None:
+def test_reading_beyond_a_guarded_array_ends_the_process(first: bool) -> None:
     beyond = "array.ctypes.data - 1" if first else "array.ctypes.data + array.nbytes"
     script = (
         "import ctypes, numpy as np; from tests.fuzz.windows.guard_pages import place; "

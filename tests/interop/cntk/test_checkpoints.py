@@ -106,7 +106,7 @@ def test_schedules_and_learners_without_unit_gain_continue_with_the_numbers_of_c
 
 
 @pytest.mark.parametrize("kind", ["momentum", "adamax_plain"])
-def test_a_schedule_is_followed_again_from_what_was_saved_here(kind: str, tmp_path: Path) -> None:
+def test_schedules_resume_from_our_own_checkpoint(kind: str, tmp_path: Path) -> None:
     found, _ = continue_schedule(kind, None, 20)
     found.save(tmp_path / "same.dnn")
     with fluid.scope_guard(fluid.Scope()):
@@ -117,7 +117,7 @@ def test_a_schedule_is_followed_again_from_what_was_saved_here(kind: str, tmp_pa
 
 
 @pytest.mark.parametrize("kind", sorted(OPTIMIZERS))
-def test_a_checkpoint_tells_its_learner_and_parameters(kind: str) -> None:  # C15, C20
+def test_a_checkpoint_lists_its_learner_and_parameters(kind: str) -> None:  # C15, C20
     found = fluid.import_cntk_checkpoint(MODELS / f"ck-{kind}.dnn")
     state, learner = found.external_state, found.learner
     np.testing.assert_array_equal(state.pop("array"), np.arange(6, dtype="f").reshape(2, 3))
@@ -136,7 +136,7 @@ def test_a_checkpoint_tells_its_learner_and_parameters(kind: str) -> None:  # C1
             np.testing.assert_array_equal(array, real[f"state{index}"])
 
 
-def test_the_metric_is_that_of_the_trainer() -> None:
+def test_the_metric_in_a_checkpoint_is_the_trainers() -> None:
     found = fluid.import_cntk_checkpoint(MODELS / "ck-sgd.dnn")
     with np.load(MODELS / "ck-sgd.npz") as real:
         feed = {"features": real["X"][:16], "labels": real["Y"][:16]}
@@ -311,7 +311,7 @@ def test_batch_normalization_is_trained(tmp_path: Path, scope: fluid.Scope) -> N
     assert {float(one["value"]) for one in leaves.values() if one.get("name") == "aggregate_count"} == {36.0}
 
 
-def test_running_averages_of_all_samples_are_not_trained(tmp_path: Path) -> None:
+def test_training_with_running_averages_of_all_samples_is_refused(tmp_path: Path) -> None:
     tree = decode((MODELS / "ck-bn.dnn").read_bytes())
     for one in tree["primitive_functions"]:
         if "normalizationTimeConstant" in one["attributes"]:
@@ -348,7 +348,7 @@ def open_with(kind: str, optimizer):
 
 
 @pytest.mark.parametrize("kind", sorted(LEARNERS))
-def test_cntk_s_own_learners_continue_with_its_numbers(
+def test_learners_of_cntk_continue_with_its_numbers(
     kind: str, scope: fluid.Scope, tmp_path: Path
 ) -> None:  # C13, C21
     found = open_with(kind, LEARNERS[kind])

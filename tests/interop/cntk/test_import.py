@@ -79,7 +79,7 @@ def roll_gru(x: np.ndarray, parts: list[np.ndarray], hidden: int) -> np.ndarray:
     return np.array(found)
 
 
-def test_a_stack_of_gru_is_cudnns(scope: fluid.Scope) -> None:
+def test_a_stack_of_gru_layers_computes_what_cudnn_computes(scope: fluid.Scope) -> None:
     """A second formula: no CPU of CNTK's computes it."""
     case, hidden = read_without_outputs()["stack-gru-2-both"], 3
     program, feeds, fetches = fluid.import_cntk(case["model"].tobytes())
@@ -161,7 +161,7 @@ def test_a_model_of_cntk_opens_with_its_parameters(name: str, scope: fluid.Scope
     assert {one.name for one in program.all_parameters()} == {one for one in held if one.startswith("P")}
 
 
-def test_a_recurrent_model_opens(tmp_path: Path) -> None:  # C05
+def test_a_recurrent_model_is_imported(tmp_path: Path) -> None:  # C05
     program, feeds, fetches = fluid.import_cntk((MODELS / "lstm.model").read_bytes())
     with np.load(MODELS / "lstm.npz") as file:
         x, y = file["x0"], file["y"]
@@ -211,7 +211,7 @@ def change(name: str, **numbers: int) -> bytes:
     return encode(tree)
 
 
-def test_operations_that_do_not_map_are_all_listed(scope: fluid.Scope) -> None:
+def test_all_operations_without_a_counterpart_are_listed(scope: fluid.Scope) -> None:
     data = change("convnet", ReLU=NUMBERS["LambdaRank"], Tanh=NUMBERS["LambdaRank"], Pooling=900)
     with pytest.raises(UnsupportedError, match=r"LambdaRank \(2\); operation 900 \(2\)") as caught:
         fluid.import_cntk(data)

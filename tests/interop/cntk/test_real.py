@@ -22,7 +22,7 @@ CNTK = RealSystem("PADDLELIKE_CNTK_PYTHON", "CNTK 2.7 (an interpreter with its l
 pytestmark = CNTK.needed
 
 
-def test_values_are_a_function_of_cntk(tmp_path: Path) -> None:  # C03, C04
+def test_cntk_reads_our_files_of_values(tmp_path: Path) -> None:  # C03, C04
     values = suite.TestCntkFile.sample()
     del values["shape.empty"]  # CNTK takes a dim of 0 for one that is not known yet
     (tmp_path / "ours").write_bytes(b"".join(CntkFile().write(values)))
@@ -152,7 +152,7 @@ def get_parameters(program) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("kind", sorted(OPTIMIZERS))
-def test_cntk_trains_on_from_a_checkpoint_of_ours_and_we_from_its(kind: str, tmp_path: Path) -> None:  # C19
+def test_training_continues_from_checkpoints_in_both_directions(kind: str, tmp_path: Path) -> None:  # C19
     main, startup = fluid.Program(), fluid.Program()
     with fluid.unique_name.guard(), fluid.program_guard(main, startup):
         x, y = fluid.data("features", [None, 4]), fluid.data("labels", [None, 3])

@@ -180,7 +180,7 @@ def test_suppression_of_boxes_is_exported(kind: str, options, tmp_path: Path) ->
     ],
     ids=["all", "gaussian", "pixels"],
 )
-def test_scores_that_fall_by_overlaps(options, tmp_path: Path) -> None:
+def test_matrix_nms_is_exported(options, tmp_path: Path) -> None:
     boxes, scores = make_boxes(20)
     main = fluid.Program()
     with fluid.unique_name.guard(), fluid.program_guard(main, fluid.Program()):

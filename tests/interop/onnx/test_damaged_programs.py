@@ -30,7 +30,7 @@ def build(home: Path) -> str:
 
 @pytest.mark.parametrize("kind", ["inputs", "outputs", "attrs"])
 @pytest.mark.parametrize("target", ["onnx", "Paddle 3"])
-def test_an_operator_that_lacks_something_is_an_error_of_ours(tmp_path: Path, target: str, kind: str) -> None:
+def test_an_incomplete_operator_raises_a_package_error(tmp_path: Path, target: str, kind: str) -> None:
     program = fluid.io.load_inference_model(build(tmp_path), fluid.Executor())[0]
 
     def export() -> None:

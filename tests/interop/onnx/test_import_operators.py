@@ -192,7 +192,7 @@ def test_an_image_of_a_size_that_no_memory_holds_is_refused() -> None:
         fluid.import_onnx(model.SerializeToString())
 
 
-def test_random_numbers_of_a_size_that_is_computed() -> None:
+def test_random_numbers_of_a_computed_size_are_imported() -> None:
     nodes = [
         helper.make_node("NonZero", ["x"], ["places"]),
         helper.make_node("Cast", ["places"], ["real"], to=1),
@@ -214,7 +214,7 @@ ACTIVATIONS = {"Sigmoid": 0, "Tanh": 0, "Relu": 0, "Softsign": 0, "Softplus": 0,
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_recurrent_layer_of_any_kind(kind: str, seed: int, tmp_path: Path) -> None:
+def test_recurrent_layers_of_every_kind_are_imported(kind: str, seed: int, tmp_path: Path) -> None:
     """Any activations, with their parameters or without; limits, coupled gates, peepholes, lengths."""
     rng, hidden = np.random.default_rng(seed), 3
     gates, count = {"LSTM": (4, 3), "GRU": (3, 2), "RNN": (1, 1)}[kind]
@@ -249,7 +249,7 @@ def test_a_recurrent_layer_of_any_kind(kind: str, seed: int, tmp_path: Path) -> 
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5 * max(1, np.abs(wanted).max()))
 
 
-def test_trees_with_missing_values_and_several_comparisons(tmp_path: Path) -> None:
+def test_trees_with_missing_values_and_mixed_comparisons_are_imported(tmp_path: Path) -> None:
     """As LightGBM's are: a category is compared by ``==``, and a missing value goes its own way."""
     modes = ["BRANCH_LEQ", "BRANCH_EQ", "BRANCH_NEQ", "LEAF", "LEAF", "LEAF", "LEAF"]
     node = helper.make_node(
@@ -341,7 +341,7 @@ LISTS: dict[str, tuple[list[onnx.NodeProto], list[str], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_lists_of_tensors(name: str, tmp_path: Path) -> None:
+def test_operators_on_lists_of_tensors_are_imported(name: str, tmp_path: Path) -> None:
     """As PyTorch exports EmbeddingBag and splits by numbers that are computed."""
     nodes, outputs, held = LISTS[name]
     data, x = make_list_model(nodes, outputs, **held), draw(3, 4)

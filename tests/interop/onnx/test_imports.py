@@ -45,7 +45,7 @@ def compare(got, wanted) -> None:
         np.testing.assert_allclose(ours, theirs, **CLOSE)
 
 
-def test_a_category_that_the_encoder_does_not_know_is_an_error() -> None:
+def test_a_category_missing_from_the_encoder_raises_an_error() -> None:
     """As onnxruntime has it, where the encoder was not told to give zeros."""
     with pytest.raises(OperatorError, match=r"X holds 4, expected 0 \.\. 3"):
         run(MODELS["sklearn-one_hot"]["model.onnx"], [np.array([[1, 9, 2]])])
@@ -83,7 +83,7 @@ ROUNDS = [
 
 
 @pytest.mark.parametrize(("network", "form", "model", "params"), ROUNDS, ids=[row[0] for row in ROUNDS])
-def test_our_models_come_back(network, form, model, params, tmp_path: Path) -> None:
+def test_our_exported_models_are_imported_again(network, form, model, params, tmp_path: Path) -> None:
     fluid.export_onnx(
         GOLDEN / network / form, tmp_path / "it.onnx", model_filename=model, params_filename=params
     )
@@ -96,7 +96,7 @@ def test_our_models_come_back(network, form, model, params, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["bert", "convnet"])
-def test_whole_networks_of_fluid_come_back(name: str, tmp_path: Path) -> None:
+def test_exported_fluid_networks_are_imported_again(name: str, tmp_path: Path) -> None:
     files = read_archive("models185")[name]
     model = tmp_path / "model"
     model.mkdir()
@@ -135,7 +135,7 @@ def test_parameters_have_the_names_of_the_initializers_and_are_trained() -> None
     assert losses[-1] < losses[0]
 
 
-def test_parameters_of_fluid_come_back_under_their_names(tmp_path: Path) -> None:
+def test_exported_parameters_are_imported_under_their_names(tmp_path: Path) -> None:
     """Also those that another shape is made of before they are added; moving statistics are not trained."""
     fluid.export_onnx(
         GOLDEN / "mnist_conv_bn" / "inference_combined",
@@ -255,7 +255,7 @@ def test_unique_elements_keep_the_order_of_appearance() -> None:
     [(b"", "no graph"), (b"\x08", "is not an ONNX model"), (b"not a model at all", "is not an ONNX model")],
     ids=["empty", "cut", "text"],
 )
-def test_other_bytes_are_refused(data: bytes, message: str) -> None:
+def test_bytes_that_are_not_an_onnx_model_are_refused(data: bytes, message: str) -> None:
     with pytest.raises(FormatError, match=message):
         fluid.import_onnx(data)
 
@@ -300,7 +300,9 @@ def test_external_data_cannot_leave_the_directory(location: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("offset", "length"), [(60, 12), (0, 1 << 60), (-4, 12)], ids=["cut", "huge", "before"]
 )
-def test_external_data_is_counted_before_it_is_read(offset: int, length: int, tmp_path: Path) -> None:
+def test_the_size_of_external_data_is_checked_before_reading(
+    offset: int, length: int, tmp_path: Path
+) -> None:
     (tmp_path / "w.bin").write_bytes(b"\0" * 64)
     (tmp_path / "m.onnx").write_bytes(make_external("w.bin", offset, length).SerializeToString())
     with pytest.raises(FormatError):
@@ -313,7 +315,7 @@ def test_missing_external_data_is_an_error(tmp_path: Path) -> None:
         fluid.import_onnx(tmp_path / "m.onnx")
 
 
-def test_a_tensor_that_says_more_elements_than_it_has() -> None:
+def test_a_tensor_with_fewer_elements_than_declared_is_refused() -> None:
     model = make_model(
         [helper.make_node("Add", ["x", "w"], ["y"])], [X], [("y", TensorProto.FLOAT, ["n", 3])]
     )
@@ -334,7 +336,7 @@ def test_a_tensor_that_says_more_elements_than_it_has() -> None:
         ((2, 4), FormatError),
     ],
 )
-def test_an_initial_state_that_does_not_fit_is_an_error(kind: str, shape, error) -> None:
+def test_an_initial_state_of_the_wrong_shape_is_refused(kind: str, shape, error) -> None:
     rng, gates = np.random.default_rng(0), {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
     values = {"w": (1, gates * 4, 3), "r": (1, gates * 4, 4), "h": shape}
     held = [
@@ -355,7 +357,7 @@ def test_an_initial_state_that_does_not_fit_is_an_error(kind: str, shape, error)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ReduceSum", "ReduceLogSumExp", "CumSum", "Squeeze", "Unsqueeze"])
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_axes_may_be_fed(kind: str, axis: int) -> None:
+def test_axes_given_as_a_fed_input_work(kind: str, axis: int) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="its outputs are compared with")
     shape = [1, 1, 1] if kind == "Squeeze" else [2, 3, 2]
     axes = helper.make_tensor_value_info("axes", TensorProto.INT64, [] if kind == "CumSum" else [1])

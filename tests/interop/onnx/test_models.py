@@ -64,7 +64,7 @@ def check(archive: str, name: str, folder: Path, **options) -> fluid.OnnxReport:
         "set_item",
     ],
 )
-def test_a_function_that_paddle_3_exported(name: str, tmp_path: Path) -> None:
+def test_a_function_exported_by_paddle_3_is_converted_to_onnx(name: str, tmp_path: Path) -> None:
     files = read_archive("exports331")[name]
     write_files(files, tmp_path)
     values = "inference.pdiparams" if files.get("inference.pdiparams") else None
@@ -104,7 +104,7 @@ def test_a_network_of_fluid_gives_its_recorded_outputs_in_onnxruntime(
 
 
 @pytest.mark.parametrize("name", ["bert", "convnet"])
-def test_a_model_of_fluid(name: str, tmp_path: Path) -> None:
+def test_a_fluid_model_is_exported(name: str, tmp_path: Path) -> None:
     check("models185", name, tmp_path)
 
 
@@ -131,7 +131,7 @@ def list_reasons(here, expressed) -> dict[str, list[str]]:
     return found
 
 
-def test_the_models_of_paddle2_that_are_expressed(tmp_path: Path, capsys) -> None:
+def test_convertible_paddle2_models_give_their_outputs_in_onnxruntime(tmp_path: Path, capsys) -> None:
     """Each is either refused as a whole, or gives Paddle 2.6.2's outputs."""
     exported = []
     for archive, name in [
@@ -171,7 +171,7 @@ def test_an_exported_convnet_takes_another_batch_size(tmp_path: Path) -> None:
     assert port.type.tensor_type.shape.dim[0].dim_param == f"{port.name}.dim0"
 
 
-def test_operators_that_cannot_be_expressed_are_all_listed(tmp_path: Path) -> None:
+def test_all_operators_without_a_counterpart_are_listed(tmp_path: Path) -> None:
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()):
         x = fluid.data("x", [4, 2])
@@ -185,14 +185,14 @@ def test_operators_that_cannot_be_expressed_are_all_listed(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_parameters_in_a_second_file(tmp_path: Path) -> None:
+def test_external_parameters_are_written_to_a_second_file(tmp_path: Path) -> None:
     report = check("models185", "bert", tmp_path, external_data=True)
     sizes = {one.name: one.stat().st_size for one in tmp_path.glob("it.onnx*")}
     assert sizes["it.onnx.data"] > report.bytes / 2
     assert sizes["it.onnx"] + sizes["it.onnx.data"] > report.bytes
 
 
-def test_parameters_too_large_for_one_file_go_into_a_second_one(tmp_path: Path, monkeypatch) -> None:
+def test_parameters_too_large_for_one_file_are_written_to_a_second_one(tmp_path: Path, monkeypatch) -> None:
     from paddlelike.interop.onnx.exporter import export
 
     monkeypatch.setattr(export, "LARGEST", 1000)

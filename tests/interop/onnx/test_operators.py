@@ -133,7 +133,7 @@ def test_an_operator_gives_the_outputs_of_the_executor_in_onnxruntime(case, tmp_
 EACH = 3
 
 
-def test_operators_that_the_compiled_engine_traces(tmp_path: Path, record_property) -> None:
+def test_traced_operators_give_the_outputs_of_the_executor(tmp_path: Path, record_property) -> None:
     """Each case of those without a function in the table is refused, or onnxruntime agrees."""
     pytest.importorskip("jax", reason="the extra jax is not installed")
     from tests.compiled.harness.recorded import RECORDED
@@ -179,7 +179,7 @@ def test_every_operator_of_the_table_is_tried() -> None:
     assert set(TABLE) - tried - models - ON_SEQUENCES - IN_BLOCKS == set()
 
 
-def test_an_lstm_whose_batch_only_its_states_tell(tmp_path: Path) -> None:
+def test_an_lstm_takes_the_batch_size_from_its_states(tmp_path: Path) -> None:
     with fresh_programs(), fluid.scope_guard(fluid.Scope()):
         image, zeros = fluid.data("x", [None, 8, 4, 4]), fluid.layers.fill_constant([1, 1, 4], "float32", 0)
         steps = fluid.layers.reshape(image, [8, -1, 16])

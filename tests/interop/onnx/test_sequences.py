@@ -156,7 +156,7 @@ def compare(got, want) -> None:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_network_on_sequences(name: str, tmp_path: Path) -> None:
+def test_sequence_networks_give_the_same_outputs_in_onnxruntime(name: str, tmp_path: Path) -> None:
     want, got, _ = run_both(NETWORKS[name], tmp_path)
     compare(got, want)
 
@@ -209,7 +209,7 @@ def test_joined_pools_of_several_sequences_are_exported(kind: str, tmp_path: Pat
     np.testing.assert_allclose(out, np.asarray(want), **CLOSE)
 
 
-def test_tokens_without_blanks_and_repetitions(tmp_path: Path) -> None:
+def test_ctc_align_is_exported(tmp_path: Path) -> None:
     def align(x):
         block = fluid.default_main_program().global_block()
         out = block.create_var(name="out", dtype="int64", lod_level=1)
@@ -223,7 +223,7 @@ def test_tokens_without_blanks_and_repetitions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["ocr", "ctr", "ssd", "yolo", "branches", "rcnn"])
-def test_a_model_of_fluid_with_sequences(name: str, tmp_path: Path) -> None:
+def test_a_fluid_model_with_sequences_is_exported(name: str, tmp_path: Path) -> None:
     files = read_archive("models185")[name]
     write_files(files, tmp_path)
     program, params = find_names(files)

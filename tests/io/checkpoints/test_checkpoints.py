@@ -52,7 +52,7 @@ def train(
         checkpoints.save(exe, program, number, metric=abs(number - 3.2), state={"epoch": number // 4})
 
 
-def test_a_checkpoint_brings_back_values_state_and_random_numbers(
+def test_a_checkpoint_restores_values_state_and_random_numbers(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path)
@@ -85,7 +85,9 @@ def test_an_empty_directory_has_no_checkpoints(
         checkpoints.restore(exe, program, step=4)
 
 
-def test_the_last_and_the_best_stay(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+def test_the_last_and_the_best_checkpoints_are_kept(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=2, keep_best=2)
     train(checkpoints, exe, program, range(1, 9))
     assert steps(checkpoints) == [3, 4, 7, 8]
@@ -98,9 +100,7 @@ def test_the_last_and_the_best_stay(exe: fluid.Executor, tmp_path: Path, program
     assert largest.best().step == 8
 
 
-def test_a_metric_that_is_not_a_number_is_never_the_best(
-    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
-) -> None:
+def test_a_nan_metric_is_never_the_best(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=None)
     for step, metric in enumerate([float("nan"), 2.0, None, np.float32(2.0), 3.0]):
         checkpoints.save(exe, program, step, metric)
@@ -108,7 +108,7 @@ def test_a_metric_that_is_not_a_number_is_never_the_best(
     assert len(checkpoints.list()) == 5
 
 
-def test_steps_between_two_frequencies_are_not_saved(
+def test_only_steps_at_the_save_frequency_are_saved(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path, every=3)
@@ -149,7 +149,7 @@ def test_continued_training_shares_files_with_the_restored_checkpoint(
 
 @pytest.mark.parametrize("keep_last", [2, 5])
 @pytest.mark.parametrize("blocking", [True, False], ids=["blocking", "not blocking"])
-def test_no_bit_that_rots_damages_two_neighbours(
+def test_a_flipped_bit_never_damages_two_successive_checkpoints(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, keep_last: int, *, blocking: bool
 ) -> None:
     """The variable b never changes, and each of its files rots in turn, keeping inode, size and time."""
@@ -173,7 +173,7 @@ def test_no_bit_that_rots_damages_two_neighbours(
 
 
 @pytest.mark.parametrize("blocking", [True, False], ids=["blocking", "not blocking"])
-def test_undetected_damage_is_not_copied_into_later_checkpoints_for_ever(
+def test_undetected_damage_does_not_persist_in_later_checkpoints(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, *, blocking: bool
 ) -> None:
     """Both files of b rot, and only the process holds the good value."""
@@ -271,7 +271,9 @@ def test_a_damaged_checkpoint_is_skipped(exe: fluid.Executor, tmp_path: Path, pr
         checkpoints.restore(exe, program)
 
 
-def test_a_bit_that_flipped_is_noticed(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+def test_a_flipped_bit_in_a_checkpoint_is_reported(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path)
     train(checkpoints, exe, program, range(1, 3))
     path = tmp_path / "step-00000002" / "a"
@@ -309,7 +311,9 @@ def test_a_save_that_fails_changes_nothing(
     assert steps(checkpoints) == [3]
 
 
-def test_checkpoints_that_do_not_block(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+def test_checkpoints_can_be_saved_in_the_background(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=2, blocking=False)
     train(checkpoints, exe, program, range(1, 6))
     assert checkpoints.restore(exe, program)["step"] == 5
@@ -317,7 +321,9 @@ def test_checkpoints_that_do_not_block(exe: fluid.Executor, tmp_path: Path, prog
     assert value("a") == 5
 
 
-def test_arguments_are_checked(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+def test_invalid_checkpoint_arguments_are_refused(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
     for wrong in ({"keep_last": 0}, {"keep_best": -1}, {"every": 0}, {"best": "first"}):
         with pytest.raises(ValueError, match="Checkpoints"):
             fluid.io.Checkpoints(tmp_path, **wrong)
@@ -349,7 +355,7 @@ def run_to_the_end(process: Forked) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["blocking", "in a thread"])
-def test_a_training_that_is_killed_ends_as_one_that_is_not(
+def test_killed_and_uninterrupted_training_end_with_the_same_values(
     fork_server: str, tmp_path: Path, mode: str
 ) -> None:
     want = run_to_the_end(train_in_a_process(fork_server, tmp_path / "whole", mode))
@@ -374,7 +380,7 @@ def test_a_training_that_is_killed_ends_as_one_that_is_not(
     assert not [name for name in entries(root) if name.startswith(".")]
 
 
-def test_a_restore_removes_what_a_killed_save_left(
+def test_a_restore_removes_leftovers_of_a_killed_save(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path)
@@ -388,7 +394,7 @@ def test_a_restore_removes_what_a_killed_save_left(
 
 
 @pytest.mark.parametrize(("keep", "newest"), [(1, 0), (3, 1)])
-def test_nothing_is_removed_before_a_newer_one_survives_a_power_cut(
+def test_old_checkpoints_are_removed_only_after_a_newer_one_is_on_the_disk(
     exe: fluid.Executor,
     tmp_path: Path,
     program: fluid.Program,

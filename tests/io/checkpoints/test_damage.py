@@ -126,7 +126,7 @@ def test_damage_is_reported_with_what_is_loaded_instead(
 
 
 @pytest.mark.parametrize(("file", "damage"), TABLE)
-def test_where_all_are_damaged_nothing_is_restored_and_each_is_named(
+def test_when_all_checkpoints_are_damaged_the_error_names_each(
     kept: Kept, file: str, damage: Callable[[Path], None]
 ) -> None:
     if kept.numbered and (file, damage) == ("__manifest__", Path.unlink):
@@ -141,7 +141,7 @@ def test_where_all_are_damaged_nothing_is_restored_and_each_is_named(
 
 @pytest.mark.parametrize("code", CODES, ids=errno.errorcode.get)
 @pytest.mark.parametrize("file", ["__manifest__", "a", ""], ids=["manifest", "variable", "directory"])
-def test_an_error_of_the_system_does_not_mean_a_missing_checkpoint(
+def test_a_system_error_is_not_treated_as_a_missing_checkpoint(
     kept: Kept, monkeypatch: pytest.MonkeyPatch, file: str, code: int
 ) -> None:
     target, opened = str(kept.paths[2] / file), os.open
@@ -158,7 +158,7 @@ def test_an_error_of_the_system_does_not_mean_a_missing_checkpoint(
 
 
 @pytest.mark.parametrize("code", CODES, ids=errno.errorcode.get)
-def test_a_directory_that_cannot_be_listed_does_not_count_as_empty(
+def test_a_directory_that_cannot_be_listed_is_not_treated_as_empty(
     kept: Kept, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     listed = os.listdir
@@ -174,7 +174,7 @@ def test_a_directory_that_cannot_be_listed_does_not_count_as_empty(
 
 
 @pytest.mark.parametrize("make", [Path.touch, os.mkfifo, lambda path: path.symlink_to("gone")])
-def test_other_things_in_place_of_a_checkpoint_are_named(
+def test_files_in_place_of_a_checkpoint_directory_are_named(
     tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
     kept = Kept(tmp_path, numbered=False)

@@ -25,7 +25,7 @@ def main() -> Iterator[fluid.Program]:
         yield program
 
 
-def test_a_listing_that_fails_after_the_save_says_that_the_save_took_place(
+def test_a_listing_error_after_a_save_says_that_the_save_succeeded(
     main: fluid.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exe, root = fluid.Executor(), str(tmp_path / "run")
@@ -44,7 +44,7 @@ def test_a_listing_that_fails_after_the_save_says_that_the_save_took_place(
     assert [checkpoint.step for checkpoint in checkpoints.list()] == [1]
 
 
-def test_removed_checkpoints_are_forgotten(main: fluid.Program, tmp_path: Path) -> None:
+def test_removed_checkpoints_are_no_longer_listed(main: fluid.Program, tmp_path: Path) -> None:
     exe, root = fluid.Executor(), tmp_path / "run"
     checkpoints = fluid.io.Checkpoints(str(root), keep_last=2)
     for step in range(6):
@@ -74,7 +74,7 @@ def test_a_restore_does_not_start_over_when_its_checkpoints_are_removed_meanwhil
     assert reader.restore(exe, main) == {"step": 2}
 
 
-def test_a_restore_whose_directory_cannot_be_closed_is_a_restore(
+def test_a_restore_succeeds_when_closing_its_directory_fails(
     main: fluid.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exe, checkpoints = fluid.Executor(), fluid.io.Checkpoints(tmp_path / "run")

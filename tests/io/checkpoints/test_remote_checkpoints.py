@@ -77,7 +77,7 @@ def test_training_continues_in_a_new_process(exe: fluid.Executor, program: fluid
     assert value("a") == 2
 
 
-def test_the_files_of_a_removed_checkpoint_stay_for_those_who_read_it(
+def test_the_files_of_a_removed_checkpoint_stay_while_it_is_read(
     exe: fluid.Executor, program: fluid.Program, root: str
 ) -> None:
     checkpoints = fluid.io.Checkpoints(root, keep_last=1)
@@ -176,7 +176,7 @@ def test_a_damaged_checkpoint_is_skipped(exe: fluid.Executor, program: fluid.Pro
         assert checkpoints.restore(exe, program) == {"epoch": 0, "step": 1}
 
 
-def test_a_checkpoint_whose_store_does_not_answer_is_not_taken_for_a_damaged_one(
+def test_a_store_that_does_not_answer_is_not_reported_as_damage(
     exe: fluid.Executor, program: fluid.Program, root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(fluid.io.Checkpoints(root), exe, program, 1, 2)
@@ -195,7 +195,9 @@ def test_a_checkpoint_whose_store_does_not_answer_is_not_taken_for_a_damaged_one
     assert fluid.io.Checkpoints(root).restore(exe, program) == {"epoch": 1, "step": 2}
 
 
-def test_checkpoints_that_do_not_block(exe: fluid.Executor, program: fluid.Program, root: str) -> None:
+def test_checkpoints_can_be_saved_in_the_background(
+    exe: fluid.Executor, program: fluid.Program, root: str
+) -> None:
     checkpoints = fluid.io.Checkpoints(root, keep_last=2, blocking=False)
     train(checkpoints, exe, program, 1, 2, 3)
     assert steps(checkpoints) == [2, 3]  # listing waits for the save that is under way

@@ -44,7 +44,9 @@ def values() -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("keywords", [{}, {"lazy": True}, {"in_place": True}, {"strict": False}], ids=str)
-def test_it_is_loaded_by_its_own_names(home: Path, main: fluid.Program, keywords: dict) -> None:
+def test_a_registered_format_is_loaded_by_its_own_names(
+    home: Path, main: fluid.Program, keywords: dict
+) -> None:
     with fluid.scope_guard(fluid.Scope()):
         report = fluid.io.load_vars(exe(), home, main, vars=["w", "b"], filename="net.toy", **keywords)
         assert sorted(report.loaded) == ["b", "w"]
@@ -62,7 +64,7 @@ def test_a_load_may_take_some_variables_of_the_file_and_rename_them(home: Path, 
         np.testing.assert_array_equal(np.array(fluid.global_scope().find_var("v").get_tensor()), W)
 
 
-def test_it_is_read_without_a_program(home: Path) -> None:
+def test_a_registered_format_is_read_without_a_program(home: Path) -> None:
     state = fluid.io.load_program_state(home / "net.toy")
     assert list(state) == ["w", "b"]
     np.testing.assert_array_equal(state["w"], W)
@@ -71,13 +73,13 @@ def test_it_is_read_without_a_program(home: Path) -> None:
         fluid.io.load_slice(home, "v", (1, 3), filename="net.toy")
 
 
-def test_fluid_load_opens_it(home: Path, main: fluid.Program) -> None:
+def test_fluid_load_opens_a_registered_format(home: Path, main: fluid.Program) -> None:
     with fluid.scope_guard(fluid.Scope()):
         fluid.load(main, str(home / "net.toy"), exe())
         np.testing.assert_array_equal(values()["b"], B)
 
 
-def test_a_file_that_claims_more_than_it_has_takes_no_memory(home: Path, main: fluid.Program) -> None:
+def test_a_file_that_declares_too_much_data_uses_no_memory(home: Path, main: fluid.Program) -> None:
     (home / "net.toy").write_bytes(b"TOY1w 4000000000 200\n" + bytes(40))
     with fluid.scope_guard(fluid.Scope()), pytest.raises(LoadError, match="but the file has 61"):
         fluid.io.load_vars(exe(), home, main, vars=["w"], filename="net.toy")

@@ -83,7 +83,9 @@ def test_an_unaligned_value_is_copied_when_it_is_first_used(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("shape", [ALIGNED, UNALIGNED], ids=["aligned", "unaligned"])
-def test_writes_to_a_loaded_value_never_reach_the_file(tmp_path: Path, shape: tuple[int, ...]) -> None:
+def test_writes_to_a_lazily_loaded_value_never_change_the_file(
+    tmp_path: Path, shape: tuple[int, ...]
+) -> None:
     own(tmp_path, "w", array(shape))
     before = (tmp_path / "w").read_bytes()
     load(tmp_path, program_of(w=(shape, F32)))
@@ -125,7 +127,7 @@ def test_training_continues_from_mapped_values_and_counts_its_writes(tmp_path: P
 
 
 @pytest.mark.parametrize("saves", [1, 3])
-def test_saves_into_the_directory_leave_mapped_values_alone(tmp_path: Path, saves: int) -> None:
+def test_saves_into_the_directory_do_not_change_mapped_values(tmp_path: Path, saves: int) -> None:
     program = program_of(w=(ALIGNED, F32), v=(UNALIGNED, F32))
     own(tmp_path / "a", "w", array(ALIGNED))
     own(tmp_path / "a", "v", array(UNALIGNED))
@@ -139,7 +141,7 @@ def test_saves_into_the_directory_leave_mapped_values_alone(tmp_path: Path, save
     np.testing.assert_array_equal(value("v"), array(UNALIGNED))
 
 
-def test_a_file_that_was_removed_lives_on_in_its_mapping(tmp_path: Path) -> None:
+def test_values_mapped_from_a_removed_file_stay_readable(tmp_path: Path) -> None:
     own(tmp_path, "w", array(ALIGNED))
     load(tmp_path, program_of(w=(ALIGNED, F32)))
     (tmp_path / "w").unlink()
@@ -173,7 +175,7 @@ def test_lazy_values_can_be_compared_with_the_manifest(tmp_path: Path) -> None:
         fluid.io.load_persistables(executor(), tmp_path / "a", program, lazy=True, verify=True)
 
 
-def test_rules_make_new_values_of_mapped_ones(tmp_path: Path) -> None:
+def test_rules_copy_mapped_values(tmp_path: Path) -> None:
     own(tmp_path, "w", array(ALIGNED))
     rules = fluid.io.Rules().rename("w", "t", transpose=True)
     fluid.io.load_persistables(
@@ -188,9 +190,7 @@ def test_rules_make_new_values_of_mapped_ones(tmp_path: Path) -> None:
     np.testing.assert_array_equal(value("r"), array(ALIGNED)[100:200])
 
 
-def test_mappings_hold_files_open_so_only_the_largest_are_mapped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_largest_files_are_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lazy, "_count_mappable_files", lambda: 2)
     shapes = {f"w{n}": (100 + n, 1024) for n in range(5)}
     for name, shape in shapes.items():
@@ -224,7 +224,7 @@ def mapped(directory: Path) -> list[fluid.LoDTensor]:
         return [fluid.global_scope().find_var(name).value for name in ("v", "w")]
 
 
-def test_saves_that_use_files_again_leave_those_that_are_mapped(tmp_path: Path) -> None:
+def test_mapped_files_are_not_reused_for_a_save(tmp_path: Path) -> None:
     home = tmp_path / "m"
     write(home, 1, keep_generation=True)
     write(home, 2, keep_generation=True)

@@ -147,7 +147,7 @@ def test_a_thousand_damaged_chains_are_refused(
 
 
 @pytest.mark.parametrize("damage", [double, swap, take_from_another_run, cut, append, take_its_manifest])
-def test_links_are_verified_without_verification(
+def test_links_are_verified_even_with_verify_false(
     damage: Callable[..., None], places: Places, tmp_path: Path
 ) -> None:
     """Proves C3."""
@@ -158,7 +158,7 @@ def test_links_are_verified_without_verification(
 
 
 @pytest.mark.parametrize("other", [0, 2])
-def test_a_link_that_follows_another_is_refused(other: int, places: Places, tmp_path: Path) -> None:
+def test_a_link_with_the_wrong_predecessor_is_refused(other: int, places: Places, tmp_path: Path) -> None:
     """Proves C2."""
     shutil.copytree(places[0], tmp_path / "d")
     read = read_manifest(tmp_path / "d")
@@ -201,7 +201,7 @@ def test_a_manifest_that_describes_no_chain_is_refused(
 
 
 @pytest.mark.parametrize("damage", ["cut", "missing"])
-def test_no_chain_is_saved_beside_a_file_that_no_manifest_tells_of(tmp_path: Path, damage: str) -> None:
+def test_saving_deltas_beside_a_file_without_a_manifest_entry_is_refused(tmp_path: Path, damage: str) -> None:
     """C1: it would not load; what is there stays."""
     training = Training()
     training.save(tmp_path / "m")

@@ -59,7 +59,9 @@ def test_a_delta_holds_only_the_changed_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_sparse", [True, False], ids=["sparse", "dense"])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
-def test_every_optimizer_loads_as_from_a_whole_save(optimizer: Any, is_sparse: bool, tmp_path: Path) -> None:
+def test_with_every_optimizer_deltas_load_like_a_whole_save(
+    optimizer: Any, is_sparse: bool, tmp_path: Path
+) -> None:
     training = Training(optimizer(), is_sparse=is_sparse)
     for step in range(4):
         training.save(tmp_path / "d", delta=True)
@@ -82,7 +84,7 @@ def test_the_rows_of_sparse_updates_are_known_without_a_comparison(
     assert link(tmp_path, 1).read_bytes()[4:28] == struct.pack("<Qqq", 2, 4, 9)
 
 
-def test_a_write_beside_the_updates_is_found_by_comparison(tmp_path: Path) -> None:
+def test_rows_written_outside_of_updates_are_found_by_comparison(tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path, delta=True)
     training.step(4)
@@ -94,7 +96,7 @@ def test_a_write_beside_the_updates_is_found_by_comparison(tmp_path: Path) -> No
     assert training.loaded(tmp_path) == training.values()
 
 
-def test_a_table_put_in_the_place_of_another_is_compared_whole(tmp_path: Path) -> None:
+def test_a_replaced_table_is_compared_whole(tmp_path: Path) -> None:
     """Proves C6."""
     training, other = Training(), Training(fluid.optimizer.SGD(0.1))
     for one, folder in ((other, "other"), (training, "d")):
@@ -120,7 +122,7 @@ def test_a_new_process_continues_the_chain(tmp_path: Path) -> None:
     assert second.loaded(tmp_path) == second.values()
 
 
-def test_nothing_changed_writes_nothing(tmp_path: Path) -> None:
+def test_a_delta_save_without_changes_writes_nothing(tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path, delta=True)
     training.step(1)
@@ -128,7 +130,7 @@ def test_nothing_changed_writes_nothing(tmp_path: Path) -> None:
     assert training.save(tmp_path, delta=True).written == 0
 
 
-def test_a_chain_that_costs_too_much_is_folded_or_restarted(tmp_path: Path) -> None:
+def test_a_chain_that_becomes_too_long_is_folded_or_restarted(tmp_path: Path) -> None:
     """Proves C5."""
     training = Training(fluid.optimizer.SGD(0.1))
     training.save(tmp_path, delta=True)
@@ -218,7 +220,7 @@ def test_a_whole_save_ends_the_chain(tmp_path: Path) -> None:
     assert training.loaded(tmp_path, verify=True) == training.values()
 
 
-def test_a_base_costs_the_rows_that_changed_since_the_last_base(tmp_path: Path) -> None:
+def test_a_new_base_writes_only_rows_changed_since_the_last_base(tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path, delta=True)
     for day in range(3):
@@ -244,7 +246,7 @@ def test_a_base_costs_the_rows_that_changed_since_the_last_base(tmp_path: Path) 
     assert training.loaded(tmp_path) == training.values()
 
 
-def test_a_copy_of_the_directory_loads_and_is_saved_into(tmp_path: Path) -> None:
+def test_a_copied_directory_can_be_loaded_and_saved_into(tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path / "d", delta=True)
     training.step(1)
@@ -258,7 +260,7 @@ def test_a_copy_of_the_directory_loads_and_is_saved_into(tmp_path: Path) -> None
     assert training.loaded(tmp_path / "copy") == training.values()
 
 
-def test_a_directory_of_its_own_shares_the_chain_of_its_base(tmp_path: Path) -> None:
+def test_a_save_into_another_directory_shares_the_chain_of_its_base(tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path / "1", delta=True)
     training.step(1)
@@ -284,7 +286,7 @@ def test_a_save_in_the_background_holds_the_values_of_its_call(tmp_path: Path) -
     assert link(tmp_path, 2).read_bytes()[4:20] == struct.pack("<Qq", 1, 2)
 
 
-def test_slices_are_of_the_replayed_table(tmp_path: Path) -> None:
+def test_slices_are_read_from_the_replayed_table(tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path, delta=True)
     for row in (10, 20, 30):
@@ -307,7 +309,7 @@ def test_a_remote_directory_has_chains_too() -> None:
     assert training.loaded("memory://deltas/model") == training.values()
 
 
-def test_load_operators_and_program_states_replay(tmp_path: Path) -> None:
+def test_load_operators_and_program_states_replay_chains(tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path, delta=True)
     training.step(1)
@@ -347,7 +349,7 @@ def test_a_save_refuses_to_continue_a_chain_whose_link_was_replaced(tmp_path: Pa
 
 
 @pytest.mark.parametrize("wrong", [{"manifest": False}, {"checksum": None}, {"delta": "all"}])
-def test_options_that_do_not_go_with_deltas_are_refused(wrong: dict[str, Any], tmp_path: Path) -> None:
+def test_options_incompatible_with_deltas_are_refused(wrong: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="delta"):
         Training().save(tmp_path, **{"delta": True, **wrong})
 
@@ -440,9 +442,7 @@ def test_a_damaged_chain_is_not_compacted(tmp_path: Path) -> None:
     assert read_files(tmp_path) == before
 
 
-def test_a_directory_that_is_saved_while_it_is_compacted_stays_as_saved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_save_during_compaction_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     training = Training()
     training.save(tmp_path, delta=True)
     training.step(1)
@@ -460,7 +460,7 @@ def test_a_directory_that_is_saved_while_it_is_compacted_stays_as_saved(
 
 
 @pytest.mark.parametrize("servers", [1, 3])
-def test_servers_of_any_count_load_their_rows(servers: int, tmp_path: Path) -> None:
+def test_any_number_of_servers_load_their_rows(servers: int, tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path, delta=True)
     for row in (0, 700, 1999):

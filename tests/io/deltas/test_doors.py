@@ -128,7 +128,7 @@ def saved(tmp_path: Path) -> tuple[str, Training]:
 
 
 @pytest.mark.parametrize("door", GIVE)
-def test_a_door_gives_the_replayed_table(door: str, saved: tuple[str, Training]) -> None:
+def test_every_reading_function_gives_the_replayed_table(door: str, saved: tuple[str, Training]) -> None:
     path, one = saved
     with fluid.scope_guard(fluid.Scope()):
         np.testing.assert_array_equal(np.asarray(GIVE[door](path, one)), np.asarray(one.tensor()))
@@ -136,7 +136,9 @@ def test_a_door_gives_the_replayed_table(door: str, saved: tuple[str, Training])
 
 @pytest.mark.filterwarnings("ignore:.* lacks files that were saved there")
 @pytest.mark.parametrize("door", GIVE)
-def test_a_door_refuses_a_chain_without_one_of_its_links(door: str, saved: tuple[str, Training]) -> None:
+def test_every_reading_function_refuses_a_chain_with_a_missing_link(
+    door: str, saved: tuple[str, Training]
+) -> None:
     path, one = saved
     (link,) = Path(path).glob("__deltas__/emb.*.1")
     link.unlink()
@@ -145,7 +147,7 @@ def test_a_door_refuses_a_chain_without_one_of_its_links(door: str, saved: tuple
 
 
 @pytest.mark.parametrize("door", REFUSE)
-def test_a_door_that_does_not_know_chains_refuses_them(door: str, saved: tuple[str, Training]) -> None:
+def test_functions_that_cannot_read_chains_refuse_them(door: str, saved: tuple[str, Training]) -> None:
     path, one = saved
     before = sorted(Path(path).rglob("*"))
     with fluid.scope_guard(fluid.Scope()), pytest.raises(PaddlelikeError) as info:

@@ -151,7 +151,7 @@ def test_a_chain_is_compacted_restarted_and_shared(tmp_path: Path) -> None:
     assert _load_elsewhere(tmp_path / "b") == training.values()
 
 
-def test_inspect_and_diff_know_the_table_after_its_links(tmp_path: Path) -> None:
+def test_inspect_and_diff_show_the_table_after_replaying_its_links(tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path / "a", delta=True)
     training.step(3, 4)

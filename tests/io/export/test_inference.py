@@ -70,7 +70,7 @@ def served(exe: fluid.Executor, *args: Any) -> list[Any]:
 @pytest.mark.parametrize(
     ("model", "params"), [(None, None), ("m", None), (None, "p"), ("m", "p")], ids=["each", "m", "p", "mp"]
 )
-def test_a_model_predicts_what_the_test_program_does(
+def test_an_exported_model_predicts_the_same_as_the_test_program(
     net: Net, exe: fluid.Executor, tmp_path: Path, model: str | None, params: str | None
 ) -> None:
     save(str(tmp_path), ["x"], [net.prediction, net.hidden], exe, None, model, params)
@@ -90,13 +90,13 @@ def test_training_continues_after_an_export(net: Net, exe: fluid.Executor, tmp_p
     assert (net.predict(exe, net.prediction)[0] != before[0]).any()
 
 
-def test_a_model_lives_in_memory_too(net: Net, exe: fluid.Executor, tmp_path: Path) -> None:
+def test_a_model_is_loaded_from_bytes(net: Net, exe: fluid.Executor, tmp_path: Path) -> None:
     save(str(tmp_path), ["x"], [net.prediction], exe, model_filename="m", params_filename="p")
     model, params = (tmp_path / "m").read_bytes(), (tmp_path / "p").read_bytes()
     np.testing.assert_array_equal(served(exe, None, model, params), net.predict(exe, net.prediction))
 
 
-def test_the_exported_program_holds_nothing_of_training(
+def test_the_exported_program_contains_no_training_operators(
     net: Net, exe: fluid.Executor, tmp_path: Path
 ) -> None:
     save(str(tmp_path), ["x"], [net.prediction], exe)
@@ -127,7 +127,7 @@ def test_a_loaded_model_is_exported_again(net: Net, exe: fluid.Executor, tmp_pat
     np.testing.assert_array_equal(served(exe, str(tmp_path / "2")), net.predict(exe, net.prediction))
 
 
-def test_sequences_go_in_and_out(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_an_exported_model_takes_and_returns_sequences(exe: fluid.Executor, tmp_path: Path) -> None:
     words = fluid.data("w", [None, 1], "int64", lod_level=1)
     out = fluid.layers.embedding(words, [10, 3])
     exe.run(fluid.default_startup_program())
@@ -138,7 +138,9 @@ def test_sequences_go_in_and_out(exe: fluid.Executor, tmp_path: Path) -> None:
     assert got.lod() == [[0, 1, 3]]
 
 
-def test_the_scope_in_use_gets_the_values(net: Net, exe: fluid.Executor, tmp_path: Path) -> None:
+def test_a_loaded_model_puts_its_values_into_the_current_scope(
+    net: Net, exe: fluid.Executor, tmp_path: Path
+) -> None:
     save(str(tmp_path), ["x"], [net.prediction], exe)
     mine = fluid.Scope()
     with fluid.scope_guard(mine):
@@ -146,7 +148,7 @@ def test_the_scope_in_use_gets_the_values(net: Net, exe: fluid.Executor, tmp_pat
     assert sorted(mine.local_var_names()) == sorted(["fc_0.w_0", "fc_0.b_0", "fc_1.w_0", "fc_1.b_0", *NORM])
 
 
-def test_a_whole_program_is_saved_for_other_uses(net: Net, exe: fluid.Executor, tmp_path: Path) -> None:
+def test_a_whole_program_is_exported_without_pruning(net: Net, exe: fluid.Executor, tmp_path: Path) -> None:
     save(str(tmp_path), ["x", "label"], [net.prediction], exe, export_for_deployment=False)  # one too many
     assert "__model__" not in names(tmp_path)
     program = fluid.Program.parse_from_string((tmp_path / "__model__.main_program").read_bytes())
@@ -186,7 +188,7 @@ def test_invalid_feeds_are_refused_and_nothing_is_saved(
         raise error
 
 
-def test_targets_that_do_not_fit(net: Net, exe: fluid.Executor, tmp_path: Path) -> None:
+def test_invalid_targets_are_refused(net: Net, exe: fluid.Executor, tmp_path: Path) -> None:
     for targets in ([], ["fc_1.tmp_2"], 3):
         unchanged(net, tmp_path / "m", save, str(tmp_path / "m"), ["x"], targets, exe)
     other = fluid.Program()
@@ -255,7 +257,9 @@ def test_models_with_invalid_operators_are_refused(
     assert mine.local_var_names() == []
 
 
-def test_a_trusted_model_may_do_more_than_compute(net: Net, exe: fluid.Executor, tmp_path: Path) -> None:
+def test_a_trusted_model_may_contain_external_operators(
+    net: Net, exe: fluid.Executor, tmp_path: Path
+) -> None:
     save(str(tmp_path / "m"), ["x"], [net.prediction], exe)
     model, copy = tmp_path / "m" / "__model__", tmp_path / "copy"
     op = {"type": "save", "inputs": {"X": "fc_0.b_0"}, "attrs": {"file_path": (2, str(copy))}}
@@ -277,7 +281,9 @@ def test_an_empty_model_file_is_refused(exe: fluid.Executor, tmp_path: Path) -> 
         load(str(tmp_path), exe)
 
 
-def test_a_missing_model_names_what_is_there(net: Net, exe: fluid.Executor, tmp_path: Path) -> None:
+def test_the_error_for_a_missing_model_lists_the_existing_files(
+    net: Net, exe: fluid.Executor, tmp_path: Path
+) -> None:
     save(str(tmp_path / "m"), ["x"], [net.prediction], exe, model_filename="mine")
     with pytest.raises(FileNotFoundError, match="__model__") as caught:
         load(str(tmp_path / "m"), exe)
@@ -295,14 +301,14 @@ def test_a_model_in_memory_is_bytes(exe: fluid.Executor) -> None:
         load(None, exe, b"\xffmodel", b"params")
 
 
-def test_the_program_alone_has_no_values(net: Net, exe: fluid.Executor, tmp_path: Path) -> None:
+def test_exporting_the_program_alone_writes_no_values(net: Net, exe: fluid.Executor, tmp_path: Path) -> None:
     save(str(tmp_path), ["x"], [net.prediction], exe, program_only=True)
     assert names(tmp_path) == ["__model__"]
     with pytest.raises(LoadError):
         load(str(tmp_path), exe)
 
 
-def test_an_auc_in_the_program_causes_a_warning(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_exporting_an_auc_operator_causes_a_warning(exe: fluid.Executor, tmp_path: Path) -> None:
     x = fluid.data("x", [None, 4])
     prediction = fluid.layers.fc(x, 2, act="softmax")
     fluid.layers.auc(prediction, fluid.data("label", [None, 1], "int64"))
@@ -323,7 +329,7 @@ def test_a_model_of_paddle_3_is_loaded_by_its_names(exe: fluid.Executor) -> None
     np.testing.assert_array_equal(same, out)
 
 
-def test_feeds_and_fetches_are_added_as_in_exports(tmp_path: Path, exe: fluid.Executor) -> None:
+def test_feed_and_fetch_operators_are_added_as_in_exports(tmp_path: Path, exe: fluid.Executor) -> None:
     """Packages have copies of Fluid's own function, which call these two."""
     y = fluid.layers.scale(fluid.data("x", [None, 4]) + fluid.data("z", [None, 4]), 2.0)
     main = fluid.default_main_program()

@@ -47,7 +47,7 @@ def create_tree(dtype: str) -> None:
     fluid.contrib.layers.tdm_child(fluid.data("x", [None, 1], dtype), 4, 2, attr, dtype)
 
 
-def test_a_tree_may_be_of_another_integer_type(tmp_path: Path) -> None:
+def test_an_int32_tree_is_loaded_into_an_int64_variable(tmp_path: Path) -> None:
     """Fluid keeps what the file says, and so does the next save."""
     exe = fluid.Executor()
     with fluid.scope_guard(fluid.Scope()):
@@ -67,7 +67,7 @@ def test_a_tree_may_be_of_another_integer_type(tmp_path: Path) -> None:
     assert (tmp_path / "again" / "tree").read_bytes() == (tmp_path / "int32" / "tree").read_bytes()
 
 
-def test_a_float_for_an_integer_is_still_refused(tmp_path: Path) -> None:
+def test_loading_a_float_into_an_integer_variable_is_refused(tmp_path: Path) -> None:
     exe = fluid.Executor()
     with fluid.scope_guard(fluid.Scope()):
         fluid.layers.create_parameter([4, 5], "float32", "tree")

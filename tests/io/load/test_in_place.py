@@ -42,7 +42,9 @@ def load(directory: Path, filename: str | None = None, **choices: bool) -> fluid
     return fluid.io.load_persistables(executor(), directory, program, filename, in_place=True, **choices)
 
 
-def test_the_arrays_stay_and_take_the_values(tmp_path: Path, saved: dict[str, np.ndarray]) -> None:
+def test_loading_in_place_keeps_the_arrays_and_sets_their_values(
+    tmp_path: Path, saved: dict[str, np.ndarray]
+) -> None:
     before = {name: (get_array(name), fluid.global_scope().find_var(name).version) for name in ("a", "b")}
     assert load(tmp_path)
     for name, (array, version) in before.items():
@@ -80,7 +82,7 @@ def test_an_error_found_in_the_headers_changes_nothing(tmp_path: Path, saved: di
     assert "mix" not in str(caught.value)
 
 
-def test_bytes_that_do_not_verify_are_reported_as_a_mix(tmp_path: Path) -> None:
+def test_an_in_place_load_that_fails_verification_reports_mixed_values(tmp_path: Path) -> None:
     program = program_of(**PROGRAM)
     fluid.io.save_persistables(executor(), tmp_path / "d", program)
     path = tmp_path / "d" / "b"
@@ -91,7 +93,9 @@ def test_bytes_that_do_not_verify_are_reported_as_a_mix(tmp_path: Path) -> None:
         load(tmp_path / "d", verify=True)
 
 
-def test_the_next_save_writes_what_was_loaded(tmp_path: Path, saved: dict[str, np.ndarray]) -> None:
+def test_the_next_save_writes_the_values_loaded_in_place(
+    tmp_path: Path, saved: dict[str, np.ndarray]
+) -> None:
     program, other = program_of(**PROGRAM), tmp_path / "other"
     fluid.io.save_persistables(executor(), other, program)
     load(tmp_path)

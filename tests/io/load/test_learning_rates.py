@@ -31,7 +31,7 @@ def rate() -> float:
     return float(np.array(fluid.global_scope().find_var("learning_rate_0").get_tensor())[0])
 
 
-def test_a_rate_that_the_script_changed_is_named(tmp_path: Path) -> None:
+def test_a_changed_learning_rate_is_reported(tmp_path: Path) -> None:
     exe = fluid.Executor()
     fluid.io.save_persistables(exe, str(tmp_path / "m"), build(0.5))
     report = fluid.io.load_persistables(exe, str(tmp_path / "m"), build(0.25))
@@ -42,14 +42,14 @@ def test_a_rate_that_the_script_changed_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("in_place", [False, True])
-def test_a_rate_in_place_is_named_too(tmp_path: Path, in_place: bool) -> None:
+def test_a_learning_rate_changed_by_an_in_place_load_is_reported(tmp_path: Path, in_place: bool) -> None:
     exe = fluid.Executor()
     fluid.io.save_persistables(exe, str(tmp_path / "m"), build(0.5))
     report = fluid.io.load_persistables(exe, str(tmp_path / "m"), build(0.25), in_place=in_place)
     assert "0.5 was loaded, the startup program had set 0.25" in report.notes[0]
 
 
-def test_an_equal_rate_and_a_second_load_add_no_note(tmp_path: Path) -> None:
+def test_an_equal_learning_rate_or_a_second_load_adds_no_note(tmp_path: Path) -> None:
     exe = fluid.Executor()
     fluid.io.save_persistables(exe, str(tmp_path / "other"), build(0.25))
     main = build(0.5)
@@ -59,14 +59,14 @@ def test_an_equal_rate_and_a_second_load_add_no_note(tmp_path: Path) -> None:
     assert fluid.io.load_persistables(exe, str(tmp_path / "other"), main).notes == ()
 
 
-def test_fluid_load_names_it_as_well(tmp_path: Path) -> None:
+def test_fluid_load_reports_a_changed_learning_rate(tmp_path: Path) -> None:
     exe = fluid.Executor()
     fluid.save(build(0.5), str(tmp_path / "net"))
     report = fluid.load(build(0.25), str(tmp_path / "net"), exe)
     assert "0.5 was loaded, the startup program had set 0.25" in report.notes[0]
 
 
-def test_parameters_alone_have_no_rate(tmp_path: Path) -> None:
+def test_loading_parameters_alone_reports_no_learning_rate(tmp_path: Path) -> None:
     exe = fluid.Executor()
     fluid.io.save_persistables(exe, str(tmp_path / "m"), build(0.5))
     main = build(0.25).clone(for_test=True)

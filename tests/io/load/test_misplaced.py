@@ -60,7 +60,7 @@ def test_the_directory_of_a_fluid_save_is_refused_with_the_right_call(tmp_path: 
     assert text.endswith(f"hint: fluid.load(program, '{tmp_path}/model')")
 
 
-def test_gradients_are_not_saved_and_the_error_says_why(tmp_path: Path) -> None:
+def test_loading_a_gradient_explains_that_gradients_are_not_saved(tmp_path: Path) -> None:
     main, startup = network()
     with fluid.scope_guard(fluid.Scope()):
         executor().run(startup)
@@ -68,7 +68,7 @@ def test_gradients_are_not_saved_and_the_error_says_why(tmp_path: Path) -> None:
             fluid.io.save_vars(executor(), str(tmp_path), main, predicate=lambda v: "@GRAD" in v.name)
 
 
-def test_a_folder_that_may_not_be_listed_is_no_other_error(
+def test_an_unlistable_folder_does_not_change_the_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: str) -> list[str]:

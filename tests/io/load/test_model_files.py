@@ -41,7 +41,7 @@ def open_model(path: str) -> fluid.Program:
     return program
 
 
-def test_every_load_takes_it(path: str) -> None:
+def test_every_load_accepts_the_path_prefix_of_a_model(path: str) -> None:
     program = open_model(path)
     names = sorted(v.name for v in program.list_vars() if v.persistable and v.type == VarType.LOD_TENSOR)
     assert len(names) == 2
@@ -55,7 +55,7 @@ def test_every_load_takes_it(path: str) -> None:
     assert sorted(fluid.load_program_state(path)) == names
 
 
-def test_conversions_take_it(path: str, tmp_path: Path) -> None:
+def test_conversions_accept_the_path_prefix_of_a_model(path: str, tmp_path: Path) -> None:
     assert len(fluid.convert(path, tmp_path / "values.npz").names) == 2
     fluid.convert(path, tmp_path / "again.pdmodel")
     open_model(str(tmp_path / "again"))
@@ -74,7 +74,7 @@ def test_the_advice_of_doctor_is_followed(path: str) -> None:
     assert calls == {version: f"paddle.static.load_inference_model({prefix!r}, exe)"}
 
 
-def test_paths_without_a_model_are_reported(tmp_path: Path) -> None:
+def test_paths_without_a_model_are_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"name": 1}')
     with pytest.raises(MissingFileError, match="there is no file"):
         fluid.io.load_inference_model(tmp_path, fluid.Executor())

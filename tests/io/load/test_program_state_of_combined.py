@@ -11,9 +11,7 @@ import paddlelike as fluid
 
 
 @pytest.mark.parametrize("is_model", [False, True], ids=["params", "inference"])
-def test_a_combined_file_in_a_directory_is_never_taken_for_one_variable(
-    tmp_path: Path, is_model: bool
-) -> None:
+def test_a_combined_file_is_never_read_as_one_variable(tmp_path: Path, is_model: bool) -> None:
     exe, main = fluid.Executor(), fluid.default_main_program()
     out = fluid.layers.fc(fluid.layers.fc(fluid.data("x", [None, 4]), 3), 2)
     exe.run(fluid.default_startup_program())

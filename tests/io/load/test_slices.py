@@ -41,7 +41,7 @@ def table(tmp_path: Path) -> np.ndarray:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(bounds=st.tuples(st.integers(0, 100_000), st.integers(0, 100_000)).map(sorted))
-def test_a_slice_is_what_indexing_gives(tmp_path: Path, table: np.ndarray, bounds: list[int]) -> None:
+def test_a_slice_equals_indexing(tmp_path: Path, table: np.ndarray, bounds: list[int]) -> None:
     start, stop = bounds
     part = fluid.io.load_slice(tmp_path, "emb", (start, stop))
     assert part.dtype == table.dtype
@@ -101,7 +101,7 @@ def test_a_large_slice_is_read_in_several_ranges(
 
 
 @pytest.mark.parametrize("bounds", [(-1, 5), (5, 4), (99_999, 100_001), (100_001, 100_001)])
-def test_rows_that_are_not_there_name_both_sides(
+def test_an_error_about_missing_rows_names_both_sizes(
     tmp_path: Path, table: np.ndarray, bounds: tuple[int, int]
 ) -> None:
     with pytest.raises(LoadError, match=rf"rows {bounds[0]} to {bounds[1]} .* it has 100000 rows"):
@@ -109,7 +109,7 @@ def test_rows_that_are_not_there_name_both_sides(
 
 
 @pytest.mark.parametrize("rows", [5, (1,), (1, 2, 3), ("a", "b"), (1.5, 2)])
-def test_rows_are_two_integers(tmp_path: Path, table: np.ndarray, rows: Any) -> None:
+def test_rows_must_be_two_integers(tmp_path: Path, table: np.ndarray, rows: Any) -> None:
     with pytest.raises(TypeError, match="rows is the first row"):
         fluid.io.load_slice(tmp_path, "emb", rows)
     assert fluid.io.load_slice(tmp_path, "emb", (np.int64(1), np.int32(2))).shape == (1, 16)
@@ -127,7 +127,7 @@ def test_a_slice_of_a_scalar_or_of_sequences_is_refused(tmp_path: Path) -> None:
         fluid.io.load_slice(tmp_path, "lod", (0, 1))
 
 
-def test_errors_list_near_names(tmp_path: Path, table: np.ndarray) -> None:
+def test_errors_about_slices_suggest_near_names(tmp_path: Path, table: np.ndarray) -> None:
     with pytest.raises(LoadError, match=r"did you mean 'emb"):
         fluid.io.load_slice(tmp_path, "embb", (0, 1))
     with pytest.raises(LoadError, match="there is no directory"):
@@ -135,7 +135,7 @@ def test_errors_list_near_names(tmp_path: Path, table: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("known", ["manifest", "names", "program"])
-def test_a_slice_of_a_combined_file(tmp_path: Path, known: str) -> None:
+def test_a_slice_of_a_combined_file_is_read(tmp_path: Path, known: str) -> None:
     saved = save(tmp_path / "a", network(words=50), "all")
     names: Any = {"manifest": None, "names": list(saved), "program": network(words=50)[0]}[known]
     if known != "manifest":
@@ -148,7 +148,7 @@ def test_a_slice_of_a_combined_file(tmp_path: Path, known: str) -> None:
         fluid.io.load_slice(tmp_path / "a", "embedding_0.w_1", (10, 20), filename="all", names=names)
 
 
-def test_a_slice_lies_in_memory_as_the_scope_wants_it(tmp_path: Path, table: np.ndarray) -> None:
+def test_slices_have_the_memory_layout_of_the_scope(tmp_path: Path, table: np.ndarray) -> None:
     from paddlelike.core import memory
 
     assert memory.is_placed(fluid.io.load_slice(tmp_path, "emb", (10, 90_000)))
@@ -183,7 +183,7 @@ def test_a_slice_of_a_changed_combined_file_is_refused(tmp_path: Path) -> None:
     assert part.shape == (10, saved["embedding_0.w_0"].shape[1])
 
 
-def test_rows_are_of_one_save_when_another_comes_between(
+def test_rows_come_from_one_save_even_if_another_save_happens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is replaced by one of another shape after its header was read."""
@@ -222,7 +222,7 @@ def test_a_verified_slice_reads_hardly_more_than_its_rows(tmp_path: Path, server
 
 
 @pytest.mark.parametrize("parts", ["x", "\u00e9", "AAAA"])
-def test_where_the_manifest_has_no_parts_that_fit_the_pieces_are_compared(tmp_path: Path, parts: str) -> None:
+def test_slices_are_verified_by_pieces_when_parts_do_not_fit(tmp_path: Path, parts: str) -> None:
     values = np.arange(300_000 * 4, dtype=F32).reshape(-1, 4)
     fluid.global_scope().var("emb").get_tensor().set(values, fluid.CPUPlace())
     main = fluid.Program()
@@ -241,7 +241,7 @@ def test_where_the_manifest_has_no_parts_that_fit_the_pieces_are_compared(tmp_pa
 
 
 @pytest.mark.parametrize("size", [3_000, 200_000, 1_000_000, 5_000_000])
-def test_a_flipped_bit_of_its_rows_is_found_and_one_of_others_is_not_read(tmp_path: Path, size: int) -> None:
+def test_a_slice_detects_flipped_bits_only_in_its_own_rows(tmp_path: Path, size: int) -> None:
     values = np.arange(size // 16 * 4, dtype=F32).reshape(-1, 4)
     fluid.global_scope().var("emb").get_tensor().set(values, fluid.CPUPlace())
     main = fluid.Program()

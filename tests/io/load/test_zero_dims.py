@@ -12,7 +12,7 @@ import paddlelike as fluid
 STREAM = bytes.fromhex("0000000000000000000000000000000002000000080500006040")
 
 
-def test_a_number_without_axes_is_saved_in_the_bytes_it_was_loaded_from(tmp_path: Path) -> None:
+def test_a_zero_dim_value_is_saved_with_its_original_bytes(tmp_path: Path) -> None:
     (tmp_path / "s").write_bytes(STREAM)
     block = fluid.default_main_program().global_block()
     s = block.create_var(name="s", shape=[1], dtype="float32", persistable=True)

@@ -55,7 +55,7 @@ def whats(plan: fluid.io.LoadPlan) -> dict[str, str]:
 # What a plan says
 
 
-def test_a_plan_of_what_fits_is_true_and_changes_nothing(tmp_path: Path, started: fluid.Program) -> None:
+def test_a_plan_without_problems_is_true_and_changes_nothing(tmp_path: Path, started: fluid.Program) -> None:
     saved = save(tmp_path / "a", network())
     made = plan(tmp_path / "a", started)
     assert made
@@ -94,7 +94,7 @@ def test_a_plan_is_a_table(tmp_path: Path) -> None:
     assert hint.startswith("hint: the program must be the network that saved these files (strict=False")
 
 
-def test_a_large_plan_prints_a_part_problems_first(tmp_path: Path) -> None:
+def test_a_large_plan_prints_its_problems_first(tmp_path: Path) -> None:
     for number in range(100):
         own(tmp_path, f"v_{number}", np.zeros(1, F32))
     program = program_of(**{f"v_{number}": ([1], F32) for number in range(100)}, wide=([1], F32))
@@ -155,7 +155,7 @@ def test_a_network_built_again_in_its_program_is_recognised(
     assert "strict" not in hint  # it would leave the values of the other half to chance
 
 
-def test_a_network_with_a_layer_more_is_not_one_built_again(tmp_path: Path) -> None:
+def test_a_network_with_an_extra_layer_is_not_reported_as_built_again(tmp_path: Path) -> None:
     _build(4)
     executor().run(fluid.default_startup_program())
     fluid.io.save_persistables(executor(), tmp_path)
@@ -265,7 +265,7 @@ def test_strict_false_loads_matching_values_and_reports_the_rest(
         np.testing.assert_array_equal(array, before[name] if left else saved[name])
 
 
-def test_a_report_is_true_when_what_is_left_was_left_on_purpose(
+def test_a_load_report_is_true_if_values_were_left_out_on_purpose(
     tmp_path: Path, started: fluid.Program
 ) -> None:
     save(tmp_path / "a", network(classes=3))
@@ -276,7 +276,7 @@ def test_a_report_is_true_when_what_is_left_was_left_on_purpose(
     assert "left as they were" in str(report)
 
 
-def test_not_strict_but_nothing_fits_is_an_error(tmp_path: Path, started: fluid.Program) -> None:
+def test_a_load_that_is_not_strict_fails_if_nothing_fits(tmp_path: Path, started: fluid.Program) -> None:
     own(tmp_path / "a", "stranger", np.zeros(1, F32))
     with pytest.raises(LoadError, match="nothing was loaded"):
         unchanged(lambda: fluid.io.load_persistables(executor(), tmp_path / "a", started, strict=False))
@@ -307,20 +307,20 @@ def test_variables_missing_from_the_files_are_kept_or_initialized(
     assert (fluid.global_scope().find_var("fc_0.b_0").version > version) == (expected is not None)
 
 
-def test_init_alone_does_not_excuse_what_does_not_fit(tmp_path: Path, started: fluid.Program) -> None:
+def test_init_does_not_allow_values_of_the_wrong_shape(tmp_path: Path, started: fluid.Program) -> None:
     save(tmp_path / "a", network(classes=3))
     with pytest.raises(LoadError, match=r"does not fit|do not fit"):
         unchanged(lambda: fluid.io.load_persistables(executor(), tmp_path / "a", started, init="zero"))
 
 
-def test_a_variable_of_unknown_size_is_not_made_of_a_number(tmp_path: Path) -> None:
+def test_init_refuses_a_number_for_a_variable_of_unknown_size(tmp_path: Path) -> None:
     own(tmp_path, "w", np.zeros(1, F32))
     program = program_of(w=([1], F32), v=([-1, 2], F32))
     with pytest.raises(LoadError, match="is not initialised by a number"):
         fluid.io.load_persistables(executor(), tmp_path, program, init="zero")
 
 
-def test_a_combined_file_gives_what_fits_when_the_names_are_known(
+def test_a_combined_file_with_known_names_loads_the_values_that_fit(
     tmp_path: Path, started: fluid.Program
 ) -> None:
     saved = save(tmp_path / "a", network(classes=3), "all")
@@ -339,7 +339,7 @@ def test_a_combined_file_of_parameters_says_how_to_load_it(tmp_path: Path, start
     assert len(report.loaded) == 5  # by the names that the manifest has
 
 
-def test_the_older_arguments_stay_positional(tmp_path: Path, started: fluid.Program) -> None:
+def test_older_arguments_can_be_given_by_position(tmp_path: Path, started: fluid.Program) -> None:
     save(tmp_path / "a", network(), "all")
     exe = executor()
     assert fluid.io.load_vars(exe, tmp_path / "a", started, persistables(started), None, "all")
@@ -377,9 +377,7 @@ def test_a_directory_that_is_replaced_during_the_load_is_loaded_again_whole(
         np.testing.assert_array_equal(array, new[name])
 
 
-def test_a_load_of_many_variables_leaves_the_collector_as_it_was(
-    tmp_path: Path, started: fluid.Program
-) -> None:
+def test_a_load_restores_the_garbage_collector_setting(tmp_path: Path, started: fluid.Program) -> None:
     import gc
 
     save(tmp_path / "a", network())

@@ -75,7 +75,7 @@ def test_names_given_to_rename_are_not_patterns() -> None:
         pytest.param(lambda: Init("x", True), "'keep', 'zero' or a number", id="init-bool"),
     ],
 )
-def test_rules_that_cannot_be_are_refused_at_once(make: Any, words: str) -> None:
+def test_invalid_rules_are_refused_when_they_are_made(make: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()
 
@@ -174,7 +174,7 @@ def loaded(tmp_path: Path, program: fluid.Program, rules: Rules, **keywords: Any
     return fluid.io.load_persistables(executor(), tmp_path, program, rules=rules, **keywords)
 
 
-def test_a_matrix_is_transposed_and_joined_by_file_order(tmp_path: Path) -> None:
+def test_transposed_matrices_are_joined_in_file_order(tmp_path: Path) -> None:
     q, k = (np.random.default_rng(i).random((2, 3), F32) for i in (0, 1))
     own(tmp_path, "q.weight", q)
     own(tmp_path, "k.weight", k)
@@ -184,7 +184,7 @@ def test_a_matrix_is_transposed_and_joined_by_file_order(tmp_path: Path) -> None
     np.testing.assert_array_equal(value("qk"), np.concatenate([q.T, k.T], 1))
 
 
-def test_a_value_is_cut_among_variables_as_long_as_they_are(tmp_path: Path) -> None:
+def test_a_split_value_is_divided_by_the_sizes_of_its_variables(tmp_path: Path) -> None:
     whole = np.arange(18, dtype=F32).reshape(6, 3)
     own(tmp_path, "qkv", whole)
     program = program_of(q=([1, 3], F32), k=([2, 3], F32), v=([3, 3], F32))
@@ -193,7 +193,7 @@ def test_a_value_is_cut_among_variables_as_long_as_they_are(tmp_path: Path) -> N
         np.testing.assert_array_equal(value(name), part)
 
 
-def test_gates_come_in_another_order_and_a_bias_loses_its_row(tmp_path: Path) -> None:
+def test_rules_reorder_gates_and_drop_an_axis_of_a_bias(tmp_path: Path) -> None:
     weight, bias = np.arange(16, dtype=F32).reshape(2, 8), np.arange(8, dtype=F32)[None]
     own(tmp_path, "w", weight)
     own(tmp_path, "b", bias)
@@ -216,7 +216,7 @@ def test_a_split_that_does_not_use_up_the_file_is_refused(tmp_path: Path) -> Non
         loaded(tmp_path, program, Rules().rename("qk", ["q", "k"], split=0))
 
 
-def test_one_value_for_two_variables_is_not_shared_memory(tmp_path: Path) -> None:
+def test_two_variables_loaded_from_one_value_share_no_memory(tmp_path: Path) -> None:
     own(tmp_path, "w", np.ones(3, F32))
     program = program_of(a=([3], F32), b=([3], F32))
     fluid.io.load_persistables(executor(), tmp_path, program, rename={"w": ["a", "b"]})
@@ -247,7 +247,7 @@ def test_a_range_of_rows_is_read_without_the_rest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("grown", [True, False], ids=["grown", "shrunk"])
-def test_a_table_of_another_size_keeps_what_overlaps(tmp_path: Path, grown: bool) -> None:
+def test_a_table_of_another_size_keeps_the_overlapping_rows(tmp_path: Path, grown: bool) -> None:
     old = save(tmp_path / "a", network(words=6))["embedding_0.w_0"]
     main, startup = network(words=9 if grown else 4)
     executor().run(startup)
@@ -260,7 +260,7 @@ def test_a_table_of_another_size_keeps_what_overlaps(tmp_path: Path, grown: bool
     np.testing.assert_array_equal(new[both:], first[both:])
 
 
-def test_an_overlap_needs_a_value_around_it_or_init(tmp_path: Path) -> None:
+def test_loading_an_overlap_requires_an_existing_value_or_init(tmp_path: Path) -> None:
     own(tmp_path, "w", np.ones((2, 2), F32))
     program = program_of(w=([3, 2], F32))
     rules = Rules().rename("w", "w", overlap=True)
@@ -327,7 +327,7 @@ def test_init_sets_variables_that_no_file_holds(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_a_file_that_was_renamed_is_not_taken_twice(tmp_path: Path) -> None:
+def test_a_renamed_file_value_is_used_once(tmp_path: Path) -> None:
     own(tmp_path, "a", np.ones(2, F32))
     program = program_of(a=([2], F32), b=([2], F32))
     with pytest.raises(LoadError, match="a rule gives the file of that name to b"):

@@ -89,7 +89,7 @@ def test_a_snapshot_holds_what_is_overwritten_and_freed(monkeypatch: pytest.Monk
     copies.release()
 
 
-def test_where_no_snapshot_can_be_made_there_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_snapshot_process_values_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> int:
         raise BlockingIOError("too many processes")
 

@@ -53,7 +53,9 @@ def get(name: str) -> list[float]:
     return array
 
 
-def test_the_operators_of_a_run_are_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_save_operators_of_a_run_are_one_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commits: list[str] = []
     commit = Transaction.commit
 
@@ -81,7 +83,7 @@ def test_a_save_operator_saves_the_value_at_its_place_in_the_program(tmp_path: P
     assert (get("b"), get("c")) == ([1.0, 1.0], [2.0, 2.0])
 
 
-def test_a_load_behind_a_save_of_the_same_file_gets_that_value(tmp_path: Path) -> None:
+def test_a_load_operator_reads_the_file_saved_earlier_in_the_run(tmp_path: Path) -> None:
     put(a=1)
     fluid.Executor().run(program_of(save("a", tmp_path / "m/a"), double("a"), load("b", tmp_path / "m/a")))
     assert (get("a"), get("b")) == ([2.0, 2.0], [1.0, 1.0])
@@ -101,7 +103,7 @@ def test_a_run_that_fails_saves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("between", [(), (double("b"),)], ids=["one after the other", "with others between"])
-def test_loads_of_a_run_happen_completely_or_not_at_all(tmp_path: Path, between: tuple[Any, ...]) -> None:
+def test_load_operators_of_a_run_load_everything_or_nothing(tmp_path: Path, between: tuple[Any, ...]) -> None:
     put(a=1, b=2)
     exe = fluid.Executor()
     exe.run(program_of(save("a", tmp_path / "m/a"), save("b", tmp_path / "m/b")))
@@ -141,7 +143,7 @@ def test_half_precision_is_converted_by_save_and_load_operators(tmp_path: Path) 
         assert held.tolist() == [1.0009765625] * 2
 
 
-def test_a_part_of_a_file_is_loaded(tmp_path: Path) -> None:
+def test_a_load_operator_reads_a_part_of_a_file(tmp_path: Path) -> None:
     fluid.global_scope().var("a").get_tensor().set(np.arange(6, dtype=np.float32))
     exe = fluid.Executor()
     exe.run(program_of(save("a", tmp_path / "m/a")))

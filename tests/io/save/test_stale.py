@@ -40,7 +40,7 @@ def files(directory: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-def test_a_network_that_has_changed_deletes_nothing(
+def test_saving_a_changed_network_deletes_no_files(
     exe: fluid.Executor, tmp_path: Path, blocking: bool
 ) -> None:
     path = tmp_path / "m"
@@ -75,7 +75,7 @@ def test_files_that_the_same_program_left_behind_are_stale(
         assert files(path) == ["README", "a", "all", "b"]
 
 
-def test_two_programs_may_share_a_directory(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_programs_that_share_a_directory_keep_each_others_files(exe: fluid.Executor, tmp_path: Path) -> None:
     path = tmp_path / "gan"
     with fluid.scope_guard(fluid.Scope()):
         generator, discriminator = program(exe, g=1), program(exe, d=2)
@@ -102,7 +102,7 @@ def test_combined_files_of_other_names_stay(exe: fluid.Executor, tmp_path: Path)
     assert files(path) == ["epoch-1", "epoch-2"]
 
 
-def test_parameters_and_persistables_are_sets_of_their_own(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_saving_parameters_does_not_make_persistables_stale(exe: fluid.Executor, tmp_path: Path) -> None:
     path = tmp_path / "m"
     with fluid.scope_guard(fluid.Scope()):
         fluid.io.save_persistables(exe, str(path), program(exe, a=1, velocity=2))

@@ -75,7 +75,7 @@ def ended(process: subprocess.Popen[str], says: str = "") -> tuple[str, str]:
 
 
 @pytest.mark.slow
-def test_two_processes_that_save_again_and_again_never_mix(tmp_path: Path) -> None:
+def test_concurrent_saves_of_two_processes_never_mix(tmp_path: Path) -> None:
     """Whoever reads meanwhile finds one save, whole; who comes second is told."""
     path = tmp_path / "m"
     savers = [python(SAVER, str(path), number, "2") for number in ("1000", "2000000")]
@@ -164,7 +164,7 @@ def test_a_fork_inside_a_save_leaves_the_lock_to_its_parent(tmp_path: Path) -> N
     assert not (tmp_path / "lock").exists()
 
 
-def test_a_fork_while_a_save_is_noted_can_save(tmp_path: Path) -> None:
+def test_a_process_forked_while_a_save_is_recorded_can_save(tmp_path: Path) -> None:
     """The thread that holds the lock of the ledger at the moment of the fork is not in the child."""
     code = """
         import os, sys
@@ -208,7 +208,7 @@ TRAINER = """
         pytest.param("1", "1", False, marks=pytest.mark.slow),
     ],
 )
-def test_a_trainer_that_is_not_the_first_saves_with_a_warning(
+def test_saving_from_a_trainer_other_than_the_first_causes_a_warning(
     tmp_path: Path, trainer: str, count: str, warned: bool
 ) -> None:
     environment = {"PADDLE_TRAINER_ID": trainer, "PADDLE_TRAINERS_NUM": count}

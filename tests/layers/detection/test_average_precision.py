@@ -31,7 +31,7 @@ def feed(batch: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["metrics", "evaluator"])
-def test_batches_add_up_until_the_reset(kind: str) -> None:
+def test_average_precision_accumulates_batches_until_reset(kind: str) -> None:
     found = fluid.data("found", [None, 6], lod_level=1)
     box = fluid.data("box", [None, 4], lod_level=1)
     label = fluid.data("label", [None, 1], "int32", lod_level=1)

@@ -54,17 +54,17 @@ def test_batches_of_arrays_for_declared_data() -> None:
     assert [one[0].tolist() for one in epoch(exe, [out])] == [[[2.0, 2.0]] * 4]
 
 
-def test_slots_are_described_completely() -> None:
+def test_shapes_dtypes_and_lod_levels_must_have_equal_lengths() -> None:
     with pytest.raises(ValueError, match="2 shapes, 1 dtypes, 2 lod_levels"):
         layers.py_reader(2, [(-1, 3), (-1, 1)], ["float32"])
 
 
-def test_only_readers_are_read() -> None:
+def test_read_file_refuses_other_objects() -> None:
     with pytest.raises(TypeError, match=r"reader must come from layers.py_reader, got 3"):
         layers.read_file(3)
 
 
-def test_a_forgotten_startup_program_is_not_taken_for_the_end_of_an_epoch() -> None:
+def test_a_forgotten_startup_program_does_not_look_like_the_end_of_an_epoch() -> None:
     reader = layers.py_reader(2, [(-1, 3)], ["float32"])
     total = layers.reduce_sum(layers.read_file(reader))
     reader.decorate_batch_generator(lambda: iter([[np.ones([4, 3], "float32")]]))

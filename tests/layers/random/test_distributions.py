@@ -25,7 +25,9 @@ class TestDistributions:
         wanted = (ratio**2 + (mean / np.array([1.0, 2.0])) ** 2 - 1) / 2 - np.log(ratio)
         np.testing.assert_allclose(divergence, wanted, rtol=1e-5)
 
-    def test_samples_have_the_moments_of_their_distribution(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_samples_have_the_mean_and_variance_of_their_distribution(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(flags, "_flags", {"FLAGS_fluid_quirks": False})
         normal, uniform = layers.Normal(0.5, 2.0), layers.Uniform([1.0, -1.0], 3.0)
         a, b = run([normal.sample([20000], seed=3), uniform.sample([20000], seed=3)])

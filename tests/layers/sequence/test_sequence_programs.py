@@ -22,7 +22,7 @@ def fed(array: Array, *lengths: list[int]) -> Any:
     return fluid.create_lod_tensor(array, list(lengths), fluid.CPUPlace())
 
 
-def test_words_are_pooled_to_sentences_and_those_to_documents() -> None:
+def test_words_are_pooled_to_sentences_and_sentences_to_documents() -> None:
     with fresh_programs():
         words = fluid.data("words", [None, 2], lod_level=2)
         sentences = layers.sequence_pool(words, "sum")
@@ -53,7 +53,7 @@ def unchanged(x: Any) -> Any:
         pytest.param(lambda x: layers.sequence_reverse(unchanged(x)), [1, 0, 4, 3, 2], id="all"),
     ],
 )
-def test_gradients_find_their_rows(layer: Callable[[Any], Any], order: list[int]) -> None:
+def test_sequence_gradients_reach_the_right_rows(layer: Callable[[Any], Any], order: list[int]) -> None:
     weights = np.random.RandomState(0).uniform(-1, 1, ROWS.shape).astype(np.float32)
     with fresh_programs():
         x = fluid.data("x", [None, 2], lod_level=1)
@@ -91,7 +91,7 @@ def test_a_tagger_learns_tags_that_depend_on_their_neighbours() -> None:
     assert found.recursive_sequence_lengths() == [lengths]
 
 
-def test_a_speller_learns_words_without_being_told_where_they_are() -> None:
+def test_a_ctc_network_learns_words_from_unaligned_labels() -> None:
     lengths = [6, 4]
     rng = np.random.RandomState(2)
     sounds = rng.uniform(-1, 1, (sum(lengths), 5)).astype(np.float32)
@@ -114,7 +114,7 @@ def test_a_speller_learns_words_without_being_told_where_they_are() -> None:
 
 
 @pytest.mark.parametrize("backend", ["numpy", pytest.param("jax", marks=pytest.mark.slow)])
-def test_a_speller_that_says_nothing_is_as_far_off_as_the_words_are_long(backend: str) -> None:
+def test_the_edit_distance_of_empty_output_is_the_word_length(backend: str) -> None:
     """Values of Paddle 1.8.5: a row of -1 stands for none, and its LoD goes on to what is computed of it."""
     if backend == "jax":
         pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)

@@ -31,13 +31,13 @@ def test_a_tensor_is_printed_and_passed_on(capsys: Any) -> None:
     )
 
 
-def test_only_what_is_wanted_is_printed(capsys: Any) -> None:
+def test_print_shows_only_the_selected_properties(capsys: Any) -> None:
     plain = {f"print_tensor_{what}": False for what in ("name", "type", "shape", "lod")}
     run([layers.Print(fluid.data("x", [None, 3]), summarize=-1, **plain)], x=X)
     assert capsys.readouterr().out == "    data: 1.5, 2.0, 3.0, 4.0, 5.0, 6.0\n"
 
 
-def test_lod_is_printed(capsys: Any) -> None:
+def test_print_shows_the_lod(capsys: Any) -> None:
     x = fluid.data("x", [None, 3], lod_level=1)
     layers.Print(x)
     run([], x=fluid.create_lod_tensor(X, [[1, 1]], fluid.CPUPlace()))
@@ -56,7 +56,7 @@ def test_print_stops_after_first_n_runs(capsys: Any) -> None:
     ("phase", "names"),
     [("forward", ["x"]), ("backward", ["print_x_0.tmp_0@GRAD"]), ("both", ["x", "print_x_0.tmp_0@GRAD"])],
 )
-def test_gradients_are_printed(phase: str, names: list[str], capsys: Any) -> None:
+def test_print_shows_gradients(phase: str, names: list[str], capsys: Any) -> None:
     x = fluid.data("x", [None, 3])
     x.stop_gradient = False
     loss = layers.reduce_sum(layers.square(layers.Print(x, print_phase=phase)))
@@ -66,7 +66,7 @@ def test_gradients_are_printed(phase: str, names: list[str], capsys: Any) -> Non
     assert printed == [f"Tensor[{name}]" for name in names]
 
 
-def test_a_function_computes() -> None:
+def test_py_func_calls_a_python_function() -> None:
     x = fluid.data("x", [None, 3])
     total, part = make_variable("total", [-1]), make_variable("part", [-1, 1])
     layers.py_func(lambda x: (np.sum(x, 1), np.array(x)[:, :1]), x, [total, part])
@@ -75,7 +75,7 @@ def test_a_function_computes() -> None:
     np.testing.assert_array_equal(first, X[:, :1])
 
 
-def test_a_function_gives_gradients() -> None:
+def test_py_func_calls_a_backward_function() -> None:
     x = fluid.data("x", [None, 3])
     x.stop_gradient = False
     out = make_variable("out", [-1, 3])
@@ -92,7 +92,7 @@ def test_a_function_gives_gradients() -> None:
 
 
 @pytest.mark.parametrize("answer", [0, None, np.zeros([2, 3])], ids=["0", "None", "zeros"])
-def test_a_label_has_a_place_among_the_gradients(answer: Any) -> None:
+def test_py_func_accepts_none_as_the_gradient_of_a_label(answer: Any) -> None:
     x, label = fluid.data("x", [None, 3]), fluid.data("label", [None, 3])
     x.stop_gradient = False
     out = make_variable("out", [1])
@@ -119,7 +119,7 @@ def test_a_backward_function_that_returns_too_few_gradients_is_refused() -> None
     assert "return 2 values; one for @EMPTY@ may be None" in str(caught.value)
 
 
-def test_without_a_backward_function_gradients_stop() -> None:
+def test_py_func_without_a_backward_function_stops_gradients() -> None:
     x = fluid.data("x", [None, 3])
     x.stop_gradient = False
     weight = layers.create_parameter([3], "float32")
@@ -128,14 +128,14 @@ def test_without_a_backward_function_gradients_stop() -> None:
     assert fluid.backward.append_backward(layers.reduce_sum(out)) == []
 
 
-def test_a_function_can_be_called_for_what_it_does() -> None:
+def test_py_func_may_have_no_output() -> None:
     seen = []
     layers.py_func(lambda x: seen.append(np.array(x)), fluid.data("x", [None, 3]), None)
     run([], x=X)
     np.testing.assert_array_equal(seen, [X])
 
 
-def test_a_function_that_gives_too_little_is_named() -> None:
+def test_py_func_names_a_function_that_returns_too_few_outputs() -> None:
     layers.py_func(lambda x: None, fluid.data("x", [None, 3]), make_variable("out", [-1, 3]))
     with pytest.raises(OperatorError, match=r"the function gave 0 values for 1: \['out'\]"):
         run([], x=X)
@@ -166,7 +166,9 @@ def test_a_program_of_another_process_has_no_function() -> None:
     ],
     ids=["function", "shape", "skipped"],
 )
-def test_an_error_says_why(arguments: Any, kind: type[Exception], text: str) -> None:
+def test_invalid_py_func_arguments_get_a_clear_message(
+    arguments: Any, kind: type[Exception], text: str
+) -> None:
     with pytest.raises(kind) as caught:
         layers.py_func(*arguments(fluid.data("x", [None, 3])))
     assert str(caught.value).startswith(text)

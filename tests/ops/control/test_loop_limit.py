@@ -67,7 +67,7 @@ def test_a_loop_that_ends_within_its_limit_is_not_an_error(endless: str) -> None
         LoopLimit(steps=6).run(lambda: count(X))
 
 
-def test_check_and_serve_end_it_too(endless: str, tmp_path: Path) -> None:
+def test_check_and_serve_stop_a_loop_at_its_limit(endless: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=X)
     done = CliRunner().invoke(app, ["check", endless, str(tmp_path / "x.npz"), "--loops", "0.05"])
     assert done.exit_code == 2

@@ -26,7 +26,7 @@ def tensors(array: LoDTensorArray) -> list[Any]:
     return [np.array(element).tolist() for element in array]
 
 
-def test_the_longest_sequence_comes_first_and_equals_keep_their_order() -> None:
+def test_a_rank_table_sorts_by_length_and_keeps_the_order_of_equals() -> None:
     ranks = table([[0, 2, 6, 7, 9]])
     assert ranks.order == [1, 0, 3, 2]
     assert ranks.lengths == [4, 2, 2, 1]
@@ -38,7 +38,7 @@ def test_a_rank_table_of_a_missing_level_is_refused() -> None:
         table(ONE, level=1)
 
 
-def test_an_array_holds_the_steps_of_sequences() -> None:
+def test_sequences_are_split_into_an_array_of_steps() -> None:
     array, _ = call("lod_tensor_to_array", X, table(ONE), lods={"X": ONE})
     rows = [X[numbers].tolist() for numbers in ([2, 0, 6], [3, 1], [4], [5])]
     assert tensors(array) == rows
@@ -57,7 +57,7 @@ def test_steps_of_paragraphs_are_sentences() -> None:
 
 
 @pytest.mark.parametrize("lod", [ONE, TWO, THREE], ids=["words", "sentences", "paragraphs"])
-def test_an_array_becomes_the_sequences_it_came_from(lod: LoD) -> None:
+def test_an_array_of_steps_is_joined_to_the_original_sequences(lod: LoD) -> None:
     array, _ = call("lod_tensor_to_array", X, table(lod), lods={"X": lod})
     back, ctx = call("array_to_lod_tensor", array, table(lod))
     np.testing.assert_array_equal(back, X)
@@ -85,7 +85,7 @@ def test_memory_of_sequences_shrinks_by_sequences() -> None:
     assert ctx.lods["Out"] == [[0, 3, 4]]
 
 
-def test_a_missing_gradient_of_shrunk_memory_counts_as_zero() -> None:
+def test_a_missing_gradient_of_shrunk_memory_is_zero() -> None:
     d_x, _ = call("shrink_rnn_memory_grad", X, None)
     assert not d_x.any()
 

@@ -43,7 +43,7 @@ def test_writing_past_the_end_leaves_empty_elements() -> None:
         run(layers.array_length(array))
 
 
-def test_an_array_of_its_own_for_every_run() -> None:
+def test_every_run_starts_with_an_empty_array() -> None:
     length = layers.array_length(layers.array_write(make_tensor(1), make_index(0)))
     assert [run(length)[0].tolist() for _ in range(2)] == [[1], [1]]
 
@@ -92,7 +92,7 @@ def test_elements_that_do_not_join_are_refused() -> None:
 
 
 @pytest.mark.parametrize("chosen", [0, 1])
-def test_the_gradient_goes_to_the_chosen_one(chosen: int) -> None:
+def test_the_gradient_goes_to_the_selected_input(chosen: int) -> None:
     xs = [fluid.data(name, [2], "float32") for name in "ab"]
     for x in xs:
         x.stop_gradient = False

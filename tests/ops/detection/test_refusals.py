@@ -24,18 +24,18 @@ BOXES, SCORES = np.zeros((2, 5, 4), np.float32), np.zeros((2, 3, 5), np.float32)
     ],
     ids=["counts", "size", "rank"],
 )
-def test_suppression_of_boxes_and_scores_that_do_not_fit(boxes: Any, scores: Any, text: str) -> None:
+def test_suppression_of_mismatched_boxes_and_scores_is_refused(boxes: Any, scores: Any, text: str) -> None:
     with pytest.raises(ShapeError, match=text):
         call("multiclass_nms", boxes, scores, score_threshold=0.1, nms_top_k=5, keep_top_k=5)
 
 
-def test_codes_that_do_not_fit_the_anchors() -> None:
+def test_box_codes_that_do_not_fit_the_anchors_are_refused() -> None:
     anchors, codes = np.zeros((6, 4), np.float32), np.zeros((2, 5, 4), np.float32)
     with pytest.raises(ShapeError, match=r"TargetBox \(2, 5, 4\).* the anchors in dim 1"):
         call("box_coder", anchors, None, codes, code_type="decode_center_size")
 
 
-def test_images_that_are_not_as_many() -> None:
+def test_inputs_with_different_numbers_of_images_are_refused() -> None:
     boxes, info = np.zeros((5, 4), np.float32), np.ones((1, 3), np.float32)
     with pytest.raises(EnforceNotMet, match="Input has 2 images, but ImInfo 1 rows"):
         call("box_clip", boxes, info, lods={"Input": [[0, 2, 5]]})
@@ -51,7 +51,7 @@ def test_an_image_without_a_true_box_matches_nothing() -> None:
     np.testing.assert_array_equal(distances, np.array([[0.9, 0.8], [0, 0]], np.float32))
 
 
-def test_weights_of_negatives_with_several_numbers_in_a_row() -> None:
+def test_negative_weights_with_several_numbers_per_row_are_refused() -> None:
     """The real one writes these past the end of its array."""
     x, match = np.zeros((3, 4, 2), np.float32), np.array([[-1, 0, -1, -1], [1, -1, -1, -1]], np.int32)
     negative = np.array([[0], [3], [2]], np.int32)
@@ -69,7 +69,7 @@ def test_heads_of_a_wrong_width_are_refused_while_the_program_is_built() -> None
         fluid.layers.yolov3_loss(x, box, label, [10, 13, 16, 30], [0, 3], 3, 0.5, 32)
 
 
-def test_an_unstable_order_is_an_order() -> None:
+def test_the_unstable_sort_gives_a_valid_order() -> None:
     rng = np.random.default_rng(3)
     for count in (0, 1, 16, 17, 100, 3000):
         keys = rng.integers(0, 20, count).astype(np.float32)

@@ -29,7 +29,7 @@ def run(layer: Any, x: str, y: str) -> Any:
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_two_types_are_refused(name: str) -> None:
+def test_elementwise_operators_refuse_two_types(name: str) -> None:
     for x, y in [(x, y) for x in TYPES for y in TYPES if x != y]:
         with pytest.raises(EnforceNotMet, match=f"{name}: X and Y hold {x} and {y}"):
             run(getattr(L, name), x, y)
@@ -50,7 +50,7 @@ def test_sums_of_two_types_are_refused_when_they_are_built() -> None:
         run(lambda x, y: L.sums([x, y]), "float32", "int64")
 
 
-def test_one_type_gives_that_type() -> None:
+def test_elementwise_results_keep_the_type_of_equal_inputs() -> None:
     for dtype in TYPES:
         found = run(L.elementwise_mod, dtype, dtype)
         assert (found.dtype, found[0, 0]) == (np.dtype(dtype), 1)

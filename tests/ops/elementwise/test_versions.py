@@ -101,7 +101,7 @@ def test_nan_is_the_largest_of_a_sort_in_paddle_2(falling: bool, wanted: list[in
     assert compute("argsort", "3.3", x, axis=-1, descending=falling)[1].tolist() == wanted
 
 
-def test_the_tail_of_a_long_sort_is_that_of_the_real_one() -> None:
+def test_the_end_of_a_long_sort_matches_paddle_2() -> None:
     x = np.array([5] * 20 + [1, 2, 3] * 4, "float32")
     assert compute("argsort", "2.6", x)[1].tolist() == [
         *(29, 26, 23, 20, 30, 27, 24, 21, 31, 28, 25, 22, 16, 19, 18, 17, 0, 15, 14, 13, 12, 11, 10, 9),
@@ -113,7 +113,7 @@ layers = fluid.layers
 
 
 @pytest.mark.parametrize("axis", [-1, 0])
-def test_a_vector_meets_one_number(axis: int) -> None:
+def test_a_vector_and_a_single_number_are_combined(axis: int) -> None:
     x, y = fluid.data("x", [4]), fluid.data("y", [1])
     x.stop_gradient = y.stop_gradient = False
     total = layers.reduce_sum(layers.elementwise_div(x, y, axis=axis))

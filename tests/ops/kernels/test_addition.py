@@ -8,7 +8,7 @@ from paddlelike.core.tensor import LoDTensor, LoDTensorArray
 from paddlelike.ops.kernels.addition import Totals, add_values
 
 
-def test_a_total_leaves_what_was_added_as_it_was() -> None:
+def test_a_total_does_not_change_its_summands() -> None:
     parts = [np.full(3, float(n)) for n in (1, 2, 4)]
     totals = Totals()
     for part in parts:
@@ -17,7 +17,7 @@ def test_a_total_leaves_what_was_added_as_it_was() -> None:
     assert [part[0] for part in parts] == [1.0, 2.0, 4.0]
 
 
-def test_elements_of_arrays_that_have_no_partner_are_kept() -> None:
+def test_elements_present_in_one_array_only_are_kept() -> None:
     one, two = LoDTensorArray(), LoDTensorArray()
     one.extend([LoDTensor(np.ones(2)), LoDTensor(), LoDTensor(np.full(2, 5.0))])
     two.extend([LoDTensor(np.ones(2)), LoDTensor(np.full(2, 3.0))])
@@ -27,7 +27,7 @@ def test_elements_of_arrays_that_have_no_partner_are_kept() -> None:
     assert np.asarray(one[0]).tolist() == [1.0, 1.0]
 
 
-def test_a_total_of_arrays_is_the_sum_of_all_of_them() -> None:
+def test_a_total_of_tensor_arrays_is_the_sum_of_all() -> None:
     """As the gradients of a loop come: every step fills one element, now and then one that others filled."""
     filled = [(4, 3), (3, 2), (3, 1), (1, 0), (5, 4)]  # elements, and the one that is filled
     arrays, want = [], np.zeros((5, 2))

@@ -23,7 +23,7 @@ RNG = np.random.default_rng(3)
     ],
 )
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_sums_of_inner_dims_are_those_in_float64(
+def test_sums_over_inner_dims_match_float64(
     shape: tuple[int, ...], kept: tuple[int, ...], order: str
 ) -> None:
     x = np.asarray(RNG.standard_normal(shape), "float32", order="F" if order == "F" else "C")
@@ -34,7 +34,7 @@ def test_sums_of_inner_dims_are_those_in_float64(
     np.testing.assert_allclose(total, x.astype("float64").sum(over, keepdims=True), rtol=0, atol=5e-6)
 
 
-def test_an_infinite_element_stays_in_its_sum() -> None:
+def test_an_infinite_element_affects_only_its_own_sum() -> None:
     x = np.ones((2, 3, 4), "float32")
     x[0, 1, 2] = np.inf
     expected = np.full((2, 1, 4), 3, "float32")

@@ -29,6 +29,6 @@ def shuffle_one_by_one(count: int, seed: int) -> tuple[list[int], int]:
 
 @pytest.mark.parametrize("seed", [0, 1, 3, LAST, MODULUS, 2**40 + 3, -5])
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 64, 1000])
-def test_a_shuffle_is_that_of_one_value_after_the_other(count: int, seed: int) -> None:
+def test_a_vectorised_shuffle_equals_the_sequential_one(count: int, seed: int) -> None:
     order, following = shuffle(count, seed)
     assert (order.tolist(), following) == shuffle_one_by_one(count, seed)

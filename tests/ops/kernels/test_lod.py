@@ -16,11 +16,11 @@ def make_context(lod: list[list[int]]) -> Any:
     return SimpleNamespace(op=op, lod=lambda slot, index: lod)
 
 
-def test_the_last_level_is_read() -> None:
+def test_the_last_lod_level_is_used() -> None:
     assert read_last_level(make_context([[0, 2], [0, 1, 4]]), "X", 4).tolist() == [0, 1, 4]
 
 
 @pytest.mark.parametrize("rows", [3, 5])
-def test_sequences_that_end_elsewhere_than_the_rows_are_refused(rows: int) -> None:
+def test_a_lod_that_does_not_end_at_the_last_row_is_refused(rows: int) -> None:
     with pytest.raises(EnforceNotMet, match=rf"sequences of X \('x'\) have 4 rows, but there are {rows}"):
         read_last_level(make_context([[0, 1, 4]]), "X", rows)

@@ -23,7 +23,7 @@ def _last(array: Any) -> Any:
     "order", [np.ascontiguousarray, _last, np.asfortranarray], ids=["C", "channels last", "Fortran"]
 )
 @pytest.mark.parametrize("name", ["gelu", "swish", "leaky_relu_grad"])
-def test_bits_and_order_match_those_of_the_whole(name: str, order: Any) -> None:
+def test_pieces_give_the_bits_and_order_of_the_whole(name: str, order: Any) -> None:
     operator = registry.find(name)
     keywords = operator.make_forward_keywords(full_attrs(operator, {}))
     arrays = [order(LARGE)] * len(operator.input_slots)
@@ -33,7 +33,7 @@ def test_bits_and_order_match_those_of_the_whole(name: str, order: Any) -> None:
     assert np.array_equal(found.view(np.int32), whole.view(np.int32))  # also of nan and -0
 
 
-def test_a_large_array_needs_pieces_alone_beside_the_result() -> None:
+def test_a_large_array_needs_extra_memory_for_pieces_only() -> None:
     sizes = []
 
     def count(x: Any) -> Any:

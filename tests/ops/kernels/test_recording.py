@@ -38,7 +38,7 @@ FUNCTIONS |= {f"bend-{one}": (_bend, {"is_bent": one}) for one in (False, True)}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_results_have_the_bits_of_the_expression(name: str) -> None:
+def test_recorded_results_have_the_bits_of_the_expression(name: str) -> None:
     function, flags = FUNCTIONS[name]
     want = function(*ARRAYS, np.float32(1.5), **flags)
     found = record(function, flags)
@@ -50,7 +50,7 @@ def test_results_have_the_bits_of_the_expression(name: str) -> None:
         assert arrays[1].tobytes() == ARRAYS[1].tobytes()
 
 
-def test_some_rows_are_computed_as_the_whole_is() -> None:
+def test_a_subset_of_rows_gives_the_bits_of_the_whole() -> None:
     found = record(_deep, {})
     whole = [array.reshape(10, 4).copy() for array in ARRAYS]
     rows, wanted = np.array([7, 0, 3]), [array[[7, 0, 3]] for array in whole]
@@ -61,7 +61,7 @@ def test_some_rows_are_computed_as_the_whole_is() -> None:
         assert np.delete(array, rows, 0).tobytes() == np.delete(before.reshape(10, 4), rows, 0).tobytes()
 
 
-def test_nothing_is_added_without_a_gradient() -> None:
+def test_recording_without_gradients_adds_nothing() -> None:
     def move(p: Any, g: Any, v: Any, /, lr: Any) -> Any:
         v = v * lr + g * g / lr
         return p - (g + v), v
@@ -77,7 +77,7 @@ def test_nothing_is_added_without_a_gradient() -> None:
     assert np.signbit(w)
 
 
-def test_powers_are_left_to_numpy() -> None:
+def test_powers_use_numpy() -> None:
     def raise_to(p: Any, g: Any, /, x: Any) -> Any:
         return p**x
 

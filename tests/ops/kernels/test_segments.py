@@ -27,7 +27,7 @@ def make_sequences(name: str, *, whole: bool = False) -> tuple[Array, Array, Arr
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_sums_match_those_of_each_sequence(name: str) -> None:
+def test_segment_sums_match_sums_of_each_sequence(name: str) -> None:
     x, starts, lengths = make_sequences(name)
     wanted = [x[s : s + n].astype(np.float64).sum(0) for s, n in zip(starts, lengths, strict=True)]
     # float32 sums of up to 900 normal numbers, in any order
@@ -35,7 +35,7 @@ def test_sums_match_those_of_each_sequence(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_maxima_are_the_first_and_for_nan_the_last_row(name: str) -> None:
+def test_segment_maxima_choose_the_first_row_or_the_last_nan(name: str) -> None:
     x, starts, lengths = make_sequences(name, whole=True)  # with ties
     x[0, 0] = np.nan
     best, index = find_maxima(x, starts, lengths)

@@ -23,7 +23,7 @@ def use_threads(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(flags, "_flags", {"FLAGS_paddle_num_threads": count})
 
 
-def test_parts_are_worked_on_at_the_same_time_and_come_in_their_order(
+def test_parts_run_in_parallel_and_results_keep_their_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     use_threads(monkeypatch, 3)
@@ -36,7 +36,7 @@ def test_parts_are_worked_on_at_the_same_time_and_come_in_their_order(
     assert list(map_parts(work, range(6))) == [0, 1, 4, 9, 16, 25]
 
 
-def test_an_error_in_a_part_is_raised_after_the_others_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_a_part_is_raised_after_all_parts_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     use_threads(monkeypatch, 2)
     started, ended = [], []
 

@@ -125,7 +125,7 @@ TRACED = {case.type: case for case in reversed(CASES) if is_by_formula(registry.
 
 
 @pytest.mark.parametrize("type", sorted(TRACED))
-def test_a_kernel_is_an_expression_or_says_that_it_is_not(type: str) -> None:
+def test_kernels_that_are_not_expressions_are_marked(type: str) -> None:
     case, op = TRACED[type], registry.find(type)
     view, values, lods = contract._named(case)
     args = contract.make_arguments(op.input_slots, view.inputs, values.get)

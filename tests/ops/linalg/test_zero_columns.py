@@ -11,7 +11,7 @@ from paddlelike.ops.linalg.matmul import Mul
 
 @pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True)], ids=str)
 @pytest.mark.parametrize("zeros", [0, 1, 30, 40], ids=lambda count: f"{count} zeros")
-def test_columns_of_zeros_change_nothing(
+def test_zero_columns_do_not_change_a_product(
     zeros: int, wanted: tuple[bool, bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(matmul, "_LARGE", 1)
@@ -27,7 +27,7 @@ def test_columns_of_zeros_change_nothing(
             assert one is None
 
 
-def test_columns_are_zeros_only_if_all_rows_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zero_column_requires_zeros_in_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """One number in a row that the first look passes over counts."""
     monkeypatch.setattr(matmul, "_LARGE", 1)
     x, y, d_out = np.ones((200, 2)), np.ones((2, 8)), np.zeros((200, 8))

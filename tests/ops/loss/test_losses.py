@@ -23,7 +23,7 @@ from tests.ops.harness.contract import FakeContext, View
 
 
 @pytest.mark.parametrize("together", [1, 20, 1 << 16], ids=["one-by-one", "a-few", "all"])
-def test_the_best_labels_match_those_of_all_ways(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_labels_match_a_search_of_all_paths(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many sequences are worked on at once; among integers sums are exact, and ways differ."""
     monkeypatch.setattr(crf, "_TOGETHER", together)
     rng, lengths, labels = np.random.RandomState(7), [4, 1, 5, 3, 2], 3
@@ -62,7 +62,7 @@ def test_the_logarithm_of_zero_is_large_and_finite() -> None:
     assert loss.tolist() == [[np.float32(1e20)]]
 
 
-def test_logits_far_below_the_largest_count_as_64_below() -> None:
+def test_logits_far_below_the_largest_are_clipped_to_64_below() -> None:
     # Paddle 1.8.5: losses 64 and 45.781..., softmax 1.6038109e-28
     logits = np.array([[0, 100, -100]], np.float32)
     softmax, loss = SoftmaxWithCrossEntropy.forward(
@@ -131,7 +131,7 @@ REAL = {
 
 
 @pytest.mark.parametrize("sampler", REAL, ids=["uniform", "log-uniform"])
-def test_nce_computes_what_the_real_one_does(sampler: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nce_matches_fluid(sampler: int, monkeypatch: pytest.MonkeyPatch) -> None:
     labels, cost, sigmoids, d_bias = (np.array(part) for part in REAL[sampler])
     monkeypatch.setattr(ClassDistribution, "draw", lambda *_: labels[:, 1:])
     op = registry.find("nce")
@@ -162,7 +162,7 @@ def test_hsigmoid_gives_the_costs_of_fluid() -> None:
     )
 
 
-def test_sampled_logits_match_those_of_the_classes() -> None:
+def test_sampled_logits_match_the_logits_of_their_classes() -> None:
     logits = fluid.data("x", [None, 6])
     loss = layers.sampled_softmax_with_cross_entropy(logits, fluid.data("l", [None, 1], "int64"), 3, seed=4)
     names = [f"sample_logits_0.tmp_{i}" for i in range(4)]
@@ -198,24 +198,24 @@ SEEDED = {
 
 
 @pytest.mark.parametrize("sampler", SEEDED, ids=["uniform", "log-uniform"])
-def test_a_seed_draws_the_classes_of_the_real_one(sampler: int) -> None:
+def test_a_seed_draws_the_same_classes_as_fluid(sampler: int) -> None:
     for _ in range(2):  # every run begins anew
         drawn = ClassDistribution(sampler, 100).draw(Generator(1), (2, 5), 7)
         assert drawn.tolist() == SEEDED[sampler]
 
 
-def test_a_seed_draws_from_given_probabilities_as_the_real_one_does() -> None:
+def test_a_seed_draws_from_given_probabilities_as_in_fluid() -> None:
     probs = np.random.RandomState(0).uniform(size=20)
     keep, alias = alias_table((probs / probs.sum()).tolist())
     drawn = ClassDistribution(2, 20, probs, alias, keep).draw(Generator(1), (2, 6), 7)
     assert drawn.tolist() == [[1, 7, 17, 6, 10, 8], [8, 17, 7, 13, 18, 7]]
 
 
-def test_a_seed_draws_the_shared_classes_of_the_real_one() -> None:
+def test_a_seed_draws_the_same_shared_classes_as_fluid() -> None:
     drawn, tries = draw_shared_classes(Generator(1), 50, 8, 7)
     assert (drawn.tolist(), tries) == ([18, 40, 0, 32, 25, 33, 1, 15], 10)
 
 
-def test_the_twisters_give_the_ten_thousandth_number_of_the_standard() -> None:
+def test_mersenne_twisters_match_the_cpp_standard_at_number_10000() -> None:
     assert Twister(5489).draw(10_000)[-1] == 9981545732273789042
     assert Twister(5489, is_short=True).draw(10_000)[-1] == 4123659995

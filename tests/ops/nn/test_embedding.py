@@ -49,7 +49,7 @@ def test_id_minus_one_without_padding_neither_reads_nor_trains_a_row(is_sparse: 
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
-def test_padding_minus_one_is_the_last_row(is_sparse: bool) -> None:
+def test_padding_minus_one_means_the_last_row(is_sparse: bool) -> None:
     with fresh_programs() as (main, startup):
         ids = fluid.data("ids", [-1, 1], "int64")
         attr = fluid.ParamAttr(initializer=fluid.initializer.NumpyArrayInitializer(W + 1))
@@ -65,7 +65,7 @@ def test_ids_without_the_trailing_one_are_refused() -> None:
         LookupTable.infer(Spec((3, 2), VarType.FP32), Spec((4,), VarType.INT64))
 
 
-def test_only_the_sparse_gradient_keeps_the_rows_of_padding() -> None:
+def test_only_sparse_gradients_include_padding_rows() -> None:
     # as Paddle 1.8.5 does
     ones = np.ones((4, 2), np.float32)
     dense = LookupTableGrad.forward(ones, W, IDS, is_sparse=False, padding_idx=2)

@@ -76,9 +76,7 @@ REAL = [
 
 
 @pytest.mark.parametrize(("type", "inputs", "attrs", "expected"), REAL)
-def test_a_seed_gives_the_bits_of_the_real_system(
-    type: str, inputs: Arrays, attrs: Arrays, expected: str
-) -> None:
+def test_a_seed_gives_the_bits_of_fluid(type: str, inputs: Arrays, attrs: Arrays, expected: str) -> None:
     out = compute(type, inputs, attrs | {"seed": 3})
     assert hashlib.sha256(out.tobytes()).hexdigest()[:16] == expected
 
@@ -98,7 +96,7 @@ def test_a_seed_gives_the_bits_of_the_real_system(
         ),
     ],
 )
-def test_dropout_keeps_what_the_real_system_keeps(attrs: Arrays, expected: list[str]) -> None:
+def test_dropout_keeps_the_same_elements_as_fluid(attrs: Arrays, expected: list[str]) -> None:
     x = np.arange(1, 3001, dtype=np.float32).reshape(30, 100) / np.float32(7)
     found = compute("dropout", {"X": x}, attrs | {"fix_seed": True})
     assert [hashlib.sha256(a.tobytes()).hexdigest()[:16] for a in found] == expected
@@ -143,7 +141,7 @@ def test_the_seed_operator_gives_its_seed() -> None:
 @pytest.mark.parametrize(
     ("seed", "startup_seed"), [(np.array([-77]), 0), (None, -77)], ids=["seed", "startup_seed"]
 )
-def test_random_crop_cuts_where_the_real_system_cuts(seed: Any, startup_seed: int) -> None:
+def test_random_crop_cuts_at_the_same_offsets_as_fluid(seed: Any, startup_seed: int) -> None:
     attrs = {"shape": [3, 4], "startup_seed": startup_seed}
     out, seed_out = compute("random_crop", {"X": IMAGES, "Seed": seed}, attrs)
     assert hashlib.sha256(out.tobytes()).hexdigest()[:16] == "0c0297bdf43b12dd"
@@ -178,7 +176,7 @@ X2 = Spec((-1, 2), 5)
         ("random_crop", [Spec((-1, 8, 9), 5), Spec((1,), 3)], {"shape": [3, 4]}, (-1, 3, 4)),
     ],
 )
-def test_shapes_known_at_build_time_are_the_real_ones(
+def test_shapes_known_at_build_time_match_fluid(
     type: str, specs: list[Any], attrs: Arrays, shape: tuple[int, ...]
 ) -> None:
     assert infer(type, specs, attrs).shape == shape
@@ -227,7 +225,7 @@ def infer(type: str, specs: list[Any], attrs: Arrays) -> Spec:
         ),
     ],
 )
-def test_numbers_that_cannot_be_drawn_are_refused(
+def test_invalid_ranges_of_random_numbers_are_refused(
     type: str, specs: list[Any], attrs: Arrays, message: str
 ) -> None:
     with pytest.raises(ShapeError, match=message):
@@ -258,6 +256,6 @@ def test_dropout_has_no_gradient_in_tests() -> None:
         ({"dropout_implementation": "scale"}, "dropout_implementation is 'scale', expected"),
     ],
 )
-def test_dropout_refuses_what_it_does_not_know(attrs: Arrays, message: str) -> None:
+def test_dropout_refuses_unknown_implementations(attrs: Arrays, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         infer("dropout", [X2, None], attrs)

@@ -46,7 +46,7 @@ def gradient_of_the_weight(width: int, dtype: str) -> Array:
         return exe.run(main, feed=feed, fetch_list=["w@GRAD"])[0]
 
 
-def test_by_default_gradients_stop_at_the_cell_where_they_do_in_fluid() -> None:
+def test_by_default_cell_gradients_stop_as_in_fluid() -> None:
     """tests/golden/sentiment_lstm holds such gradients of the real system."""
     gates = np.split(gradient_of_the_weight(8, "float32"), 4, axis=1)
     assert [bool(gate.any()) for gate in gates] == [False, False, False, True]  # the output gate alone
@@ -54,7 +54,7 @@ def test_by_default_gradients_stop_at_the_cell_where_they_do_in_fluid() -> None:
 
 
 @pytest.mark.usefixtures("flag")
-def test_a_flag_lets_the_gradients_pass_the_cell() -> None:
+def test_a_flag_enables_gradients_through_the_cell() -> None:
     fluid.set_flags({FLAG: False})
     passed = gradient_of_the_weight(8, "float32")
     assert all(gate.any() for gate in np.split(passed, 4, axis=1))
@@ -84,7 +84,7 @@ def test_dropout_between_layers_is_the_same_in_the_backward_pass() -> None:
         assert at(0) != float(exe.run(main.clone(for_test=True), values, [loss])[0][0])
 
 
-def test_steps_shrink_with_the_sequences() -> None:
+def test_lstm_steps_shrink_as_sequences_end() -> None:
     steps = Steps.of(np.array([0, 2, 2, 5]))
     assert steps.rows.tolist() == [2, 0, 3, 1, 4]
     assert (steps.bounds, steps.first) == ([0, 2, 4, 5], 2)
@@ -95,7 +95,7 @@ def test_steps_shrink_with_the_sequences() -> None:
     assert Steps.of(np.array([0, 2, 2, 5]), reverse=True).rows.tolist() == [4, 1, 3, 0, 2]
 
 
-def test_blocks_hold_the_same_part_of_all_rows_of_a_step_in_one_piece() -> None:
+def test_gate_blocks_are_contiguous_over_the_rows_of_a_step() -> None:
     steps = Steps.of(np.array([0, 2, 2, 5]))
     parts = np.array([[10 * row + part for part in range(3)] for row in range(5)]).ravel()
     blocks = parts[steps.find_blocks(3).source]
@@ -123,7 +123,7 @@ def spec(*shape: int) -> Spec:
         pytest.param((-1, 12), (2, 12), (1, 21), id="rows-of-the-weight"),
     ],
 )
-def test_shapes_that_do_not_fit_are_in_the_error(
+def test_an_error_shows_shapes_that_do_not_fit(
     x: tuple[int, ...], weight: tuple[int, ...], bias: tuple[int, ...]
 ) -> None:
     with pytest.raises(ShapeError, match=r"lstm: Input is .* expected \(T, 4 H\), \(H, 4 H\), \(1, 7 H\)"):
@@ -149,7 +149,7 @@ def test_rows_without_lod_are_refused_with_a_hint() -> None:
         assert "create_lod_tensor" in str(caught.value)
 
 
-def test_states_of_another_batch_are_declared_as_in_fluid_and_refused_in_the_run() -> None:
+def test_states_of_another_batch_size_are_refused_when_run() -> None:
     """The example of Fluid's text declares states for 20 sequences beside an input (N, 100, D)."""
     x = fluid.data("x", [None, 7, 6])
     states = [fluid.layers.fill_constant([1, 2, 4], "float32", 0.0) for _ in range(2)]
@@ -181,7 +181,7 @@ def column(numbers: list[Any], dtype: str) -> np.ndarray[Any, Any]:
     return np.array(numbers, dtype).reshape(-1, 1)
 
 
-def test_a_search_gives_the_sentences_of_its_formula() -> None:
+def test_beam_search_matches_its_formula() -> None:
     layers = fluid.layers
     with fluid.program_guard(fluid.Program()), fluid.unique_name.guard():
         ids, scores, feed = layers.create_array("int64"), layers.create_array("float32"), {}
@@ -208,7 +208,7 @@ class Recorder:
         raise AssertionError("nothing was found")
 
 
-def test_steps_without_both_levels_are_refused() -> None:
+def test_beam_search_steps_without_two_lod_levels_are_refused() -> None:
     step = [LoDTensor(column([1, 2], "int64"), [[0, 2]])]
     with pytest.raises(EnforceNotMet, match="a step of Ids has 1 levels of LoD, expected 2"):
         BeamSearchDecode.forward(Recorder(), step, step, beam_size=2, end_id=END)  # type: ignore[arg-type]

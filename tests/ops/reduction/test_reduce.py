@@ -12,7 +12,7 @@ from tests.helpers.fresh import fresh_programs
 @pytest.mark.parametrize("keep_dim", [False, True])
 @pytest.mark.parametrize("layer", ["reduce_sum", "reduce_mean"])
 @pytest.mark.parametrize("dim", [0, 1, [0, 1], None], ids=str)
-def test_no_rows_have_sums_of_zero_and_a_mean_that_is_not_a_number(
+def test_without_rows_sums_are_zero_and_the_mean_is_nan(
     dim: int | list[int] | None, layer: str, keep_dim: bool
 ) -> None:
     axes = tuple(dim) if isinstance(dim, list) else dim

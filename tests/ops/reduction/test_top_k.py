@@ -29,7 +29,7 @@ def make_rows(kind: str) -> Array:
 
 @pytest.mark.parametrize("kind", ["numbers", "ties", "infinite", "whole", "nan"])
 @pytest.mark.parametrize("k", COUNTS)
-def test_the_largest_come_first_and_in_the_textbook_equal_ones_in_their_order(kind: str, k: int) -> None:
+def test_top_k_sorts_descending_and_keeps_the_order_of_equals(kind: str, k: int) -> None:
     fluid.set_flags({"FLAGS_fluid_quirks": False})
     x = make_rows(kind)
     values, indices = TopK.forward(x, None, k=k)
@@ -52,11 +52,11 @@ EQUAL = [
 
 
 @pytest.mark.parametrize(("row", "k", "wanted"), EQUAL)
-def test_equal_numbers_come_as_real_fluid_gives_them(row: list[float], k: int, wanted: list[int]) -> None:
+def test_top_k_orders_equal_numbers_as_fluid(row: list[float], k: int, wanted: list[int]) -> None:
     assert TopK.forward(np.array([row], "float32"), None, k=k)[1].tolist() == [wanted]
 
 
-def test_the_values_of_equal_numbers_match_those_of_any_order() -> None:
+def test_top_k_values_do_not_depend_on_the_order_of_equals() -> None:
     x = np.random.RandomState(1).randint(0, 4, (5, 40)).astype("float32")
     values, places = TopK.forward(x, None, k=25)
     np.testing.assert_array_equal(values, -np.sort(-x)[:, :25])

@@ -32,7 +32,7 @@ def test_fake_init_gives_a_height_but_no_rows() -> None:
         ([None, Spec((3,), VarType.INT64), []], {"shape": [7, 7]}, (7, 7)),
     ],
 )
-def test_fill_constant_knows_the_shape_that_the_real_one_knows(
+def test_fill_constant_infers_the_same_shape_as_fluid(
     specs: list[Any], attrs: dict[str, Any], shape: tuple[int, ...]
 ) -> None:
     assert infer("fill_constant", specs, attrs).shape == shape

@@ -15,7 +15,7 @@ X = np.arange(6.0).reshape(3, 2)
 TWICE = np.array([1, 1])
 
 
-def test_an_overwriting_gather_gradient_keeps_the_last_of_repeated_rows() -> None:
+def test_the_overwriting_gradient_of_gather_keeps_the_last_repeated_row() -> None:
     # as Paddle 1.8.5 does
     d_x = Gather.backward(np.array([[1.0, 1], [5, 5]]), X, TWICE, overwrite=True)
     assert d_x.tolist() == [[0, 0], [5, 5], [0, 0]]
@@ -29,7 +29,7 @@ def test_the_gradient_of_scatter_passes_the_whole_of_d_out_to_x() -> None:
 
 
 @pytest.mark.parametrize("wrong", [3, -1])
-def test_an_index_outside_is_refused(wrong: int) -> None:
+def test_an_index_out_of_range_is_refused(wrong: int) -> None:
     with pytest.raises(EnforceNotMet, match=rf"{wrong}.* 3 rows"):
         Gather.forward(X, np.array([0, wrong]))
     with pytest.raises(EnforceNotMet, match=r"outside of an array of shape \[3, 2\]"):

@@ -98,7 +98,7 @@ REAL: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, list[float]
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_an_update_equals_that_of_real_fluid(name: str) -> None:
+def test_an_update_matches_fluid(name: str) -> None:
     type, inputs, attrs, expected = REAL[name]
     got = step(type, inputs, **attrs)
     for slot, want in expected.items():

@@ -29,7 +29,7 @@ WITHOUT_LOOP = WITHOUT_RULE | {"ftrl-power": "numba's powers have other bits tha
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.id)
-def test_numpy_has_no_expression_but_the_rule(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_updates_on_numpy_come_only_from_the_rules(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """With rules that do nothing, parameters stay as they are."""
     idle = Recording(lambda *arrays: None, (), None, None)
     monkeypatch.setattr(rules.Rule, "record", lambda self, flags, gradient=True: idle)
@@ -87,7 +87,7 @@ def test_large_parameters_are_updated_block_by_block(monkeypatch: pytest.MonkeyP
         np.testing.assert_array_equal(blocks[slot], whole[slot])
 
 
-def test_arrays_that_are_not_contiguous_are_updated_all_the_same(
+def test_arrays_that_are_not_contiguous_are_updated_in_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rules, "BLOCK", 2)

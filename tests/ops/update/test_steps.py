@@ -37,7 +37,7 @@ def test_adam_updates_every_row_that_has_moments_or_a_sparse_gradient(share: flo
         assert sparse.tobytes() == whole.tobytes()
 
 
-def test_sgd_moves_the_held_rows_of_a_table_of_selected_rows() -> None:
+def test_sgd_updates_the_existing_rows_of_a_selected_rows_table() -> None:
     table = SelectedRows([5, 2, 0], 6, np.ones((3, 2), np.float32))
     grad = SelectedRows([2, 5, 2], 6, np.array([[1, 0], [0, 1], [1, 1]], np.float32))
     out = registry.find("sgd").forward(table, one(0.5), grad)
@@ -72,7 +72,7 @@ def test_operands_that_do_not_fit_are_refused_before_anything_changes() -> None:
 
 
 @pytest.mark.parametrize("type", ["lars_momentum", "adamax", "adadelta", "decayed_adagrad", "proximal_gd"])
-def test_some_updates_take_dense_gradients_only(type: str) -> None:
+def test_some_updates_accept_only_dense_gradients(type: str) -> None:
     op = registry.find(type)
     inputs = {slot.name: P.copy() for slot in op.input_slots} | {"Grad": SPARSE}
     inputs |= {name: one(0.5) for name in ("LearningRate", "Beta1Pow") if name in inputs}

@@ -39,7 +39,7 @@ WAYS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
-def test_nothing_hidden_is_left_where_a_process_ends(tmp_path: Path, way: str) -> None:
+def test_processes_leave_no_hidden_files(tmp_path: Path, way: str) -> None:
     for _ in range(4):
         subprocess.run(
             [sys.executable, "-c", START + WAYS[way], str(tmp_path / "m")], check=True, timeout=120
@@ -48,7 +48,7 @@ def test_nothing_hidden_is_left_where_a_process_ends(tmp_path: Path, way: str) -
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="descriptors as Linux lists them")
-def test_saves_that_fail_leave_no_descriptor_thread_or_entry(tmp_path: Path) -> None:
+def test_failed_saves_leave_no_descriptor_thread_or_hidden_entry(tmp_path: Path) -> None:
     def fail() -> object:
         yield b"x" * 1000
         raise ValueError("the buffers end here")

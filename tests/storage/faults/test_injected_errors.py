@@ -33,7 +33,7 @@ def save(directory: Path, files: dict[str, bytes], **options: object) -> None:
 
 @pytest.mark.parametrize("step", ["new", "exchange", "journal"])
 @pytest.mark.parametrize("call", CALLS)
-def test_an_error_of_any_system_call_leaves_the_old_set_or_the_new(tmp_path, monkeypatch, call, step):
+def test_an_error_in_any_system_call_leaves_the_old_or_the_new_save(tmp_path, monkeypatch, call, step):
     for number in range(1, 300):
         home = tmp_path / str(number)
         home.mkdir()

@@ -65,7 +65,7 @@ def killed_at_move(directory: Path, number: int) -> None:
     assert set(names(directory.parent)) <= {".m.saving-directory", "m", "backup"}
 
 
-def test_a_version_that_was_never_swapped_in_gives_no_file_to_the_old_one(tmp_path):
+def test_files_of_an_uncommitted_version_are_not_moved_into_the_old_one(tmp_path):
     """Proves S11."""
     directory = tmp_path / "m"
     save(directory, OLD)
@@ -91,7 +91,7 @@ def test_a_journal_is_finished_by_the_next_reader(tmp_path, number):
 
 @pytest.mark.parametrize("keep_times", [True, False])
 @pytest.mark.parametrize("number", [2, 4])
-def test_files_that_were_restored_since_are_not_overwritten(tmp_path, number, keep_times):
+def test_recovery_does_not_overwrite_files_restored_later(tmp_path, number, keep_times):
     """Proves S6."""
     save(tmp_path / "m", OLD)
     shutil.copytree(tmp_path / "m", tmp_path / "backup")
@@ -106,7 +106,7 @@ def test_files_that_were_restored_since_are_not_overwritten(tmp_path, number, ke
     assert names(tmp_path) == ["backup", "m"]
 
 
-def test_a_mix_of_restored_and_saved_files_is_left_alone(tmp_path):
+def test_recovery_does_not_change_a_mix_of_restored_and_saved_files(tmp_path):
     """Proves S6."""
     save(tmp_path / "m", OLD)
     killed_at_move(tmp_path / "m", 2)
@@ -124,7 +124,7 @@ def test_a_mix_of_restored_and_saved_files_is_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize("again", [True, False])
-def test_a_directory_that_was_removed_is_not_blocked(tmp_path, again):
+def test_a_removed_directory_can_be_saved_again(tmp_path, again):
     save(tmp_path / "m", OLD)
     killed_at_move(tmp_path / "m", 2)
     shutil.rmtree(tmp_path / "m")
@@ -138,7 +138,7 @@ def test_a_directory_that_was_removed_is_not_blocked(tmp_path, again):
 
 
 @pytest.mark.parametrize("step", ["exchange", "journal"])
-def test_a_directory_that_is_removed_during_a_save(tmp_path, monkeypatch, step):
+def test_removing_the_directory_during_a_save_is_handled(tmp_path, monkeypatch, step):
     save(tmp_path / "m", OLD)
     if step == "journal":
         without_exchange(monkeypatch)
@@ -158,7 +158,7 @@ def test_a_directory_that_is_removed_during_a_save(tmp_path, monkeypatch, step):
 
 
 @pytest.mark.parametrize("manifest", [True, False])
-def test_an_old_version_is_not_moved_into_a_new_directory_of_the_same_inode(tmp_path, monkeypatch, manifest):
+def test_an_old_version_is_not_moved_into_a_new_directory_with_its_inode(tmp_path, monkeypatch, manifest):
     """Proves S11."""
     save(tmp_path / "m", OLD, manifest=manifest)
 
@@ -237,7 +237,7 @@ def test_readers_do_not_take_the_lock_of_a_living_saver(tmp_path, monkeypatch):
     assert names(tmp_path) == ["m"]
 
 
-def test_a_manifest_in_the_earlier_place_is_read_and_moved(tmp_path):
+def test_a_manifest_in_the_old_location_is_read_and_moved(tmp_path):
     save(tmp_path / "m", OLD)
     found = manifest_file.read_manifest(tmp_path / "m")
     (tmp_path / "m" / "__manifest__").unlink()
@@ -256,7 +256,7 @@ def test_a_manifest_in_the_earlier_place_is_read_and_moved(tmp_path):
     assert manifest_file.verify(tmp_path / "m").good == ("a", "b", "c")
 
 
-def test_a_reader_that_may_not_lock_waits_for_the_end(tmp_path, monkeypatch):
+def test_a_reader_without_lock_permission_waits_for_the_save_to_end(tmp_path, monkeypatch):
     save(tmp_path / "m", OLD)
     killed_at_move(tmp_path / "m", 2)
 

@@ -63,7 +63,7 @@ def test_a_link_is_followed_when_it_is_read(model: Path, lazy: bool) -> None:
 
 
 @pytest.mark.parametrize("to", ["nowhere", "w", "../outside", "/dev/zero", "/proc/self/mem", "/etc/hostname"])
-def test_a_link_to_what_is_not_a_tensor_is_explained(model: Path, to: str) -> None:
+def test_the_error_for_a_link_to_another_file_explains_it(model: Path, to: str) -> None:
     (model / "w").unlink()
     (model / "w").symlink_to(to)
     for lazy in (False, True):
@@ -71,7 +71,7 @@ def test_a_link_to_what_is_not_a_tensor_is_explained(model: Path, to: str) -> No
             load(model, lazy=lazy)
 
 
-def test_verify_names_links(model: Path) -> None:
+def test_verify_reports_links(model: Path) -> None:
     (model / "w").unlink()
     (model / "w").symlink_to("../outside/w")
     (model / "more").symlink_to("../outside")
@@ -83,7 +83,7 @@ def test_verify_names_links(model: Path) -> None:
     assert list_names(model) == ["loop", "sub/v", "w"]
 
 
-def test_a_save_replaces_a_link_and_leaves_what_it_leads_to(model: Path) -> None:
+def test_a_save_replaces_a_link_but_not_its_target(model: Path) -> None:
     (model / "w").unlink()
     (model / "w").symlink_to("../outside/w")
     write_all(model, {"w": [b"new"]})
@@ -317,7 +317,7 @@ def _spare_is_a_link(model: Path) -> None:
         _spare_pipe,
     ],
 )
-def test_a_staging_area_that_leads_elsewhere_changes_nothing_there(
+def test_a_staging_area_that_is_a_link_is_not_followed(
     model: Path, make: Callable[[Path], None], keep: bool
 ) -> None:
     make(model)
@@ -348,7 +348,7 @@ def deep(tmp_path: Path) -> Iterator[Path]:
         folder.rmdir()
 
 
-def test_a_thousand_nested_folders_are_listed_and_not_loaded(deep: Path) -> None:
+def test_a_thousand_nested_folders_are_listed_but_not_loaded(deep: Path) -> None:
     assert list_names(deep) == ["d/" * 1100 + "w"]
     assert sum(folder for _, _, folder in walk(str(deep))) == 1100
     with pytest.raises(LoadError):
@@ -399,7 +399,7 @@ def test_a_link_named_like_a_prefix_is_not_part_of_it(model: Path, aim: str) -> 
 
 
 @pytest.mark.parametrize("call", [manifest_file.verify, recover, lambda path: Transaction(path)])
-def test_a_path_that_the_system_cannot_follow_is_an_error(
+def test_a_path_that_cannot_be_resolved_raises_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[str], object]
 ) -> None:
     with pytest.raises(StorageError, match="is not a path: embedded null"):
@@ -414,7 +414,7 @@ def test_a_path_that_the_system_cannot_follow_is_an_error(
 
 
 @pytest.mark.parametrize("call", ["mkdir", "open", "rename to another inode"])
-def test_a_file_system_that_keeps_no_lock_file_is_said_and_not_tried_for_ever(
+def test_a_file_system_that_loses_lock_files_is_reported_without_endless_retries(
     model: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     real = getattr(os, call, os.open)

@@ -308,7 +308,7 @@ def test_files_planted_by_another_user_are_named_and_never_acted_on(
     act_as(VICTIM, victim_goes_on)
 
 
-def test_a_manifest_of_another_user_does_not_decide_what_is_loaded_or_removed(home: Path) -> None:
+def test_a_manifest_written_by_another_user_is_not_trusted(home: Path) -> None:
     home.chmod(0o1777)
 
     def victim_saves() -> None:
@@ -354,7 +354,7 @@ def test_a_manifest_of_another_user_does_not_decide_what_is_loaded_or_removed(ho
     act_as(VICTIM, victim_goes_on)
 
 
-def test_a_checkpoint_that_another_user_puts_beside_is_named_and_not_restored(home: Path) -> None:
+def test_a_checkpoint_of_another_user_is_named_and_not_restored(home: Path) -> None:
     home.chmod(0o1777)
 
     def save(number: float, step: int) -> None:
@@ -385,7 +385,7 @@ def test_a_checkpoint_that_another_user_puts_beside_is_named_and_not_restored(ho
     act_as(READER, reader_restores)
 
 
-def test_a_user_with_read_permission_loads_the_save_of_another_user(home: Path) -> None:
+def test_a_user_with_read_permission_loads_a_save_of_another_user(home: Path) -> None:
     home.chmod(0o1777)
 
     def victim_saves() -> None:
@@ -406,7 +406,7 @@ def test_a_user_with_read_permission_loads_the_save_of_another_user(home: Path) 
 
 
 @pytest.mark.parametrize("mask", [0, 0o002, 0o077])
-def test_nobody_else_may_write_into_the_hidden_entry_of_a_save(
+def test_other_users_cannot_write_into_the_hidden_entry_of_a_save(
     home: Path, monkeypatch: pytest.MonkeyPatch, mask: int
 ) -> None:
     home.chmod(0o1777)

@@ -48,7 +48,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("files", [{"w": bytes(5 << 20)}, {f"w_{n}": bytes(40_000) for n in range(120)}])
-def test_a_full_disk_leaves_the_old_set(disk, files):
+def test_a_full_disk_leaves_the_old_files(disk, files):
     save(disk / "m", OLD)
     before = contents(disk)
     with pytest.raises(SaveError, match="No space left") as caught:
@@ -68,7 +68,7 @@ def test_a_mount_point_takes_files_under_the_journal(disk):
     assert names(disk.parent) == ["disk"]
 
 
-def test_a_full_mount_point_leaves_the_old_set(disk):
+def test_a_full_mount_point_leaves_the_old_files(disk):
     save(disk, OLD)
     before = contents(disk)
     with pytest.raises(SaveError, match="No space left"):
@@ -105,7 +105,7 @@ def open_place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_read_only_directory(open_place):
+def test_saving_into_a_read_only_directory_is_refused(open_place):
     save(open_place / "m", OLD)
     before = contents(open_place)
 
@@ -117,7 +117,7 @@ def test_a_read_only_directory(open_place):
     assert contents(open_place) == before
 
 
-def test_a_directory_below_a_parent_that_is_read_only_is_saved_as_a_volume_is(open_place):
+def test_a_directory_below_a_read_only_parent_is_saved_under_a_journal(open_place):
     """As real Fluid does, which writes into the directory alone."""
     (open_place / "in").mkdir()
     save(open_place / "in" / "m", OLD)
@@ -138,9 +138,7 @@ def test_a_directory_below_a_parent_that_is_read_only_is_saved_as_a_volume_is(op
 
 
 @pytest.mark.parametrize(("call", "at"), [("rename", 0), ("replace", 0), ("replace", 1), ("replace", 2)])
-def test_a_save_of_a_volume_that_is_killed_is_finished_by_the_next_load_or_save(
-    tmp_path, monkeypatch, call, at
-):
+def test_a_killed_save_of_a_volume_is_finished_by_the_next_load_or_save(tmp_path, monkeypatch, call, at):
     monkeypatch.setattr(target, "_may_write", lambda folder: Path(folder) != tmp_path)
     model = tmp_path / "m"
     model.mkdir()
@@ -191,7 +189,7 @@ def test_a_directory_of_another_user_keeps_its_owner(open_place):
     assert names(open_place) == ["m"]
 
 
-def test_owners_and_modes_stay(tmp_path):
+def test_saves_keep_owners_and_modes(tmp_path):
     if os.geteuid():
         pytest.skip("only root can give files away")
     save(tmp_path / "m", OLD)
@@ -211,7 +209,7 @@ def test_owners_and_modes_stay(tmp_path):
     assert modes == [0o2750, 0o700, 0o640]
 
 
-def test_a_limit_of_file_sizes_leaves_the_old_set(tmp_path):
+def test_a_file_size_limit_leaves_the_old_files(tmp_path):
     save(tmp_path / "m", OLD)
     before = contents(tmp_path)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -226,7 +224,7 @@ def test_a_limit_of_file_sizes_leaves_the_old_set(tmp_path):
     assert contents(tmp_path) == before
 
 
-def test_a_file_system_that_is_mounted_read_only(disk):
+def test_saving_to_a_read_only_file_system_is_refused(disk):
     save(disk / "m", OLD)
     before = contents(disk)
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
@@ -244,7 +242,7 @@ def test_a_file_system_that_is_mounted_read_only(disk):
 
 @pytest.mark.parametrize("call", ["write", "writev", "open", "mkdir", "link", "ftruncate"])
 @pytest.mark.parametrize("keep", [False, True])
-def test_a_quota_that_is_used_up_at_any_call(tmp_path, monkeypatch, call, keep):
+def test_an_exhausted_quota_at_any_call_leaves_old_or_new_files(tmp_path, monkeypatch, call, keep):
     """Quotas need a file system of one's own; what counts is that each call may say so."""
     home = tmp_path / "m"
     for _ in range(2):

@@ -51,7 +51,9 @@ def scope() -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_look_is_refused_in_turn(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_each_file_status_call_is_handled(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write, read = CASES[name]
     write(tmp_path)
     for number in range(1, 200):
@@ -105,7 +107,7 @@ def refuse_all(*_: Any, **__: Any) -> Any:
     raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
 
 
-def test_path_checks_tell_files_directories_and_links_apart(tmp_path: Path) -> None:
+def test_path_checks_distinguish_files_directories_and_links(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path)
     (tmp_path / "loop").symlink_to(tmp_path / "loop")

@@ -35,7 +35,7 @@ def check_counts(workers: list[subprocess.Popen[str]]) -> None:
 @pytest.mark.parametrize(
     "semantics", [("links",), (), ("slow", "late")], ids=lambda words: "-".join(words) or "plain"
 )
-def test_one_saves_at_a_time(semantics: tuple[str, ...], tmp_path: Path) -> None:
+def test_only_one_saver_holds_the_lock(semantics: tuple[str, ...], tmp_path: Path) -> None:
     workers = [start(tmp_path, f"host-{index % 2}", 5.0, *semantics) for index in range(4)]
     check_counts(workers)
 
@@ -43,7 +43,7 @@ def test_one_saves_at_a_time(semantics: tuple[str, ...], tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped for longer than the lease"]
 )
-def test_the_lease_of_one_that_is_not_heard_of_ends(how: signal.Signals, tmp_path: Path) -> None:
+def test_the_lease_of_a_silent_saver_expires(how: signal.Signals, tmp_path: Path) -> None:
     dice = random.Random(int(how))
     steady = [start(tmp_path, f"host-{index}", 10.0, "late") for index in range(2)]
     deadline = time.monotonic() + 10

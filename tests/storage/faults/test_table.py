@@ -286,7 +286,7 @@ def find(reader: Reader, home: Path) -> Path:
 
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_damage_is_never_silent(name: str, fault: str, tmp_path: Path) -> None:
+def test_every_damage_is_reported(name: str, fault: str, tmp_path: Path) -> None:
     if name.startswith("remote") and fault == "a pipe":
         pytest.skip("no store has pipes")
     reader = READERS[name]

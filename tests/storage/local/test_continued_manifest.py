@@ -63,7 +63,7 @@ def test_a_save_writes_its_own_records_and_links_the_earlier_manifests(tmp_path:
     assert found.extra == ()
 
 
-def test_when_they_are_many_a_save_continues_the_first_again(
+def test_with_many_manifests_a_save_continues_from_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transaction, "_MOST_PARTS", 5)
@@ -102,7 +102,7 @@ def take_another(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [lose, flip, take_another])
 @pytest.mark.parametrize("at", [0, 2])
-def test_a_manifest_whose_earlier_one_is_damaged_is_refused(damage: Any, at: int, tmp_path: Path) -> None:
+def test_a_manifest_with_a_damaged_predecessor_is_refused(damage: Any, at: int, tmp_path: Path) -> None:
     """Proves S9."""
     for count in range(5):
         save(tmp_path / "m", count)
@@ -116,7 +116,7 @@ def test_a_manifest_whose_earlier_one_is_damaged_is_refused(damage: Any, at: int
     assert not verify(tmp_path / "m")
 
 
-def test_records_removed_and_added_again_have_the_newest_values() -> None:
+def test_records_removed_and_added_again_are_the_newest() -> None:
     def record(size: int, program: str = "p") -> Record:
         return Record(size, f"xxh3_128:{size:032x}", (size, size), {}, author=Author(program, "all"))
 
@@ -156,7 +156,7 @@ def saving(tmp_path: Path) -> Iterator[Path]:
     thread.join()
 
 
-def test_a_reader_during_saves_gets_one_whole_save(saving: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_during_saves_sees_one_complete_save(saving: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Proves S10."""
     monkeypatch.setattr(transaction, "_MOST_PARTS", 3)  # so that names are used again
     seen = set()
@@ -168,7 +168,7 @@ def test_a_reader_during_saves_gets_one_whole_save(saving: Path, monkeypatch: py
         seen.add(len(links))
 
 
-def test_another_format_number_is_refused_by_name() -> None:
+def test_a_manifest_of_another_format_number_is_refused_and_named() -> None:
     data = manifest.encode_json({}).replace(b'"format":2', b'"format":9')
     body = data[: -len(manifest._tail(b""))]
     with pytest.raises(FormatError, match="format 9; this library reads 1 to 3"):

@@ -50,7 +50,7 @@ def test_the_same_boxes_are_kept(normalized: bool, eta: float) -> None:
 
 @pytest.mark.parametrize("eta", [1.0, 0.8])
 @pytest.mark.parametrize("most", [0, 1, 70, 1000])
-def test_a_suppression_that_stops_keeps_the_first_of_all(eta: float, most: int) -> None:
+def test_stopping_suppression_early_keeps_the_same_first_boxes(eta: float, most: int) -> None:
     boxes = make_boxes(300, unusual=True)
     want = suppress(boxes, threshold=0.6, eta=eta)[:most]
     got = suppress(boxes, threshold=0.6, eta=eta, most=most)
@@ -60,7 +60,7 @@ def test_a_suppression_that_stops_keeps_the_first_of_all(eta: float, most: int) 
     np.testing.assert_array_equal(compiled, want)
 
 
-def test_boxes_with_nan_or_inf_are_left_to_numpy() -> None:
+def test_boxes_with_nan_or_inf_use_numpy() -> None:
     boxes = np.array([[0, 0, 1, np.nan], [0, 0, 1, 1], [0, 0, np.inf, 1]], np.float32)
     with np.errstate(invalid="ignore"):  # as the executor does
         want = suppress(boxes, threshold=0.5)
@@ -91,7 +91,7 @@ def test_maxima_and_their_gradient_have_the_bits_of_numpy(kernel: Any, stride: A
 
 
 @pytest.mark.parametrize("shape", [(75, 1030), (3072, 16), (4099, 3)])  # several parts; lanes; a prime
-def test_statistics_match_those_of_float64(shape: tuple[int, int]) -> None:
+def test_statistics_match_float64(shape: tuple[int, int]) -> None:
     # Far from zero and in parts of different means: sums of squares would cancel.
     rows = (RNG.standard_normal(shape) + np.arange(shape[0])[:, None] / 1000 + 30).astype(np.float32)
     scale, bias = RNG.standard_normal((2, shape[1])).astype(np.float32)

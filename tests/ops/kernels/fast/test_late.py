@@ -43,13 +43,13 @@ def make_kernel(monkeypatch: pytest.MonkeyPatch, *, exact: bool, asked: int | No
     return compile_late("void(T[::1])", least=1000, asked=asked, exact=exact)(lambda x: None)
 
 
-def test_without_numba_numpy_does_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_numba_every_operator_runs_on_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend_missing(monkeypatch)
     assert sums.add_rows.choose(LARGE.size, LARGE) is None
     assert late.describe() == "none: numba is not installed"
 
 
-def test_asking_for_kernels_without_numba_is_an_error_that_names_the_extra(
+def test_requesting_kernels_without_numba_names_the_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pretend_missing(monkeypatch)
@@ -68,7 +68,7 @@ def test_the_flag_may_be_set_in_the_environment(monkeypatch: pytest.MonkeyPatch)
     late.check_flag()
 
 
-def test_the_size_and_the_flag_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_array_size_and_flag_decide_whether_a_kernel_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = make_kernel(monkeypatch, exact=False)
     assert kernel.choose(999, LARGE) is None
     assert kernel.choose(1000, LARGE) is kernel.function
@@ -78,7 +78,7 @@ def test_the_size_and_the_flag_decide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_numba
 @pytest.mark.slow
-def test_a_kernel_that_reads_computes_the_same_of_what_is_read_only() -> None:
+def test_kernels_give_the_same_results_for_read_only_arrays() -> None:
     fluid.set_flags({FLAG: True})
     rows, values = np.arange(4096) % 7, np.random.default_rng(0).random((4096, 64), np.float32)
     expected = sums.sum_rows(rows, values, 9)
@@ -93,7 +93,7 @@ def test_a_kernel_that_reads_computes_the_same_of_what_is_read_only() -> None:
 
 @needs_numba
 @pytest.mark.slow
-def test_a_step_during_a_save_has_the_bits_of_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_during_a_save_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """The chains of a CRF read its transitions in a compiled kernel; numpy adds in another order."""
     fluid.set_flags({FLAG: True})
     fluid.default_startup_program().random_seed = 5
@@ -137,7 +137,7 @@ def test_a_requested_kernel_is_chosen_for_less_work(monkeypatch: pytest.MonkeyPa
     assert kernel.choose(100, LARGE) is None
 
 
-def test_a_kernel_with_the_bits_of_numpy_waits_until_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_equal_to_numpy_is_compiled_only_when_worthwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = make_kernel(monkeypatch, exact=True)
     monkeypatch.delitem(sys.modules, "numba.core.registry", raising=False)
     monkeypatch.setattr(late, "_PAYS", 3000)
@@ -147,7 +147,7 @@ def test_a_kernel_with_the_bits_of_numpy_waits_until_it_pays(monkeypatch: pytest
     assert kernel.choose(1000, LARGE) is not None  # asked for: at once
 
 
-def test_arrays_that_a_kernel_does_not_take_are_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrays_that_a_kernel_does_not_support_use_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = make_kernel(monkeypatch, exact=False)
     fixed = LARGE.copy()
     fixed.flags.writeable = False
@@ -157,7 +157,7 @@ def test_arrays_that_a_kernel_does_not_take_are_left_to_numpy(monkeypatch: pytes
     assert kernel.choose(1 << 20, LARGE.astype(np.int64)) is None
 
 
-def test_a_numba_that_fails_is_left_alone(
+def test_numba_is_not_tried_again_after_a_failure(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     kernel = make_kernel(monkeypatch, exact=False)
@@ -175,7 +175,7 @@ def test_a_numba_that_fails_is_left_alone(
         kernel.choose(1000, LARGE)
 
 
-def test_kernels_are_kept_where_only_their_user_can_write(
+def test_the_kernel_cache_is_writable_only_by_its_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
@@ -190,7 +190,7 @@ def test_kernels_are_kept_where_only_their_user_can_write(
     assert late.find_cache() is None
 
 
-def test_a_changed_file_of_the_same_date_and_size_has_another_place_in_the_cache(tmp_path: Path) -> None:
+def test_a_changed_file_with_equal_date_and_size_gets_another_cache_entry(tmp_path: Path) -> None:
     path, hashes = tmp_path / "kernel.py", set()
     for body in ("x + 1", "x - 1"):
         path.write_text(f"def kernel(x):\n    return {body}\n")

@@ -11,7 +11,7 @@ from paddlelike.ops.kernels.linalg import place_rows, sum_multiples
 @pytest.mark.parametrize(
     ("count", "ids"), [(0, 5), (1, 5), (40, 1000), (40, 3), (400, 60)], ids=lambda each: str(each)
 )
-def test_every_multiple_is_counted_once(count: int, ids: int) -> None:
+def test_outer_sums_count_every_multiple_once(count: int, ids: int) -> None:
     """Few and many multiples of an id, against a matrix product with a row for each multiple."""
     rng = np.random.default_rng(3)
     rows, owners = (

@@ -61,7 +61,7 @@ def test_operands_that_do_not_fit_are_refused(
 
 
 @pytest.mark.parametrize("groups", [1, 3])
-def test_many_images_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch, groups: int) -> None:
+def test_many_images_are_processed_in_parts(monkeypatch: pytest.MonkeyPatch, groups: int) -> None:
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal((7, 3, 5, 5)), rng.standard_normal((6, 3 // groups, 2, 2))
     op = registry.find("conv2d")
@@ -79,7 +79,7 @@ def test_many_images_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch, gro
         np.testing.assert_allclose(one, other, rtol=1e-12)  # another order of sums
 
 
-def test_only_wanted_gradients_are_computed() -> None:
+def test_only_required_gradients_are_computed() -> None:
     x, w = np.ones((1, 1, 3, 3)), np.ones((1, 1, 2, 2))
     back = registry.find("conv2d_grad")
     attrs = full_attrs(registry.find("conv2d"), {})

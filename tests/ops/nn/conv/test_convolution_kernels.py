@@ -128,7 +128,9 @@ IN_PARTS = {
 
 @pytest.mark.parametrize("size", [1, 1 << 10, 1 << 12], ids=["rows", "several rows", "groups"])
 @pytest.mark.parametrize("shapes", IN_PARTS.values(), ids=IN_PARTS.keys())
-def test_parts_of_images_groups_and_rows(shapes: Shapes, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convolutions_are_split_by_images_groups_and_rows(
+    shapes: Shapes, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(channels_first, "_CHUNK", size)
     test_a_convolution_is_the_sum_over_its_windows(shapes, False)
     test_gradients_are_adjoint_to_the_convolution(shapes, True)

@@ -49,7 +49,7 @@ def test_the_gradient_goes_to_the_first_of_equal_maxima(name: str) -> None:
 
 
 @pytest.mark.parametrize("attrs", [{"ksize": [2, 2]}, {"ksize": [3, 3], "adaptive": True}], ids=str)
-def test_the_index_is_that_of_the_first_of_equal_maxima(attrs: dict[str, Any]) -> None:
+def test_the_index_points_to_the_first_of_equal_maxima(attrs: dict[str, Any]) -> None:
     (_, mask), dx = run("max_pool2d_with_index", G, **attrs)
     assert mask.dtype == np.int32
     assert mask[0, 0].tolist() == [[0, 6, 3], [9, 9, 10], [9, 9, 10]]  # Paddle 1.8.5
@@ -57,7 +57,7 @@ def test_the_index_is_that_of_the_first_of_equal_maxima(attrs: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("kind", ["max", "avg"])
-def test_many_images_are_worked_on_in_parts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_images_are_processed_in_parts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from paddlelike.ops.kernels.nn.image import pool as pool_kernels
 
     x = np.random.default_rng(0).standard_normal((7, 2, 4, 4))

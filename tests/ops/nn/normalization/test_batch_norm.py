@@ -18,7 +18,7 @@ X = np.array([[1.0, 2, 0, 4], [-1, 0, 3, 2], [0, 5, 1, 1]])
 MEANS, SCALES = np.array([0.5, 1, -1, 0]), np.array([1.0, 2, 1, 0.5])
 
 
-def test_the_sums_that_a_batch_adds_in_data_norm() -> None:
+def test_data_norm_accumulates_batch_sums() -> None:
     back = registry.find("data_norm").backward
     dy = np.ones_like(X)
     *_, dx, size, total, square = back(
@@ -30,7 +30,7 @@ def test_the_sums_that_a_batch_adds_in_data_norm() -> None:
     np.testing.assert_allclose(square, ((X - MEANS) ** 2).sum(0) + 1.5)
 
 
-def test_slots_that_a_row_does_not_show_are_left_out_of_the_means() -> None:
+def test_data_norm_means_ignore_slots_that_a_row_does_not_show() -> None:
     # Columns 0, 1 and 2, 3 are slots; row 2 does not show the first one, row 0 not the second one.
     back = registry.find("data_norm").backward
     *_, size, total, square = back(
@@ -43,7 +43,7 @@ def test_slots_that_a_row_does_not_show_are_left_out_of_the_means() -> None:
     np.testing.assert_allclose(square, np.concatenate(means) + 2 * 0.5)
 
 
-def test_the_gradient_of_batch_norm_reads_the_moving_statistics_if_they_were_used() -> None:
+def test_the_batch_norm_gradient_uses_moving_statistics_if_the_forward_pass_did() -> None:
     op = registry.find("batch_norm")
     inputs = {slot.name: [slot.name.lower()] for slot in op.input_slots if not slot.optional}
     outputs = {slot.name: [slot.name.lower()] for slot in op.output_slots if not slot.optional}
@@ -115,7 +115,7 @@ def test_operands_that_do_not_fit_are_refused(
         op.infer(*specs, **op.make_infer_keywords(attrs))
 
 
-def test_a_batch_of_one_element_for_each_channel_passes_through() -> None:
+def test_batch_norm_returns_a_batch_of_one_element_per_channel_unchanged() -> None:
     """As Fluid 1.8.5 computed it: Y is X, X@GRAD is Y@GRAD, nothing moves."""
     x = fluid.data("x", [None, 3, 1, 1])
     x.stop_gradient = False

@@ -39,7 +39,7 @@ def compare(x: Array, w: Array, d_out: Array, windows: Windows) -> None:
 
 @pytest.mark.parametrize("pads", [((1, 1), (1, 1)), ((0, 0), (0, 0)), ((2, 0), (0, 1))], ids=str)
 @pytest.mark.parametrize("shape", [(2, 6, 8, 3), (1, 5, 7, 2), (3, 4, 3, 1)], ids=str)
-def test_tiles_give_the_convolution(
+def test_convolution_by_tiles_matches_the_definition(
     shape: tuple[int, ...], pads: tuple[tuple[int, int], ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tiles, "_CHUNK", 0)
@@ -53,14 +53,14 @@ def test_tiles_give_the_convolution(
 @needs_numba
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [(4, 17, 18, 16), (2, 40, 33, 20)], ids=str)
-def test_compiled_tiles_give_the_convolution(shape: tuple[int, ...]) -> None:
+def test_compiled_convolution_by_tiles_matches_the_definition(shape: tuple[int, ...]) -> None:
     with force_kernels(compiled=True):
         x, w, d_out, windows = make(shape, 24, ((1, 1), (1, 1)))
         assert tiles.pays(x, w, 24, windows)
         compare(x, w, d_out, windows)
 
 
-def test_other_windows_and_few_channels_are_left_to_others() -> None:
+def test_tiles_are_not_used_for_other_windows_or_few_channels() -> None:
     x, w, _, windows = make((4, 32, 32, 16), 16, ((1, 1), (1, 1)))
     with force_kernels(compiled=False):
         assert tiles.pays(x, w, 16, windows)

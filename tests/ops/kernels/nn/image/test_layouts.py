@@ -20,7 +20,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_every_element_is_moved(shape: tuple[int, ...], dtype: type) -> None:
+def test_layout_changes_move_every_element(shape: tuple[int, ...], dtype: type) -> None:
     x = np.arange(np.prod(shape), dtype=dtype).reshape(shape)
     last = as_channels_last(x)
     assert last.flags.c_contiguous

@@ -77,5 +77,5 @@ def test_a_gradient_with_its_channels_last_gives_the_same_bits() -> None:
     ],
     ids=["C order", "NHWC", "rows", "short planes", "channels last in memory"],
 )
-def test_which_images_are_taken_as_planes(x: np.ndarray, layout: str, expected: bool) -> None:
+def test_planes_are_used_only_for_suitable_images(x: np.ndarray, layout: str, expected: bool) -> None:
     assert is_in_planes(x, layout) is expected
