@@ -82,7 +82,7 @@ def test_an_expression_of_an_earlier_graph_is_refused() -> None:
     value = earlier.npvalue()
     dy.renew_cg()
     for use in (lambda: earlier + w, lambda: w + earlier, lambda: dy.esum([dy.tanh(w), earlier])):
-        with pytest.raises(GraphError, match=r"is of an earlier graph: renew_cg\(\)") as caught:
+        with pytest.raises(GraphError, match=r"belongs to an earlier graph: renew_cg\(\)") as caught:
             use()
         assert earlier.variable.name in str(caught.value)
     np.testing.assert_array_equal(earlier.npvalue(), value)  # its own graph is still there

@@ -83,7 +83,7 @@ def give_a_server_without_a_port() -> None:
     fluid.DistributeTranspiler().transpile(0, pservers="127.0.0.1", trainers=1)
 
 
-def give_the_count_of_trainers_as_text() -> None:
+def give_the_number_of_trainers_as_text() -> None:
     fluid.optimizer.SGD(0.1).minimize(_make_loss())
     fluid.DistributeTranspiler().transpile(0, pservers=SERVER, trainers="2")
 

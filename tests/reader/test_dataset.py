@@ -108,10 +108,10 @@ def test_a_missing_file_is_an_error(variables: list[Any], tmp_path: Path) -> Non
     [
         ("3 1 2 3 1 1 1 1", r"'x' has shape \[-1, 2\], the line holds 3 values"),
         ("2 1 2 5 1 1", "'w' needs 5 values, 2 are left"),
-        ("2 1 2 1 -9223372036854775809 1 1", "no count and values for 'w': .* too large"),
-        ("2 1 2 1 18446744073709551616 1 1", "no count and values for 'w': .* too large"),
-        ("2 1 2 1 1", "no count and values for 'd'"),
-        ("2 1 two 1 1 1 1", "no count and values for 'x'"),
+        ("2 1 2 1 -9223372036854775809 1 1", "expected a count and values for 'w': .* too large"),
+        ("2 1 2 1 18446744073709551616 1 1", "expected a count and values for 'w': .* too large"),
+        ("2 1 2 1 1", "expected a count and values for 'd'"),
+        ("2 1 two 1 1 1 1", "expected a count and values for 'x'"),
         ("2 1 2 1 1 1 1 9 9", "2 values are left over"),
     ],
     ids=["width", "short", "low id", "high id", "missing", "word", "surplus"],
@@ -176,7 +176,7 @@ def test_slots_may_have_words_before_their_values(variables: list[Any], tmp_path
     (feed,) = data.feeds()
     np.testing.assert_array_equal(np.array(feed["x"]), [[1.5, 2.5]])
     data.set_parse_logkey(True)
-    with pytest.raises(FeedError, match="no 1 and log key"):
+    with pytest.raises(FeedError, match="expected 1 and log key"):
         data.load_into_memory()
 
 

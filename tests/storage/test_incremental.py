@@ -359,7 +359,7 @@ def test_waiting_savers_take_turns(tmp_path):
 
 def test_a_file_in_place_of_the_staging_area_is_refused(tmp_path):
     (tmp_path / ".m.saving-directory").write_bytes(b"mine")
-    with pytest.raises(SaveError, match="is in the way"):
+    with pytest.raises(SaveError, match="where the folder of a save belongs"):
         save(tmp_path / "m")
     assert (tmp_path / ".m.saving-directory").read_bytes() == b"mine"
 

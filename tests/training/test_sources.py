@@ -277,7 +277,7 @@ def test_sparse_indexes_and_ids_are_checked(tmp_path: Path) -> None:
     assert file.read_sequences([0])["w"].tolist() == [[2]]
     for index, text_ in (
         (1, "outside of 0 .. 4"),
-        (2, "one value that is not 0"),
+        (2, "expected one nonzero value"),
         (3, "expected index:value"),
     ):
         with pytest.raises(FormatError, match=text_):

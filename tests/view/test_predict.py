@@ -91,7 +91,7 @@ def test_the_interface_is_described_as_it_is(server: LoopbackServer) -> None:
         ({"inputs": {"x": {"value": 1}}}, "a list, or an object with values and lengths"),
         (
             {"inputs": {"x": {"values": [[0] * 13], "lengths": [[5]]}}},
-            "lengths of x do not fit its 1 rows: .* ends level 0 at 5",
+            "lengths of x do not match its 1 rows: .* ends level 0 at 5",
         ),
         ({"inputs": {"x": [[[10**400] * 13]]}}, "x"),
         ({"input": {}}, r'the body is \{"inputs"'),

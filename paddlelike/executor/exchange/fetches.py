@@ -155,7 +155,7 @@ def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy
     lod = frame.lods.get(position)
     if return_numpy and lod:
         raise RuntimeError(
-            f"fetch_list contains {name!r}, which has a LoD (rows of sequences), unlike numpy arrays\n"
+            f"fetch_list contains {name!r}, which has a LoD: numpy arrays cannot hold sequences\n"
             "  hint: exe.run(..., return_numpy=False) returns LoDTensors; numpy.array(tensor) gives the rows"
         )
     array = np.array(value, order="C") if shared else np.asarray(value, order="C")

@@ -33,7 +33,7 @@ def decode_rules(text: str) -> list[Rule]:
     except (ValueError, RecursionError) as error:
         raise FormatError(f"these are not rules: this is not JSON ({error})") from error
     if not isinstance(front, dict) or front.get(_FORMAT) != _VERSION or set(front) != {_FORMAT, "rules"}:
-        raise FormatError(f'no rules: {{"{_FORMAT}": {_VERSION}, "rules": [...]}} is expected')
+        raise FormatError(f'these are not rules: expected {{"{_FORMAT}": {_VERSION}, "rules": [...]}}')
     if not isinstance(front["rules"], list):
         raise FormatError(f"these are not rules: a list is expected, not {front['rules']!r:.80}")
     return [_decode_entry(index, entry) for index, entry in enumerate(front["rules"], 1)]

@@ -108,7 +108,7 @@ class Rules:
             try:
                 return cls.decode(file.read(_MOST).decode())
             except UnicodeDecodeError as error:
-                raise FormatError(f"no rules: {error}") from error
+                raise FormatError(f"these are not rules: {error}") from error
 
     @classmethod
     def decode(cls, text: str) -> Rules:

@@ -170,7 +170,7 @@ def test_a_network_built_twice_is_recognised_and_its_names_proposed(tmp_path: Pa
     executor().run(startup)
     made = plan(tmp_path / "a", main)
     assert "built twice" in (made.hint or "")
-    assert "asks for 'embedding_1.w_0', the files have 'embedding_0.w_0'" in (made.hint or "")
+    assert "the program needs 'embedding_1.w_0', the files have 'embedding_0.w_0'" in (made.hint or "")
     assert "rules()" in (made.hint or "")
     assert "fc_2.w_0: there is no such file (perhaps fc_0.w_0)" in str(made.refusal())
     assert len(made.proposals) == len(saved)

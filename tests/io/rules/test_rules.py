@@ -144,7 +144,7 @@ def test_rules_print_one_a_line() -> None:
 )
 def test_a_file_that_holds_no_rules_is_a_format_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "rules.json").write_text(text)
-    with pytest.raises(FormatError, match=r"rules\.json: (no rules|rule 1 )"):
+    with pytest.raises(FormatError, match=r"rules\.json: (these are not rules|rule 1 )"):
         Rules.load(tmp_path / "rules.json")
 
 

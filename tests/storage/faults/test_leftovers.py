@@ -204,7 +204,9 @@ def test_a_file_that_the_system_refuses_to_read_counts_as_present(tmp_path, monk
         return real(path, *args, **kwargs)
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(SaveError, match=r"left beside .*/m cannot be cleared up.*nothing was saved"):
+    with pytest.raises(
+        SaveError, match=r"remains of a killed save beside .*/m cannot be cleaned up.*nothing was saved"
+    ):
         save(tmp_path / "m", {"w": b"1"})
     assert (tmp_path / ".m.saving-directory" / "new" / "theirs").exists()
 
