@@ -58,8 +58,9 @@ class Flow:
     @property
     def ranks(self) -> list[int]:
         """The row of each node: gradients go upwards beside what they belong to, updates beside gradients."""
+        forward = [node.role == "forward" for node in self.nodes]
         ranks = rank_by_longest_path(
-            len(self.nodes), [e for e in self.edges if self._is_within(e, "forward")]
+            len(self.nodes), [edge for edge in self.edges if forward[edge[0]] and forward[edge[1]]]
         )
         sources, readers = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
         for source, target in self.edges:
@@ -68,6 +69,8 @@ class Flow:
                 readers[source].append(target)
         wanted = self.wanted or {}
         for node, (_, _, _, _, role) in enumerate(self.nodes):
+            if role == "forward":
+                continue
             before = [one for one in sources[node] if sources[one] or one in wanted]
             own = [ranks[one] for one in before if self.nodes[one].role == role]
             others = [ranks[one] for one in sources[node] if self.nodes[one].role != role]
@@ -82,9 +85,6 @@ class Flow:
                 ranks[node] = min(ranks[one] for one in readers[node]) - 1
         lowest = min(ranks, default=0)
         return [rank - lowest for rank in ranks]
-
-    def _is_within(self, edge: tuple[int, int], role: str) -> bool:
-        return all(self.nodes[node].role == role for node in edge)
 
 
 def list_levels(block: Block) -> dict[str, Flow]:

@@ -75,11 +75,13 @@ def place_nodes(boxes: Sequence[Box], edges: Sequence[Edge], ranks: Sequence[int
     sides = grid.place()
     centers = tuple((x, (tops[row] + bottoms[row]) / 2) for x, row in zip(grid.x, rows, strict=False))
     paths = []
+    whole = [box.height == bottoms[row] - tops[row] for box, row in zip(boxes, rows, strict=True)]
     for index, (source, target) in enumerate(edges):
-        lower, upper = (
-            rows[target] >= rows[source],
-            rows[target] <= rows[source],
-        )  # the borders that it touches
+        from_row, to_row = rows[source], rows[target]
+        if whole[source] and whole[target] and to_row == from_row + 1 and index in grid.bends:
+            paths.append(((centers[source][0], bottoms[from_row]), (centers[target][0], tops[to_row])))
+            continue
+        lower, upper = to_row >= from_row, to_row <= from_row  # the borders that it touches
         if (chain := grid.bends.get(index)) is not None:
             through = [(grid.x[key], row) for key, row in chain]
             path = [
@@ -239,7 +241,10 @@ class _Grid:
             wanted = []
             for key in keys:
                 others = near[key] or far[key]
-                wanted.append(sum([x[one] for one in others]) / len(others) if others else x[key])
+                if len(others) == 1:  # most have one
+                    wanted.append(x[others[0]])
+                else:
+                    wanted.append(sum([x[one] for one in others]) / len(others) if others else x[key])
             if len(keys) == 1:
                 x[keys[0]] = wanted[0]
                 continue
@@ -267,17 +272,19 @@ class _Grid:
 
         Without the widths, the positions must rise: an isotonic regression, by pooling adjacent violators.
         """
-        offsets, end = [], 0.0
+        offsets, end, x, widths = [], 0.0, self.x, self.widths
         pools: list[tuple[float, int]] = []  # mean, count
         for key, want in zip(keys, wanted, strict=True):
-            half = self.widths[key] / 2
-            offsets.append(end + half)
-            mean, count = want - end - half, 1
-            end += 2 * half + _GAP
+            half = widths[key] / 2
+            offset = end + half
+            offsets.append(offset)
+            mean, count = want - offset, 1
+            end = offset + half + _GAP
             while pools and pools[-1][0] > mean:
                 before, number = pools.pop()
                 mean, count = (before * number + mean * count) / (number + count), number + count
             pools.append((mean, count))
-        shifts = [mean for mean, count in pools for _ in range(count)]
-        for key, shift, offset in zip(keys, shifts, offsets, strict=True):
-            self.x[key] = shift + offset
+        places = zip(keys, offsets, strict=True)
+        for mean, count in pools:
+            for key, offset in itertools.islice(places, count):
+                x[key] = mean + offset

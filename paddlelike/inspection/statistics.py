@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -113,11 +114,15 @@ def take_sample(array: np.ndarray[Any, Any], side: int = 24) -> Sample | None:
     if not array.size:
         return None
     matrix = array.reshape(array.shape[0] if array.ndim > 1 else 1, -1)
-    rows, columns = (
-        np.linspace(0, count - 1, min(count, side)).round().astype(int) for count in matrix.shape
-    )
-    values = matrix[np.ix_(rows, columns)].astype(np.float64)
-    return Sample(tuple(rows.tolist()), tuple(columns.tolist()), tuple(map(tuple, values.tolist())))
+    rows, columns = (_spread(count, min(count, side)) for count in matrix.shape)
+    values = matrix if matrix.shape == (len(rows), len(columns)) else matrix[np.ix_(rows, columns)]
+    return Sample(rows, columns, tuple(map(tuple, values.astype(np.float64).tolist())))
+
+
+@functools.lru_cache(256)
+def _spread(count: int, chosen: int) -> tuple[int, ...]:
+    """Return that many indices of ``count``, evenly spread."""
+    return tuple(np.linspace(0, count - 1, chosen).round().astype(int).tolist())
 
 
 def count_bins(array: np.ndarray[Any, Any], statistics: Statistics, bins: int = 40) -> Histogram | None:

@@ -11,6 +11,7 @@ import typer
 from paddlelike.cli.looking.serving import Port, Token, serve_until_interrupted
 from paddlelike.cli.output import Json, end, escape, exits, print_json, progress, say
 from paddlelike.errors import MissingFileError, UnsupportedError
+from paddlelike.foundation.garbage import pause_collection
 
 
 def command(
@@ -65,24 +66,30 @@ def command(
         with exits():
             _follow(path, log or [], port, token, json=json)
         end(0)
-    from paddlelike.view.page import collect_contents, format_contents
-
     if other is not None:
         path, against = other, path
+    options = {"program": program, "against": against, "statistics": not headers}
     with exits():
-        with progress(f"reading {path}") as bar:
-            contents = collect_contents(
-                path, program=program, against=against, statistics=not headers, progress=bar
-            )
-        if other is not None:
-            contents["opens"] = "difference"
-        if json:
-            print_json(contents)
-        elif output == "-":
-            typer.echo(format_contents(contents), nl=False)
-        else:
-            _write(contents, output, force=force)
+        _show(path, options, output, force=force, json=json, opens=None if other is None else "difference")
     end(0)
+
+
+@pause_collection
+def _show(
+    path: str, options: dict[str, Any], output: str | None, *, force: bool, json: bool, opens: str | None
+) -> None:
+    from paddlelike.view.page import collect_contents, format_contents
+
+    with progress(f"reading {path}") as bar:
+        contents = collect_contents(path, progress=bar, **options)
+    if opens is not None:
+        contents["opens"] = opens
+    if json:
+        print_json(contents)
+    elif output == "-":
+        typer.echo(format_contents(contents), nl=False)
+    else:
+        _write(contents, output, force=force)
 
 
 def _follow(path: str, logs: list[str], port: int, token: str | None, *, json: bool) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import Any, Final
 
+from paddlelike.foundation.garbage import pause_collection
 from paddlelike.view.page.contents import collect_contents
 
 #: How every page begins.
@@ -24,6 +25,7 @@ MARK: Final = "<!doctype html>\n<!-- made by paddlelike -->\n"
 _PAGE: Final = ("base.js", "variables.js", "sizes.js", "graph.js", "program.js", "sections.js", "main.js")
 
 
+@pause_collection
 def format_page(
     path: str | os.PathLike[str],
     *,
