@@ -1,6 +1,6 @@
 """One library as a process of its own, which trains and predicts with the networks it is asked for.
 
-    python contender.py fluid|paddlelike
+    python contender.py fluid|paddlelike|fast
 
 It reads lines "NETWORK train|predict STEPS" and answers each with a line of JSON: processor seconds a step, the
 first number that it computed, the peak of the resident memory in MiB. Python 3.7 runs it, for Fluid 1.8.5.
@@ -55,7 +55,7 @@ def main():
     library = sys.argv[1]
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # Fluid prints warnings
-    os.environ["FLAGS_use_fast_kernels"] = "0"
+    os.environ["FLAGS_use_fast_kernels"] = str(int(library == "fast"))
     fluid = importlib.import_module("paddle.fluid" if library == "fluid" else "paddlelike")
     steps = {}
     for line in sys.stdin:

@@ -2,7 +2,7 @@
 
 Every operation rounds as numpy's does: the results have the same bits; numpy takes the exponentials. Gates
 are sigmoids, whose argument is at most 13, as in Paddle's recurrent kernels. ``run_lstm`` and ``run_gru``
-do all steps of one or two long sequences, products and exponentials too: calls of numpy would cost more.
+do all steps of a few narrow sequences, products and exponentials too: calls of numpy would cost more.
 """
 
 from __future__ import annotations
@@ -17,19 +17,51 @@ from paddlelike.ops.kernels.fast.late import Number, compile_late
 
 _LEAST: Final = 1 << 15  # elements of all steps
 # Of float32, as numba computes with numbers of Python in float64.
-_LARGEST, _FAR = np.float32(13), np.float32(20)
+_LARGEST, _FAR, _ONE, _HALF, _BOUND = map(np.float32, (13, 20, 1, 0.5, 87))
+# exp(r) for |r| <= log(2) / 2 behind 1 + r, and log(2) in two parts (Moshier's Cephes library, expf).
+_E2, _E3, _E4 = np.float32(0.50000001201), np.float32(0.16666665459), np.float32(0.041665795894)
+_E5, _E6, _E7 = np.float32(0.0083334519073), np.float32(0.0013981999507), np.float32(0.0001987569150)
+_PER_LOG2, _LOG2, _LOG2_REST = np.float32(1.44269504), np.float32(0.693359375), np.float32(-0.000212194440)
+_BIAS = np.int32(127)  # of a float32's exponent, which begins at bit 23
 
 
-def _sigmoid(x: Number) -> Number:
-    """Return the value of a gate."""
-    e = math.exp(min(x, _LARGEST))
-    return e / (e + 1)
+def _exponentiate(x: Array, powers: Array) -> None:
+    """``x = exp(x)`` for elements in [-87, 88]; ``powers`` is room for as many int32.
+
+    Of float32 to a unit in the last place, in loops that a compiler turns into vectors, which it cannot do
+    with calls of the C library.
+    """
+    if x.itemsize == 8:
+        for j in range(len(x)):
+            x[j] = math.exp(x[j])
+        return
+    scale = powers.view(np.float32)
+    for j in range(len(x)):
+        n = np.floor(max(-_BOUND, x[j] * _PER_LOG2 + _HALF))  # a number where x is not
+        r = (x[j] - n * _LOG2) - n * _LOG2_REST
+        y = ((((_E7 * r + _E6) * r + _E5) * r + _E4) * r + _E3) * r + _E2
+        x[j] = (y * r * r + r) + _ONE
+        powers[j] = (np.int32(n) + _BIAS) << np.int32(23)
+    for j in range(len(x)):
+        x[j] *= scale[j]
 
 
-def _tanh(x: Number) -> Number:
-    """Return the hyperbolic tangent as Paddle's recurrent kernels compute it; it is 1 above 13."""
-    e = math.exp(2 * min(max(x, -_FAR), _FAR))
-    return (e - 1) / (e + 1)
+def _sigmoid(x: Array, powers: Array) -> None:
+    """Put the values of gates in place of their arguments."""
+    for j in range(len(x)):
+        x[j] = max(min(x[j], _LARGEST), -_BOUND)
+    _exponentiate(x, powers)
+    for j in range(len(x)):
+        x[j] = x[j] / (x[j] + _ONE)
+
+
+def _tanh(x: Array, powers: Array) -> None:
+    """Put hyperbolic tangents in place of their arguments, as Paddle's recurrent kernels compute them."""
+    for j in range(len(x)):
+        x[j] = 2 * min(max(x[j], -_FAR), _FAR)
+    _exponentiate(x, powers)
+    for j in range(len(x)):
+        x[j] = (x[j] - _ONE) / (x[j] + _ONE)
 
 
 def _add_product(out: Array, x: Array, weight: Array) -> None:
@@ -46,7 +78,8 @@ def _add_product(out: Array, x: Array, weight: Array) -> None:
 
 #: Kernels of whole sequences. Where nobody asked for them, only long ones are worth the start of numba.
 _WHOLE: Final[dict[str, Any]] = {
-    "least": 1 << 16, "asked": 1 << 11, "exact": False, "helpers": (_add_product, _sigmoid, _tanh)
+    "least": 1 << 16, "asked": 1 << 11, "exact": False,
+    "helpers": (_add_product, _exponentiate, _sigmoid, _tanh),
 }  # fmt: skip
 
 
@@ -61,18 +94,24 @@ def run_lstm(
     """
     count, width = first.shape[1], out.shape[2]
     cells, active, hidden = out[0], out[1], out[2]
+    powers = np.empty(2 * width, np.int32)
     for t in range(len(gates)):
         g, c, a, h = gates[t], cells[t], active[t], hidden[t]
         last_h = first[0, t] if t < count else hidden[previous[t - count]]
         last_c = first[1, t] if t < count else cells[previous[t - count]]
         _add_product(g, last_h, weight)
+        _tanh(g[:width], powers)
         for j in range(width):
-            g[j] = _tanh(g[j])
-            g[width + j] = _sigmoid(g[width + j] + last_c[j] * peepholes[0, j])
-            g[2 * width + j] = _sigmoid(g[2 * width + j] + last_c[j] * peepholes[1, j])
+            g[width + j] += last_c[j] * peepholes[0, j]
+            g[2 * width + j] += last_c[j] * peepholes[1, j]
+        _sigmoid(g[width : 3 * width], powers)
+        for j in range(width):
             c[j] = g[j] * g[width + j] + last_c[j] * g[2 * width + j]
-            g[3 * width + j] = _sigmoid(g[3 * width + j] + c[j] * peepholes[2, j])
-            a[j] = _tanh(c[j])
+            g[3 * width + j] += c[j] * peepholes[2, j]
+            a[j] = c[j]
+        _sigmoid(g[3 * width :], powers)
+        _tanh(a, powers)
+        for j in range(width):
             h[j] = g[3 * width + j] * a[j]
 
 
@@ -89,20 +128,54 @@ def run_gru(
     written to ``out`` (2, T, H).
     """
     count, width = first.shape
+    powers = np.empty(2 * width, np.int32)
     for t in range(len(gates)):
         u, r, c = gates[t, :width], gates[t, width : 2 * width], gates[t, 2 * width :]
         reset, hidden = out[0, t], out[1, t]
         last = first[t] if t < count else out[1, previous[t - count]]
         _add_product(u, last, both[0])
         _add_product(r, last, both[1])
+        _sigmoid(gates[t, : 2 * width], powers)
         for j in range(width):
-            u[j], r[j] = _sigmoid(u[j]), _sigmoid(r[j])
             reset[j] = r[j] * last[j]
         _add_product(c, reset, weight)
+        _tanh(c, powers)
         for j in range(width):
-            c[j] = _tanh(c[j])
             old, new = (c[j], last[j]) if origin else (last[j], c[j])
             hidden[j] = (new - old) * u[j] + old
+
+
+@compile_late("void(T[:, :, ::1], T[:, :, ::1], int64[::1], T[:, ::1], T[:, ::1], T[:, ::1])", **_WHOLE)
+def run_gru_back(
+    factors: Array, weights_t: Array, previous: Array, d_hidden: Array, d_gates: Array, d_first: Array
+) -> None:
+    """Run all steps of a GRU from the last to the first.
+
+    ``factors`` (5, T, H) are those of :func:`find_gru_factors`; ``weights_t`` (3, H, H) are the transposed
+    weights of update, reset and candidate. The gradients of states are written over ``d_hidden`` and to
+    ``d_first`` (n, H), those of gates to ``d_gates`` (T, 3H).
+    """
+    count, width = d_first.shape
+    through_reset = np.empty(width, d_first.dtype)
+    for t in range(len(d_hidden) - 1, -1, -1):
+        d_step, d_last = d_hidden[t], d_first[t] if t < count else d_hidden[previous[t - count]]
+        d_update, d_reset, d_candidate = (
+            d_gates[t, :width],
+            d_gates[t, width : 2 * width],
+            d_gates[t, 2 * width :],
+        )
+        if t < count:
+            d_last[:] = 0
+        through_reset[:] = 0
+        for j in range(width):
+            d_candidate[j] = factors[0, t, j] * d_step[j]
+            d_update[j] = factors[1, t, j] * d_step[j]
+        _add_product(through_reset, d_candidate, weights_t[2])
+        for j in range(width):
+            d_reset[j] = factors[3, t, j] * through_reset[j]
+            d_last[j] += factors[2, t, j] * d_step[j] + factors[4, t, j] * through_reset[j]
+        _add_product(d_last, d_update, weights_t[0])
+        _add_product(d_last, d_reset, weights_t[1])
 
 
 @compile_late("void(T[:, ::1], T[:, ::1], int64, int64, T)", least=_LEAST)

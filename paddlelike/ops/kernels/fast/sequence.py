@@ -16,7 +16,7 @@ from paddlelike.ops.kernels.fast.late import compile_late
 _CUTS: Final = "int64[::1], int64[::1], int64[::1]"  # labels, starts, lengths
 
 
-@compile_late("void(T[:, ::1], T[:, ::1], int64[::1], int64[::1], int64[::1])", least=1 << 13)
+@compile_late("void(T[:, ::1], T[:, ::1], int64[::1], int64[::1], int64[::1])", least=1 << 13, asked=1 << 10)
 def find_best_labels(x: Array, transition: Array, starts: Array, lengths: Array, path: Array) -> None:
     """Write the labels of the greatest score for every row. Of equal scores the first label wins."""
     count = x.shape[1]
@@ -54,6 +54,7 @@ def find_best_labels(x: Array, transition: Array, starts: Array, lengths: Array,
 @compile_late(
     f"void(T[:, ::1], T[:, ::1], T[::1], T[:, ::1], T[:, ::1], {_CUTS}, T[:, ::1], T[::1])",
     least=1 << 13,
+    asked=1 << 10,
     reorder=True,
 )
 def sum_chains(
@@ -107,6 +108,7 @@ def sum_chains(
 @compile_late(
     f"void(T[:, ::1], T[:, ::1], T[:, ::1], T[::1], {_CUTS}, T[:, ::1], T[:, ::1])",
     least=1 << 13,
+    asked=1 << 10,
     reorder=True,
 )
 def sum_chains_back(

@@ -19,9 +19,7 @@ from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast import recurrent as fast
 from paddlelike.ops.kernels.recurrent.steps import (
     ACTIVATIONS,
-    FEW,
     LARGEST,
-    NARROW,
     Activation,
     Steps,
     find_activation,
@@ -68,7 +66,7 @@ def run_steps(
     Returns the gates, the reset states and the hidden ones. ``first`` are the states of the first step.
     """
     x = x if bias is None else x + bias.reshape(-1)
-    if steps.first <= FEW and (ran := _run_at_once(cell, steps, x, first)) is not None:
+    if (ran := _run_at_once(cell, steps, x, first)) is not None:
         return ran
     width, blocks = len(cell.candidate), steps.find_blocks(3)
     gates = x.reshape(-1, width).take(blocks.source, axis=0)
@@ -91,7 +89,7 @@ def run_steps(
 def _run_at_once(cell: GruCell, steps: Steps, x: Array, first: Array) -> tuple[Array, Array, Array] | None:
     """Run all steps in one compiled kernel; None if no kernel fits this cell or amount of work."""
     width = len(cell.candidate)
-    fits = _is_usual(cell) and steps.first * width <= NARROW
+    fits = _is_usual(cell) and steps.are_small(len(cell.candidate))
     if not fits or (kernel := fast.run_gru.choose(x.size, x, first, *cell[:2])) is None:
         return None
     gates, out = x.take(steps.rows, axis=0), np.empty((2, len(x), width), x.dtype)
@@ -141,6 +139,12 @@ def run_steps_back(
     are overwritten. Returns the gradients of the gates and of the states that the first step started from.
     """
     factors = _compute_factors(cell, gates, last)
+    kernel = fast.run_gru_back.choose(gates.size, d_hidden) if steps.are_small(len(cell.candidate)) else None
+    if kernel is not None:
+        d_gates, d_first = np.empty_like(gates), np.empty_like(d_hidden[: steps.first])
+        weights_t = np.stack([*cell.both, cell.candidate]).swapaxes(1, 2).copy()
+        kernel(np.stack(factors), weights_t, steps.previous.copy(), d_hidden, d_gates, d_first)
+        return d_gates, d_first
     candidate_t, update_t, reset_t = (transpose_weight(w, steps) for w in (cell.candidate, *cell.both))
     first = fast.multiply_gate_gradients.choose(gates.size, d_hidden, *factors[:2])
     second = fast.add_state_gradients.choose(gates.size, d_hidden) if first is not None else None

@@ -18,9 +18,7 @@ from paddlelike.ops.kernels.fast.late import FastKernel
 from paddlelike.ops.kernels.linalg import multiply
 from paddlelike.ops.kernels.recurrent.steps import (
     ACTIVATIONS,
-    FEW,
     LARGEST,
-    NARROW,
     Activation,
     Steps,
     clip,
@@ -126,7 +124,7 @@ def order_initial(
 
 def run_steps(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResults:
     """Run all steps of the projected input ``x`` with the bias, whose rows are those of the sequences."""
-    if steps.first <= FEW and (ran := _run_at_once(cell, steps, x, initial)) is not None:
+    if (ran := _run_at_once(cell, steps, x, initial)) is not None:
         return ran
     width, blocks = cell.width, steps.find_blocks(4)
     gates = x.reshape(-1, width).take(blocks.source, axis=0)
@@ -156,7 +154,7 @@ def run_steps(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResul
 
 def _run_at_once(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResults | None:
     """Run all steps in one compiled kernel; None if no kernel fits this cell or amount of work."""
-    if not cell.cell is cell.candidate is ACTIVATIONS["tanh"] or steps.first * cell.width > NARROW:
+    if not cell.cell is cell.candidate is ACTIVATIONS["tanh"] or not steps.are_small(cell.width):
         return None
     kernel = _choose(fast.run_lstm, cell._replace(peepholes=None), x, cell.weight)
     if kernel is None or cell.projection is not None:

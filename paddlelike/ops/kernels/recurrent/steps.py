@@ -51,6 +51,10 @@ class Steps:
         """The number of sequences that have a first step."""
         return self.bounds[1] if len(self.bounds) > 1 else 0
 
+    def are_small(self, width: int) -> bool:
+        """Return whether all steps of so many cells are left to one compiled kernel, if there is one."""
+        return self.first <= _FEW and self.first * width * width <= _NARROW
+
     def owner(self) -> Array:
         """Return, for each row in batch order, the index of its sequence."""
         return self.order.take(self.places)
@@ -166,8 +170,8 @@ class Activation(NamedTuple):
     slope: Callable[[Array], Array]
 
 
-FEW: Final = 2  # sequences, up to which products of a step are left to a compiled kernel
-NARROW: Final = 256  # cells of a step, up to which such a kernel takes less time than BLAS and calls of numpy
+_FEW: Final = 8  # sequences side by side, and products of each of their steps with one gate's weight:
+_NARROW: Final = 1 << 16  # up to both a compiled kernel takes less time than calls of BLAS and numpy
 LARGEST: Final = 13  # argument of a sigmoid, as in Paddle's recurrent kernels
 
 

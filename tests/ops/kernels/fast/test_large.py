@@ -18,6 +18,14 @@ from paddlelike.ops.kernels.recurrent.steps import Steps
 from tests.helpers.fast_kernels import force_kernels, needs_numba
 
 RNG = np.random.default_rng(4)
+#: Kernels of single steps, which take sequences that are too many or too wide for one kernel.
+OF_STEPS = {
+    f"recurrent.{name}"
+    for name in (
+        "add_to_gates", "update_cells", "find_factors", "reset_states", "blend_states", "find_gru_factors",
+        "multiply_gate_gradients", "add_state_gradients",
+    )
+}  # fmt: skip
 
 
 def make_boxes(count: int, *, unusual: bool) -> np.ndarray:
@@ -115,15 +123,21 @@ def test_statistics_match_float64(shape: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=[needs_numba, pytest.mark.slow])])
-@pytest.mark.parametrize("ends", [[0, 9], [0, 4, 13]], ids=["one", "two"])
-def test_whole_sequences_have_the_states_of_single_steps(ends: list[int], compiled: bool) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "relative", "absolute"), [("f8", 1e-10, 1e-13), ("f4", 2e-5, 1e-5)], ids=["f8", "f4"]
+)
+@pytest.mark.parametrize("ends", [[0, 9], [0, 4, 13], [0, 7, 7, 9, 10, 15]], ids=["one", "two", "five"])
+def test_whole_sequences_have_the_states_of_single_steps(
+    ends: list[int], dtype: str, relative: float, absolute: float, compiled: bool
+) -> None:
     steps, width = Steps.of(np.array(ends), reverse=True), 6  # four rows of a weight at once, and two
-    first = RNG.standard_normal((len(ends) - 1, width))
-    x = 9 * RNG.standard_normal((ends[-1], 4 * width))
-    x[3, ::5], x[5, ::7], x[7, 0] = np.inf, -np.inf, 1e4  # beyond all limits of sigmoids and tangents
+    first = RNG.standard_normal((steps.first, width)).astype(dtype)
+    x = (9 * RNG.standard_normal((ends[-1], 4 * width))).astype(dtype)
+    x[3, ::5], x[5, ::7], x[6, 0] = np.inf, -np.inf, 1e4  # beyond all limits of sigmoids and tangents
     x[ends[-2], 1] = np.nan  # the last row of a sequence
-    weight = RNG.standard_normal((width, 4 * width))
-    lstm_cell = lstm.make_cell("lstm", weight, RNG.standard_normal((1, 7 * width)), lstm.LstmAttrs())
+    weight = RNG.standard_normal((width, 4 * width)).astype(dtype)
+    bias = RNG.standard_normal((1, 7 * width)).astype(dtype)
+    lstm_cell = lstm.make_cell("lstm", weight, bias, lstm.LstmAttrs())
     gru_cells = [
         gru.make_cell("gru", weight[:, 6:].copy(), "sigmoid", "tanh", origin) for origin in (True, False)
     ]
@@ -141,4 +155,48 @@ def test_whole_sequences_have_the_states_of_single_steps(ends: list[int], compil
     assert not np.isnan(want[0]).all()
     for have, expected in zip(got, want, strict=True):
         # sigmoids stop at 13 in float32 and float64 alike; sums of 6 terms in another order
-        np.testing.assert_allclose(have, expected, 1e-10, 1e-13)
+        np.testing.assert_allclose(have, expected, relative, absolute)
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=[needs_numba, pytest.mark.slow])])
+@pytest.mark.parametrize("origin", [True, False])
+@pytest.mark.parametrize("ends", [[0, 9], [0, 7, 7, 9, 10, 15]], ids=["one", "five"])
+def test_whole_sequences_have_the_gradients_of_single_steps(
+    ends: list[int], origin: bool, compiled: bool
+) -> None:
+    steps, width = Steps.of(np.array(ends)), 6
+    cell = gru.make_cell("gru", RNG.standard_normal((width, 3 * width)), "sigmoid", "tanh", origin)
+    first = RNG.standard_normal((steps.first, width))
+    gates, _, hidden = gru.run_steps(cell, steps, RNG.standard_normal((ends[-1], 3 * width)), None, first)
+    last, d_hidden = steps.before(hidden, first), RNG.standard_normal((ends[-1], width))
+    want = gru.run_steps_back(cell, steps, gates, last, d_hidden.copy())
+    with force_kernels(compiled=compiled) as called:
+        got = gru.run_steps_back(cell, steps, gates, last, d_hidden.copy())
+    assert "recurrent.run_gru_back" in called
+    for have, expected in zip(got, want, strict=True):
+        np.testing.assert_allclose(have, expected, 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=[needs_numba, pytest.mark.slow])])
+def test_steps_of_many_sequences_have_the_bits_of_numpy(compiled: bool) -> None:
+    lengths, width = RNG.integers(0, 6, 12), 6
+    steps = Steps.of(np.concatenate([[0], np.cumsum(lengths)]))
+    x, weight = RNG.standard_normal((lengths.sum(), 4 * width)), RNG.standard_normal((width, 4 * width))
+    first = RNG.standard_normal((steps.first, width))
+    attrs = lstm.LstmAttrs(use_peepholes=False)
+    long = lstm.make_cell("lstm", weight, np.zeros((1, 4 * width)), attrs)
+    gated = gru.make_cell("gru", weight[:, 6:].copy(), "sigmoid", "tanh", False)
+
+    def compute() -> list[np.ndarray]:
+        ran = lstm.run_steps(long, steps, x, lstm.Initial(first, first))
+        back = lstm.run_steps_back(long, steps, ran, ran.hidden.copy(), lstm.Initial(first, first))
+        gates, reset, hidden = gru.run_steps(gated, steps, x[:, 6:].copy(), None, first)
+        found = gru.run_steps_back(gated, steps, gates, steps.before(hidden, first), hidden.copy())
+        return [*ran, back.gates, gates, reset, hidden, *found]
+
+    want = compute()
+    with force_kernels(compiled=compiled) as called:
+        got = compute()
+    assert called == OF_STEPS
+    for have, expected in zip(got, want, strict=True):
+        np.testing.assert_array_equal(have, expected)
