@@ -24,7 +24,7 @@ __all__ = ["ChunkEvaluator", "DetectionMAP", "EditDistance", "Evaluator"]
 
 
 class Evaluator:
-    """Base of evaluators: operators that add what each batch gives to states, which :meth:`reset` sets to 0.
+    """Base of evaluators: operators add the values of each batch to states, which :meth:`reset` sets to 0.
 
     Raises GraphError inside of a branch or a loop.
 
@@ -84,7 +84,7 @@ def _declare(program: Program, state: Variable) -> Variable:
 
 
 class ChunkEvaluator(Evaluator):
-    """Precision, recall and F1 of chunks; the arguments are those of :func:`layers.chunk_eval`."""
+    """Precision, recall and F1 of chunks; the arguments are as for :func:`layers.chunk_eval`."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class EditDistance(Evaluator):
 
 
 class DetectionMAP(metrics.DetectionMAP, Evaluator):
-    """The mean average precision of detections; the arguments are those of :class:`metrics.DetectionMAP`."""
+    """The mean average precision of detections; the arguments are as for :class:`metrics.DetectionMAP`."""
 
     _create_state = Evaluator._create_state
 

@@ -1,4 +1,4 @@
-"""Functions of higher floors that lower floors call: the one way in which an import is turned round.
+"""Functions of higher floors that lower floors call: the only way to reverse an import.
 
 A lower floor must not import a higher one. It declares a hook, which has a name and types. The package's face
 says at its import where the function of each hook is defined; the module is imported at the first use.

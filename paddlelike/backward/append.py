@@ -310,7 +310,7 @@ def _append(
 
 
 def _declare_shape(block: Block, name: str) -> None:
-    """Declare a variable that holds a shape, as Fluid does: like a gradient of what its name begins with."""
+    """Declare a variable that holds a shape; as in Fluid, it is declared like a gradient."""
     variable, like = block.var(name), block._find_var_recursive(name.split(GRAD)[0])
     if GRAD in name and like is not None:
         variable.dtype, variable.shape = like.dtype, like.shape

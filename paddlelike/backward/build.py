@@ -1,4 +1,4 @@
-"""Gradient operators of a path of forward operators, those of operators that run blocks included."""
+"""Gradient operators of a path of forward operators, including operators that run blocks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def build_steps(
 
 
 def _build_block_steps(op: Operator, existing: set[str]) -> list[Step]:
-    """Return the gradient operators of an operator that runs a block; creates the block they run."""
+    """Create the gradient block of an operator that runs a block; return the gradient operators."""
     program = op.block.program
     (index,) = op.sub_blocks()
     forward = program.blocks[index]

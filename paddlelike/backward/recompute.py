@@ -40,7 +40,7 @@ _TYPED: Final = frozenset({
 def build_recomputing_steps(
     block: Block, loss: str, stops: set[str], checkpoints: Sequence[Variable | str]
 ) -> tuple[list[Step], list[Step | Operator]]:
-    """Return the operators of the backward pass from ``loss``, with those that compute activations again.
+    """Return the operators of the backward pass from ``loss``, including the recomputation of activations.
 
     Also what :func:`finish_as_fluid` needs: the gradients outside of all segments, and the segments. Gives
     every dropout a seed of its own, so that both runs of it drop the same elements. Raises GraphError for an

@@ -78,7 +78,7 @@ def drop_stopped_outputs(
 
 
 def drop_empty_steps(steps: list[Step]) -> list[Step]:
-    """Return the steps that have an output, and those that run a block.
+    """Return the steps that have an output or run a block.
 
     Fluid does so after the sums: where nobody else reads a total, its ``sum`` stands before a dropped step.
     """
@@ -124,7 +124,7 @@ def complete_steps(
     block_idx: int,
     starts: Sequence[Step] = (),
 ) -> list[Step]:
-    """Return a pass as it is appended, behind ``starts``; the gradients ``given`` exist before it."""
+    """Return ``starts`` followed by the complete steps; the gradients ``given`` exist already."""
     steps = drop_unfed_steps(drop_zero_steps(steps, stops), given)
     return add_zeros(drop_empty_steps(add_sums([*starts, *steps], block_idx)), stops)
 

@@ -1,4 +1,4 @@
-"""Names of a bundle's members: those of the variables, made unique."""
+"""Names of a bundle's members: the names of the variables, made unique."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PICKLE: Final = "pkl"  # the member with the pickle
 
 
 class MemberNames:
-    """Gives every array a member name of its own.
+    """Gives every array a unique member name.
 
     An array gets the name of the variable, or the key of the dict, that holds it, and ``array_0``, ... where
     there is none. A name that is taken gets ``_2``, ``_3``. Theano's own numbering lets two arrays share a
@@ -34,7 +34,7 @@ class MemberNames:
         self._taken = {PICKLE}
 
     def see(self, value: object) -> None:
-        """Remember the names that a container has for its arrays; the pickler meets it before them."""
+        """Remember the names that a container gives to its arrays, before the pickler reaches the arrays."""
         if isinstance(value, Scope):
             for name in value.local_var_names():
                 variable = value.find_var(name)
@@ -76,7 +76,7 @@ class MemberNames:
         return name
 
     def _see_named(self, value: object) -> None:
-        """Note the arrays of an object: of its ``name`` if it has just one, else of its attributes."""
+        """Name an object's arrays: a single one after its ``name``, several after its attributes."""
         held = {key: item for key, item in vars(value).items() if isinstance(item, np.ndarray)}
         own = vars(value).get("name")
         if isinstance(own, str) and own and len(held) == 1:

@@ -141,7 +141,7 @@ def arrays(f: Source) -> dict[str, Array]:
 
 @contextmanager
 def open_binary(f: Source) -> Iterator[IO[bytes]]:
-    """Yield a file object for a path or a file object. Raises LoadError for one that gives text."""
+    """Yield a binary file object for a path or a file object. Raises LoadError for a text file object."""
     if isinstance(f, str | os.PathLike):
         if not FilePath(f).exists():
             raise MissingFileError(f"there is no file {os.fspath(f)}")
@@ -154,7 +154,7 @@ def open_binary(f: Source) -> Iterator[IO[bytes]]:
 
 
 def _is_archive(file: IO[bytes]) -> bool:
-    """Return whether a file is a ZIP file; it stays where it is."""
+    """Return whether a file is a ZIP file. Its position is unchanged."""
     at = file.tell()
     found = zipfile.is_zipfile(file)
     file.seek(at)

@@ -105,7 +105,7 @@ class RestrictedUnpickler(pickle._Unpickler):
             raise FormatError(f"the pickle is damaged ({type(error).__name__}: {error!s:.200})") from error
 
     def find_class(self, module: str, name: str) -> object:
-        """Return the class or function that stands for ``module.name``; FormatError: it is refused."""
+        """Return the class or function for ``module.name``. Raises FormatError when it is refused."""
         known = self._classes.get(f"{module}.{name}", _PLAIN.get(f"{module}.{name}"))
         if known is None:
             known = stand_in(module, name)

@@ -26,7 +26,7 @@ COMMANDS: Final = {
     "plan": ("looking.plan", "Show what a load would do, variable by variable."),
     "convert": ("changing.convert", "Copy values from one format to another."),
     "merge": ("changing.merge", "Write all variables into one combined file."),
-    "split": ("changing.split", "Write every variable into a file of its own."),
+    "split": ("changing.split", "Write every variable into a separate file."),
     "prune": ("changing.prune", "Write the part of a model that computes some variables."),
     "compact": ("changing.compact", "Merge chains of deltas into whole tables."),
     "graph": ("looking.graph", "Draw a program as a graph."),

@@ -70,7 +70,7 @@ def _collect() -> dict[str, Any]:
 
 
 def _list_requirements() -> list[str]:
-    """Return the requirements in the package's metadata; without these, those of the core."""
+    """Return the requirements in the package's metadata, or without metadata those of the core."""
     try:
         return metadata.requires("paddlelike") or []
     except metadata.PackageNotFoundError:

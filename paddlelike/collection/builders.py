@@ -210,7 +210,7 @@ class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
 
 
 class SparseLSTMBuilder(VanillaLSTMBuilder):
-    """The vanilla LSTM with a mask of ones and zeros, a parameter too, for each of the matrices.
+    """The vanilla LSTM with a mask for each matrix: a parameter of ones and zeros.
 
     ``layers`` is the number of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of the
     outputs; ``forget_bias`` is added to the gate f at every step.

@@ -105,11 +105,11 @@ class ParameterCollection:
         return self._path
 
     def parameters_list(self) -> list[Parameters]:
-        """Return the parameters, those of subcollections included, in order of creation."""
+        """Return the parameters, including those of subcollections, in order of creation."""
         return [one for one in self._order if one.kind == PARAMETER]
 
     def lookup_parameters_list(self) -> list[LookupParameters]:
-        """Return the lookup tables, those of subcollections included, in order of creation."""
+        """Return the lookup tables, including those of subcollections, in order of creation."""
         return [one for one in self._order if isinstance(one, LookupParameters)]
 
     def parameter_count(self) -> int:
@@ -117,7 +117,7 @@ class ParameterCollection:
         return sum(int(np.prod(one.shape())) for one in self._order)
 
     def param_collection(self) -> ParameterCollection:
-        """Return itself, as builders return theirs."""
+        """Return this collection; builders have the same method."""
         return self
 
     # Files

@@ -294,7 +294,7 @@ def UniformInitializer(scale: float) -> Initializer:  # noqa: N802
 
 
 def ConstInitializer(c: float) -> Initializer:  # noqa: N802
-    """Return an initializer: the same number everywhere.
+    """Return an initializer that sets every element to the same number.
 
     Parameters
     ----------

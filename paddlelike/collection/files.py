@@ -53,7 +53,7 @@ def find(filename: Path, kind: str, key: str) -> Block:
 
 
 def blocks_below(blocks: Iterable[Block], key: str) -> list[Block]:
-    """Return the blocks whose names are below the path ``key``: ``/s`` is not above ``/s_1/w``."""
+    """Return the blocks whose names are below the path ``key``; ``/s_1/w`` is not below ``/s``."""
     prefix = key if key.endswith("/") else key + "/"
     return [block for block in blocks if block.name.startswith(prefix)]
 
@@ -78,7 +78,7 @@ def check_shape(block: Block, kind: str, name: str, shape: tuple[int, ...]) -> N
 
 
 def write(filename: Path, blocks: list[Block], *, append: bool = False) -> None:
-    """Write blocks into a text file, replacing it or, with ``append``, after those it has.
+    """Write blocks into a text file: replace it or, with ``append``, add to its end.
 
     Raises SaveError when two blocks would have one kind and name, when a value cannot be written or when the
     file cannot be. The file is then as it was.

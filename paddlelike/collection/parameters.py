@@ -90,7 +90,7 @@ class Parameters:
         self.set_value(self.as_array() * np.float32(s))
 
     def clip_inplace(self, left: float, right: float) -> None:
-        """Set elements below ``left`` to that, and those above ``right`` to that."""
+        """Limit every element to the range from ``left`` to ``right``."""
         self.set_value(self.as_array().clip(left, right))
 
     def zero(self) -> None:
@@ -163,7 +163,7 @@ class Parameters:
         files.check_shape(block, self.kind, self._name, self._shape)
 
     def take_block(self, block: Block) -> None:
-        """Set value and gradient to those of a block."""
+        """Copy value and gradient from a block."""
         self.set_value(block.values)
         self.reset_gradient()
         if block.gradients is not None:

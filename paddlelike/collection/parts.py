@@ -1,4 +1,4 @@
-"""DyNet's functions of expressions over dims, and parts of them. A matrix has its rows along dim 0.
+"""DyNet's functions that reduce, pick and join parts of expressions. A matrix has its rows along dim 0.
 
 ``reshape`` takes elements by columns, as DyNet keeps them.
 

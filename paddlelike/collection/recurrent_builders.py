@@ -60,7 +60,7 @@ class Builder(ABC):
             )
 
     def disable_dropout(self) -> None:
-        """Set the dropout to 0, which it is."""
+        """Do nothing: the dropout is always 0."""
         self.set_dropout(0.0)
 
     def initial_state(self, vectors: Sequence[Operand] | None = None) -> RNNState:

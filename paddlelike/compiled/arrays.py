@@ -65,7 +65,7 @@ class TensorArray:
 
     @classmethod
     def tree_unflatten(cls, known: None, arrays: tuple[Any, Any]) -> TensorArray:
-        """Return the value that these arrays belong to."""
+        """Return the value made of these arrays."""
         return cls(*arrays)
 
     @property
@@ -152,12 +152,12 @@ class Ranks:
         self.longest, self.rows, self.source = longest, rows, source
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the arrays, and what is known when a program is traced."""
+        """Return the arrays, and the facts that are fixed when a program is traced."""
         return (self.order, self.lengths, *self.offsets), (self.longest, self.rows, self.source)
 
     @classmethod
     def tree_unflatten(cls, known: tuple[Any, ...], arrays: tuple[Any, ...]) -> Ranks:
-        """Return the value that these arrays belong to."""
+        """Return the value made of these arrays."""
         return cls(arrays[0], arrays[1], tuple(arrays[2:]), *known)
 
     def count(self, step: jax.Array) -> jax.Array:
@@ -196,7 +196,7 @@ class SavedSteps:
 
     @classmethod
     def tree_unflatten(cls, known: None, arrays: tuple[Any, ...]) -> SavedSteps:
-        """Return the value that these arrays belong to."""
+        """Return the value made of these arrays."""
         return cls(*arrays)
 
 

@@ -54,7 +54,7 @@ def _prepare(jax: ModuleType) -> None:
 
 @functools.cache
 def count_gpus() -> int:
-    """Return how many GPUs JAX sees; 0 where it is not installed, or is for CPUs only."""
+    """Return the number of GPUs that JAX finds; 0 if JAX is not installed or is for CPUs only."""
     if find_spec("jax") is None:
         return 0
     try:

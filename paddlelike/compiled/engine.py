@@ -162,7 +162,7 @@ class Engine:
         return lent
 
     def _keep_lods(self, frame: Frame, index: int) -> None:
-        """Record the sequences of gradients that numpy computed, whose frame entries have no LoD.
+        """Record the sequences of gradients that numpy computed; their frame entries have no LoD.
 
         A few other results are recorded too. Their number of rows, such as the regions of a batch, changes
         with nearly every batch, and a piece that saw it as a shape would be compiled as often.

@@ -66,7 +66,7 @@ def find_largest(parts: Iterable[tuple[np.ndarray[Any, Any], LoD]]) -> tuple[int
 
 
 class Sizes(NamedTuple):
-    """The sizes that sequences share with others of the same rows or LoD: see :func:`pack`."""
+    """The sizes that several sequences with the same rows or LoD share: see :func:`pack`."""
 
     least: tuple[int, int]
     alike: bool
@@ -75,7 +75,7 @@ class Sizes(NamedTuple):
 def find_sizes(
     sequences: Mapping[int, tuple[np.ndarray[Any, Any], LoD]], *, padded: bool, chosen: Set[int] = frozenset()
 ) -> dict[int, Sizes]:
-    """Return the sizes that sequences share with those whose rows are alike, or that have the same LoD.
+    """Return the sizes that sequences with equally many rows, or with the same LoD, share.
 
     ``padded``: the piece pads sequences to the longest. If padding takes at most twice the rows, sequences
     share the number of padded rows, so that each longest sequence gives one choice of sizes, not several.
@@ -114,7 +114,7 @@ def pack(
     exact: bool = False,
     unused: bool = True,
 ) -> Packed:
-    """Return sequences with unused rows up to the next bucket; those of a gradient are zero.
+    """Return sequences padded with unused rows up to the next bucket; the unused rows of a gradient are zero.
 
     ``least``: no fewer rows, and no shorter sequences, than other parts of the same batch have. ``alike``:
     all sequences of the batch have one length, as they will in other batches: the buckets are narrower.

@@ -93,7 +93,7 @@ class Copies:
         self._per_copy = computed | {fed.position for fed in plan.fed.values()} | kept
 
     def run(self, scope: Scope, feeds: Sequence[Mapping[str, Any]]) -> list[list[Any]] | None:
-        """Return for every fetch its values in all copies; None, with a warning, if numpy has to run them."""
+        """Return, for every fetch, its values in all copies; None, with a warning, if numpy must run them."""
         try:
             found = self._run(scope, feeds)
         except RefusedError as error:
@@ -149,7 +149,7 @@ class Copies:
         return [LoDTensor(values[i]) for i in range(count)]
 
     def _collect_feeds(self, scope: Scope, feeds: Sequence[Mapping[str, Any]]) -> list[dict[int, Any]]:
-        """Return what is fed to each copy, by position; sequences with equally many rows in all copies."""
+        """Return the feeds of each copy, by position; sequences have equally many rows in all copies."""
         plan = self.plan
         frames = []
         for feed in feeds:
@@ -270,7 +270,7 @@ class Copies:
             return _Executable(lowered.compile(options), asked, checks)
 
     def _share(self, trace: Trace) -> None:
-        """Sum the gradients over the copies; give all what the first copy wrote."""
+        """Sum the gradients over the copies; give the values written by the first copy to all."""
         for position in self._gradients:
             value = trace.values.get(position)
             if isinstance(value, SparseRows):

@@ -61,14 +61,14 @@ class Packed:
         self.full = full
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the arrays, and what is known when a program is traced."""
+        """Return the arrays, and the facts that are fixed when a program is traced."""
         live = () if self.live is None else (self.live,)
         known = (len(self.offsets), self.longest, self.shown, self.source, self.exact, self.full)
         return (self.rows, *self.offsets, *live), known
 
     @classmethod
     def tree_unflatten(cls, known: tuple[Any, ...], arrays: tuple[Any, ...]) -> Packed:
-        """Return the value that these arrays belong to."""
+        """Return the value made of these arrays."""
         levels, longest, shown, source, exact, full = known
         live = arrays[1 + levels] if len(arrays) > 1 + levels else None
         rows, offsets = arrays[0], tuple(arrays[1 : 1 + levels])
@@ -99,13 +99,13 @@ class Packed:
         return jnp.searchsorted(self.offsets[-1][1:], jnp.arange(self.rows.shape[0]), side="right")
 
     def mask(self, rows: jax.Array | None = None, unused: jax.typing.ArrayLike = 0) -> jax.Array:
-        """Return rows, by default its own, with ``unused`` in place of the unused ones."""
+        """Return the rows, or the given ones, with ``unused`` in place of unused rows."""
         rows = self.rows if rows is None else rows
         used = self.used.reshape(-1, *[1] * (rows.ndim - 1))
         return jnp.where(used, rows, jnp.asarray(unused, rows.dtype))
 
     def replace(self, rows: jax.Array, *, shown: bool | None = None) -> Packed:
-        """Return other rows of the same sequences."""
+        """Return sequences of the same lengths with other rows."""
         shown = self.shown if shown is None else shown
         return Packed(
             rows, self.offsets, self.longest,
@@ -131,7 +131,7 @@ class SparseRows:
 
     @classmethod
     def tree_unflatten(cls, height: int, arrays: tuple[Any, ...]) -> SparseRows:
-        """Return the value that these arrays belong to."""
+        """Return the value made of these arrays."""
         return cls(arrays[0], arrays[1], height)
 
     @property
@@ -155,7 +155,7 @@ class SparseRows:
 
 @functools.cache
 def find_array_type() -> type:
-    """Return the class of JAX's arrays. To compare it takes a tenth of the time of ``isinstance``."""
+    """Return the class of JAX's arrays. Comparing with it is ten times faster than ``isinstance``."""
     return type(jnp.zeros(0))
 
 

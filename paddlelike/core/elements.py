@@ -44,7 +44,7 @@ class ElementAccess:
         return self.shape()
 
     def _set_dims(self, dims: list[int]) -> None:
-        """Give the array other dims; those of an empty tensor are filled with zeros of float32.
+        """Change the dims of the array; an empty tensor is filled with float32 zeros.
 
         Raises EnforceNotMet for another number of elements.
         """

@@ -59,7 +59,7 @@ class CUDAPinnedPlace(Place):
 
 
 def count_gpus() -> int:
-    """Return how many GPUs programs can run on: those that JAX sees, 0 without JAX."""
+    """Return the number of GPUs that JAX finds for programs; 0 without JAX."""
     return _count_gpus.function()
 
 
@@ -133,7 +133,7 @@ def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
 
 
 def cuda_places(device_ids: list[int] | None = None) -> list[CUDAPlace]:
-    """Return the GPUs of these ids; None: those of the variable FLAGS_selected_gpus, or all.
+    """Return the GPUs of these ids; for None the GPUs of the variable FLAGS_selected_gpus, or all.
 
     Raises UnsupportedError where there is no GPU.
     """

@@ -132,7 +132,7 @@ class Table(ABC):
 
 
 class OldRows:
-    """The rows of a table as they are now, while updates go on: those that are about to be written are kept.
+    """The rows of a table as they are now. Updates may go on: rows are copied before they are overwritten.
 
     Iterating yields the bytes as they were, in pieces, once.
     """
@@ -155,7 +155,7 @@ class OldRows:
         self._places[new] = np.arange(start + 1, self._count + 1)
 
     def _choose(self, rows: Array) -> Array:
-        """Return those of some rows that are neither read nor kept."""
+        """Return the given rows that are neither read nor kept."""
         unread = rows[rows >= self._next] if self._next else rows
         return unread.compress(self._places[unread] == 0)
 
@@ -289,7 +289,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def find_written_rows(tensor: LoDTensor, version: int) -> Array | None:
-    """Return the rows of a tensor written since it had a version, in rising order; None: it is not known.
+    """Return the rows of a tensor written after a version, in rising order; None if they are unknown.
 
     >>> tensor = LoDTensor(np.zeros((5, 2), "float32"))
     >>> watch_rows(tensor)

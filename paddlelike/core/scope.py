@@ -145,7 +145,7 @@ class Scope(Versioned, Displayed):
         return root._generator
 
     def var(self, name: str) -> ScopeVariable:
-        """Return the variable of that name in this scope itself; create it if there is none."""
+        """Return the variable of that name in this scope, not in outer ones; create it if there is none."""
         found = self._vars.get(name)
         if found is None:  # two threads that create it get the same one
             found = self._vars.setdefault(name, ScopeVariable(name))
@@ -162,13 +162,13 @@ class Scope(Versioned, Displayed):
         return None
 
     def erase(self, names: list[str]) -> None:
-        """Remove variables of this scope itself; unknown names are ignored."""
+        """Remove variables of this scope, not of outer ones; unknown names are ignored."""
         for name in names:
             self._vars.pop(name, None)
         self.erasures += 1
 
     def local_var_names(self) -> list[str]:
-        """Return the names in this scope itself, in order of creation."""
+        """Return the names in this scope, not in outer ones, in order of creation."""
         return list(self._vars)
 
     def new_scope(self) -> Scope:

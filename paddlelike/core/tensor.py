@@ -74,7 +74,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Array]:
-        """Give the array to be written inside the ``with``; both its ends count as a write.
+        """Give the array for writing inside the ``with``; its beginning and its end both count as a write.
 
         A save that begins meanwhile stores what it finds, and the next one writes the file again. Views of
         the array must not be kept: what is written through them later is not counted, and not saved.
@@ -127,7 +127,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
         return self._device if self._device_version == self.version else None
 
     def borrow(self) -> LoDTensor:
-        """Return a tensor for reading the same elements; a value that is only on a device is copied for it.
+        """Return a tensor for reading the same elements; a value that is only on a device is copied first.
 
         As long as that one exists, the memory of a CPU device is not given to another value.
         """
@@ -221,7 +221,7 @@ def adopt_all(tensors: Sequence[LoDTensor], values: Sequence[Any]) -> None:
 
 
 def open_for(array: Array, value: Array) -> Array | None:
-    """Return a view to write a value over an array; None where it is of another kind, or read-only."""
+    """Return a view for writing a value over an array; None if the array is of another kind or read-only."""
     view = array.view()
     return view if view.shape == value.shape and view.dtype == value.dtype and view.flags.writeable else None
 
@@ -240,7 +240,7 @@ def _make_view(array: Array | None) -> Array | None:
 
 
 def _lod_problem(lod: LoD, rows: int | None) -> str:
-    """Return what is wrong with offsets, or ''."""
+    """Return the problem of invalid offsets, or ''."""
     for index, level in enumerate(lod):
         if len(level) < 2 or level[0] != 0:
             return f"must start every level with 0 and hold one sequence at least (level {index})"
@@ -286,7 +286,7 @@ class SelectedRows(Versioned, Displayed):
 
     @property
     def held_array(self) -> Array | None:
-        """The values' array itself; see the same attribute of a tensor."""
+        """The array of the values, not a copy; see the same attribute of a tensor."""
         return self._tensor.held_array
 
     def rows(self) -> list[int]:
@@ -300,7 +300,7 @@ class SelectedRows(Versioned, Displayed):
         self._tensor.touch()
 
     def find_rows(self, rows: Array) -> Array:
-        """Return the index of each of some row ids, -1 for those that are missing. No row may repeat.
+        """Return the index of each row id, -1 for missing ones. No row may repeat.
 
         The first call takes time proportional to all rows, each further one to those it looks up.
 

@@ -59,7 +59,7 @@ class Versioned:
         return {name: value for name, value in named.items() if name not in self._left_out}
 
     def _set_attributes(self, attributes: dict[str, Any]) -> None:
-        """Set attributes, without their properties, and those that are not in the state."""
+        """Set the attributes of the state, and defaults for missing ones, without property setters."""
         slots = _list_slots(type(self))
         made = {name: make() for name, make in self._left_out.items()}
         for name, value in {**attributes, **made}.items():

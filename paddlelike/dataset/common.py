@@ -67,7 +67,7 @@ def _announce(module_name: str) -> None:
 
 @lru_cache
 def _check_md5(path: str, changed: int, md5sum: str | None) -> None:
-    """Warn, once per file, that it is not the original."""
+    """Warn, once per file, that the file is not the original."""
     if md5sum is not None and md5file(path) != md5sum:
         warn_user(f"{path} is not the original file, whose MD5 is {md5sum}; it is read as it is")
 
@@ -79,7 +79,7 @@ def md5file(fname: str) -> str:
 
 
 def must_mkdirs(path: str) -> None:
-    """Make a folder, and those above it, unless it is there."""
+    """Make a folder and its parents, if it does not exist."""
     Path(path).mkdir(parents=True, exist_ok=True)
 
 

@@ -138,7 +138,7 @@ def load_and_transform(
 def batch_images_from_tar(
     data_file: str, dataset_name: str, img2label: Mapping[str, Any], num_per_batch: int = 1024
 ) -> str:
-    """Write the images of a tar file, ``num_per_batch`` a file, and return the path of a list of those files.
+    """Write the images of a tar file, ``num_per_batch`` per file; return the path of a list of the new files.
 
     The files are pickles of ``{"label": labels, "data": bytes of the images}`` in ``<data_file>_batch``. If
     they are there already, nothing is written. ``img2label`` says which images, by their name in the tar

@@ -102,7 +102,7 @@ def _look_up(word_idx: Mapping[Any, int], word: str) -> int:
 
 
 def _read_lines(path: str, name: str) -> Iterator[list[bytes]]:
-    """Yield the words of each line of a file in the archive. Raises FormatError when it is not there."""
+    """Yield the words of each line of a file in the archive. Raises FormatError when it is missing."""
     with tarfile.open(path) as tar:
         try:
             file = tar.extractfile(name)

@@ -51,7 +51,7 @@ class MovieInfo:
         self.title = title
 
     def value(self) -> list[Any]:
-        """Return its id, the ids of its categories, and those of the words of its title."""
+        """Return the ids of the film, of its categories, and of the words of its title."""
         meta = _load()
         words = [meta.title_words[word.lower()] for word in self.title.split()]
         return [self.index, [meta.categories[name] for name in self.categories], words]

@@ -157,7 +157,7 @@ test = functools.partial(_read, filepath="MQ2007/MQ2007/Fold1/test.txt")
 
 
 def fetch() -> str:
-    """Return the path of the archive. Raises MissingFileError when it is not there."""
+    """Return the path of the archive. Raises MissingFileError when it is missing."""
     return common.download(URL, "MQ2007", MD5)
 
 

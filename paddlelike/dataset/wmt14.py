@@ -115,7 +115,7 @@ def _read_pairs(
 
 
 def _read_lines(path: str, name: str) -> Iterator[bytes]:
-    """Yield the lines of the files in the tar whose names end so. Raises FormatError when there is none."""
+    """Yield the lines of the tar's files with this ending. Raises FormatError when there are none."""
     with tarfile.open(path) as tar:
         members = [member for member in tar if member.name.endswith(name)]
         if not members:

@@ -88,7 +88,7 @@ class Communicator:
         self._client = client
 
     def stop(self) -> None:
-        """Send what is left and end the thread. Raises the error that ended it before, if there was one."""
+        """Send the remaining gradients and end the thread. Raises the error that ended it earlier, if any."""
         client, self._client = self._client, None
         if client is not None and self._exchange is not None:
             from paddlelike.distributed.client.geo import exchanges

@@ -67,7 +67,7 @@ class CountFilterEntry:
 
 
 class ProbabilityEntry:
-    """Admits this share of all ids, in (0, 1); which ones follows from the ids alone.
+    """Admits this share of all ids, in (0, 1); the choice depends only on the id.
 
     Raises ValueError for another share.
     """
@@ -156,7 +156,7 @@ def sparse_embedding(
 
 
 def find_counts(helper: LayerHelper, table: Variable) -> Variable:
-    """Return the counters of a table, made where they are not yet."""
+    """Return the counters of a table; create missing ones."""
     name, block = f"{table.name}_counts", helper.main_program.global_block()
     if block.has_var(name):
         return block.var(name)
@@ -217,7 +217,7 @@ def clear(program: Program | None = None, table: str | None = None) -> None:
 
 
 def print_table_stat(program: Program | None = None, table: str | None = None) -> dict[str, dict[str, float]]:
-    """Print and return what each table holds, or one: rows, ids that were counted, shows, clicks, bytes."""
+    """Print and return statistics of every table, or one: rows, counted ids, shows, clicks, bytes."""
     found = _edit_tables(program, "count")
     found = {name: answer for name, answer in found.items() if table in (None, name)}
     for name, answer in found.items():
@@ -289,7 +289,7 @@ def _is_on_servers(program: Program) -> bool:
 def _copy_table(
     where: Location, folder: str, name: str, variables: list[Variable], tables: list[str]
 ) -> list[Variable]:
-    """Write a table that Paddle 2's servers saved as streams, by our names; return the variables it has."""
+    """Convert a table saved by Paddle 2's servers to streams with our names; return its variables."""
     rows = next(one for one in variables if one.name == name)
     read = ServerTables(width=rows.shape[1]).read_all(where)
     found = sorted(key.removesuffix("_counts") for key in read if key.endswith("_counts"))
@@ -314,7 +314,7 @@ def _copy_table(
 
 
 def load_all(path: str, program: Program) -> None:
-    """Let servers load all that they keep, while they serve, from a directory that they may write into."""
+    """Let running servers load all their variables from a directory that they may write into."""
     _ask_servers(program, lambda client: client.load_table(path, None))
 
 
@@ -377,7 +377,7 @@ def _add_up(answers: Iterable[dict[str, dict[str, float]]]) -> dict[str, dict[st
 
 
 def _find_tables(program: Program) -> dict[str, list[str]]:
-    """Return, by table, its name and those of its counts and its optimizer state."""
+    """Return, by table, the names of the table, its counts and its optimizer state."""
     placement = find_placement(program)
     if placement is not None:
         growing = [one for one in placement if one.kind == Kind.GROWING]
@@ -402,7 +402,7 @@ def _is_table(program: Program, name: str) -> bool:
 
 
 def _list_variables(name: str, program: Program | None) -> list[Variable]:
-    """Return the variables of a table; a trainer's program has those of its state on servers only."""
+    """Return the variables of a table; for a trainer's program, its state is on servers only."""
     program = default_main_program() if program is None else program
     tables = _find_tables(program)
     find_name(name, program)

@@ -1,4 +1,4 @@
-"""``python -m paddlelike.distributed.launch_ps``: the launcher by Fluid's name, logs where Fluid has them."""
+"""``python -m paddlelike.distributed.launch_ps``: the launcher under Fluid's name, with Fluid's log files."""
 
 import sys
 

@@ -107,7 +107,7 @@ class RemoteOperators:
         geo.step(ctx.scope, looked_up)
 
     def send_barrier(self, ctx: Context) -> None:
-        """Push what is staged, and in synchronous training commit the round."""
+        """Push staged gradients, and in synchronous training commit the round."""
         self._client(ctx).push()
 
     def recv(self, ctx: Context) -> list[Array]:
@@ -184,7 +184,7 @@ class RemoteOperators:
         return _split(ctx, ids, rows)
 
     def look_up_growing(self, ctx: Context, ids: Array) -> tuple[Array, Array]:
-        """Return the rows of different ids in a growing table, or those that new ids would get.
+        """Return the rows of distinct ids in a growing table, or the initial rows of new ids.
 
         Beside them how often each id was shown so far, -1 for those that have rows.
         """

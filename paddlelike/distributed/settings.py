@@ -16,7 +16,7 @@ _LOG_EVERY = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How long this process waits for others, and what it does after a fault.
+    """Settings of this process: how long it waits for others, and how it handles a fault.
 
     ``FLAGS_rpc_deadline`` (ms, 180000): how long a server may not answer. ``FLAGS_rpc_retry_times`` (3): the
     least number of calls before a server is given up. ``FLAGS_worker_update_interval_secs`` (900): how long a

@@ -1,4 +1,4 @@
-"""The job as ``paddlelike.training`` sees it: this process's programs, and the other trainers."""
+"""The distributed job for ``paddlelike.training``: this process's programs, and the other trainers."""
 
 from __future__ import annotations
 

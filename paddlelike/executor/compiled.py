@@ -107,7 +107,7 @@ class CompiledProgram:
         fetch_list: FetchList | None,
         repeat: int,
     ) -> str:
-        """Return the same to :meth:`Executor.explain`, for the place of that executor."""
+        """Return the explanation for :meth:`Executor.explain`, on the device of that executor."""
         fetches = collect_names(fetch_list)
         if self._parallel is not None and self._parallel.copies > 1:
             return self._parallel.explain(list(feed or ()), fetches, self._find_devices())

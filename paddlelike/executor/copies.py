@@ -68,7 +68,7 @@ class Copies:
     def run(
         self, executor: Executor, scope: Scope, feed: Any, fetches: list[str], devices: Sequence[Place]
     ) -> list[list[Any]]:
-        """Return for every fetch its values in all copies; ``devices``: where JAX runs them, or none."""
+        """Return, for every fetch, its values in all copies, run by JAX on ``devices`` if there are any."""
         pieces = self._split_feed(feed)
         self._require_batches(scope)
         if self.copies == 1:
@@ -106,7 +106,7 @@ class Copies:
                 holder.value.require(self.copies)
 
     def explain(self, feeds: list[str], fetches: list[str], devices: Sequence[Place]) -> str:
-        """Return where the copies run; ``devices`` as :meth:`run` takes them."""
+        """Describe where the copies run; ``devices`` as for :meth:`run`."""
         if devices and self.shared:
             reason = f": {_SHARED}"
         elif devices:
@@ -212,7 +212,7 @@ class Copies:
 
 
 def _separate(frame: Frame, written: set[int]) -> None:
-    """Give a frame its own copy of the persistables it writes: the scope gets those of the first frame."""
+    """Give a frame its own copy of the persistables it writes; only the first frame writes into the scope."""
     for position in written:
         holder = ScopeVariable(frame.layout.persistables[position].name)
         value = frame.values[position]

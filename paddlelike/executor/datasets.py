@@ -47,7 +47,7 @@ class FetchHandler:
         self.period_secs = period_secs
 
     def handler(self, res_dict: dict[str, Any]) -> None:
-        """Handle the values; the method of this class prints them."""
+        """Handle the values; by default, print them."""
         for name, value in res_dict.items():
             print(f"{name}: {value}")  # noqa: T201  (Fluid prints here)
 

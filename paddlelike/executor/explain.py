@@ -318,7 +318,7 @@ def _find_share(values: Iterable[Any]) -> dict[int, float]:
 
 
 def _count_moved(value: Any, share: Mapping[int, float]) -> int:
-    """Return the bytes of a value; of a table only those of the rows that are worked on."""
+    """Return the number of bytes of a value; for a table, only of the rows in use."""
     height = len(value) if isinstance(value, np.ndarray) and value.ndim else 0
     return int(_count_bytes(value) * share.get(height, 1.0))
 
@@ -330,7 +330,7 @@ def _shares(value: Any, other: Any) -> bool:
 
 @lru_cache(maxsize=1)
 def measure_rates() -> Rates:
-    """Return the rates of this machine, measured once, which takes some hundredths of a second."""
+    """Return the rates of this machine. They are measured once, in some hundredths of a second."""
     size = 384
     a, b, out = (np.ones((size, size), np.float32) for _ in range(3))
     source, target = np.ones(4 << 20, np.float32), np.ones(4 << 20, np.float32)

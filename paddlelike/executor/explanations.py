@@ -69,7 +69,7 @@ def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
 
 
 def _find_misfit(frame: Frame, op: Operator, error: Exception) -> str | None:
-    """Return what the shape rule of an operator says of the values that it stumbled over, if it refuses them.
+    """Return the error of an operator's shape rule for the actual values, if the rule refuses them.
 
     Names of variables are in place of slots.
     """
@@ -95,7 +95,7 @@ def _find_misfit(frame: Frame, op: Operator, error: Exception) -> str | None:
 
 
 def _find_wrong_rank(frame: Frame, op: Operator) -> tuple[str, str] | None:
-    """Return what is wrong, and the next step, where an input was fed with other dims than it declares."""
+    """Return the problem and the next step, if an input was fed with other dims than declared."""
     for name in op.input_arg_names:
         variable = op.block._find_var_recursive(name)
         if variable is None or not variable.is_data or variable.lod_level:

@@ -47,7 +47,7 @@ class Profile:
 
     @contextmanager
     def measure_run(self) -> Iterator[None]:
-        """Measure a whole run, in which the operators are."""
+        """Measure a whole run, including its operators."""
         begin = time.perf_counter()
         try:
             yield
@@ -133,7 +133,7 @@ class Profile:
 
 
 def _describe(op: Operator) -> dict[str, Any]:
-    """Return what the trace says of an operator: its variables, and the line that created it."""
+    """Describe an operator for the trace: its variables, and the line that created it."""
     slots = {"inputs": op.inputs, "outputs": op.outputs}
     named = {title: {slot: names for slot, names in of.items() if names} for title, of in slots.items()}
     return named if op.line is None else {**named, "created at": str(op.line)}

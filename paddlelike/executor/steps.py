@@ -80,7 +80,7 @@ def _run_steps(frame: Frame, steps: list[Step], unrolled: Unrolled | None) -> No
 
 
 def _list_parts(steps: list[Step]) -> list[Step]:
-    """Return the steps, each of one operator, whose values can be looked at after it."""
+    """Return steps of one operator each, so that values can be inspected after every operator."""
     return [part for step in steps for part in (step.parts or (step,))]
 
 

@@ -22,7 +22,7 @@ _RESTORING = 0.1  # seconds, more than it takes
 
 
 class ThreadLimit:
-    """Runs programs while BLAS takes one thread; its pools are restored afterwards.
+    """Limits BLAS to one thread while programs run; afterwards restores its thread pools.
 
     The pools belong to the process: of runs in several threads, the first one limits them and the last one
     restores them. Where an interrupt keeps a run from restoring them, the next one does.
@@ -77,7 +77,7 @@ class _Pool(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _find_pools() -> tuple[_Pool, ...]:
-    """Return the BLAS libraries of the process, found once, which takes milliseconds."""
+    """Return the BLAS libraries of the process; they are searched once, which takes milliseconds."""
     from threadpoolctl import ThreadpoolController  # late: it looks through the libraries of the process
 
     return tuple(map(_bind_pool, (p for p in ThreadpoolController().lib_controllers if p.user_api == "blas")))

@@ -16,7 +16,7 @@ T = TypeVar("T")
 def deprecated(
     since: str, instead: str, extra_message: str = ""
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Return a decorator whose functions write to stderr at each call that they are deprecated."""
+    """Return a decorator: decorated functions write to stderr at each call that they are deprecated."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         text = f"API {function.__name__} is deprecated since {since}. Please use {instead} instead."

@@ -1,1 +1,1 @@
-"""Arrays and bytes: Paddle's streams, combined files, state files, and what other files are."""
+"""Arrays as bytes: Paddle's streams, combined files, state files, and the formats of other systems."""

@@ -89,7 +89,7 @@ class Description:
 
 
 class Format(ABC, Generic[S, W]):
-    """Base of file formats and folder formats; subclass one of those two.
+    """Base of :class:`FileFormat` and :class:`FolderFormat`; subclass one of these.
 
     Attributes
     ----------
@@ -235,7 +235,7 @@ class FileFormat(Format[Readable, Iterable[Buffer]]):
         """
 
     def find_damage(self, source: Readable) -> str | None:  # noqa: ARG002
-        """Return what differs from the format's own checksums, or None when nothing does or it has none.
+        """Return what differs from the format's own checksums, or None if nothing differs or there are none.
 
         Those that reading compares anyway need not be compared here.
         """
@@ -261,7 +261,7 @@ class FolderFormat(Format[Folder, Mapping[str, Iterable[Buffer]]]):
         """Return whether ``folder`` can be of this format. Never raises."""
 
     def is_part(self, name: str) -> bool:  # noqa: ARG002
-        """Return whether a file is read beside those of a ``write``, whatever these hold.
+        """Return whether reading the folder would include this file besides those that ``write`` makes.
 
         Parameters
         ----------
@@ -271,7 +271,7 @@ class FolderFormat(Format[Folder, Mapping[str, Iterable[Buffer]]]):
         return False
 
     def check_room(self, folder: Folder, names: Collection[str]) -> None:
-        """Check that a folder has no file that would be read with those that ``write`` makes.
+        """Check that a folder has no other file that would be read together with the files of ``write``.
 
         Parameters
         ----------

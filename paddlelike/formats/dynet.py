@@ -62,14 +62,14 @@ class Block:
 
     @property
     def dims(self) -> str:
-        """The dims as the header has them: ``{3,5}``."""
+        """The dims in the form of the header: ``{3,5}``."""
         shape = self.values.shape or (1,)
         return "{" + ",".join(map(str, (*shape[1:], shape[0]) if self.is_lookup else shape)) + "}"
 
 
 @dataclass(frozen=True)
 class DynetFile(FileFormat):
-    """A text file of DyNet; names are those of its collections (``/enc/w``), gradients are passed over.
+    """A text file of DyNet; names are as in its collections (``/enc/w``), gradients are ignored.
 
     ``write`` writes parameters, not lookup tables; :func:`encode` writes both. Entries hold their values,
     because the text must be read to be checked.

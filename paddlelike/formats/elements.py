@@ -29,7 +29,7 @@ class TensorPart(NamedTuple):
 
 
 def view_elements(array: Array) -> memoryview:
-    """Return the elements in C order, little-endian, as bytes; without a copy where they are stored so."""
+    """Return the elements in C order, little-endian, as bytes; without a copy if they are stored that way."""
     plain = array
     if not (np.little_endian and array.flags.c_contiguous and array.dtype.isnative):
         plain = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
@@ -37,7 +37,7 @@ def view_elements(array: Array) -> memoryview:
 
 
 def check_shape(what: str, shape: Sequence[int], itemsize: int = 1) -> None:
-    """Raise FormatError, which begins with ``what``, for a shape that no array can have.
+    """Raise FormatError with a text that begins with ``what``, for a shape that no array can have.
 
     >>> check_shape("w", (0, 2**40, 2**40))
     Traceback (most recent call last):
@@ -51,7 +51,7 @@ def check_shape(what: str, shape: Sequence[int], itemsize: int = 1) -> None:
 
 
 def check_total(unpacked: int, size: int) -> None:
-    """Raise FormatError when what a file of ``size`` bytes holds would take far more memory than it.
+    """Raise FormatError if the values of a file of ``size`` bytes would need far more memory than that.
 
     A few bytes can stand for a thousand times as many zeros, or many names for the same elements.
     """

@@ -113,7 +113,7 @@ class LeftOut(NamedTuple):
 
 
 class Listing(list[Entry]):
-    """The entries of a source, and what else it holds.
+    """The entries of a source, and its other contents.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ class Listing(list[Entry]):
 
 
 def list_left_out(entries: Iterable[Entry]) -> tuple[LeftOut, ...]:
-    """Return what a source holds beside the entries that a format listed."""
+    """Return the contents of a source other than the entries that a format listed."""
     return entries.left_out if isinstance(entries, Listing) else ()
 
 
@@ -147,7 +147,7 @@ def note_left_out(left_out: Iterable[LeftOut], where: str) -> tuple[str, ...]:
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """Return the name, or, where it is taken, the name with the first number that is free.
+    """Return the name or, if it is taken, the name with the first free number.
 
     >>> free_name("w", {"w"})
     'w (2)'
@@ -178,7 +178,7 @@ def check_entries(
 
 
 def read_dense(source: Source, entry: Entry, *, into: Array | None = None) -> LoDTensor:
-    """Read a dense tensor whose elements lie in ``source`` as in memory.
+    """Read a dense tensor with elements stored in ``source`` as in memory.
 
     Raises
     ------
@@ -192,7 +192,7 @@ def read_dense(source: Source, entry: Entry, *, into: Array | None = None) -> Lo
 
 
 def read_dense_rows(source: Source, entry: Entry, start: int, stop: int) -> Array:
-    """Read some rows of a dense tensor whose elements lie in ``source`` as in memory.
+    """Read some rows of a dense tensor with elements stored in ``source`` as in memory.
 
     Raises
     ------

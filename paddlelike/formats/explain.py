@@ -21,7 +21,7 @@ HEAD: Final = SNIFF_BYTES  # the bytes of a file that explain() needs
 
 
 class _Kind(NamedTuple):
-    """A kind of file: how it is recognized, what it is, and the next step."""
+    """A kind of file: how to recognize it, what it is, and the next step."""
 
     recognizes: Callable[[bytes, int], bool]
     title: str
@@ -29,7 +29,7 @@ class _Kind(NamedTuple):
 
 
 def explain(head: bytes, size: int, asked: Literal["dense", "rows"] | None = None) -> str | None:
-    """Return what a file of ``size`` bytes that begins with ``head`` is, and a next step; None: unknown.
+    """Return the kind of a file of ``size`` bytes with the beginning ``head``, and a next step, or None.
 
     ``asked`` is the stream that was expected: a dense tensor or SelectedRows.
 
@@ -55,7 +55,7 @@ def explain(head: bytes, size: int, asked: Literal["dense", "rows"] | None = Non
 
 
 def explain_names(names: Iterable[str]) -> str | None:
-    """Return which other system's directory holds files of these names, and a next step; None: none known.
+    """Return the system that writes files with these names, and a next step; None if unknown.
 
     >>> explain_names(["saved_model.pb", "variables/variables.index"])
     'this is a SavedModel of TensorFlow: tf2onnx makes an ONNX model of it'
@@ -104,7 +104,7 @@ def _is_text(head: bytes, size: int) -> bool:
 
 
 def _is_elements(head: bytes, size: int) -> bool:
-    """Return whether these are the elements of a float tensor: small numbers of both signs."""
+    """Return whether the bytes look like elements of a float tensor: small numbers of both signs."""
     values = np.frombuffer(head[: len(head) // 4 * 4], "<f4")
     if len(values) < 8:
         return False

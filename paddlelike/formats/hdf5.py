@@ -245,7 +245,7 @@ _DAMAGE: Final = (
 
 @contextmanager
 def _damage_named(what: str) -> Iterator[None]:
-    """Turn the errors of the HDF5 library into a FormatError that begins with ``what``."""
+    """Convert errors of the HDF5 library to a FormatError that begins with ``what``."""
     try:
         yield
     except FormatError:

@@ -39,7 +39,7 @@ _DTYPES: Final = {row.numpy for row in TENSOR_DTYPES.values() if row.var_type !=
 
 @dataclass(frozen=True)
 class Npz(FileFormat):
-    """An ``.npz`` file; names are those of the members without ``.npy``."""
+    """An ``.npz`` file; names are the member names without ``.npy``."""
 
     name = "npz"
     title = "an npz file of numpy"
@@ -83,7 +83,7 @@ class Npz(FileFormat):
 
 @dataclass(frozen=True)
 class TheanoBundle(Npz):
-    """The arrays of a bundle of Theano; the pickle is not opened. What is written loads as a dict of them.
+    """The arrays of a bundle of Theano; the pickle is not opened. Written bundles load as a dict of arrays.
 
     A second member of one name gets `` (2)``; members that are not arrays of numbers are left out.
     """

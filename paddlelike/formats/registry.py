@@ -1,4 +1,4 @@
-"""The known formats: those of this package, those of installed packages, and those registered by a program.
+"""The known formats: of this package, of other installed packages, and registered by a program.
 
 Another package offers a format by an entry point of the group ``paddlelike.formats``, whose value is the
 format's class or an instance of it::
@@ -98,7 +98,7 @@ class Registry:
         raise FormatError(f"no format is called {name!r}", hint=f"known formats: {known}")
 
     def all(self) -> list[AnyFormat]:
-        """Return every format in the order of sniffing. Warns of those that cannot be imported."""
+        """Return every format in the order of sniffing. Warns of formats that cannot be imported."""
         self._search()
         found = []
         for name in list(dict.fromkeys((*self._declared, *self._loaded))):
@@ -203,7 +203,7 @@ def sniff_head(head: bytes, size: int) -> FileFormat | None:
 
 
 def _recognizes(format: AnyFormat, sniff: Callable[[], bool]) -> bool:  # noqa: A002
-    """Return what ``sniff`` returns; a format of another package that raises there is warned of."""
+    """Return the result of ``sniff``; warn if the format of another package raises."""
     try:
         return bool(sniff())
     except OSError:  # of a file that the system refuses to read, which says nothing of its format
@@ -217,7 +217,7 @@ def _recognizes(format: AnyFormat, sniff: Callable[[], bool]) -> bool:  # noqa: 
 
 
 def _instance(format: object, what: str) -> AnyFormat:  # noqa: A002
-    """Return ``format``, an instance of it where it is a class; FormatError: it is not a format."""
+    """Return ``format``, or an instance if it is a class. Raises FormatError if it is not a format."""
     instance = format() if isinstance(format, type) else format
     if not isinstance(instance, AnyFormat):
         raise FormatError(f"{what} is a {type(instance).__name__}, not a FileFormat or FolderFormat")

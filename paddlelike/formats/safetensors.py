@@ -123,7 +123,7 @@ class Safetensors(FileFormat):
 
 @dataclass(frozen=True)
 class SafetensorsFolder(FolderFormat):
-    """A folder of safetensors files, as the hub has them.
+    """A folder of safetensors files, as on the Hugging Face hub.
 
     Attributes
     ----------

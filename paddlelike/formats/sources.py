@@ -1,4 +1,4 @@
-"""Bytes at offsets, and files under names: what readers see of buffers, files and folders."""
+"""Sources of readers: bytes at offsets, and files by name, in buffers, files and folders."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Cursor:
         return self.chunk[start : start + size]
 
     def readinto_at(self, offset: int, target: memoryview) -> int:
-        """Fill ``target`` from ``offset``, from the bytes read last if they contain it."""
+        """Fill ``target`` from ``offset``; use the bytes read last if they contain the range."""
         start = offset - self.chunk_at
         if start < 0 or start + len(target) > len(self.chunk):
             return self.source.readinto_at(offset, target)
@@ -147,10 +147,10 @@ class Cursor:
             )
 
     def skip(self, size: int, what: str) -> None:
-        """Skip ``size`` bytes. Raises FormatError when they are not there."""
+        """Skip ``size`` bytes. Raises FormatError when fewer are left."""
         self.need(size, what)
         self.at += size
 
     def take_int(self, size: int, what: str, *, signed: bool = False) -> int:
-        """Return the next little-endian integer of ``size`` bytes; FormatError: they are not there."""
+        """Return the next little-endian integer of ``size`` bytes. Raises FormatError when fewer are left."""
         return int.from_bytes(self.take(size, what), "little", signed=signed)

@@ -210,7 +210,7 @@ def _rebuild_tensor(
 def _rebuild_typed(
     storage: object, offset: int, shape: Sequence[int], strides: Sequence[int], *more: object
 ) -> _View:
-    """Return a tensor of a type without a storage class of its own, such as float8; its bytes are stored."""
+    """Return a tensor of a type without its own storage class, such as float8; it is stored as bytes."""
     dtype = more[2] if len(more) > 2 else None
     if not isinstance(storage, _Storage):
         raise FormatError("a tensor without a storage")
@@ -287,7 +287,7 @@ def _read_zip(file: Source) -> tuple[_Tensors, dict[str, Member]]:
 
 
 def _load_pickles(data: Buffer, count: int) -> tuple[list[Any], int, dict[str, _Storage]]:
-    """Return the objects of some pickles, where they end, and their storages by key."""
+    """Return the objects of some pickles, the offset of their end, and their storages by key."""
     storages: dict[str, _Storage] = {}
 
     def find(identifier: object) -> _Storage:
@@ -326,7 +326,7 @@ def _read_legacy(file: Source) -> tuple[_Tensors, dict[str, Member]]:
 
 
 def _flatten(value: object, size: int) -> _Tensors:
-    """Return the tensors and arrays in a pickle of ``size`` bytes by path, and what else it holds."""
+    """Return the tensors and arrays in a pickle of ``size`` bytes by path, and its other contents."""
     flat = flatten(value, (_View, PickledArray), _SLACK + size)
     if not isinstance(value, dict) and not flat.arrays:
         raise FormatError(f"the pickle holds a {type(value).__name__}, and no tensor in it")

@@ -1,4 +1,4 @@
-"""ZIP files of arrays: where the members lie in a source, and writing them without copying large pieces.
+"""ZIP files of arrays: positions of the members in a source, and writing without copies of large pieces.
 
 Specification: PKZIP's APPNOTE, by the standard library's ``zipfile``. Members that are stored are read in
 place; deflated ones are unpacked. A member may not claim more than deflate can hold.
@@ -52,7 +52,7 @@ class Member(NamedTuple):
     begin: int = 0
 
     def read(self, file: Source, size: int | None = None) -> bytes:
-        """Return its bytes, or the first ``size``. Raises FormatError when they are damaged."""
+        """Return the bytes of the member, or the first ``size``. Raises FormatError when they are damaged."""
         wanted = self.size if size is None else min(size, self.size)
         if self.offset is not None:
             return bytes(file.read_at(self.offset, wanted))
@@ -114,7 +114,7 @@ def check_sizes(infos: Iterable[zipfile.ZipInfo], size: int) -> None:
 
 
 def find_damage(file: Source) -> str | None:
-    """Return which member is not what its CRC-32 says, or None. Deflated ones are compared when unpacked.
+    """Return a stored member that does not match its CRC-32, or None. Others are checked when unpacked.
 
     Raises FormatError as :func:`open_zip` does.
     """
@@ -132,7 +132,7 @@ def find_damage(file: Source) -> str | None:
 
 
 def write_zip(members: Mapping[str, Iterable[Buffer]]) -> Iterator[Buffer]:
-    """Yield the bytes of a ZIP file whose members are stored; large buffers are passed on as they are."""
+    """Yield the bytes of a ZIP file with uncompressed members; large buffers are not copied."""
     pieces = _Pieces()
     with zipfile.ZipFile(pieces, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, buffers in members.items():
@@ -147,7 +147,7 @@ def write_zip(members: Mapping[str, Iterable[Buffer]]) -> Iterator[Buffer]:
 
 
 class SourceFile(io.RawIOBase):
-    """A source as a seekable file object, for libraries that read those."""
+    """A source as a seekable file object, for libraries that read file objects."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -184,7 +184,7 @@ class SourceFile(io.RawIOBase):
 
 
 class _Pieces(io.RawIOBase):
-    """Collects what is written to it, without copying large pieces."""
+    """A file object that collects written bytes without copying large pieces."""
 
     def __init__(self) -> None:
         self._buffers: list[Buffer] = []
@@ -211,7 +211,7 @@ def _open_archive(file: Source) -> zipfile.ZipFile:
 
 
 def _read_count(file: Source, at: int) -> int:
-    """Return the number of members that the end record at an offset gives."""
+    """Return the number of members in the end record at an offset."""
     count = int.from_bytes(file.read_at(at + 10, 2), "little")
     if count < 0xFFFF or at < _END_64:
         return count
@@ -220,7 +220,7 @@ def _read_count(file: Source, at: int) -> int:
 
 
 def _locate(file: Source, info: zipfile.ZipInfo) -> Member:
-    """Return a member, whose row of the directory must say what the header before its bytes says."""
+    """Return a member; its directory entry must match the header before its bytes."""
     if info.flag_bits & 1:
         raise FormatError(f"member {info.filename!r:.80} is encrypted")
     local = bytes(file.read_at(info.header_offset, _LOCAL_HEADER))

@@ -1,4 +1,4 @@
-"""Counts, sizes and values in words, as messages show them: the one place that knows plurals and units."""
+"""Numbers, sizes and values as text for messages: the only code for plurals and units."""
 
 from __future__ import annotations
 

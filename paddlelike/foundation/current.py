@@ -55,7 +55,7 @@ class Current(Generic[T]):
         return self._cell().value if self._entered else self._of_process.value
 
     def set(self, value: T) -> T:
-        """Replace the value of the block that the calling thread is in, else that of the process.
+        """Replace the value of the thread's current block, or outside of blocks that of the process.
 
         Returns the previous one.
         """

@@ -1,4 +1,4 @@
-"""Docstrings: what several functions share is written once, and each of them shows it.
+"""Docstrings: shared parameter texts are written once and shown in every function.
 
 A docstring is completed with the entries of its parameters, and with the sections *Returns* and *Raises*, of
 the docstrings of its module, of the packages around it, or of another function. Its own text goes first.
@@ -35,7 +35,7 @@ _BEHIND: Final = {
 
 
 def read_entries(thing: object) -> dict[str, str]:
-    """Return what a docstring says of each parameter or attribute, and its *Returns* and *Raises*, if any.
+    """Return a docstring's entries for parameters and attributes, and its *Returns* and *Raises*, if any.
 
     Returns
     -------
@@ -51,7 +51,7 @@ def read_entries(thing: object) -> dict[str, str]:
 
 @functools.cache
 def read_shared_entries(module: str) -> dict[str, str]:
-    """Return what the docstrings of a module and of the packages around it say, as :func:`read_entries`."""
+    """Return the entries (:func:`read_entries`) of a module's docstring and its packages' docstrings."""
     package = module.rpartition(".")[0]
     around = read_shared_entries(package) if package else {}
     return around | read_entries(sys.modules[module])
@@ -81,7 +81,7 @@ def describe_like(*others: object) -> Callable[[T], T]:
 
 
 def complete_docstring(thing: Callable[..., Any], entries: Mapping[str, str]) -> None:
-    """Add to a docstring what ``entries`` say of the parameters that it does not describe itself.
+    """Add to a docstring the ``entries`` for parameters that it does not describe itself.
 
     The section follows the order of the signature. A function that returns something, or anything but a
     class, gets the sections *Returns* and *Raises* of the entries, too.
@@ -105,7 +105,7 @@ def complete_docstring(thing: Callable[..., Any], entries: Mapping[str, str]) ->
 
 
 def add_section(text: str, title: str, body: str) -> str:
-    """Return a docstring with a section at its place; one that has such a section as it is."""
+    """Insert a section into a docstring, in the usual order, unless it has that section."""
     rule = f"{title}\n{'-' * len(title)}\n"
     if f"\n{rule}" in text:
         return text
@@ -115,7 +115,7 @@ def add_section(text: str, title: str, body: str) -> str:
 
 
 def relate(thing: object, module: str, name: str) -> None:
-    """Complete the docstring of a public name, and those of its members that are in the table.
+    """Complete the docstring of a public name and of its members in the table.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def _find_home(path: str) -> tuple[str, str]:
 
 @functools.cache
 def _read_groups() -> dict[tuple[str, str], dict[str, list[tuple[str, str]]]]:
-    """Return what is near each function or class, by member; ``""`` is the function or class itself."""
+    """Return the related names of each function or class, by member; ``""`` means itself."""
     near: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
     for group in list_groups():
         for one in group:
@@ -175,7 +175,7 @@ def _read_groups() -> dict[tuple[str, str], dict[str, list[tuple[str, str]]]]:
 
 
 def _format(module: str, near: list[tuple[str, str]]) -> str:
-    """Return lines of names: those of the module as they are, others below ``fluid``."""
+    """Return lines of names: names of the module as they are, others below ``fluid``."""
     lines = [""]
     for home, name in near:
         shown = name if home == module else f"fluid.{home}.{name}" if home else f"fluid.{name}"

@@ -1,4 +1,4 @@
-"""Keywords: options that several functions take, declared once; and what a wrong one was meant to be."""
+"""Keywords: options of several functions, declared once, and suggestions for misspelt keywords."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class NearKeywords:
 
 
 def name_near_keyword(function: F) -> F:
-    """Return ``function``, whose error for a wrong keyword says which one was probably meant.
+    """Return ``function`` with an error for wrong keywords that suggests the intended one.
 
     >>> @name_near_keyword
     ... def fc(input, size, act=None): ...

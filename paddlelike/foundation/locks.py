@@ -50,7 +50,7 @@ Keys = Callable[[], AbstractContextManager[None, None]]
 
 
 def make_keys(take: Callable[[Any], Any], give_back: Callable[[], Any]) -> Keys:
-    """Return what calls ``take(True)`` and makes a key that calls ``give_back`` at its end.
+    """Return a function that calls ``take(True)`` and makes a key; the key calls ``give_back`` at its end.
 
     Both must be functions of C, since one of Python can be interrupted.
 
@@ -74,7 +74,7 @@ class Lock:
         self.hold: Keys = make_keys(self._lock.acquire, self._lock.release)
 
     def hold_within(self, seconds: float) -> AbstractContextManager[None, None]:
-        """Return what :meth:`hold` does; raise TimeoutError where another thread holds it for so long."""
+        """Like :meth:`hold`, but raise TimeoutError if the lock is not free within ``timeout`` seconds."""
         taken = itertools.takewhile(bool, map(self._lock.acquire, (True,), (seconds,)))
         try:
             return next(map(functools.partial(_Key, self._lock.release), taken))
@@ -120,7 +120,7 @@ class RLock(Lock):
 
 
 class Condition:
-    """A lock whose holders wait for each other: its own, or ``lock``."""
+    """A condition to wait for, with a lock: its own, or ``lock``."""
 
     def __init__(self, lock: Lock | None = None) -> None:
         lock = Lock() if lock is None else lock
@@ -128,7 +128,7 @@ class Condition:
         self._doors: list[Any] = []  # of those that wait: locks that are taken
 
     def wait(self, timeout: float | None = None) -> None:
-        """Let others hold the lock until they notify, or for ``timeout`` seconds, a second at most.
+        """Release the lock until another thread notifies, or for ``timeout`` seconds, a second at most.
 
         The caller looks afterwards whether what it waits for has come.
         """
@@ -149,7 +149,7 @@ class Condition:
             self._doors.remove(door)
 
     def wait_for(self, is_there: Callable[[], Any], timeout: float | None = None) -> bool:
-        """Wait until ``is_there()``, for ``timeout`` seconds at most; return whether it is."""
+        """Wait until ``is_there()`` is true, for ``timeout`` seconds at most; return whether it is."""
         end = None if timeout is None else time.monotonic() + timeout
         while not (found := bool(is_there())):
             left = None if end is None else end - time.monotonic()
@@ -164,14 +164,14 @@ class Condition:
 
 
 class Event:
-    """A mark that threads wait for, once it is set for good or until :meth:`clear`."""
+    """A flag that threads wait for; it stays set until :meth:`clear`."""
 
     def __init__(self) -> None:
         self._is_set = False
         self._doors: list[Any] = []
 
     def is_set(self) -> bool:
-        """Return whether it is set."""
+        """Return whether the event is set."""
         return self._is_set
 
     def set(self) -> None:
@@ -184,7 +184,7 @@ class Event:
         self._is_set = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is set, for ``timeout`` seconds at most; return whether it is."""
+        """Wait until the event is set, for ``timeout`` seconds at most; return whether it is."""
         if self._is_set:
             return True
         end = None if timeout is None else time.monotonic() + timeout
@@ -241,7 +241,7 @@ class OpenFile(functools.partial):  # type: ignore[type-arg]
 def opened(
     path: str | os.PathLike[str], flags: int, mode: int = 0o777, *, dir_fd: int | None = None
 ) -> OpenFile:
-    """Open a file as ``os.open`` does, to read: what the system says when it is closed is lost.
+    """Open a file for reading, as ``os.open`` does; errors at its closing are ignored.
 
     >>> with opened(os.curdir, os.O_RDONLY) as (fd, _):
     ...     os.stat(fd) == os.stat(os.curdir)
@@ -252,11 +252,11 @@ def opened(
 
 
 def close_at_end(files: list[int]) -> AbstractContextManager[None, None]:
-    """Return what closes the files of the descriptors that are in the list then, at its own end."""
+    """Return an object whose end closes all files whose descriptors are then in the list."""
     return _Key(functools.partial(list, map(os.close, files)).__call__)
 
 
 def close_files(files: list[int]) -> None:
-    """Close the files of descriptors, each once, and take them out. Raises OSError, of the last ones."""
+    """Close the files of all descriptors once and empty the list. Raises the last OSError."""
     with contextlib.suppress(IndexError):  # there is none left
         list(map(os.close, iter(files.pop, None)))

@@ -39,7 +39,7 @@ def suggest_names(name: object, known: Iterable[str], *, lead: str = "", count: 
 
 
 def suggest_patterns(pattern: str, known: Iterable[str]) -> str:
-    """Return a clause with the names that a pattern which matches none of them is most like.
+    """Return a clause with the names that are most like a pattern without matches.
 
     >>> suggest_patterns("fc1_*", ["fc_0.w_0", "fc_1.w_0"])
     "; the names most like it are 'fc_1.w_0' and 'fc_0.w_0'"
@@ -67,7 +67,7 @@ def find_near_names(name: object, known: Iterable[str], *, count: int = 3) -> li
 
 
 def find_same_names(name: object, known: Iterable[str]) -> list[str]:
-    """Return the names of ``known`` that differ from ``name`` in case alone, or mean the same elsewhere."""
+    """Return the names in ``known`` that differ from ``name`` only in case, or are its synonyms elsewhere."""
     lower = str(name).lower()
     alike = {lower, *_ELSEWHERE.get(lower, "").split()}
     return [one for one in known if one.lower() in alike]

@@ -101,7 +101,7 @@ class _Line:
 
 
 def find_notebook() -> Callable[[str], None] | None:
-    """Return what shows HTML below a notebook's cell, in place of what it showed; elsewhere None."""
+    """Return a function that shows and replaces HTML below a notebook's cell; outside of notebooks None."""
     shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if not hasattr(shell, "kernel"):
         return None
@@ -122,7 +122,7 @@ _line: _Line | None = None  # of the operation that runs
 
 @contextlib.contextmanager
 def show_progress(text: str | None, sizes: Iterable[int] = ()) -> Iterator[None]:
-    """Draw how far the operation of the ``with`` block is, unless one around it does; None: draw nothing.
+    """Draw the progress of the ``with`` block, unless an outer block draws its own; None: draw nothing.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def _is_wanted() -> bool:
 
 
 def advance_progress(nbytes: int) -> None:
-    """Add bytes that are done to those of the operation that runs, if it is drawn; from any thread."""
+    """Add finished bytes to the drawn operation, if there is one; from any thread."""
     if _line is not None:
         _line.advance(nbytes)
 

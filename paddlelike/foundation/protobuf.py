@@ -22,7 +22,7 @@ _LINE: Final = re.compile(r"    (\d+) +(\w+) +([\w.]+) +(\w+)(?: = (\S+))?(?:  .
 def make_classes(
     table: str, package: str, syntax: str, enums: Mapping[str, type[IntEnum]]
 ) -> Callable[[str], MessageClass]:
-    """Return a function that gives the class of a message by its name in the table.
+    """Return a function from a message's name in the table to its class.
 
     ``package``: the name of the messages' package; ``syntax``: "proto2" or "proto3"; ``enums``: the types
     that are enumerations, which may be nested as messages are.

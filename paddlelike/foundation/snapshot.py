@@ -1,4 +1,4 @@
-"""Copies of this process by a fork: its memory as it was at one instant, and checks that change nothing here.
+"""Copies of this process by a fork: its memory at one instant, and checks without side effects here.
 
 The two share every page until this one writes into it, so that a copy costs no memory and milliseconds. A
 snapshot has a low priority and a Python of its own: what it does takes no turn from the threads here.
@@ -47,7 +47,7 @@ class _Span(ctypes.Structure):
 
 
 class Snapshot:
-    """Holds all memory as it is now, until :meth:`close`, or the death of this process.
+    """Keeps a copy of all memory as it is now, until :meth:`close` or the end of this process.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Snapshot:
             raise
 
     def read(self, address: int, size: int) -> Iterator[memoryview]:
-        """Yield what was at an address, in pieces.
+        """Yield the bytes at an address, in pieces.
 
         Raises
         ------
@@ -135,7 +135,7 @@ class Snapshot:
             yield piece.data
 
     def ask(self, request: object) -> Any:
-        """Have the other process do its work, and return what came of it. Several threads may ask.
+        """Let the other process do its work, and return the result. Several threads may call this.
 
         Raises
         ------
@@ -188,7 +188,7 @@ def _left_out(spans: Sequence[tuple[int, int]]) -> Iterator[None]:
 
 
 def advise(address: int, nbytes: int, advice: int) -> None:
-    """Advise the system on the whole pages of some memory, as ``madvise`` does; nothing where it has none."""
+    """Call ``madvise`` for the whole pages of some memory; do nothing on systems without it."""
     start, end = -(-address // mmap.PAGESIZE), (address + nbytes) // mmap.PAGESIZE
     if start < end and hasattr(library := ctypes.CDLL(None), "madvise"):
         size = (end - start) * mmap.PAGESIZE
@@ -196,7 +196,7 @@ def advise(address: int, nbytes: int, advice: int) -> None:
 
 
 class Rests:
-    """Pauses after some work, so that it takes only its share of the processors."""
+    """Pauses between pieces of work that limit its share of the processors."""
 
     def __init__(
         self, waited_for: mmap.mmap | bytearray, clock: Callable[[], float] = time.process_time

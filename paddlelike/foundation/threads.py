@@ -24,7 +24,7 @@ _PATIENCE: Final = 5.0  # seconds for a thread to begin, before others do its wo
 
 
 class Thread:
-    """Does ``work`` once, in a thread of its own; the interpreter waits for its end unless it is a daemon.
+    """Does ``work`` once, in a new thread; the interpreter waits for its end unless it is a daemon.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Thread:
         self._begun.wait(_PATIENCE)  # from then on the interpreter knows of it
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end of the work, at once if it was never started; return whether it has ended."""
+        """Wait for the end of the work, but not if it was never started; return whether it has ended."""
         self.ensure_begun(timeout)
         return not self._is_started or self._ended.wait(timeout)
 
@@ -110,7 +110,7 @@ def _is_ending() -> bool:
 
 
 class Task(Generic[Result]):
-    """A call that a :class:`Pool` makes, or whoever asks for its result where the pool has no thread."""
+    """A call made by a thread of a :class:`Pool` or, without one, by the thread that needs the result."""
 
     def __init__(self, call: Callable[[], Result]) -> None:
         self._calls = [call]
@@ -134,7 +134,7 @@ class Task(Generic[Result]):
             self._ended.set()
 
     def result(self, timeout: float | None = None) -> Result:
-        """Wait for the end of the call and return what it returned; raise what it raised.
+        """Wait for the end of the call; return its result or raise its error.
 
         Raises TimeoutError where it has not ended after ``timeout`` seconds.
         """
@@ -160,7 +160,7 @@ class Task(Generic[Result]):
 
 
 class Pool:
-    """Up to ``count`` threads that make calls, the first one first; they end with the pool.
+    """Up to ``count`` threads that make calls in order; they end with the pool.
 
     ``concurrent.futures`` waits inside locks that an interrupt leaves taken.
 

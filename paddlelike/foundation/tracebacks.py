@@ -56,7 +56,7 @@ def _show_in_notebook(
     trace: TracebackType | None,
     tb_offset: int | None = None,
 ) -> None:
-    """Show an error in IPython, whose own frame ``tb_offset`` skips."""
+    """Show an error in IPython; ``tb_offset`` skips IPython's own frame."""
     count = _show_folded(
         error, trace, lambda folded: shell.showtraceback((kind, error, folded), tb_offset=tb_offset)
     )
@@ -158,7 +158,7 @@ def _is_user_frame(frame: FrameType) -> bool:
 
 
 def _add_signature(error: BaseException, trace: TracebackType | None) -> bool:
-    """Append what a function of this package takes to Python's TypeError for a wrong or missing argument.
+    """Append a function's signature to Python's TypeError for a wrong or missing argument.
 
     Returns whether it is such an error.
     """

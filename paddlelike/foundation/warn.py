@@ -22,7 +22,7 @@ _held: Final[ContextVar[_Held | None]] = ContextVar("paddlelike_held_warnings", 
 
 @contextlib.contextmanager
 def hold_warnings() -> Iterator[_Held]:
-    """Collect the warnings of :func:`warn_user`, since the read that issues them may be repeated."""
+    """Hold back warnings of :func:`warn_user`, since the read that issues them may be repeated."""
     held: _Held = []
     token = _held.set(held)
     try:

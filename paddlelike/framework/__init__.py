@@ -1,4 +1,4 @@
-"""Programs: the graph as plain data, what operators declare, and passes and codecs over the graph."""
+"""Programs: the graph as plain data, declarations of operators, and passes and codecs for the graph."""
 
 from random import random
 from typing import TYPE_CHECKING
@@ -65,7 +65,7 @@ def _cpu_num() -> int:
 
 
 def _full_name_scope() -> str:
-    """Return the path of the name scopes around what is built now, as ``encoder/layer/``."""
+    """Return the path of the current name scopes, such as ``encoder/layer/``."""
     return NAME_SCOPE.get().path.removeprefix("/")
 
 

@@ -89,7 +89,7 @@ def set_flags(flags: Mapping[str, Any]) -> None:
 
 
 def get_flags(flags: str | Iterable[str]) -> dict[str, Any]:
-    """Return the values of flags by name: as set, else from the environment, else Fluid's default.
+    """Return flags by name: the value set, otherwise the environment's, otherwise Fluid's default.
 
     Parameters
     ----------

@@ -181,7 +181,7 @@ def describe_shape(shape: Sequence[int]) -> str:
 
 
 def find_empty(names: Iterable[str], scope: Scope) -> list[str]:
-    """Return the names whose variables hold no value in a scope, or in one above it."""
+    """Return the names whose variables have no value in a scope or its parents."""
     holders = ((name, scope.find_var(name)) for name in names)
     return [name for name, holder in holders if holder is None or not holder.is_initialized()]
 
@@ -246,7 +246,7 @@ def _find_copy(missing: Sequence[Variable], own: Collection[str], scope: Scope) 
 
 
 def _list_names(scope: Scope) -> list[str]:
-    """Return the names of a scope and of those above it."""
+    """Return the names of a scope and of its parents."""
     names: list[str] = []
     current: Scope | None = scope
     while current is not None:

@@ -34,7 +34,7 @@ FetchList: TypeAlias = "FetchItem | Sequence[FetchList]"
 
 
 class Compiled(Protocol):
-    """A program with options, which says itself how it is run: a CompiledProgram."""
+    """A program with options that determine how it runs: a CompiledProgram."""
 
     def _run(
         self,

@@ -53,7 +53,7 @@ def _is_read_by_name() -> bool:
 
 
 class _Paddle(ModuleType):
-    """The module ``paddle``: that of paddlelike, but for the version, which is the one scripts ask for."""
+    """The module ``paddle``: paddlelike with another version, the one that scripts expect."""
 
     __version__ = full_version
 
@@ -74,10 +74,10 @@ class _Paddle(ModuleType):
 
 
 class _PaddleFinder(AliasFinder):
-    """Imports ``paddle`` and what is below it."""
+    """Imports ``paddle`` and its submodules."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Return the module ``paddle``; None for those below it, which are ours."""
+        """Return the module ``paddle``; None for its submodules, which are those of paddlelike."""
         return _Paddle(spec.name, __doc__) if spec.name == "paddle" else super().create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""``paddle.compat``: text, bytes and numbers as Python 2 and 3 both have them."""
+"""``paddle.compat``: functions on text, bytes and numbers for both Python 2 and 3."""
 
 from __future__ import annotations
 

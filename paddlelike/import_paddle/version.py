@@ -1,4 +1,4 @@
-"""``paddle.version``: the version of Paddle whose API this is."""
+"""``paddle.version``: the Paddle version of this API."""
 
 from __future__ import annotations
 

@@ -68,10 +68,10 @@ get_num_bytes_of_data_type = paddle_dtype_size
 
 
 def get_version() -> str:
-    """Return the version of Paddle whose API this is, as the engine words it."""
+    """Return the Paddle version of this API, in the engine's format."""
     return "version: 1.8.5\n"
 
 
 def find_name(name: str) -> object:
-    """Return what this package has under a name; ``fluid.core`` has the engine's names too."""
+    """Return the object of that name in this package; ``fluid.core`` has the engine's names, too."""
     return globals()[name]

@@ -102,7 +102,7 @@ class Chain:
 
 
 class Finder:
-    """Finds what can be joined among the operators of a block; ``kept`` are fetched variables."""
+    """Finds operators of a block that can be joined; ``kept`` are fetched variables."""
 
     def __init__(self, ops: Sequence[Operator], scope: Scope, kept: Collection[str]) -> None:
         self._ops, self._scope = ops, scope
@@ -118,7 +118,7 @@ class Finder:
 
     @staticmethod
     def _find_unchanged(op: Operator) -> set[str]:
-        """Return the statistics that a batch_norm names as outputs and leaves as they are."""
+        """Return the statistics that a batch_norm lists as outputs but does not change."""
         if op.type != "batch_norm" or not _is_fixed(op):
             return set()
         return {*op.output("MeanOut"), *op.output("VarianceOut")}

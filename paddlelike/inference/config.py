@@ -141,7 +141,7 @@ class AnalysisConfig:
         return self._buffers is not None
 
     def model_buffers(self) -> tuple[bytes, bytes] | None:
-        """Return what :meth:`set_model_buffer` was given; None without a call. Not Paddle's."""
+        """Return the arguments of :meth:`set_model_buffer`; None without a call. Not in Paddle."""
         return self._buffers
 
     def set_loop_limit(self, seconds: float | None = LOOPS, steps: int | None = None) -> None:
@@ -157,7 +157,7 @@ class AnalysisConfig:
         return self._loop_limit
 
     def summary(self) -> str:
-        """Return where the model is, what computes it, and which switches were called without effect here.
+        """Describe the location of the model, its engine, and the switches without effect here.
 
         What a predictor has made of the model is known once it is created.
         """
@@ -173,7 +173,7 @@ class AnalysisConfig:
         return "\n".join(f"{name:<16} {value}" for name, value in rows if value)
 
     def _report(self, title: str, text: str) -> None:
-        """Record what a predictor did with the model, for :meth:`summary`."""
+        """Record how a predictor runs the model, for :meth:`summary`."""
         self._reports[title] = text
 
     def to_native_config(self) -> NativeConfig:
@@ -216,7 +216,7 @@ class NativeConfig:
         self._threads = count
 
     def cpu_math_library_num_threads(self) -> int:
-        """Return what was set."""
+        """Return the number set before."""
         return self._threads
 
     def to_analysis_config(self) -> AnalysisConfig:

@@ -1,4 +1,4 @@
-"""A predictor that loads what a running training saves."""
+"""A predictor that loads the saves of a running training."""
 
 from __future__ import annotations
 

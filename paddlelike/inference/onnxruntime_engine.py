@@ -30,7 +30,7 @@ _TAKES_IDS: Final = ("lookup_table", "gather")
 
 
 class OnnxEngine:
-    """A program as sessions of onnxruntime; predictors of the same parameters share it.
+    """A program as sessions of onnxruntime, shared by predictors of the same parameters.
 
     Parameters
     ----------
@@ -89,14 +89,14 @@ class OnnxEngine:
         return None
 
     def follow(self, taken: int) -> None:
-        """Take over the values of the parameters if they have changed since: ``taken`` counts how often."""
+        """Copy the values of the parameters if they have changed; ``taken`` is the number of copies."""
         if taken == self._taken:
             return
         self._taken = taken
         self._parts = [(part, session and self._open(part)) for part, session in self._parts]
 
     def describe(self) -> str:
-        """Return what onnxruntime runs, and what stays on the Executor."""
+        """Describe the operators that onnxruntime runs and those that the Executor runs."""
         goes = sum(len(_list_types(part)) for part, session in self._parts if session is not None)
         stays = [kind for part, session in self._parts if session is None for kind in _list_types(part)]
         if not stays:
@@ -260,7 +260,7 @@ class _Session:
         return values
 
     def _bind(self, given: list[Array], found: list[Array], bound: dict[int, _Bound]) -> None:
-        """Give inputs and outputs memory of their own, where the shapes of inputs say those of outputs."""
+        """Give inputs and outputs separate memory, if the input shapes determine the output shapes."""
         dims: dict[str, int] = {}
         for port, array in zip(self._session.get_inputs(), given, strict=True):
             dims.update(zip(map(str, port.shape), array.shape, strict=True))

@@ -20,7 +20,7 @@ _FEWEST: Final = 4  # operators that pay for the way to another engine and back
 
 
 class Part(NamedTuple):
-    """Operators that run one after the other on one engine, as a program of their own."""
+    """Consecutive operators that run on one engine, as a separate program."""
 
     program: Program
     inputs: list[str]
@@ -56,7 +56,7 @@ def writes_scope(op: Operator) -> bool:
 def cut_into_parts(
     program: Program, feeds: Collection[str], fetches: Collection[str], kept: Collection[int]
 ) -> list[Part] | None:
-    """Return the parts of a program; the Executor runs those with the operators ``kept``.
+    """Cut a program into parts; the Executor runs the parts with the operators ``kept``.
 
     None: what goes from one part to the next is not always a tensor, or too few operators are left.
     """

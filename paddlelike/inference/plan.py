@@ -77,7 +77,7 @@ class PredictionPlan(Plan):
 
     @staticmethod
     def _keep_inputs(chain: Chain, lasts: list[list[str]], at: int, keep: set[str]) -> None:
-        """Move the last use of what a chain reads to its end, unless a later step reads it."""
+        """Move the last use of a chain's inputs to its end, unless a later step reads them."""
         lasts[at] = [name for name in lasts[at] if name in (chain.x, chain.residual)]
         for name in (chain.x, chain.residual):
             if name is None or name in keep:
@@ -123,7 +123,7 @@ class PredictionPlan(Plan):
 
 
 class PlanEngine:
-    """A program that prediction plans run; predictors of the same parameters share it."""
+    """A program run by prediction plans, shared by predictors of the same parameters."""
 
     def __init__(self, program: Program, scope: Scope, feeds: list[str], fetches: list[str]) -> None:
         self._program, self._scope, self._feeds, self._fetches = program, scope, feeds, fetches
@@ -138,12 +138,12 @@ class PlanEngine:
         return plan if plan.joined else None
 
     def follow(self, taken: int) -> None:
-        """Take over the values of the parameters if they have changed since: ``taken`` counts how often."""
+        """Copy the values of the parameters if they have changed; ``taken`` is the number of copies."""
         if taken != self._taken:
             self._taken, self._plan = taken, self._make_plan()
 
     def describe(self) -> str:
-        """Return what was joined."""
+        """Describe the joined operators."""
         if self._plan is None:
             return ""
         ops = [op for block in self._program.blocks for op in block.ops]

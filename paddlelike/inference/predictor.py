@@ -54,7 +54,7 @@ class PaddlePredictor:
         self._compute: Runner = self._run_program
 
     def _open_engine(self) -> None:
-        """Prepare what runs the model in place of a plan of the Executor."""
+        """Prepare the engine that runs the model in place of the Executor's plan."""
         config = self._config
         model = self._program, self._parameters, list(self._inputs), self._fetches
         if config.onnxruntime_enabled():
@@ -84,7 +84,7 @@ class PaddlePredictor:
         return other
 
     def follow(self, dirname: str | os.PathLike[str]) -> Follower:
-        """Load, before each run, what a training has saved into a directory since the last run.
+        """Before each run, load the newest values that a training has saved into a directory.
 
         Runs of clones, also of later ones, then follow each other.
         """

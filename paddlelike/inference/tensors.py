@@ -60,7 +60,7 @@ def paddle_dtype_size(dtype: PaddleDType) -> int:
 
 
 def _find_kind(array: NDArray[np.generic]) -> PaddleDType:
-    """Return the engine's type of an array. Raises FeedError for one that it does not have."""
+    """Return the engine's type of an array. Raises FeedError for other types."""
     kind = _KINDS.get(array.dtype)
     if kind is None:
         raise FeedError(

@@ -1,4 +1,4 @@
-"""Look into saved files of any known format: what they hold, what is odd, and how two of them differ."""
+"""Inspect saved files of any known format: their contents, their problems, and differences of two files."""
 
 from paddlelike.inspection.diagnosis import Diagnosis, Finding, diagnose
 from paddlelike.inspection.difference import Change, Difference, compare

@@ -1,4 +1,4 @@
-"""Diagnosis of saved files: what is odd, what real Paddle would say, and how to open them."""
+"""Diagnosis of saved files: problems, the error of real Paddle, and how to open them."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def diagnose(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> Diagnosis:
-    """Return what is odd about a directory or file of any known format. Every file is read.
+    """Return the findings on a directory or file of any known format. Every file is read.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def diagnose(
 
 
 def diagnose_content(content: Content, found: Inspection, left: Sequence[Finding]) -> Diagnosis:
-    """Return what :func:`diagnose` returns, for what is opened; ``left``: what saves have left."""
+    """Return the findings, as :func:`diagnose`, for open contents; ``left``: remains of saves."""
     calls = tuple(_list_calls(content, found))
     findings = [
         *_find_unreadable(found),
@@ -201,7 +201,7 @@ def _find_left_out(found: Inspection) -> Iterator[Finding]:
 
 
 def _find_missing(content: Content) -> Iterator[Finding]:
-    """Find variables that a program needs and no file holds, and the other way round."""
+    """Find variables that a program needs but no file contains, and values that no program needs."""
     everything = {one.name for one in content.variables}
     by_position = bool(content.unnamed)
     for file, program in content.programs.items():
@@ -255,7 +255,7 @@ def _find_manifest_problems(content: Content) -> Iterator[Finding]:
 
 
 def find_leftovers(path: str) -> list[Finding]:
-    """Find what a killed save left beside a local directory."""
+    """Find the remains of a killed save beside a local directory."""
     parent, name = os.path.split(os.path.abspath(path))
     try:
         left = [one for one in os.listdir(parent) if one.startswith(f".{name}.saving-")]
@@ -283,7 +283,7 @@ def _find_unnamed(found: Inspection) -> list[Finding]:
 
 
 def _list_calls(content: Content, found: Inspection) -> list[tuple[str, str]]:
-    """Return who opens the path, and how; Paddle 3 takes what Paddle 2 takes, if it is told to."""
+    """Return which systems open the path, and how. Paddle 3 reads Paddle 2's files with a setting."""
     calls = _find_calls(content, found)
     later = [(PADDLE3, call + OLD_PROGRAMS) for who, call in calls if who == PADDLE2 and "static" in call]
     return calls + later
@@ -344,7 +344,7 @@ def _find_calls(content: Content, found: Inspection) -> list[tuple[str, str]]:
 
 
 def _list_model_calls(path: str, model: Model, content: Content) -> list[tuple[str, str]]:
-    """Return the calls for a model of Paddle 2 or 3, which these name by the prefix of its files."""
+    """Return the calls for a model of Paddle 2 or 3; they take the prefix of its files."""
     assert model.program is not None
     prefix, end = os.path.splitext(os.path.join(model.directory, model.program))
     calls = [(OURS, f"fluid.io.load_inference_model({path!r}, exe)")]

@@ -22,7 +22,7 @@ from paddlelike.storage.problems import raises_own_errors
 
 
 class Change(NamedTuple):
-    """A variable that both sides have, with another type, shape or value.
+    """A variable of both sides that differs in type, shape or value.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ def _locate(content: Content, name: str) -> str:
 
 
 def _list_unread(one: Content, other: Content) -> Iterator[tuple[str, str]]:
-    """Yield the files of both sides that could not be read and are not the same bytes on the other side."""
+    """Yield the unreadable files of both sides, except those with the same bytes on both sides."""
     sides = [one.list_unread(), other.list_unread()]
     same = {name for name in sides[0].keys() & sides[1].keys() if _hash(one, name) == _hash(other, name)}
     for content, unread in zip((one, other), sides, strict=True):
@@ -209,7 +209,7 @@ def _compare_values(name: str, one: Content, left: Held, other: Content, right: 
 
 
 def _structure_of(value: Any) -> Any:
-    """Return what a value has besides its elements: the LoD, or the rows and height of SelectedRows."""
+    """Return the structure of a value: the LoD, or the rows and height of SelectedRows."""
     if hasattr(value, "height"):
         return int(value.height()), [int(row) for row in value.rows()]
     return value.lod()
@@ -226,7 +226,7 @@ def _describe(held: Held) -> str:
 def _find_renamed(
     one: Content, removed: list[Held], other: Content, added: list[Held]
 ) -> list[tuple[str, str]]:
-    """Return pairs of the same type, shape and bytes; what fits several is paired by its order."""
+    """Return pairs of the same type, shape and bytes; if several fit, pairs in order."""
     facts = {(held.entry.dtype, tuple(held.entry.shape)) for held in removed}
     waiting: dict[Any, list[str]] = defaultdict(list)
     for held in added:
@@ -258,7 +258,7 @@ def _compare_programs(left: list[Program], right: list[Program]) -> list[str]:
 
 
 def _list_operators(program: Program) -> list[str]:
-    """Return a line for each operator: outputs, type, inputs and attributes, without those of bookkeeping."""
+    """Return a line for each operator: outputs, type, inputs, and attributes except bookkeeping."""
     lines = []
     for block in program.blocks:
         for op in block.ops:

@@ -57,7 +57,7 @@ class Flow:
 
     @property
     def ranks(self) -> list[int]:
-        """The row of each node: gradients go upwards beside what they belong to, updates beside gradients."""
+        """The row of each node: gradients are beside their forward operators, updates beside gradients."""
         forward = [node.role == "forward" for node in self.nodes]
         ranks = rank_by_longest_path(
             len(self.nodes), [edge for edge in self.edges if forward[edge[0]] and forward[edge[1]]]
@@ -208,7 +208,7 @@ def _draw_layers(block: Block) -> Flow:
 
 
 def _join_chains(block: Block, layers: Flow) -> Flow:
-    """Return layers with those that only pass values on joined to the one before them."""
+    """Return layers; layers that only pass values on are joined to their predecessor."""
     before, after = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for source, target in layers.edges:
         before[target].append(source)
@@ -224,7 +224,7 @@ def _join_chains(block: Block, layers: Flow) -> Flow:
 
 
 def _fold_repeats(block: Block, layers: Flow) -> Flow:
-    """Return nodes with runs of equal blocks, such as the twelve of an encoder, as one node each."""
+    """Return nodes in which each run of equal blocks, such as the twelve of an encoder, is one node."""
     kinds = [
         tuple(block.ops[index].type for index in node.operators if get_role(block.ops[index]) == "forward")
         for node in layers.nodes

@@ -57,7 +57,7 @@ class VariableFacts(NamedTuple):
 
 
 class ProgramFacts(NamedTuple):
-    """A program in a file: what it holds, feeds and fetches, and the variables that it needs files for."""
+    """A program in a file: its contents, feeds and fetches, and the variables that need files."""
 
     file: str
     version: int
@@ -182,7 +182,7 @@ def inspect_content(
     histograms: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Inspection:
-    """Return what :func:`inspect` returns, for what is opened."""
+    """Return the report, as :func:`inspect`, for open contents."""
     total, done = sum(held.entry.nbytes for held in content.variables), 0
     variables = []
     for held in content.variables:
@@ -219,7 +219,7 @@ _ACCUMULATORS = (
 
 
 def guess_role(name: str) -> str:
-    """Return what a variable of that name is in a network of Fluid.
+    """Guess the role of a variable of that name in a network of Fluid.
 
     >>> [guess_role(name) for name in ("fc_0.w_0", "fc_0.w_0_moment1_0", "learning_rate_0")]
     ['parameter', 'optimizer state', 'learning rate']
@@ -273,7 +273,7 @@ def _describe_program(name: str, program: Program) -> ProgramFacts:
 
 
 def _make_title(content: Content) -> str:
-    """Return what the whole is."""
+    """Return a title for the whole path."""
     kinds = Counter(file.kind for file in content.files)
     if content.is_file:
         return content.files[0].title

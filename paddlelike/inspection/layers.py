@@ -246,7 +246,7 @@ def join_runs(types: tuple[str, ...]) -> str:
 
 
 def _shorten(text: str) -> str:
-    """Return text without what a terminal would obey, and not too wide."""
+    """Return text without terminal control characters, limited in width."""
     clean = "".join(one if one.isprintable() else "?" for one in text)
     return clean if len(clean) <= _WIDEST else clean[: _WIDEST - 3] + "..."
 

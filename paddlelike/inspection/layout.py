@@ -255,7 +255,7 @@ class _Grid:
         return changed
 
     def _center(self) -> None:
-        """Move the rows from one that has a single key to the next such row, so that these keys are aligned.
+        """Shift the rows between two rows with a single key each, so that these keys are aligned.
 
         Else the small shift of each part of a deep network adds up.
         """
@@ -268,7 +268,7 @@ class _Grid:
                 self.x[key] += shift
 
     def _pack(self, keys: Sequence[int], wanted: Sequence[float]) -> None:
-        """Set x of a row in its order: the least squares of the distances to where each wants to be.
+        """Set x of the nodes of a row, in order, by least squares of the distances to the wanted positions.
 
         Without the widths, the positions must rise: an isotonic regression, by pooling adjacent violators.
         """

@@ -106,7 +106,7 @@ def format_svg(graph: Flow, place: Layout) -> str:
 
 
 def _measure(node: FlowNode) -> tuple[float, float]:
-    """Return the width and the height of a node in points, as Graphviz makes them for Helvetica."""
+    """Return the width and height of a node in points, as Graphviz computes them for Helvetica."""
     lines = node.label.split("\n")
     wide = 1.42 if node.kind in _VARIABLES else 1.0  # an ellipse around its text
     return wide * (16 + _CHARACTER * max(map(len, lines))), wide * (10 + 12 * len(lines))

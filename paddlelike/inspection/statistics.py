@@ -98,7 +98,7 @@ class Histogram(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Some elements of an array as a matrix: those of ``rows`` and ``columns``, its other dims as one."""
+    """Some elements of an array as a matrix: ``rows`` and ``columns``; further dims are joined into one."""
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]

@@ -214,7 +214,7 @@ class LayerHelper:
         )
 
     def create_variable(self, **kwargs: Any) -> Variable:
-        """Return a new variable of the current block; the arguments are those of :class:`Variable`."""
+        """Return a new variable of the current block; the arguments are as for :class:`Variable`."""
         return self.main_program.current_block().create_var(**kwargs)
 
     def create_global_variable(self, persistable: bool = False, **kwargs: Any) -> Variable:

@@ -21,7 +21,7 @@ def command(
     verify: bool = Verify,
     json: bool = Json,
 ) -> None:
-    """Write every variable into a file of its own.
+    """Write every variable into a separate file.
 
     The names come from the manifest, or from the program beside the file. Programs are copied. Values are
     copied bit for bit.

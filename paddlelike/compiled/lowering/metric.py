@@ -56,7 +56,7 @@ def auc(
 
 
 def _unpack(*values: Value) -> tuple[list[jax.Array], jax.Array]:
-    """Return the rows of sequences and of arrays, of equally many each, and which of them are in use."""
+    """Return the rows of sequences and of arrays, equally many each, and a mask of the rows in use."""
     used = [x.used for x in values if isinstance(x, Packed)]
     rows = [get_rows(x) for x in values]
     if len({len(x) for x in rows}) > 1:

@@ -51,12 +51,12 @@ class _Source:
         self._generator = generator
 
     def random(self, seed: int) -> Generator:
-        """Return a generator that starts at ``seed``; for 0 that of the run."""
+        """Return a generator with ``seed``, or for 0 the generator of the run."""
         return Generator(seed) if seed else self._generator
 
 
 def _draw_tensor(args: list[Array | list[Array] | None], ctx: OpContext) -> jax.Array:
-    """Return what the kernel of an operator draws, on the host; its shape must be known."""
+    """Return the random values that an operator's kernel draws on the host; their shape must be known."""
     cls = registry.find_for_version(ctx.op.type, ctx.plan.program.paddle_version)
     assert cls is not None
     keywords = cls.make_forward_keywords(ctx.op.attrs, ctx.op.outputs)

@@ -21,7 +21,7 @@ def cvm(x: jax.Array, counts: jax.Array, *, use_cvm: bool) -> jax.Array:
 def cvm_grad(
     x: jax.Array | Packed, counts: jax.Array | Packed, d_out: jax.Array | Packed, *, use_cvm: bool
 ) -> Value:
-    """The gradient of the counts is CVM itself, by which the parameter server counts."""
+    """Return the gradient; for the two counts it is CVM itself, which the parameter server adds up."""
     if isinstance(counts, Packed):
         raise LoweringError("CVM has a LoD")
     columns = get_rows(d_out)

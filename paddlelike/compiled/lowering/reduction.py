@@ -105,7 +105,7 @@ def add_up(xs: list[Value], *, ctx: OpContext) -> Value | SparseRows:
 
 
 def _match_rows(x: jax.Array | Packed | SparseRows, like: Packed, ctx: OpContext) -> jax.Array:
-    """Return the rows of an operand of a sum of sequences, with as many unused ones as ``like`` has.
+    """Return the rows of an operand of a sum, with as many unused rows as ``like`` has.
 
     Numpy runs the operator, or refuses it, where these are not as many rows as the sequences have.
     """
@@ -178,7 +178,7 @@ def argsort(x: jax.Array, *, axis: int, descending: bool, ctx: OpContext) -> Res
 
 
 def count_used(rows: jax.Array, live: jax.Array) -> Packed:
-    """Return rows, the first ``live`` of them in use."""
+    """Return sequences whose first ``live`` rows are in use."""
     return Packed(rows, (), rows.shape[0], shown=False, live=live.astype(jnp.int32))
 
 

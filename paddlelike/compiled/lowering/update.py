@@ -1,4 +1,4 @@
-"""Updates of optimizers, by the rules that numpy has: how JAX applies them, to sparse gradients as well."""
+"""Updates of optimizers for JAX, made from the same rules as for numpy, also for sparse gradients."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Compilations:
         self._shapes: dict[int, set[Any]] = {}
 
     def find(self, signature: Signature) -> Executable | None:
-        """Return the executable for these shapes, or None; then :meth:`check_worth` follows."""
+        """Return the executable for these shapes, or None; after None, call :meth:`check_worth`."""
         found = self._executables.get(signature)
         if found is not None:
             self.count_known()
@@ -81,7 +81,7 @@ class Compilations:
     def add(
         self, signature: Signature, executable: Executable, values: Mapping[int, Any], sizes: tuple[Any, ...]
     ) -> None:
-        """Store the executable for values of these shapes, and for the sizes computed from them.
+        """Store the executable for values of these shapes and for the sizes computed from the values.
 
         At the tenth time, warn.
         """

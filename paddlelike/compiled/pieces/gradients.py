@@ -92,7 +92,7 @@ def counts_rows(op: Operator) -> bool:
 
 
 def find_shapes_kept(plan: CompiledPlan, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Return the positions of XShape, arrays (0, *shape of X), each with that of X.
+    """Return the positions of XShape, arrays (0, *shape of X), each with the position of X.
 
     Inside a piece they have the padding of X, which numpy must not see. That of ``cross_entropy2`` has the
     rows of X in front, and is cut as X is.

@@ -127,7 +127,7 @@ class Piece:
         kept: Sequence[Any],
         given: Mapping[int, Any],
     ) -> list[Any]:
-        """Return the results; ``given``: what the random values depend on. Raises what `_compute` raises."""
+        """Return the results; the random values depend on ``given``. Raises as `_compute`."""
         if not executable.draws:
             return self._compute(frame, executable, donated, kept, [])
         generator = frame.scope.generator
@@ -190,7 +190,7 @@ class Piece:
     # Inputs
 
     def _collect(self, frame: Frame) -> tuple[dict[int, Any], dict[int, Any], Signature]:
-        """Return the inputs, those whose memory may be reused and the others, and their descriptions."""
+        """Return the inputs with reusable memory, the other inputs, and their descriptions."""
         donated: dict[int, Any] = {}
         kept: dict[int, Any] = {}
         described: list[Any] = []

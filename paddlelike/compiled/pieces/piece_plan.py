@@ -158,7 +158,7 @@ class CompiledPlan(Plan):
 
 
 def _pair_blocks(steps: Sequence[Step]) -> dict[int, int]:
-    """Return the index of the gradient by that of the operator with a block; their scopes have one name."""
+    """Return the index of each block operator's gradient; both name the same scopes."""
     scopes = ("Scope", "StepScopes", "step_scopes")
     made = {n: i for i, step in enumerate(steps) for slot in scopes for n in step.op.output(slot)}
     return {

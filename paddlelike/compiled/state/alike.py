@@ -43,7 +43,7 @@ class Alike:
 
 
 def find_alike(plan: CompiledPlan, start: int, stop: int, small: set[int]) -> Alike:
-    """Return which of some persistables the steps ``start`` to ``stop`` update by the same rule."""
+    """Return groups of persistables that the steps ``start`` to ``stop`` update by the same rule."""
     writers: dict[int, list[int]] = {}
     for index in range(start, stop):
         for position in plan.writes[index] & small:

@@ -1,4 +1,4 @@
-"""State that one run of a program keeps for the next, which nearly always has the same shapes.
+"""State that a run of a program keeps for the next run, which usually has the same shapes.
 
 A step of a small net takes XLA some ten microseconds. To look up each variable, to see what kind of value it
 holds, and to describe it takes Python longer than that; to see that nobody wrote to it since takes a tenth.
@@ -23,7 +23,7 @@ from paddlelike.executor.plans.frame import Frame
 
 
 class CompiledFrame(Frame):
-    """A frame with the state of the run before, and later that of this run."""
+    """A frame that begins with the state of the previous run and ends with the state of this run."""
 
     __slots__ = ("repeat",)
 
@@ -121,7 +121,7 @@ class Repeat:
         return True
 
     def fits(self, frame: Frame) -> bool:
-        """Return whether what is fed has the shapes of the last run, and no LoD."""
+        """Return whether the feeds have the shapes of the last run, and no LoD."""
         if frame.lods or frame.unshown:
             return False
         values = frame.values

@@ -217,7 +217,7 @@ def _list_inputs(plan: CompiledPlan, op: Operator) -> dict[str, list[int]]:
 
 
 def _find_rows_of(plan: CompiledPlan, gradient: int, writers: Mapping[int, Sequence[int]]) -> set[int] | None:
-    """Return the positions of the ids whose rows a sparse gradient has; None where others might be there."""
+    """Return the positions of the ids of a sparse gradient's rows; None where it may have other rows."""
     indexes = writers.get(gradient, ())
     if len(indexes) != 1:
         return None

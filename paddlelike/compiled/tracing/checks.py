@@ -13,7 +13,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 
 
 def _make(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that ignores the parameters of a primitive, none of which matter."""
+    """Return a function that ignores the parameters of a primitive, since they do not matter."""
     return lambda **_: function
 
 
@@ -98,7 +98,7 @@ def _find_needed(jaxpr: Jaxpr) -> list[Any] | None:
 
 
 def _plan_steps(jaxpr: Jaxpr, equations: Sequence[Any]) -> _Steps | None:
-    """Return what numpy computes, each value once; None where it lacks a primitive."""
+    """Return the steps for numpy, each value computed once; None if numpy lacks a primitive."""
     count = len(jaxpr.invars)
     numbers: dict[Any, int] = {var: index for index, var in enumerate(jaxpr.invars)}
     literals = [var for one in equations for var in one.invars if isinstance(var, Literal)]

@@ -43,7 +43,7 @@ class DrawLoop(NamedTuple):
 
 
 def find_shapes(draw: Draw | DrawLoop) -> object:
-    """Return shape and dtype of what is drawn; for a loop a list, with a dim for the steps in front.
+    """Return shape and dtype of the random values; for a loop a list of them, with a first dim for the steps.
 
     >>> find_shapes(Draw(0, (2,), np.dtype("float32"), lambda generator, count: generator.draw(count)))
     ShapeDtypeStruct(shape=(2,), dtype=float32)

@@ -76,7 +76,7 @@ def _group(variables: Sequence[Any], likes: Iterable[Any]) -> list[list[Any]]:
 
 
 def _find_updates_by_rows(jaxpr: Jaxpr, updated: Mapping[int, Any]) -> list[int]:
-    """Return which of the updated arrays are large tables with changed rows, or are computed from those."""
+    """Return the updated arrays that are large tables with changed rows, or are computed from such tables."""
     scattered = {
         index: eqn.outvars[0].aval.shape
         for index, eqn in enumerate(jaxpr.eqns)

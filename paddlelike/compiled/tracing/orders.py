@@ -53,7 +53,7 @@ class _Moved(NamedTuple):
 
 
 def delay_transposes(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of the same values, whose transposes of images come as late as possible.
+    """Return a function with the same results that transposes images as late as possible.
 
     Of images are those that take the channels from behind the samples to the end, and back.
 
@@ -178,7 +178,7 @@ def _settle(value: Any) -> object:
 
 
 def _arrange(value: Any, order: tuple[int, ...]) -> object:
-    """Return the array of a value whose dims are in this order; a number as it is."""
+    """Return the array of a value with its dims in this order; numbers are returned unchanged."""
     if isinstance(value, _Moved) and value.order == order:
         return value.array
     value = _settle(value)

@@ -14,7 +14,7 @@ from paddlelike.framework.opdef import OpDef
 
 
 def call_with_rows(ctx: OpContext, cls: type[OpDef], row: Lowering, args: list[Any]) -> object:
-    """Return the results of a lowering that takes no sequences, of sequences without unused rows.
+    """Return the results of a lowering for plain arrays, called with sequences without unused rows.
 
     Those that show a LoD, as the kernel's do, are sequences again.
     """

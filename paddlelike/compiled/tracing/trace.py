@@ -249,7 +249,7 @@ class Trace:
     def _differentiate(
         self, op: Operator, cls: type[OpDef], row: Lowering, args: list[Any]
     ) -> tuple[Any, Callable[[Any], Any]]:
-        """Return the results of an operator, and the derivative; its checks are those of this trace."""
+        """Return the results of an operator and the derivative; record its checks in this trace."""
         before = self.checks
         asked: list[tuple[Operator, str]] = []
 
@@ -335,7 +335,7 @@ def _belongs(op: Operator, record: _Record, base: type[OpDef], given: Mapping[st
 
 
 def _get_original(name: str) -> str:
-    """Return the name of the original of a recomputed variable, whose gradient they share."""
+    """Return the name of the original of a recomputed variable; both share one gradient."""
     return name.partition(RECOMPUTED)[0]
 
 
@@ -345,7 +345,7 @@ def _are_same(one: Any, other: Any) -> bool:
 
 
 def _to_device(arg: Any) -> object:
-    """Return an argument whose constants are arrays of JAX."""
+    """Return an argument with its constants converted to arrays of JAX."""
     if isinstance(arg, list):
         return [_to_device(one) for one in arg]
     return jnp.asarray(arg) if isinstance(arg, np.ndarray) else arg

@@ -19,7 +19,7 @@ class Part(NamedTuple):
 
     @property
     def rules(self) -> np.random.Generator:
-        """A new generator for what all parts of the data set have in common."""
+        """A new random generator for the properties that all parts of the data set share."""
         return np.random.default_rng(zlib.crc32(self.name.encode()))
 
     @property

@@ -37,7 +37,7 @@ _MOST: Final = 2000  # variables of one such call, whose indexes go into its hea
 def gather_files(
     servers: Servers, placement: Placement, origins: Iterable[str], how: Gathering
 ) -> list[GatheredFile]:
-    """Return the files of variables that servers keep; their bytes are pulled while they are written.
+    """Return the files of variables on servers; the bytes are pulled from the servers during the write.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def _batches(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
 
 
 class _Batch:
-    """Slices that are pulled together when the first of them is needed; each is dropped when it is taken."""
+    """Slices that are pulled together when the first is needed; each is dropped after its use."""
 
     def __init__(self, servers: Servers, slices: Sequence[Slice], how: Gathering) -> None:
         self._servers = servers

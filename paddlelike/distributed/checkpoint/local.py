@@ -94,7 +94,7 @@ def with_local_lookups(program: Program) -> Program:
 
 
 def _replace(block: Block, index: int, kind: str, table: str, slot: str) -> None:
-    """Replace a lookup that servers answer by local ones."""
+    """Replace a lookup on servers by local lookups."""
     op: Operator = block.ops[index]
     pairs = list(zip(op.input("Ids"), op.output(slot), strict=True))
     padding = op.attrs.get("padding_idx", -1)

@@ -199,7 +199,7 @@ class TrainerPartition:
         return any(op.type == "send_barrier" and not op.attrs.get("half_async") for op in ops)
 
     def localize(self, program: Program) -> Program:
-        """Return the program with local lookups in place of those that servers answer."""
+        """Return the program with local lookups in place of lookups on servers."""
         return with_local_lookups(program)
 
     def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:

@@ -68,7 +68,7 @@ class OneByOne:
 
 
 def connect_servers(executor: Any, program: Program) -> Servers:
-    """Return the servers that a trainer's program works with; connect to them if ``executor`` has not yet.
+    """Return the servers of a trainer's program; connect to them if ``executor`` has not done so.
 
     With geo-SGD they have every step of this trainer then, those since its last exchange too.
 

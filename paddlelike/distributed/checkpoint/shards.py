@@ -36,7 +36,7 @@ _CHUNK: Final = 4 << 20  # bytes that are looked through at a time
 
 
 class _Selection(NamedTuple):
-    """A value whose rows are selected from other files than its own."""
+    """A value whose rows come from the files of other values."""
 
     files: tuple[Held, ...]
     mine: Choice  # selects from ids
@@ -94,7 +94,7 @@ class Shards:
     def look_whole(
         self, table: str, shape: tuple[int, ...], whole: Held | Unreadable | None
     ) -> Held | Unreadable | None:
-        """Return a table of that shape: its file ``whole``, or joined from its shards if they are newer."""
+        """Return a table of that shape: from the file ``whole``, or from its shards if they are newer."""
         parts = self._parts(table, shape[0] if shape else 0, whole)
         if isinstance(parts, Unreadable):
             return parts
@@ -105,7 +105,7 @@ class Shards:
         return find_misfit(parts[0], shape, dtype) or Held(name, Entry(name, dtype, shape))
 
     def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
-        """Read values; those of tables are selected from the files that hold their rows."""
+        """Read values; the rows of tables are selected from the files that contain them."""
         plain = [want for want in wants if want.held.name not in self._selections]
         chosen = [self._selections[want.held.name] for want in wants if want.held.name in self._selections]
         files = [held for one in chosen for held in one.files if self._where.has(held.name)]
@@ -154,7 +154,7 @@ class Shards:
         return parts
 
     def _newer_form(self, table: str) -> Literal["whole", "shards"] | None:
-        """Return which form of a table the last save wrote when both are there; None: that is not known."""
+        """Return which of both forms of a table the last save wrote; None if that is unknown."""
         if self._manifest is None:
             return None
         last = self._manifest.author.program
@@ -283,7 +283,7 @@ class Shards:
                 yield first, lod_tensor.to_native(rows)
 
     def _replay(self, held: Held) -> LoDTensor | SelectedRows | None:
-        """Return a value that lies in a chain of deltas, whole; None: it has a file of its own."""
+        """Return the whole value of a chain of deltas; None if the value has a file of its own."""
         if self._where.has(held.name):
             return None
         if self._replayed is None or self._replayed[0] != held.name:

@@ -137,7 +137,7 @@ def _name_values(contents: Positional) -> None:
 
 
 def _slice_rows(found: Held, one: Slice) -> Held:
-    """Return the rows of a slice as a value of its own: the same file, another offset and shape."""
+    """Return the rows of a slice as a separate value in the same file, with another offset and shape."""
     header = found.header
     last = one.first_row + one.rows
     offset, size = header.locate_rows(one.first_row, last)

@@ -1,4 +1,4 @@
-"""The client of the parameter servers: what a trainer pushes, pulls and saves."""
+"""The client of the parameter servers, by which a trainer pushes, pulls and saves."""
 
 from __future__ import annotations
 

@@ -85,12 +85,12 @@ class Background:
             raise self._error
 
     def stop(self) -> None:
-        """Push what is left and end. Raises as :meth:`check`."""
+        """Push the remaining gradients and end. Raises as :meth:`check`."""
         self.abandon()
         self.check()
 
     def abandon(self) -> None:
-        """Push what is left and end; an error is not raised."""
+        """Push the remaining gradients and end; errors are not raised."""
         with self._changed.hold():
             self._ending = True
             self._changed.notify_all()

@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One call's request, the arrays that go with it, and the receiver of those that come back."""
+    """One call: its request, the arrays to send, and the receiver of the arrays in the answer."""
 
     request: Request
     parts: Iterable[Item] = ()

@@ -184,7 +184,7 @@ class Client(Transfers):
     # Leaving
 
     def close(self) -> None:
-        """Push what is staged and tell every server that this trainer has finished; leave a lost job at once.
+        """Push staged gradients and tell every server that this trainer has finished, unless the job is lost.
 
         Raises
         ------
@@ -210,7 +210,7 @@ class Client(Transfers):
     # Goals of the protocol; each returns whether it was reached
 
     def _begin_push(self) -> None:
-        """Let threads push what was staged and will be, to all servers (async: to those that take any)."""
+        """Start threads that push staged and later gradients to all servers (async: if they expect any)."""
         gradients, follows = self._gradients, self.follows_rollbacks
 
         def exchange(server: int, request: Push, is_direct: bool) -> Exchange:
@@ -226,14 +226,14 @@ class Client(Transfers):
         )
 
     def _push_gradients(self) -> bool:
-        """Push what was staged, or the rest of it."""
+        """Push all staged gradients that are not pushed yet."""
         if not self._gradients.is_sending:
             return self._push(self._gradients.outboxes, is_small=self._gradients.is_at_most(SMALL))
         self._gradients.close()
         return self.driver.finish()
 
     def _push(self, outboxes: Sequence[Outbox], *, is_small: bool = False) -> bool:
-        """Push to all servers in rounds, otherwise to those that receive a gradient."""
+        """Push: in rounds to all servers, otherwise to the servers that receive a gradient."""
 
         def exchange(server: int, request: Push, is_direct: bool) -> Exchange:
             request = dataclasses.replace(request, rows=row_counts(outboxes[server]))
@@ -250,7 +250,7 @@ class Client(Transfers):
         return self.driver.reach(lambda state, now: state.pull(now, everything))
 
     def _push_sums(self, outboxes: Sequence[Outbox]) -> None:
-        """Push, then pull all parameters: what the background thread does. Raises RoundRolledBack."""
+        """Push, then pull all parameters, in the background thread. Raises RoundRolledBack."""
         if not (self._push(outboxes) and self._pull_parameters()):
             raise self._make_rollback_error()
 

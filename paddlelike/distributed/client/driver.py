@@ -113,7 +113,7 @@ class Driver:
         return self.state.round if self.mode == "sync" else self.state.update
 
     def reach(self, goal: Goal, payload: Payload | None = None, *, is_small: bool = False) -> bool:
-        """Set a goal and call all servers side by side until it is reached.
+        """Set a goal and call all servers concurrently until it is reached.
 
         ``is_small``: what travels to and from one server is at most ``SMALL`` bytes. Returns False where the
         servers went back to a save instead, whose parameters are in ``values`` then.
@@ -144,7 +144,7 @@ class Driver:
             return self._evaluate()
 
     def begin(self, goal: Goal, payload: Payload, abandon: Callable[[], None]) -> None:
-        """Set a goal whose calls run until :meth:`finish`, while the caller computes what they send.
+        """Set a goal whose calls run until :meth:`finish`, while the caller computes the data to send.
 
         ``abandon`` makes ``payload`` end these calls when another goal comes first. Raises as :meth:`reach`.
         """
@@ -173,7 +173,7 @@ class Driver:
             return self._evaluate()
 
     def withdraw(self) -> bool:
-        """Give up the goal of :meth:`begin`, if it is open; return False where the servers went back."""
+        """Give up the goal of :meth:`begin`, if it is open; return False if the servers rolled back."""
         with self._turn.hold():
             if not self._begun:
                 return True
@@ -242,7 +242,7 @@ class Driver:
         self._heartbeat.join()
 
     def _start_together(self) -> dict[int, _Begun]:
-        """Send the first request of a goal to every server, before any answer is awaited; return those sent.
+        """Send the first request of a goal to every server, without waiting for answers; return the requests.
 
         For small calls this takes half the time of a thread for each server.
         """

@@ -54,7 +54,7 @@ class Geo:
         self._old = {name: self._find(scope, name).array.copy() for name in self._slices}
 
     def step(self, scope: Scope, looked_up: Mapping[str, list[Array]]) -> None:
-        """Note the ids of a step by table, and exchange if it is due."""
+        """Record the ids of a step by table, and exchange if an exchange is due."""
         for name, ids in looked_up.items():
             self._ids[name] += [unique_rows(one) for one in ids]
         self._steps += 1
@@ -68,7 +68,7 @@ class Geo:
             self.exchange(scope)
 
     def exchange(self, scope: Scope) -> None:
-        """Send this trainer's differences and add those of the others."""
+        """Send the differences of this trainer and add the differences of the others."""
         client = self._client
         if not self._old:
             self.begin(scope)

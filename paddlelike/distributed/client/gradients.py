@@ -24,7 +24,7 @@ class Abandoned(Exception):  # noqa: N818  (ends the calls of a step; nobody els
 
 
 class Gradients:
-    """The gradients of one step by server, and the push that has begun to send them.
+    """The gradients of one step by server, and the push that sends them.
 
     One thread puts gradients; a thread for each server sends them. They are kept until the step is over, so
     that a call that fails can be repeated from the beginning.
@@ -48,7 +48,7 @@ class Gradients:
 
     @property
     def is_sending(self) -> bool:
-        """Whether a push sends them: it has begun, and no other goal has ended it."""
+        """Whether a push is sending the gradients: it has begun, and no other goal has ended it."""
         return self.has_begun and not self._is_abandoned
 
     def __bool__(self) -> bool:

@@ -86,12 +86,12 @@ def complete_state(program: Program, names: Sequence[str]) -> None:
 
 
 class SharedState(WholePartition):
-    """How a program is saved and loaded whose optimizer state the workers have shared out."""
+    """How to save and load a program whose optimizer state is divided among the workers."""
 
     def plan_save(
         self, executor: Executor, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> SaveShare:
-        """Return all variables: those of other workers are fetched. Raises FaultError for a lost worker."""
+        """Return all variables, fetching those of other workers. Raises FaultError for a lost worker."""
         complete_state(self._program, [variable.name for variable in chosen])
         return super().plan_save(executor, chosen, where, part, options)
 

@@ -99,7 +99,7 @@ def disconnect() -> None:
 
 @contextmanager
 def stdout_to_stderr() -> Iterator[None]:
-    """Send to the process's standard error what is written to its standard output meanwhile."""
+    """Redirect the process's standard output to its standard error inside the ``with``."""
     try:
         kept = os.dup(1)
         os.dup2(2, 1)
@@ -232,7 +232,7 @@ class Exchanges:
         return found.view(value.dtype).reshape(value.shape)
 
     def scatter(self, value: Array) -> Array:
-        """Return this worker's rows of the sum over the workers, with the bits that ``sum`` gives them."""
+        """Return this worker's rows of the sum over the workers, with the same bits as ``sum``."""
         lax, count = self._jax.lax, len(value) // self._job.size
 
         def scatter(x: Any) -> Any:

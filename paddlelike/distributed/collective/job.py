@@ -1,4 +1,4 @@
-"""The job of workers that train by collectives: who they are, and which of them this process is."""
+"""The job of workers that train by collectives: the list of workers, and the number of this process."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class _Meeting:
         self._selector = selectors.DefaultSelector()
 
     def wait(self) -> None:
-        """Wait for all workers, and tell them."""
+        """Wait for all workers, and notify them."""
         job, clock = self._job, _Clock(self._job, self._seconds)
         with _listen(job) as listener, self._selector:
             listener.setblocking(False)

@@ -94,7 +94,7 @@ def _is_update(op: Operator) -> bool:
 
 
 def _find_updates(block: Block) -> dict[str, list[int]]:
-    """Return, for each parameter, the operators that write it: its update, and what follows from it.
+    """Return, for each parameter, its update operator and the operators that depend on it.
 
     Left out are parameters of which anything else reads or writes the state, or reads the values before all
     are gathered.
@@ -143,7 +143,7 @@ def _is_dense(block: Block, chain: list[int]) -> bool:
 
 
 def _find_needed(block: Block, chain: Iterable[int], known: Iterable[str] = ()) -> set[int]:
-    """Return the update operators that these need for more than ``known`` variables, themselves included."""
+    """Return these update operators and those that they need for more than ``known`` variables."""
     found = set(chain)
     wanted = {name for index in found for name in block.ops[index].input_arg_names}.difference(known)
     for index in range(max(found, default=-1), -1, -1):
@@ -155,7 +155,7 @@ def _find_needed(block: Block, chain: Iterable[int], known: Iterable[str] = ()) 
 
 
 def _find_common(block: Block, updates: Mapping[str, list[int]]) -> set[int]:
-    """Return the update operators that every worker runs: those without an owner, and what they need."""
+    """Return the update operators that every worker runs: operators without an owner, and what these need."""
     own = {index for chain in updates.values() for index in _find_needed(block, chain)}
     rest = {index for index, op in enumerate(block.ops) if _is_update(op) and index not in own}
     return _find_needed(block, rest, updates)  # which are gathered

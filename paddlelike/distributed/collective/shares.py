@@ -83,7 +83,7 @@ class Shares:
             self._is_done.notify_all()
 
     def fetch(self, scope: Scope, sharding: Sharding, chosen: Iterable[str]) -> None:
-        """Fetch the state that other workers hold into the scope, unless it is there already."""
+        """Fetch the state of other workers into the scope, unless it is there already."""
         wanted: dict[int, list[str]] = {}
         for name in sorted({*sharding.find_others(self._job.rank)} & {*chosen}):
             holder = scope.find_var(name)

@@ -185,7 +185,7 @@ class GradAllReduce(Collective):
 
 
 class LocalSGD(Collective):
-    """Lets each worker update its parameters, then subtracts the mean of all changes from the common ones.
+    """Lets each worker update its parameters, then applies the mean of all changes to the common ones.
 
     Fluid does so after every step.
     """
@@ -197,7 +197,7 @@ class LocalSGD(Collective):
 
     @staticmethod
     def snapshot_name(param_name: str) -> str:
-        """Return the name of the variable that keeps a parameter as it was after the last exchange."""
+        """Return the name of the variable that keeps a parameter's value after the last exchange."""
         return param_name + _SNAPSHOT
 
     def _transpile_startup_program(self) -> None:

@@ -10,7 +10,7 @@ from paddlelike.distributed.collective.job import Job
 
 
 class Watch:
-    """Signs of life of the other workers, seen by this one: each is timed by this process's own clock."""
+    """Signs of life of the other workers, timed by the clock of this process."""
 
     def __init__(self, notes: Notes, job: Job, lease: float) -> None:
         self._notes, self._job, self._lease = notes, job, lease
@@ -33,7 +33,7 @@ class Watch:
         return " and ".join(f"{self._job.name(one)}, which does not come" for one in behind) or "a worker"
 
     def have_all_left(self, folders: Sequence[str] = ("left",)) -> bool:
-        """Return whether every other worker has left, or gives no sign of life."""
+        """Return whether every other worker has left or gives no sign of life."""
         silent, left = self._look(*folders)
         return {*silent, *left, self._job.rank} == set(range(self._job.size))
 

@@ -53,7 +53,7 @@ class JobWorkers:
         self._shared: weakref.WeakKeyDictionary[Scope, weakref.WeakSet[Program]] = weakref.WeakKeyDictionary()
 
     def join(self, endpoints: Sequence[str], rank: int) -> None:
-        """Join the job of the workers at these endpoints as worker ``rank``.
+        """Join the job at these endpoints as worker ``rank``.
 
         Raises RoleError for another job than the process is in, DeadlineError when workers do not come,
         ExtraMissingError without JAX.
@@ -131,7 +131,7 @@ class JobWorkers:
         return self._exchange(lambda exchanges: exchanges.scatter(value))
 
     def reduce_to_owners(self, values: list[Array], owners: list[int]) -> list[Array]:
-        """Return the sums over the workers of those that this worker owns, the others as they are."""
+        """Return the sums over the workers for values that this worker owns; other values are unchanged."""
         return self._exchange_owned(values, owners, is_sum=True)
 
     def gather_from_owners(self, values: list[Array], owners: list[int]) -> list[Array]:
@@ -170,7 +170,7 @@ class JobWorkers:
 
     @contextmanager
     def count_step(self, scope: Scope, sharding: Sharding) -> Iterator[None]:
-        """Count a step whose optimizer state is shared out, when the ``with`` block has ended.
+        """Count a step with divided optimizer state, at the end of the ``with`` block.
 
         State of other workers is released from the scope, and this worker's own is given to workers that
         save.
@@ -190,7 +190,7 @@ class JobWorkers:
         return sharding.find_others(self._member.job.rank)
 
     def count_load(self, scope: Scope, sharding: Sharding) -> None:
-        """Count a load of this worker's state alone: that of the others is released."""
+        """Count a load of this worker's state; the state fetched from others is released."""
         shares = self._find_member().find_shares()
         shares.release(scope, sharding)
         shares.count(is_step=False)

@@ -135,11 +135,11 @@ class Fleet:
         return files[begin : begin + share + (trainer < more)]
 
     def barrier_worker(self) -> None:
-        """Call :meth:`.RoleMakerBase.barrier_worker` of the role maker. Raises as it does."""
+        """Call :meth:`.RoleMakerBase.barrier_worker` of the role maker. Raises its errors."""
         self._role.barrier_worker()
 
     def all_reduce_worker(self, input: Array, output: Array) -> None:  # noqa: A002  (Fluid's name)
-        """Call :meth:`.RoleMakerBase.all_reduce_worker` of the role maker. Raises as it does."""
+        """Call :meth:`.RoleMakerBase.all_reduce_worker` of the role maker. Raises its errors."""
         self._role.all_reduce_worker(input, output)
 
     def _spread(self, samples: list[list[Array]]) -> list[list[Array]]:

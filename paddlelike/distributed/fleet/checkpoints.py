@@ -48,7 +48,7 @@ class FileSystem(Protocol):
         """Return whether it is not a local one."""
 
     def list_dirs(self, fs_path: str) -> list[str]:
-        """Return the names of the directories in a directory; [] where it does not exist."""
+        """Return the names of the directories in a directory; [] if it does not exist."""
 
     def stat(self, fs_path: str) -> bool:
         """Return whether there is a file or directory."""

@@ -53,7 +53,7 @@ _decorate_optimizer: Final[Hook[..., Any]] = Hook("decorate_optimizer")
 
 
 class LambConfig:
-    """Fluid's options of LAMB, of which there are none."""
+    """Fluid's options of LAMB; there are none."""
 
 
 class DistFCConfig:
@@ -278,7 +278,7 @@ class Collective(Fleet):
         local_cache_path: str = ".cache",
         ignore_empty: bool = True,
     ) -> TrainStatus | None:
-        """Load the newest checkpoint below ``path``, on every worker; return how far it is.
+        """Load the newest checkpoint below ``path``, on every worker; return its position in training.
 
         None where there is none, unless ``ignore_empty`` is False. What ``fs`` downloads is kept below
         ``local_cache_path`` meanwhile, by ``trainer_id``.

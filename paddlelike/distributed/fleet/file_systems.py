@@ -19,18 +19,18 @@ class FS:
 
 
 class LocalFS(FS):
-    """Files of this machine, or of what is mounted on it.
+    """Files of this machine, including mounted file systems.
 
     >>> LocalFS().stat("/nowhere"), LocalFS().need_upload_download()
     (False, False)
     """
 
     def list_dirs(self, fs_path: str) -> list[str]:
-        """Return the names of the directories in a directory; [] where it does not exist."""
+        """Return the names of the directories in a directory; [] if it does not exist."""
         return [name for name in self.ls_dir(fs_path) if Path(fs_path, name).is_dir()]
 
     def ls_dir(self, fs_path: str) -> list[str]:
-        """Return the names of all that a directory holds; [] where it does not exist."""
+        """Return the names of all entries of a directory; [] if it does not exist."""
         return [path.name for path in Path(fs_path).iterdir()] if self.stat(fs_path) else []
 
     def stat(self, fs_path: str) -> bool:
@@ -38,7 +38,7 @@ class LocalFS(FS):
         return Path(fs_path).exists()
 
     def mkdir(self, fs_path: str) -> None:
-        """Create a directory, and those above it."""
+        """Create a directory and its parents."""
         Path(fs_path).mkdir(parents=True, exist_ok=True)
 
     def mv(self, fs_src_path: str, fs_dst_path: str) -> None:
@@ -46,7 +46,7 @@ class LocalFS(FS):
         Path(fs_src_path).rename(fs_dst_path)
 
     def rmr(self, fs_path: str) -> None:
-        """Delete a directory with all it holds."""
+        """Delete a directory with its contents."""
         shutil.rmtree(fs_path)
 
     def rm(self, fs_path: str) -> None:
@@ -85,7 +85,7 @@ class BDFS(FS):
         self._time_out, self._sleep_inter = time_out / 1000, sleep_inter / 1000
 
     def list_dirs(self, fs_path: str) -> list[str]:
-        """Return the names of the directories in a directory; [] where it does not exist."""
+        """Return the names of the directories in a directory; [] if it does not exist."""
         return self.ls_dir(fs_path)[0] if self.stat(fs_path) else []
 
     def ls_dir(self, fs_path: str) -> tuple[list[str], list[str]]:
@@ -111,7 +111,7 @@ class BDFS(FS):
         self._run("-get", fs_path, local_path)
 
     def mkdir(self, fs_path: str) -> None:
-        """Create a directory, and those above it."""
+        """Create a directory and its parents."""
         self._run("-mkdir", "-p", fs_path)
 
     def mv(self, fs_src_path: str, fs_dst_path: str) -> None:
@@ -119,7 +119,7 @@ class BDFS(FS):
         self._run("-mv", fs_src_path, fs_dst_path)
 
     def rmr(self, fs_path: str) -> None:
-        """Delete a directory with all it holds, if it exists."""
+        """Delete a directory with its contents, if it exists."""
         self._run("-rm", "-r", "-f", fs_path)
 
     def rm(self, fs_path: str) -> None:

@@ -1,4 +1,4 @@
-"""``fluid.incubate.fleet.utils.fleet_util``: what scripts of pslib do around a pass of their data.
+"""``fluid.incubate.fleet.utils.fleet_util``: functions for scripts of pslib around a pass over their data.
 
 Saves go below ``output_path``, as in Fluid: ``DAY/PASS`` all, ``DAY/delta-PASS`` and ``DAY/base`` to serve.
 Done files are read and written by Hadoop's command.
@@ -159,7 +159,7 @@ class FleetUtil:
         self._fleet.init_server(path, mode=mode)
 
     def save_fleet_model(self, path: str, mode: int = 0) -> None:
-        """Save all, or what ``mode`` of pslib's ``save_persistables`` says."""
+        """Save all variables, or those of ``mode`` as in pslib's ``save_persistables``."""
         self._fleet.save_persistables(None, path, mode=mode)
 
     def load_model(self, output_path: str, day: int | str, pass_id: int | str) -> None:
@@ -358,7 +358,7 @@ class FleetUtil:
         donefile_name: str = "sparse_cache.meta",
         **how: Any,
     ) -> None:
-        """Note beside a cache how many rows it has, unless that is there."""
+        """Write the number of rows of a cache beside it, unless it is already there."""
         path = f"{output_path.rstrip('/')}/{_folder(day, pass_id)}/{how.get('table_id', 0):03}_cache"
         text = f"file_prefix:part\npart_num:{how.get('file_num', 16)}\nkey_num:{int(key_num)}"
         client = _client(hadoop_home, hadoop_fs_name, hadoop_fs_ugi)
@@ -402,7 +402,7 @@ class FleetUtil:
         split_per_pass: int | str,
         is_data_hourly_placed: bool,
     ) -> list[list[str]]:
-        """Return by pass of a day the names of its parts, such as "0005", every ``split_interval`` minutes.
+        """Return, for each pass of a day, its parts, such as "0005", every ``split_interval`` minutes.
 
         ``hours`` is as for a shell: "{0..23}", "{0,6,12}" or "6 7 8"; no shell reads it. Its first and its
         last number count. Of ``days`` nothing is read. Raises ValueError for other ``hours``.

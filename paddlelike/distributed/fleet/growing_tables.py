@@ -46,7 +46,7 @@ class TableFleet(Fleet):
         self._together(growing_tables.clear)
 
     def print_table_stat(self, table: int | str) -> dict[str, float]:
-        """Print and return what the servers hold of a table."""
+        """Print and return the statistics of a table on the servers."""
         name = self._name(table)
         found = self._together(lambda program: growing_tables.print_table_stat(program, name))
         return (found or {}).get(name, {})
@@ -57,7 +57,7 @@ class TableFleet(Fleet):
         self._together(lambda program: save(self._executor, self._name(table), path, program, **DELTAS[mode]))
 
     def load_one_table(self, table: int | str, path: str, mode: int = 0) -> None:
-        """Let the servers load what ``save_one_table`` or ``save_persistables`` wrote of a table."""
+        """Let the servers load a table that ``save_one_table`` or ``save_persistables`` saved."""
         load = growing_tables.load_one_table
         self._together(lambda program: load(self._executor, self._name(table), path, program))
 

@@ -41,11 +41,11 @@ class HDFSClient:
         return self.is_exist(hdfs_path) and not self.is_dir(hdfs_path)
 
     def delete(self, hdfs_path: str) -> bool:
-        """Delete a file, or a directory with all it holds; return whether it is gone."""
+        """Delete a file, or a directory with its contents; return whether it is gone."""
         return not self.is_exist(hdfs_path) or self._run("-rm", "-r", hdfs_path)[0]
 
     def rename(self, hdfs_src_path: str, hdfs_dst_path: str, overwrite: bool = False) -> bool:
-        """Rename a file or directory; return whether that worked. ``overwrite`` deletes what has the name."""
+        """Rename a file or directory; return whether that worked. ``overwrite`` replaces a target."""
         if self.is_exist(hdfs_dst_path):
             if not overwrite:
                 _logger.error("rename: %s exists already", hdfs_dst_path)
@@ -55,19 +55,19 @@ class HDFSClient:
 
     @staticmethod
     def make_local_dirs(local_path: str) -> None:
-        """Create a directory of this machine, and those above it."""
+        """Create a directory of this machine and its parents."""
         Path(local_path).mkdir(parents=True, exist_ok=True)
 
     def makedirs(self, hdfs_path: str) -> bool:
-        """Create a directory, and those above it; return whether it is there."""
+        """Create a directory and its parents; return whether it exists."""
         return self.is_exist(hdfs_path) or self._run("-mkdir", "-p", hdfs_path)[0]
 
     def ls(self, hdfs_path: str) -> list[str]:
-        """Return the paths of what a directory holds."""
+        """Return the paths of the entries of a directory."""
         return self._list("-ls", hdfs_path)
 
     def lsr(self, hdfs_path: str, excludes: Sequence[str] = ()) -> list[str]:
-        """Return the paths of all files below a directory, but for those whose name is in ``excludes``."""
+        """Return the paths of all files below a directory, except names in ``excludes``."""
         found = self._list("-ls", "-R", hdfs_path, files_only=True)
         return [path for path in found if path.rpartition("/")[2] not in excludes]
 
@@ -99,7 +99,7 @@ class HDFSClient:
         overwrite: bool = False,
         retry_times: int = 5,
     ) -> bool:
-        """Copy a file, or what a directory holds, into ``hdfs_path``; return whether that worked."""
+        """Copy a file, or the contents of a directory, into ``hdfs_path``; return whether that worked."""
         paths = [local_path]
         if os.path.isdir(local_path):  # noqa: PTH112
             paths = sorted(str(path) for path in Path(local_path).iterdir())
@@ -112,7 +112,7 @@ class HDFSClient:
         return self._run("-put", *force, local_dir, dest_dir)[0]
 
     def _list(self, *command: str, files_only: bool = False) -> list[str]:
-        """Return the paths at the ends of the lines of ``-ls``; that of a directory begins with d."""
+        """Return the paths in the output of ``-ls`` and whether each is a directory."""
         _, said = self._run(*command)
         rows = [line.split(maxsplit=7) for line in said.splitlines()]
         return [row[7] for row in rows if len(row) == 8 and not (files_only and row[0].startswith("d"))]

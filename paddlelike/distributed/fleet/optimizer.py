@@ -75,11 +75,11 @@ class DistributedOptimizer:
         no_grad_set: Iterable[Variable | str] | None = None,
         callbacks: Sequence[Callable[..., None]] | None = None,
     ) -> ParamGrads:
-        """Append the gradients, as the wrapped optimizer does. Raises as it does."""
+        """Append the gradients by the wrapped optimizer. Raises its errors."""
         return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
 
     def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
-        """Append the updates, as the wrapped optimizer does. Raises as it does."""
+        """Append the updates by the wrapped optimizer. Raises its errors."""
         return self._optimizer.apply_gradients(params_grads)
 
 

@@ -242,7 +242,7 @@ def _save_listed(table: str, path: str, whitelist: str, program: Program) -> Non
 
 
 def _describe(program: Program, updates: Any, strategy: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what pslib keeps of ``minimize`` as ``fleet._opt_info``: tables, their ids and their variables.
+    """Return pslib's ``fleet._opt_info`` of ``minimize``: tables, their ids and their variables.
 
     Growing tables come first, then a table of all dense parameters, and one of data_norm's sums.
     """
@@ -344,7 +344,7 @@ class PSLib(DistributedTranspiler):
         mode: int = 0,
         **_: Any,
     ) -> SaveReport | None:
-        """Save all; ``mode`` 1: what changed, 2: a base of that, 3: all, at the end of a day."""
+        """Save all variables; ``mode`` 1: changes, 2: a base for changes, 3: all at the end of a day."""
         if mode not in _MODES:
             raise ValueError(f"fleet: mode is 0 or 3 (all), 1 (delta) or 2 (base), not {mode!r}")
 
@@ -370,7 +370,7 @@ class PSLib(DistributedTranspiler):
         )
 
     def load_pslib_whitelist(self, table_id: int | str, model_path: str, **_: Any) -> None:
-        """Load what :meth:`save_model_with_whitelist` saved."""
+        """Load a model saved by :meth:`save_model_with_whitelist`."""
         self.load_one_table(table_id, model_path)
 
     def save_model(self, model_dir: str, mode: int = 0, **_: Any) -> None:
@@ -378,7 +378,7 @@ class PSLib(DistributedTranspiler):
         self.save_persistables(None, model_dir, mode=mode)
 
     def load_model(self, model_dir: str, mode: int = 0, **_: Any) -> None:
-        """Let the servers load what a save wrote, with its deltas."""
+        """Let the servers load a saved model, with its deltas."""
         self._together(lambda program: growing_tables.load_all(model_dir, program))
 
     def save_inference_model(
@@ -427,7 +427,7 @@ class PSLib(DistributedTranspiler):
         self._together(lambda program: growing_tables.clear(program, self._name(table)))
 
     def set_pull_local_thread_num(self, thread_num: int) -> None:
-        """Do nothing: the wire has no such threads."""
+        """Do nothing: there are no such threads here."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name in ("confirm", "revert"):

@@ -137,11 +137,11 @@ class DistributedStrategy:
         self._build_strategy = _update(self._build_strategy, config)
 
     def set_debug_opt(self, opt_info: dict[str, Any]) -> None:
-        """Set what a dataset's trainer would dump; without effect."""
+        """Set the variables that a dataset's trainer would dump; without effect."""
         self._debug_opt = dict(opt_info)
 
     def get_debug_opt(self) -> dict[str, Any]:
-        """Return what ``set_debug_opt`` set."""
+        """Return the options set by ``set_debug_opt``."""
         return dict(self._debug_opt)
 
 
@@ -178,7 +178,7 @@ class HalfAsyncStrategy(DistributedStrategy):
 
 
 class GeoStrategy(DistributedStrategy):
-    """Geo-SGD: trainers update parameters, and exchange with the servers how these differ.
+    """Geo-SGD: trainers update parameters, and exchange differences with the servers.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ class StrategyFactory:
 
 
 def strategy_for(strategy: DistributedStrategy | DistributeTranspilerConfig | None) -> DistributedStrategy:
-    """Return the strategy for what a script gives: itself, for a transpiler's configuration, or for None.
+    """Return the strategy for a script's argument: a strategy, a transpiler's configuration, or None.
 
     Raises TypeError for another type.
     """

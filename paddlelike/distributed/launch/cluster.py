@@ -105,7 +105,7 @@ class RoleActor:
         return host
 
     async def endpoints(self, host: str | None, count: int) -> tuple[str, ...]:
-        """Return unused endpoints on this node: on that address, or on the loopback if it is None."""
+        """Return unused endpoints on this node, on that address or, for None, on the loopback address."""
         return free_endpoints(count, host)
 
     async def run(

@@ -128,7 +128,7 @@ class LocalSlot:
                 os.killpg(self.pid, signum)
 
     async def tail(self) -> str:
-        """Return the last lines of its log; none if it has no log."""
+        """Return the last lines of the log; none without a log."""
         if self.log is None:
             return ""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-_TAIL:])

@@ -48,7 +48,7 @@ class Peers:
 
     @property
     def newest(self) -> int:
-        """The highest attempt that any of them has reached."""
+        """The highest attempt that any peer has reached."""
         return max(self._attempts.values(), default=0)
 
     def behind(self, attempt: int) -> list[str]:
@@ -62,12 +62,12 @@ class Peers:
         news.set()
 
     async def wait_until_beyond(self, attempt: int) -> None:
-        """Return when one of them has reached a later attempt."""
+        """Wait until one peer has reached a later attempt."""
         while self.newest <= attempt:
             await self._news.wait()
 
     async def wait_until_at(self, attempt: int) -> None:
-        """Return when all of them have reached an attempt."""
+        """Wait until all peers have reached an attempt."""
         while self.behind(attempt):
             await self._news.wait()
 

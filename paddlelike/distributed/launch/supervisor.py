@@ -74,7 +74,7 @@ def explain_code(code: int) -> str:
 
 
 def shell_code(code: int) -> int:
-    """Return the exit code by which a shell reports the same end.
+    """Return the exit code that a shell reports for the same end of a process.
 
     >>> shell_code(-9), shell_code(1)
     (137, 1)
@@ -190,7 +190,7 @@ class Supervisor:
             await self._pause(_backoff(attempt))
 
     async def _attempt(self, attempt: int) -> _Failure | _Overtaken | None:
-        """Run one attempt until every process has ended; return what ended it before, if anything."""
+        """Run one attempt until every process has ended; return what stopped it early, if anything."""
         begin = time.monotonic()
         self._running = {}
         try:
@@ -282,7 +282,7 @@ class Supervisor:
                 one.cancel()
 
     async def _find_cause(self, seconds: float) -> _Failure:
-        """Return the failure that caused the others, which may show a moment after them.
+        """Return the failure that caused the other failures; it may be noticed after them.
 
         It is a process that was killed, else an error of the script: with ``RESTART`` others follow either.
         """

@@ -99,7 +99,7 @@ class Placement(Sequence[Slice]):
     # Parts of it
 
     def on(self, endpoint: str, *kinds: Kind) -> list[Slice]:
-        """Return the slices of a server, of these kinds or of all.
+        """Return the slices of a server, of the given kinds or of all kinds.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class Placement(Sequence[Slice]):
         return sorted(self._by_origin.get(origin, ()), key=lambda s: s.block)
 
     def origins(self, *kinds: Kind) -> list[str]:
-        """Return the names of the variables, of these kinds or of all, sorted."""
+        """Return the sorted names of the variables, of the given kinds or of all kinds."""
         return sorted({s.origin for s in self._slices if not kinds or s.kind in kinds})
 
     def find(self, endpoint: str, name: str) -> Slice | None:

@@ -98,7 +98,7 @@ class ServerTable:
         return self._by_name.get(name)
 
     def having(self, *kinds: Kind) -> list[Entry]:
-        """Return the entries of these kinds, in order."""
+        """Return the entries of the given kinds, in order."""
         return [entry for entry in self.entries if entry.kind in kinds]
 
     def to_bytes(self) -> bytes:
@@ -108,7 +108,7 @@ class ServerTable:
 
     @cached_property
     def digest(self) -> str:
-        """Return the sha256 of :meth:`to_bytes`. Two processes with the same digest mean the same indexes."""
+        """Return the sha256 of :meth:`to_bytes`. Processes with the same digest use the same indexes."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     @classmethod

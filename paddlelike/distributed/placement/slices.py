@@ -1,4 +1,4 @@
-"""The kind of a variable on a server, one server's rows of it, and the saved file that has them."""
+"""The kind of a variable on a server, the rows on one server, and their saved file."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def shard_name(table: str, server: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Rows ``first_row``, ``first_row + stride``, ... of the variable ``origin``, as one server keeps them.
+    """The rows ``first_row``, ``first_row + stride``, ... of the variable ``origin`` on one server.
 
     >>> half = Slice("w", "w.block1", "127.0.0.1:6174", 1, 67, (67, 130), (201, 130), VarType.FP32,
     ...              Kind.PARAMETER, gradient="w@GRAD.block1")
@@ -110,7 +110,7 @@ class Slice:
 
     @property
     def file_name(self) -> str:
-        """The file of a saved directory that holds these rows."""
+        """The file of a saved directory that contains these rows."""
         return shard_name(self.origin, self.first_row) if self.is_selected_rows else self.origin
 
     @property

@@ -17,7 +17,7 @@ from paddlelike.errors import PaddlelikeError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Show a job until it is interrupted, or until the launcher's messages end; return the exit code."""
+    """Show a job until an interrupt or the end of the launcher's messages; return the exit code."""
     parser = Parser(
         prog="python -m paddlelike.distributed.progress",
         description="Show rounds and throughput of every server of a running job, and its workers' logs.",

@@ -1,4 +1,4 @@
-"""The live view as text: what the launcher tells it, and one line, or a table of ``rich`` that is redrawn."""
+"""The live view as text: the launcher's messages, and one line, or a table of ``rich`` that is redrawn."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class Message:
 
 @functools.cache
 def _list_fields(cls: type[Message]) -> dict[str, tuple[Callable[[Any], Any], bool]]:
-    """Return by name the reader of each field of a class of messages, and whether it has a default."""
+    """Return, by name, the reader of each field of a message class, and whether the field has a default."""
     return {
         one.name: (
             one.metadata["read"],

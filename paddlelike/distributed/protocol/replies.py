@@ -106,7 +106,7 @@ class Refused(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelloReply(Reply):
-    """The position of the server, and what it holds of the caller.
+    """The position of the server, and what it has received from the caller.
 
     ``base`` is the round this incarnation or generation began with; ``busy``: it is rolling back to it;
     ``lost``: that failed, and it waits for another rollback; ``staged`` and ``marked``: the push and commit
@@ -168,9 +168,9 @@ class SaveReply(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareReply(Reply):
-    """Every trainer gave its text; the payload is a JSON list of them, by trainer id."""
+    """Every trainer has sent its text; the payload is a JSON list of the texts, by trainer id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompleteReply(Reply):
-    """The server knows that the trainer leaves."""
+    """The server has recorded that the trainer leaves."""

@@ -95,7 +95,7 @@ class Push(_Addressed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit(_Addressed):
-    """Commits ``round``, whose push every server has acknowledged; waits up to ``poll`` seconds."""
+    """Commits ``round`` after every server has acknowledged its push; waits up to ``poll`` seconds."""
 
     verb = "Commit"
     round: int = header_field(read_integer)

@@ -50,7 +50,7 @@ class ProcessRole:
 
 @dataclass(frozen=True, slots=True)
 class Understanding:
-    """Everything that was read from the environment, and what is missing or contradictory; print it."""
+    """Facts read from the environment, and missing or contradictory ones. Print it to see them."""
 
     role: ProcessRole | None  # None if there are problems
     generation: str | None
@@ -121,16 +121,16 @@ class Variables:
         self.readings.append(Reading(what, value, variable))
 
     def value(self, variable: str) -> str | None:
-        """Return a variable without blanks around it; None if it is empty or not set."""
+        """Return a variable without surrounding blanks; None if it is empty or not set."""
         return self.environ.get(variable, "").strip() or None
 
     def items(self, variable: str) -> tuple[str, ...]:
-        """Return the items of a variable that has commas between them."""
+        """Return the items of a comma-separated variable."""
         value = self.value(variable)
         return () if value is None else tuple(item.strip() for item in value.split(","))
 
     def integer(self, variable: str) -> int | None:
-        """Return a variable as an integer; None if it is not set. Another text is a problem."""
+        """Return a variable as an integer; None if it is not set. Other text is recorded as a problem."""
         value = self.value(variable)
         if value is None:
             return None

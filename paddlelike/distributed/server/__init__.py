@@ -1,1 +1,1 @@
-"""The parameter server: what it serves, staging, rounds, verbs, rollback, its part of a save."""
+"""The parameter server: the served variables, staging, rounds, verbs, rollback, its part of a save."""

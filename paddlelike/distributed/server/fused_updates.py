@@ -88,7 +88,7 @@ class FusedUpdate:
 
 
 def find_fused_update(block: Block) -> FusedUpdate | None:
-    """Return what a block does, if it is a sum, perhaps a scale, and an update of every element by itself."""
+    """Return the fused update of a block: a sum, perhaps a scale, and an elementwise update."""
     ops = list(block.ops)
     types = [op.type for op in ops]
     if types[:1] != ["sum"] or len(ops) != (3 if "scale" in types else 2):
@@ -118,7 +118,7 @@ def find_fused_update(block: Block) -> FusedUpdate | None:
 
 
 def _is_factor(scale: Operator, total: list[str]) -> bool:
-    """Return whether an operator multiplies the sum by a number, and nothing else."""
+    """Return whether an operator only multiplies the sum by a number."""
     return (
         scale.type == "scale"
         and scale.input("X") == scale.output("Out") == total
@@ -134,12 +134,12 @@ def _writes_its_inputs(cls: type[Update], step: Operator) -> bool:
 
 
 def are_numbers(values: Sequence[Any]) -> bool:
-    """Return whether these are arrays of one element, or None."""
+    """Return whether all arguments are arrays of one element, or None."""
     return all(one is None or (type(one) is np.ndarray and one.size == 1) for one in values)
 
 
 def are_alike(arrays: Sequence[Any]) -> bool:
-    """Return whether these are floating arrays in C order of one shape and one dtype."""
+    """Return whether all arguments are floating-point arrays in C order of the same shape and dtype."""
     first = arrays[0]
     return all(
         type(one) is np.ndarray

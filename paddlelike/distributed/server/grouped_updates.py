@@ -100,7 +100,7 @@ class GroupedUpdate:
         return True
 
     def _do_fit(self, tensors: list[list[Any]], others: list[list[Any]], gradients: Sequence[Array]) -> bool:
-        """Return whether all values are what the formula takes; once found, the same arrays fit again."""
+        """Return whether all values fit the formula; a positive answer is remembered for the same arrays."""
         for index, mine in enumerate(tensors):
             if any(type(tensor) is not LoDTensor for tensor in mine):
                 return False
@@ -155,7 +155,7 @@ def _count_users(blocks: Sequence[Block]) -> dict[str, int]:
 
 
 def _split(members: Sequence[Member], size: dict[int, int]) -> list[list[Member]]:
-    """Return the members in batches whose gradients stay in the processor's cache together."""
+    """Return the members in batches whose gradients fit into the processor's cache together."""
     batches: list[list[Member]] = []
     room = 0
     for one in members:

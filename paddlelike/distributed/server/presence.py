@@ -43,7 +43,7 @@ class Presence:
             self._heard[trainer] = self._clock()
 
     def silent(self, trainers: Collection[int]) -> list[int]:
-        """Return those of ``trainers`` (ids) that have been silent for longer than the lease."""
+        """Return the ids in ``trainers`` that have been silent for longer than the lease."""
         with self._lock.hold():
             now = self._clock()
             return [one for one in trainers if now - self._heard.get(one, self._begun) > self._lease]

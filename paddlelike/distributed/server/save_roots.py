@@ -1,4 +1,4 @@
-"""The directories that a server writes into: those below the ones that it was started with.
+"""The directories that a server writes into, below the directories given at its start.
 
 Who holds the job's token may ask a server to save its rows. Without a limit the directory in such a request
 could be any that the server's user can write.

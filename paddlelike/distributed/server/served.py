@@ -153,7 +153,7 @@ def _counters(op: Operator, schedule: int) -> set[str]:
 
 
 def _parameters(program: Program, blocks: dict[str, int]) -> dict[str, str]:
-    """Return by gradient the parameter that its block updates. Raises GraphError unless it is one."""
+    """Return, by gradient, the parameter that its block updates. Raises GraphError unless there is one."""
     found = {}
     for gradient, index in blocks.items():
         names = [name for op in program.blocks[index].ops for name in op.input("Param")]

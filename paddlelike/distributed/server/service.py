@@ -32,14 +32,14 @@ class Service(Workers):
         self.monitor.presence.hear(request.trainer)
 
     def ask(self, request: Request) -> Reply:
-        """Return what the protocol answers now."""
+        """Return the current answer of the protocol."""
         with self.changed.hold():
             reply: Reply = getattr(self.state, request.verb.lower())(request, time.monotonic())
             self.wake()
         return reply
 
     def ask_until(self, request: Request, patience: float) -> Reply:
-        """Return what the protocol answers, asked again while it says Waiting, for ``patience`` seconds.
+        """Return the protocol's answer; repeat the request while it is Waiting, for ``patience`` seconds.
 
         A call that completes the round applies it.
         """

@@ -84,7 +84,7 @@ class Contribution(Into):
                 self.others[trainer, index] = other.dense.pop(index)
 
     def is_dense(self, indexes: Collection[int]) -> bool:
-        """Return whether no gradient of these came as selected rows, from this trainer or those merged."""
+        """Return whether none of the gradients, including merged ones, came as selected rows."""
         return not any(index in indexes for index in self.sparse) and not any(
             index in indexes for _, index in self.others
         )

@@ -97,7 +97,7 @@ class Workers:
         )
 
     def _find_loaded_directory(self) -> str | None:
-        """Return the directory that this server's parameters were loaded from; None: they were not.
+        """Return the directory from which this server's parameters were loaded, or None.
 
         A server without parameters goes by its optimizer state and schedules, one without any variable by
         the directory that it was to load.
@@ -109,7 +109,7 @@ class Workers:
         return (origins.pop() if len(origins) == 1 else None) if names else empty_load(self._ctx.scope)
 
     def _read_position(self, directory: str | None) -> dict[str, Any]:
-        """Return the training position of a directory, {} if it has none.
+        """Return the training position recorded in a directory, {} if there is none.
 
         Which trainers had finished by then does not count: the trainers of this job are others.
         """
@@ -217,7 +217,7 @@ class Workers:
         return [one for one in range(self.served.trainers) if one not in self.state.completed]
 
     def do(self, work: Work | Merge | Task[Any]) -> None:
-        """Do the work, and let others see that it is done."""
+        """Do the work, and notify waiting threads."""
         try:
             self._carry_out(work)
         finally:

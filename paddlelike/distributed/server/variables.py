@@ -63,7 +63,7 @@ class Variables:
     # Reading
 
     def value(self, entry: Entry) -> Array:
-        """Return the array of a variable itself.
+        """Return the array of a variable, not a copy.
 
         Raises
         ------
@@ -90,7 +90,7 @@ class Variables:
         return known[1]
 
     def shard(self, entry: Entry) -> tuple[Array, Array]:
-        """Return the ids that a table which is sharded by id has met, and all its rows, also unused ones."""
+        """Return the known ids of a table sharded by id, and all its rows, including unused ones."""
         value = self._find_value(entry)
         assert isinstance(value, SelectedRows)
         with self.guard(entry.name) if entry.kind == Kind.GROWING else contextlib.nullcontext():
@@ -135,7 +135,7 @@ class Variables:
         return self.guards.get(name, self._finding).hold()
 
     def grown(self, table: str, ids: Array) -> Array:
-        """Return the rows of ids in a growing table, those that new ids would get, and a column.
+        """Return the rows of ids in a growing table, or the initial rows of new ids, and a column.
 
         It holds how often each id was shown so far, -1 for those that have rows.
         """
@@ -309,7 +309,7 @@ class Variables:
 
 
 def _guards(served: Served) -> dict[str, RLock]:
-    """Return by variable the lock of the block that writes it; blocks that write the same share one."""
+    """Return, by variable, the lock of the blocks that write it; such blocks share a lock."""
     guards: dict[str, RLock] = {}
     for gradient, index in served.blocks.items():
         names = {served.parameters[gradient], gradient, *served.inputs[gradient].values()}

@@ -1,4 +1,4 @@
-"""The verbs of a server: they fill staging, wait in bounded turns and send arrays; none computes."""
+"""The verbs of a server: they fill staging, wait for bounded times and send arrays, but never compute."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class _Verb:
 
 
 class _Describe(_Verb):
-    """The table, before anything else: a trainer compares it with its own program."""
+    """Sends the table, which a trainer compares with its own program before anything else."""
 
     def end(self, head: Header, receiver: None) -> Answer:
         served = self.service.served

@@ -1,4 +1,4 @@
-"""Geo-SGD: trainers update parameters themselves, and now and then send servers how these differ.
+"""Geo-SGD: trainers update parameters themselves and send differences to servers now and then.
 
 A trainer's program keeps its updates. Behind them it has one ``send`` of the ids that the step looked up;
 what then goes to servers is the affair of :mod:`paddlelike.distributed.client.geo`. They add each difference

@@ -51,7 +51,7 @@ def _slice(
     gradient: str = "",
     owner: str = "",
 ) -> Slice:
-    """Return the slice on the server of ``piece``, cut as it is, or whole if the shapes are equal."""
+    """Return the slice on the server of ``piece``: cut like it, or whole if the shapes are equal."""
     is_whole = tuple(shape) == tuple(origin.shape)
     return Slice(
         origin.name,
@@ -157,7 +157,7 @@ def _schedules(source: Program, startup: Program, training: Training, plan: Plan
 def _averages(
     source: Program, startup: Program, training: Training, plan: Plan, known: set[tuple[str, str]]
 ) -> Iterator[Slice]:
-    """Return state of operators beside the updates, such as moving averages; ``known``: the slices so far."""
+    """Return the state of other operators than updates, such as moving averages; ``known``: slices so far."""
     block = source.global_block()
     initialised = {name for op in startup.global_block().ops for name in op.output_arg_names}
     trained = {one.param.name: one for one in plan.trained}

@@ -1,4 +1,4 @@
-"""Learning-rate schedules: moved to the servers; each one computes them once a round."""
+"""Learning-rate schedules, moved to the servers: each server computes them once a round."""
 
 from __future__ import annotations
 

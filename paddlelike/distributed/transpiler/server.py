@@ -46,7 +46,7 @@ def make_server_program(source: Program, training: Training, plan: Plan, endpoin
 
 
 class Server:
-    """The program of one server while it is made."""
+    """The program of one server during its construction."""
 
     def __init__(self, source: Program, training: Training, plan: Plan, endpoint: str) -> None:
         self.program = Program()
@@ -80,7 +80,7 @@ class Server:
                 self.received.append(name)
 
     def _arriving(self, piece: Piece) -> list[str]:
-        """Return the variables that a gradient arrives in: one for each trainer where they are summed."""
+        """Return the variables in which a gradient arrives: one per trainer if they are summed."""
         job = self.plan.job
         if not job.merges:
             return [piece.merged]
@@ -136,7 +136,7 @@ class Server:
         return blocks
 
     def _add_count(self, block: Block, one: Growing) -> Block:
-        """Count the ids that trainers have seen, and make rows of those that the table admits."""
+        """Append operators that count the ids seen by trainers, and make rows for admitted ids."""
         counts, seen = one.counts.param.name, one.counts.pieces[0].merged
         self.gradient_blocks.append(f"{seen}:{block.idx}")
         if self.plan.job.merges:
@@ -174,7 +174,7 @@ class Server:
         block.append_op(op.type, inputs, outputs, own_attrs(op))
 
     def _local_name(self, name: str) -> str:
-        """Return the name on this server of a variable of the network; declare it if it is not."""
+        """Return the name on this server of a variable of the network; declare it if necessary."""
         if name in self.here:
             return self.here[name]
         if not self.block.has_var(name):

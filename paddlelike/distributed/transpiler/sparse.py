@@ -25,7 +25,7 @@ _DIST = {"op_role": OpRole.Dist}
 
 
 def grow_remotely(program: Program, plan: Plan) -> list[Variable]:
-    """Replace the look-ups in growing tables; send what they have seen, and the gradients.
+    """Replace the look-ups in growing tables by remote ones; send the seen ids and the gradients.
 
     Return the control variables of the sends.
     """

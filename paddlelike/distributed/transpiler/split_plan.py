@@ -52,7 +52,7 @@ class Trained:
 
     @property
     def is_cut(self) -> bool:
-        """Whether it has several pieces."""
+        """Whether the variable has several pieces."""
         return len(self.pieces) > 1
 
     @property
@@ -134,7 +134,7 @@ def make_plan(program: Program, training: Training, job: Job, table: str | None)
 
 
 def _plan_growing(program: Program, training: Training, job: Job) -> list[Growing]:
-    """Return the growing tables; declare what is sent of the ids that a trainer has seen."""
+    """Return the growing tables; declare the variables that send the ids seen by a trainer."""
     found, block = [], program.global_block()
     pairs = {param.name: (param, grad) for param, grad in training.pairs}
     for name, ops in find_growing(program).items():

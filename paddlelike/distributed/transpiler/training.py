@@ -107,7 +107,7 @@ def schedule_ops(block: Block) -> list[Operator]:
 
 
 def remote_lookups(block: Block) -> dict[str, list[Operator]]:
-    """Return by table the lookups whose rows may come from servers."""
+    """Return, by table, the lookups whose rows may come from servers."""
     found: dict[str, list[Operator]] = {}
     for op in block.ops:
         if op.type in LOOKUPS and op.attrs.get("remote_prefetch"):

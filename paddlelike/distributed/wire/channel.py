@@ -141,7 +141,7 @@ class Channel:
         receiver: Receiver | Begin | None,
         timeout: float,
     ) -> Callable[[], Header]:
-        """Send a request over a connection of :meth:`open_direct`; return what waits for the answer.
+        """Send a request over a connection of :meth:`open_direct`; return a function that gets the answer.
 
         Both raise as :meth:`call`. So one thread can have calls to several servers under way.
         """

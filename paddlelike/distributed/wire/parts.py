@@ -1,4 +1,4 @@
-"""The payload of a call: parts of arrays, and receivers that give the memory for them."""
+"""The payload of a call: parts of arrays, and receivers that provide memory for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Part(NamedTuple):
-    """Bytes at ``offset`` of the array that both sides know by ``index``.
+    """Bytes at ``offset`` of the array with number ``index`` on both sides.
 
     ``data`` is a contiguous buffer. It is read while the call runs and must not change before the call ends.
     """

@@ -96,7 +96,7 @@ def put_feeds(plan: Plan, frame: Frame, feeds: Feed) -> bool:
 
 
 def warn_unknown(program: Program, names: Sequence[str]) -> None:
-    """Warn, as Fluid does, of fed names that the program does not have; they are passed over."""
+    """Warn, as Fluid does, of fed names that the program does not have; they are ignored."""
     known = [v.name for v in program.list_vars() if v.is_data] or [v.name for v in program.list_vars()]
     for name in names:
         near = suggest_names(name, known, lead="; ")
@@ -176,7 +176,7 @@ def _warn_flat(variable: Variable, array: Array) -> None:
 
 
 def _check_fed(variable: Variable, array: Array) -> None:
-    """Raise FeedError unless dtype and shape of an array are those of its variable."""
+    """Raise FeedError unless dtype and shape of an array match its variable."""
     if convert_dtype(array.dtype) != variable.dtype:
         raise FeedError(
             f"variable {variable.name!r} has dtype {numpy_dtype(variable.dtype)}, "

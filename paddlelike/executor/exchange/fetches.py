@@ -110,7 +110,7 @@ def copy_value(scope: Scope, name: str, return_numpy: bool) -> Any:
 
 
 def _is_minimize_result(item: object) -> TypeGuard[Minimized]:
-    """Return whether an item is what ``minimize`` returns: operators, and pairs of parameter and gradient."""
+    """Return whether an item is a result of ``minimize``: operators, and pairs of parameter and gradient."""
     return (
         isinstance(item, tuple)
         and len(item) == 2

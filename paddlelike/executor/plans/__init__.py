@@ -1,1 +1,1 @@
-"""Plans: programs bound to their kernels, and what kernels run on."""
+"""Plans: programs bound to their kernels, and the values for the kernels."""

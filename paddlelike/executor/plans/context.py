@@ -101,11 +101,11 @@ class StepContext:
                 lods.pop(position, None)
 
     def inside(self, index: int) -> StepContext:
-        """Return the context for a sub-block, whose variables hide those of the same name around it."""
+        """Return the context for a sub-block, whose variables hide outer variables of the same name."""
         return StepContext(self._frame, self.op, self._block.program.blocks[index])
 
     def owns(self, name: str) -> bool:
-        """Return whether the block of this context itself has a variable of that name."""
+        """Return whether the block of this context has a variable of that name; outer blocks do not count."""
         return name in self._block.vars
 
     def is_read(self, slot: str) -> bool:
@@ -131,7 +131,7 @@ class StepContext:
         return Snapshot(values, lods)
 
     def reveal(self, snapshot: Snapshot | None) -> None:
-        """Let the gradients of earlier operators read the values from before a block overwrote them.
+        """Let the gradients of earlier operators read values as they were before a block overwrote them.
 
         None: the block has not changed them.
         """

@@ -154,6 +154,6 @@ def _fit(slots: list[list[Array]], shapes: list[tuple[int, ...]], alike: int) ->
 
 
 def _cut(flat: Array, like: Sequence[Array]) -> list[Array]:
-    """Return the parts of a flat array that have the shapes of some arrays, one after the other."""
+    """Cut a flat array into consecutive parts with the shapes of the given arrays; return the parts."""
     ends = list(itertools.accumulate(array.size for array in like))
     return [flat[end - array.size : end].reshape(array.shape) for end, array in zip(ends, like, strict=True)]

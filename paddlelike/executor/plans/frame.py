@@ -37,7 +37,7 @@ class Binding(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One operator, bound to its kernel; several of one type where they run together."""
+    """One operator bound to its kernel, or several operators of one type that run together."""
 
     run: Run
     op: Operator
@@ -58,7 +58,7 @@ class PartError(Exception):
 
 
 def run_parts(frame: Frame, parts: Sequence[Step]) -> None:
-    """Run the steps that a joined step replaces. Raises PartError for the error of any of them."""
+    """Run the steps that a joined step replaces. Raises PartError for an error in a step."""
     for part in parts:
         try:
             part.run(frame)
@@ -111,7 +111,7 @@ class Frame:
 
 
 def find_holders(scope: Scope, variables: Mapping[int, Variable]) -> dict[int, ScopeVariable]:
-    """Return the variables of a scope by position, new ones where it has none."""
+    """Return the variables of a scope by position; create missing ones."""
     find = scope.find_var
     return {position: find(one.name) or scope.var(one.name) for position, one in variables.items()}
 

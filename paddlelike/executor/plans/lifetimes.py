@@ -21,7 +21,7 @@ def find_last_uses(block: Block, ops: list[Operator], keep: set[str]) -> list[li
 
 
 def find_last_values(block: Block, ops: list[Operator], dying: list[list[str]]) -> list[list[str]]:
-    """Return for each operator the variables whose shape and dtype alone later ones read.
+    """Return, for each operator, the variables of which later operators read only shape and dtype.
 
     ``dying`` are the last uses of any kind.
     """
@@ -82,7 +82,7 @@ def is_persistable(block: Block, name: str) -> bool:
 
 
 def find_initialized(block: Block, ops: list[Operator]) -> list[str]:
-    """Return the persistables that operators without inputs write, as those of a startup program do."""
+    """Return the persistables that operators without inputs write, as in a startup program."""
     return [
         name
         for op in ops

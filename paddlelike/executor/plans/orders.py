@@ -1,4 +1,4 @@
-"""Orders of memory: values whose channels may lie last in memory, and operators that want them in C order.
+"""Orders of memory: values whose channels may be last in memory, and operators that need C order.
 
 Convolutions, pools and normalisations leave the channels of their results last in memory, although their
 shape says ``(N, C, H, W)``. Operators that declare ``any_order`` take such values as they are; all others get

@@ -243,7 +243,7 @@ class Plan:
     def _make_kernel(
         self, cls: type[OpDef], op: Operator, block: Block, keywords: Mapping[str, Any]
     ) -> tuple[Callable[..., Any], str]:
-        """Return the kernel of an operator with its attributes filled in, and which kind it is."""
+        """Return the kernel of an operator with its attributes filled in, and the kind of the kernel."""
         variables = [
             block._find_var_recursive(op.inputs[slot.name][0])
             if not slot.several and op.inputs.get(slot.name)

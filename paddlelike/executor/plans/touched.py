@@ -32,14 +32,14 @@ Array = np.ndarray[Any, Any]
 
 
 class RowGradients(NamedTuple):
-    """Operators by index: those whose result stays rows, and the updates that take it."""
+    """Operators by index: those whose result remains rows, and the updates that accept rows."""
 
     producers: frozenset[int]
     updates: frozenset[int]
 
 
 def find_row_gradients(block: Block, ops: Sequence[Operator], keep: Iterable[str]) -> RowGradients:
-    """Return the operators whose dense gradients may stay rows.
+    """Return the operators whose dense gradients may remain rows.
 
     Such a gradient is written once, by a lookup or as the sum of several of them, and read once, by an
     update. ``keep``: variables that are fed or fetched.
@@ -93,7 +93,7 @@ def _makes_rows(cls: type[OpDef], op: Operator) -> bool:
 
 
 def _updates_large_table(cls: type[OpDef], op: Operator, block: Block) -> bool:
-    """Return whether an update of a large table takes rows."""
+    """Return whether an update of a large table accepts rows."""
     if cls.get_row_update.__func__ is OpDef.get_row_update.__func__:  # type: ignore[attr-defined]
         return False
     param = block._find_var_recursive(op.input("Param")[0])
@@ -161,7 +161,7 @@ def update_touched(step: Step) -> Step:
 
 
 def _fit(grad: SelectedRows, arrays: Sequence[Any]) -> bool:
-    """Return whether the parameter and its state are float arrays of one shape, that of the gradient."""
+    """Return whether the parameter and its state are float arrays with the shape of the gradient."""
     values, shape = grad.held_array, getattr(arrays[0], "shape", None)
     return values is not None and all(
         type(array) is np.ndarray
@@ -181,7 +181,7 @@ def _is_in_scope(frame: Frame, position: int) -> bool:
 
 
 class _UnsignedCheck:
-    """Whether an array of the scope holds no NaN and no sign; it is read again only after other writes."""
+    """Whether an array of the scope has no NaN and no sign bits; checked again only after other writes."""
 
     def __init__(self) -> None:
         self._known: tuple[Callable[[], Any], int] | None = None  # a weak reference, the version
@@ -202,7 +202,7 @@ class _UnsignedCheck:
 
 
 def is_unsigned(array: Array) -> bool:
-    """Return whether no element is NaN or has a sign, by the bits: those are the integers up to infinity's.
+    """Return whether no element is NaN or has a sign bit: as integers, such elements are at most infinity.
 
     >>> [is_unsigned(np.array([x])) for x in (0.0, np.inf, -0.0, np.nan)]
     [True, True, False, False]

@@ -169,7 +169,7 @@ def _write_result(binding: Binding, target: int, name: str, layout: Layout) -> l
 
 
 def _write_choice(index: int, binding: Binding, lines: list[str]) -> list[str]:
-    """Return the lines of a step, with a test for large inputs if it treats those differently."""
+    """Return the lines of a step, with a test for large inputs if the step treats these differently."""
     watched = _find_watched(binding)
     if not watched:
         return lines

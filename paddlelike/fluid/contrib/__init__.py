@@ -1,4 +1,4 @@
-"""``fluid.contrib``: what has a meaning for static programs on the CPU."""
+"""``fluid.contrib``: the part with a meaning for static programs on the CPU."""
 
 from pathlib import Path as _Path
 

@@ -1,4 +1,4 @@
-"""``fluid.contrib.memory_usage``: an estimate of what the variables of a program take."""
+"""``fluid.contrib.memory_usage``: an estimate of the memory of a program's variables."""
 
 from __future__ import annotations
 

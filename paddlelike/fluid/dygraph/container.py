@@ -106,7 +106,7 @@ class LayerList(Layer):
         return self
 
     def insert(self, index: int, sublayer: Layer) -> None:
-        """Add a layer before that of ``index``. Raises IndexError unless the list has one there."""
+        """Insert a layer before the one at ``index``. Raises IndexError unless the index exists."""
         layers = list(self)
         if not 0 <= index < len(layers):
             raise IndexError(f"insert at {index}: the list has {len(layers)} layers, from 0 on")

@@ -62,7 +62,7 @@ class Layer:
     # Building operators
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Return what :meth:`forward` returns, after the hooks."""
+        """Call the hooks and :meth:`forward`; return its result."""
         for hook in list(self._forward_pre_hooks.values()):
             changed = hook(self, inputs)
             if changed is not None:
@@ -77,31 +77,31 @@ class Layer:
         return outputs
 
     def _build_once(self, *inputs: Any, **kwargs: Any) -> None:
-        """Create what depends on the inputs, before the first call of :meth:`forward`."""
+        """Create parameters that depend on the inputs, before the first call of :meth:`forward`."""
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Build the operators of this layer. Raises NotImplementedError: a subclass overrides it."""
         raise NotImplementedError(f"{type(self).__name__} does not define forward")
 
     def backward(self, *inputs: object) -> NoReturn:
-        """Raise ValueError: gradients are those of the operators that :meth:`forward` builds."""
+        """Raise ValueError: gradients come from the operators that :meth:`forward` builds."""
         raise ValueError(
             f"{type(self).__name__}.backward: a layer has no backward pass of its own\n"
             "  hint: optimizer.minimize(loss) or fluid.gradients build the gradients"
         )
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> _Registered:
-        """Call ``hook(layer, inputs)`` before each forward pass; what it returns replaces the inputs."""
+        """Call ``hook(layer, inputs)`` before each forward pass; its result replaces the inputs."""
         return _Registered(self._forward_pre_hooks, hook)
 
     def register_forward_post_hook(self, hook: Callable[..., Any]) -> _Registered:
-        """Call ``hook(layer, inputs, outputs)`` after it; what it returns replaces the outputs."""
+        """Call ``hook(layer, inputs, outputs)`` after each forward pass; its result replaces the outputs."""
         return _Registered(self._forward_post_hooks, hook)
 
     # What it creates
 
     def full_name(self) -> str:
-        """Return the name that begins those of its parameters, as ``linear_0``."""
+        """Return the name, such as ``linear_0``, with which the names of the parameters begin."""
         return self._full_name
 
     def create_parameter(
@@ -124,7 +124,7 @@ class Layer:
         dtype: DtypeLike | None = None,
         type: VarType = VarType.LOD_TENSOR,  # noqa: A002  (Fluid's name)
     ) -> Variable:
-        """Return a new variable of the current block, whose name begins with that of the layer."""
+        """Return a new variable of the current block, with a name that begins with the layer's name."""
         full = (
             unique_name.generate(f"{self._full_name}._generated_var")
             if name is None
@@ -151,11 +151,11 @@ class Layer:
     # What it has
 
     def parameters(self, include_sublayers: bool = True) -> list[Parameter]:
-        """Return the parameters, those of the layers in it included."""
+        """Return the parameters, including those of inner layers."""
         return [parameter for _, parameter in self.named_parameters(include_sublayers=include_sublayers)]
 
     def sublayers(self, include_sublayers: bool = True) -> list[Layer]:
-        """Return the layers in it, and those in them."""
+        """Return the inner layers, including nested ones."""
         return [layer for _, layer in self.named_sublayers(include_sublayers=include_sublayers)]
 
     def named_parameters(
@@ -205,7 +205,7 @@ class Layer:
     # What needs values
 
     def train(self) -> NoReturn:
-        """Raise LeftOutError: what a program computes was settled when it was built."""
+        """Raise LeftOutError: a program is built either for training or for testing."""
         self._raise_dynamic("train", "main.clone(for_test=True) is the program for evaluation")
 
     def eval(self) -> NoReturn:

@@ -13,7 +13,7 @@ __all__ = ["data_generator", "fleet"]
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import a module when it is used; AttributeError for a name that is none."""
+    """Import a module when it is used. Raises AttributeError for names that are not modules."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{name}")

@@ -89,7 +89,7 @@ def is_function(tree: Mapping[str, Any]) -> bool:
 
 
 def check_function(tree: Mapping[str, Any]) -> None:
-    """Raise FormatError unless a function has what CNTK asks for: a file can be cut between two keys."""
+    """Raise FormatError unless a function has all required keys: a file can be cut between two keys."""
     kinds = {"uid": str, "root": str, "inputs": list, "primitive_functions": list}
     bad = [key for key, kind in kinds.items() if not isinstance(tree.get(key), kind)]
     if bad:
@@ -99,7 +99,7 @@ def check_function(tree: Mapping[str, Any]) -> None:
 
 
 def list_arrays(tree: Mapping[str, Any]) -> Iterator[tuple[str, Array]]:
-    """Yield the arrays of a dictionary with their names: uids in a function, else paths.
+    """Yield the arrays of a dictionary with names: uids in a function, otherwise paths.
 
     >>> [name for name, _ in list_arrays({"a": {"b": [np.ones(1, "f"), 3]}})]
     ['a/b/0']

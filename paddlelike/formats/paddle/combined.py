@@ -78,7 +78,7 @@ def read_headers(source: Readable) -> Iterator[Header]:
 
 
 def encode(values: Iterable[LoDTensor | Array]) -> Iterator[Buffer]:
-    """Return the streams of ``values`` in their order (sort them by name), as buffers without copies."""
+    """Return the streams of ``values`` in the given order (sort by name), as buffers without copies."""
     for value in values:
         yield from lod_tensor.encode(value)
 
@@ -99,7 +99,7 @@ def read(source: Readable) -> list[LoDTensor]:
 
 
 def _locate(error: FormatError, index: int, offset: int) -> FormatError:
-    """Return ``error`` with the index and the offset of the tensor it is about."""
+    """Return ``error`` with the index and the offset of its tensor."""
     return FormatError(
         f"tensor {index} (counted from 0) of a combined file, which begins at offset {offset}: "
         f"{error.message}",

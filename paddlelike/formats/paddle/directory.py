@@ -124,7 +124,7 @@ def _encode_plain_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 def make_facts(
     name: str, dtype: str, shape: Iterable[int], lod: Sequence[Sequence[int]] = (), height: int | None = None
 ) -> dict[str, Any]:
-    """Return what a manifest records of a variable's file, besides its size and checksum.
+    """Return the facts that a manifest records for a variable's file, besides size and checksum.
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ Plain = tuple[VarType, tuple[int, ...], tuple[()], int, int, int]
 
 
 def find_plain(data: bytes, offset: int = 0) -> Plain | None:
-    """Return the fields of the :class:`Header` of a stream without LoD; None: it has one, or is damaged.
+    """Return the fields of the :class:`Header` of a stream without LoD; None if it has a LoD or is damaged.
 
     >>> find_plain(b"".join(encode(np.zeros((2, 3), "float32"))))[1:]
     ((2, 3), (), 26, 24, 0)

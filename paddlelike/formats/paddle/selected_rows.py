@@ -93,7 +93,7 @@ def encode_header(rows: Array, height: int, dtype: VarType, shape: tuple[int, ..
 
 
 def view(data: bytes) -> SelectedRows:
-    """Return the rows of a whole stream, whose values are a view of its bytes that cannot be written to.
+    """Return the rows of a whole stream; their values are a read-only view of its bytes.
 
     Raises
     ------

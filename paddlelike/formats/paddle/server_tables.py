@@ -211,7 +211,7 @@ class ServerTables(FolderFormat):
 
 
 def _is_plausible(numbers: Array, columns: dict[str, list[int]]) -> bool:
-    """Return whether no square is negative, and powers are the same of two numbers below 1 in all rows."""
+    """Return whether no square is negative, and all rows have the same two powers below 1."""
     for part, places in columns.items():
         values = numbers[:, places]
         if part in _SQUARES and (values < 0).any():
@@ -301,7 +301,7 @@ def _pad(numbers: Array, width: int) -> Array:
 
 
 def _gather_columns(name: str, values: Values) -> tuple[Array, Array, set[str]]:
-    """Return a table's ids, the numbers of its lines, and the names of the values that these are."""
+    """Return a table's ids, the numbers in its lines, and the names of these values."""
     table = values[name]
     if not isinstance(table, SelectedRows):
         raise FormatError(f"{name!r} is not SelectedRows: only growing tables have ids")

@@ -24,7 +24,7 @@ OPTIMIZER_FILE: Final = ".pdopt"
 
 
 class PrefixedFolder:
-    """The files of a folder whose names begin with a prefix, named by what follows it.
+    """The files of a folder with a common prefix, named by the rest of their names.
 
     Parameters
     ----------

@@ -143,7 +143,7 @@ class _Walk(Generic[A]):
         return name
 
     def _add_names(self, value: object, path: str) -> None:
-        """Add the map of a layer's names to those of its variables."""
+        """Add the map from a layer's names to its variables' names."""
         names = pickles.to_plain(value)
         if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
             raise FormatError(f"{_NAMES_KEY} is not a dict of names")

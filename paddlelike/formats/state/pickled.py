@@ -52,7 +52,7 @@ class Latin1:
 
 
 class Foreign:
-    """An object of a class that is not known here: its name, and what the pickle gives to it."""
+    """An object of an unknown class: the class name, and the object's data in the pickle."""
 
     __slots__ = ("kind", "parts")
 
@@ -184,7 +184,7 @@ class PickledArray:
 
 
 def _check_shape(shape: object, dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """Return ``shape`` as a tuple; FormatError: there can be no such array."""
+    """Return ``shape`` as a tuple. Raises FormatError if no array can have it."""
     dims = tuple(shape) if isinstance(shape, Iterable) else (None,)
     if not all(type(dim) is int for dim in dims):
         raise FormatError("an array with impossible dims")
@@ -193,7 +193,7 @@ def _check_shape(shape: object, dtype: np.dtype[Any]) -> tuple[int, ...]:
 
 
 class _DType:
-    """A numpy dtype as it is pickled: a code such as ``f4``, then its byte order as the state."""
+    """A pickled numpy dtype: a code such as ``f4``, then the byte order as its state."""
 
     __slots__ = ("_code", "_order", "problem")
 

@@ -57,7 +57,7 @@ def load_all(
     count: int | None = None,
     foreign: bool = False,
 ) -> tuple[list[Any], int]:
-    """Return the objects of several pickles, one behind the other, and the offset behind the last.
+    """Return the objects of several consecutive pickles, and the offset after the last.
 
     Parameters
     ----------

@@ -191,7 +191,7 @@ def _list_entries(held: Mapping[str, Any], source: Folder, left_out: list[LeftOu
 
 
 def _join(name: str, pieces: list[_Piece], whole: Iterable[int] | None) -> Entry:
-    """Return the entry of a tensor. Raises FormatError unless its pieces have as many elements as it."""
+    """Return the entry of a tensor. Raises FormatError unless its pieces together have all its elements."""
     facts = [describe_array(name, p.array) if isinstance(p.array, PickledArray) else p.array for p in pieces]
     ends = [[at + dim for at, dim in zip(p.offset, p.shape, strict=True)] for p in pieces]
     shape = tuple(max(some) for some in zip(*ends, strict=True)) if whole is None else _get_dims(whole)
@@ -228,7 +228,7 @@ class _Files:
         self._used: set[tuple[str, str]] = set()
 
     def find(self, file: str, key: str) -> PickledArray | Entry | str:
-        """Return the array of a key in a file, or what it is where no variable can be it."""
+        """Return the array of a key in a file, or the type of a value that no variable can hold."""
         if file not in self._held:
             self._held[file] = self._open(file)
         arrays, others = self._held[file]
@@ -240,7 +240,7 @@ class _Files:
         raise FormatError(f"{file} has no {key!r:.80}, which the metadata looks for in it")
 
     def list_rest(self) -> list[LeftOut]:
-        """Return what the files hold beside the pieces."""
+        """Return the contents of the files other than the pieces."""
         rest = {one.name: one for _, others in self._held.values() for one in others.values()}
         return [*rest.values()] + [
             LeftOut(f"{file}/{key}", "a piece that the metadata does not name")

@@ -145,7 +145,7 @@ class StateWriter:
             self._put(pickle.REDUCE, data)
 
     def _latin1(self, key: bytes | None = None) -> None:
-        """Complete the call of _codecs.encode whose text was just written."""
+        """Complete the call of _codecs.encode after its text was written."""
         if not self._refer(_LATIN1):
             self._text("latin1", key=_LATIN1)
         self._put(pickle.TUPLE2)

@@ -84,7 +84,7 @@ def encode_block(block: Block, message: Any, parts: Parts | None = None, *, by_n
 
 
 def _encode_common_variable(variable: Variable, message: Any, parts: Parts) -> None:
-    """Fill a VarDesc, whose fields that many others have too are encoded once."""
+    """Fill a VarDesc; fields that many variables share are encoded once."""
     key = _get_variable_key(variable)
     if key in parts:
         message.MergeFromString(parts[key])
@@ -96,7 +96,7 @@ def _encode_common_variable(variable: Variable, message: Any, parts: Parts) -> N
 
 
 def _encode_common_operator(op: Operator, message: Any, parts: Parts) -> None:
-    """Fill an OpDesc, whose fields that many others have too are encoded once."""
+    """Fill an OpDesc; fields that many operators share are encoded once."""
     key = _get_operator_key(op)
     if key in parts:
         message.MergeFromString(parts[key])
@@ -244,7 +244,7 @@ def _collect_fields(variable: Variable) -> VariableFields:
 
 
 def _is_unchanged(op: Operator, message: Any) -> bool:
-    """Return whether an operator still is what ``message`` says."""
+    """Return whether an operator still equals ``message``."""
     return (
         op.type == message.type
         and op.is_target == message.is_target
@@ -255,7 +255,7 @@ def _is_unchanged(op: Operator, message: Any) -> bool:
 
 
 def _is_same(value: Any, other: Any) -> bool:
-    """Return whether attributes are equal; one that is not a number equals itself."""
+    """Return whether attributes are equal; NaN equals NaN."""
     if value == other:
         return True
     if isinstance(value, dict):

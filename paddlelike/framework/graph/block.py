@@ -1,4 +1,4 @@
-"""A block: variables by name and operators in order. Inner blocks see the variables of outer ones.
+"""A block: variables by name and operators in order. Inner blocks can use the variables of outer blocks.
 
 Every change of a program goes through :meth:`Block.append_op` (or its siblings for other positions) and
 :meth:`Block.create_var`; both check first and change nothing when a check fails.
@@ -66,7 +66,7 @@ class Block(Versioned):
         return next((block for block in self.program.blocks if block.forward_block_idx == self.idx), None)
 
     def create_var(self, **kwargs: Any) -> Variable:
-        """Create a variable in this block; the arguments are those of :class:`Variable`.
+        """Create a variable in this block; the arguments are as for :class:`Variable`.
 
         With ``initializer=`` the operator that gives it its value is appended to this block. Raises
         GraphError when the block has a variable of that name with another shape or type.
@@ -77,7 +77,7 @@ class Block(Versioned):
         return variable
 
     def create_parameter(self, **kwargs: Any) -> Parameter:
-        """Create a parameter, always in block 0; the arguments are those of :class:`Parameter`.
+        """Create a parameter, always in block 0; the arguments are as for :class:`Parameter`.
 
         Raises GraphError for a shape without positive dims, and as :meth:`create_var` does.
         """
@@ -87,7 +87,7 @@ class Block(Versioned):
         return parameter
 
     def var(self, name: str) -> Variable:
-        """Return the variable of that name in this block itself.
+        """Return the variable of that name in this block, not in outer blocks.
 
         Raises GraphError when there is none, TypeError for anything but a name.
         """
@@ -101,7 +101,7 @@ class Block(Versioned):
             ) from None
 
     def has_var(self, name: str) -> bool:
-        """Return whether this block itself has that variable."""
+        """Return whether this block has that variable; outer blocks do not count."""
         return name in self.vars
 
     def _find_var_recursive(self, name: str) -> Variable | None:
@@ -245,7 +245,7 @@ class Block(Versioned):
         return op
 
     def append_grad_op(self, grad: GradOp, forward: Operator, role: int) -> Operator:
-        """Append an operator of the backward pass; device and name scope are those of ``forward``.
+        """Append an operator of the backward pass with the device and name scope of ``forward``.
 
         Its outputs must have been created: they get the shapes of the variables they are gradients of.
         Raises ShapeError and EnforceNotMet as :meth:`append_op` does.
@@ -289,7 +289,7 @@ class Block(Versioned):
         """Do nothing: Fluid has a second copy of the graph in C++."""
 
     def _remove_op(self, index: int, end: int | None = None) -> None:
-        """Remove one operator, or those up to ``end``, which stays."""
+        """Remove the operator at ``index``, or all from ``index`` up to ``end``, exclusive."""
         del self.ops[index : index + 1 if end is None else end]
         self.program._note_change()
 

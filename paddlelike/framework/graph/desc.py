@@ -85,7 +85,7 @@ class ProgramDesc:
 
 
 class BlockDesc:
-    """Fluid's ``block.desc``. What it does not have is the block's own. Names may be bytes, as Fluid's."""
+    """Fluid's ``block.desc``; other attributes are the block's. Names may be bytes, as in Fluid."""
 
     def __init__(self, block: Any) -> None:
         self._block = block
@@ -112,11 +112,11 @@ class BlockDesc:
         return [VariableDesc(variable) for variable in self._block.vars.values()]
 
     def has_var(self, name: str | bytes) -> bool:
-        """Return whether the block itself has that variable."""
+        """Return whether the block has that variable; outer blocks do not count."""
         return _to_text(name) in self._block.vars
 
     def find_var(self, name: str | bytes) -> VariableDesc | None:
-        """Return the description of a variable of the block itself; None when it has none of that name."""
+        """Return the description of a variable of this block; None if there is none of that name."""
         found = self._block.vars.get(_to_text(name))
         return None if found is None else VariableDesc(found)
 
@@ -131,7 +131,7 @@ def _to_text(name: str | bytes) -> str:
 
 
 class OperatorDesc:
-    """Fluid's ``op.desc``: methods that return facts; other attributes are those of the operator."""
+    """Fluid's ``op.desc``: methods that return facts; other attributes are the operator's."""
 
     def __init__(self, operator: _Operator) -> None:
         self._operator = operator

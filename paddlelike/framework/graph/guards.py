@@ -58,7 +58,7 @@ def switch_startup_program(program: Program) -> Program:
 
 @contextmanager
 def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
-    """Build layers into these programs inside the ``with`` block.
+    """Build layers into the given programs inside the ``with`` block.
 
     Layers go to ``main_program``, the initial values of their parameters to ``startup_program``.
 

@@ -46,7 +46,7 @@ def infer_outputs(block: Names, op: Operator, cls: type[OpDef]) -> list[tuple[st
 
 
 def _infer_grad(block: Names, op: Operator, cls: type[OpDef]) -> list[tuple[str, Spec]]:
-    """Return the specs of gradients: those of the forward variables, unless the operator has a rule."""
+    """Return the specs of gradients: the specs of the forward variables, unless the operator has a rule."""
     assert cls.forward_of is not None
     rule = getattr(cls.forward_of, "infer_grad", None)
     found = []
@@ -74,7 +74,7 @@ def _infer_grad_lod(block: Names, op: Operator, cls: type[OpDef], forward: Varia
 
 
 def _find_spec(block: Names, name: str) -> Spec:
-    """Return the spec of an input; that of its variable for a gradient that a loop creates later."""
+    """Return the spec of an input; for a gradient that a loop creates later, the spec of its variable."""
     if GRAD in name and block._find_var_recursive(name) is None:
         name = name.split(GRAD)[0]
     return _describe(block._var_recursive(name))

@@ -1,4 +1,4 @@
-"""The order in which Fluid 1.8 writes variables and attributes: that of a hash table of the GNU C++ library.
+"""The order in which Fluid 1.8 writes variables and attributes: the order of a GNU C++ hash table.
 
 Fluid keeps the variables of a block and the attributes of an operator in a ``std::unordered_map`` each. Its
 order follows from the names and from the order in which they were put in: elements of one bucket stand

@@ -48,7 +48,7 @@ _OF_JOBS: Final = (
 
 @dataclass
 class Twin:
-    """The other one of a program and its clone, until it is known that the right one of the two is run."""
+    """A link between a program and its clone, kept until the run shows that the right one is used."""
 
     program: Callable[[], Program | None]  # a weak reference
     is_copy: bool = False
@@ -297,7 +297,7 @@ class Program(EncodedState, Roles, Displayed):
         return _decode_program.function(binary_str, trusted=trusted)
 
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
-        """Return this program as protobuf text; ``with_details`` adds what a ProgramDesc does not hold.
+        """Return this program as protobuf text; ``with_details`` adds facts that a ProgramDesc cannot store.
 
         ``throw_on_error`` is accepted for Fluid.
 
@@ -474,7 +474,7 @@ class Program(EncodedState, Roles, Displayed):
         return _copy_for_inference.function(self, without_readers=prune_read_op)
 
     def _copy_dist_param_info_from(self, other: Program) -> None:
-        """Take over what the transpiler for distributed training has set on another program."""
+        """Copy the attributes that the transpiler for distributed training has set on another program."""
         for name in _OF_JOBS:
             setattr(self, name, getattr(other, name))
 

@@ -1,4 +1,4 @@
-"""Pickled states of graph objects that were read from a file: they keep the message they were read from."""
+"""Pickled states of graph objects read from a file; they keep the original message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that a program read from bytes may not run unless whoever reads it says that it is trusted.
+"""Operators that a program read from bytes may run only if the caller declares it trusted.
 
 A model computes. One that opens files, calls other processes or Python functions, or writes to the terminal
 does something that its user did not ask for, so such operators are refused by default.

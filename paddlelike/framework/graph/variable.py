@@ -334,7 +334,7 @@ class Variable(EncodedState, Displayed):
             )
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Raise AttributeError, which says of names of the dynamic graph what to do instead."""
+            """Raise AttributeError; for names of the dynamic graph it says what to do instead."""
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             if name in _OF_DYNAMIC_GRAPH:
                 text += f": {_OF_DYNAMIC_GRAPH[name]}"

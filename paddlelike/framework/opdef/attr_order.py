@@ -1,4 +1,4 @@
-"""The order in which Fluid 1.8 declares the attributes of operators, where it is not that of the class here.
+"""The order in which Fluid 1.8 declares an operator's attributes, where it differs from the class here.
 
 Classes list attributes by use: those that functions read, then those that they ignore. Fluid's order decides
 in which order an operator of a saved program has its attributes, see ``paddlelike/framework/graph/order.py``.

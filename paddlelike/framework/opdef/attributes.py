@@ -1,4 +1,4 @@
-"""Attributes of an operator: their types, their defaults, and a typed class for those that functions read.
+"""Attributes of an operator: types, defaults, and a typed class for attributes that functions read.
 
 An operator with up to three attributes lists them in a table, and its functions take them by keyword:
 
@@ -108,7 +108,7 @@ def Longs(default: Any = REQUIRED) -> Any:  # noqa: N802
 
 
 class AttrTable(dict[str, Attr]):
-    """The attributes of an operator whose functions take them as one instance of an Attrs class."""
+    """The attributes of an operator whose functions get them as one instance of an Attrs class."""
 
     def __init__(self, fields: Mapping[str, Attr], parsed_by: type[Attrs]) -> None:
         super().__init__(fields)

@@ -22,7 +22,7 @@ GroupKernel = Callable[[Sequence[Sequence[Any]]], bool]
 
 
 class FlatKernel(NamedTuple):
-    """A kernel for several operators whose arrays are parts of one; see ``OpDef.make_flat_kernel``.
+    """A kernel for several operators with arrays that are parts of one; see ``OpDef.make_flat_kernel``.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class OpDef:
     def list_copied(
         cls, inputs: Mapping[str, Sequence[str]], outputs: Mapping[str, Sequence[str]]
     ) -> list[str]:
-        """Return the slots that the kernel overwrites, but an operator with these variables does not."""
+        """Return the slots that the kernel would overwrite but must not with these variables."""
         pairs = cls.inplace.items()
         return [slot for out, slot in pairs if inputs.get(slot) and outputs.get(out) != inputs[slot]]
 
@@ -191,7 +191,7 @@ class OpDef:
 
     @classmethod
     def make_overwriting_grad_kernel(cls, keywords: Mapping[str, Any]) -> Kernel | None:
-        """Return the same for the operator's gradient, whose keywords these are."""
+        """Like ``make_overwriting_kernel``, for the operator's gradient with these keywords."""
         return None
 
     @classmethod
@@ -206,7 +206,7 @@ class OpDef:
 
     @classmethod
     def make_flat_kernel(cls, keywords: Mapping[str, Any]) -> FlatKernel | None:
-        """Return the same for operators on small arrays, which become parts of one flat array, or None."""
+        """Return a kernel for several operators on small arrays, joined into one flat array, or None."""
         return None
 
     @classmethod
@@ -229,7 +229,7 @@ class OpDef:
 
     @staticmethod
     def count_products(shapes: Shapes, attrs: Mapping[str, Any]) -> int:
-        """Return how many products of numbers are added up, of an operator that multiplies matrices; else 0.
+        """Return the number of products that a matrix operator adds up; 0 for other operators.
 
         ``shapes`` are those of the first array in each slot, of gradients under the name without ``@GRAD``.
         """
@@ -239,7 +239,7 @@ class OpDef:
     def count_multiply_adds(
         cls, shapes: Shapes, attrs: Mapping[str, Any], outputs: Mapping[str, Sequence[str]]
     ) -> int:
-        """Return the same, also of a gradient operator.
+        """Return the number of multiply-adds, also for gradient operators.
 
         It has as many as its operator, for each of the two operands that it computes the gradient of.
         """
@@ -250,7 +250,7 @@ class OpDef:
 
     @classmethod
     def specialize_grad(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
-        """Return the same for the operator's gradient, whose inputs and keywords these are."""
+        """Like ``specialize``, for the operator's gradient with these inputs and keywords."""
         return None
 
     @classmethod
@@ -294,7 +294,7 @@ class OpDef:
 
     @classmethod
     def make_block_grad(cls, op: OpView, block: BlockGradient) -> list[GradOp]:
-        """Return the same for an operator with a sub-block, whose gradient is given as well.
+        """Like ``make_grad``, for an operator with a sub-block; the block's gradient is given.
 
         Raises GraphError unless the operator overrides this.
         """
@@ -302,7 +302,7 @@ class OpDef:
 
     @classmethod
     def more_blocks(cls, op: OpView) -> list[int]:
-        """Return the blocks that the kernel runs besides those that attributes of a block's type name."""
+        """Return the blocks that the kernel runs, besides blocks named by attributes."""
         return []
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The table of operators by type, filled at look-ups by the floor that defines them."""
+"""The table of operators by type; look-ups load the modules that define them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OperatorTable(Generic[Entry]):
         self._lock = RLock()
 
     def provide(self, load: Callable[[], object], load_one: Callable[[str], bool] | None = None) -> None:
-        """Have operators registered when they are looked up.
+        """Set the function that registers operators at look-ups.
 
         ``load_one`` registers the operator of a type, if there is one, or returns False: it does not know.
         Then, and without it, ``load`` is called once, which registers all.

@@ -111,7 +111,7 @@ def _check_keywords(cls: type[OpDef], function: Kernel, expected: int) -> tuple[
 
 
 def _derive_grad(cls: type[OpDef], gradient: Gradient) -> type[OpDef]:
-    """Return ``<type>_grad``: its kernel is ``backward``; a gradient is shaped as what it belongs to."""
+    """Return ``<type>_grad`` with the kernel ``backward``; a gradient has the shape of its variable."""
     marks = {slot.name: text for slot, text in zip(cls.input_slots, cls.inputs, strict=True)}
     marks |= {slot.name: text for slot, text in zip(cls.output_slots, cls.outputs, strict=True)}
 

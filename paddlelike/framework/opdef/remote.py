@@ -39,7 +39,7 @@ class Remote(Protocol):
         """Return, for each array of ids, the rows of a table whose blocks are on several servers."""
 
     def look_up_growing(self, ctx: Context, ids: Array) -> tuple[Array, Array]:
-        """Return the rows of different ids in a growing table, or those that new ids would get.
+        """Return the rows of distinct ids in a growing table, or the initial rows of new ids.
 
         Beside them how often each id was shown so far, -1 for those that have rows.
         """
@@ -58,10 +58,10 @@ class Remote(Protocol):
 
 
 class Workers(Protocol):
-    """The workers of a job that trains by collectives, this process among them."""
+    """The workers of a job that trains by collectives, including this process."""
 
     def join(self, endpoints: Sequence[str], rank: int) -> None:
-        """Join the job of the workers at these endpoints as worker ``rank``."""
+        """Join the job at these endpoints as worker ``rank``."""
 
     def check(self, count: int, rank: int) -> None:
         """Raise an error unless this process is worker ``rank`` of ``count``."""
@@ -82,7 +82,7 @@ class Workers(Protocol):
         """Return this worker's rows of the sum."""
 
     def reduce_to_owners(self, values: list[Array], owners: list[int]) -> list[Array]:
-        """Return the sums over the workers of those that this worker owns, the others as they are."""
+        """Return the sums over the workers for values that this worker owns; other values are unchanged."""
 
     def gather_from_owners(self, values: list[Array], owners: list[int]) -> list[Array]:
         """Return each value of the worker that owns it."""

@@ -128,13 +128,13 @@ class Context(Protocol):
         """Run a sub-block of the program on the same values."""
 
     def clear(self, index: int) -> None:
-        """Delete the values of a sub-block's own variables; every step begins without them."""
+        """Delete the values of a sub-block's own variables, since every step begins without them."""
 
     def inside(self, index: int) -> Context:
-        """Return the context of a sub-block: its own variables hide those of the same name around it."""
+        """Return the context of a sub-block, whose variables hide outer variables of the same name."""
 
     def owns(self, name: str) -> bool:
-        """Return whether the block of this context itself has a variable of that name."""
+        """Return whether the block of this context has a variable of that name; outer blocks do not count."""
 
     def is_read(self, slot: str) -> bool:
         """Return whether any operator of the run reads the variable in an output slot."""
@@ -149,7 +149,7 @@ class Context(Protocol):
         """
 
     def reveal(self, snapshot: Any) -> None:
-        """Give the gradients of earlier operators the values from before a block overwrote them.
+        """Give the gradients of earlier operators values as they were before a block overwrote them.
 
         Nothing happens when no value was overwritten.
         """

@@ -1,4 +1,4 @@
-"""Restore what scripts of Fluid's time use and Python, numpy, Pillow and protobuf dropped, with warnings.
+"""Restore, with warnings, names that old scripts use and Python, numpy, Pillow and protobuf removed.
 
 Python imports this file when it starts with this folder on its path. Another ``sitecustomize`` further on the
 path runs as well.
@@ -46,7 +46,7 @@ _REMOVED: Final[dict[str, dict[str, Any]]] = {
 
 
 def _find(path: str) -> object:
-    """Return what is at a path; of ``getfullargspec`` only the four values that ``getargspec`` gave."""
+    """Return the object at a path; ``getfullargspec`` returns four values, like ``getargspec``."""
     if path == "inspect.getfullargspec":
         ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
         return lambda function: ArgSpec(*import_module("inspect").getfullargspec(function)[:4])
@@ -121,7 +121,7 @@ def _read_bytes(module: ModuleType, data: Any, dtype: Any = float, count: int = 
 
 
 def _restore_calls(numpy: ModuleType) -> None:
-    """Let functions of numpy do what they no longer do."""
+    """Restore removed behaviour of numpy's functions."""
     for name, error, instead, fallback in (
         ("array", "inhomogeneous shape", "an array of objects", _make_ragged),
         ("asarray", "inhomogeneous shape", "an array of objects", _make_ragged),
@@ -142,7 +142,7 @@ def _was_number(array: Any) -> bool:
 
 
 def _let_convert(array: Any) -> Any:
-    """Return an array, of what a script has fetched, as one that converts to a number as older numpys did."""
+    """Return a fetched array as one that converts to a number as in older numpy versions."""
     fetches = sys.modules.get("paddlelike.executor.exchange.fetches")
     return array if fetches is None or type(array).__name__ != "ndarray" else fetches.view_fetched(array)
 
@@ -200,7 +200,7 @@ _LAST_NUMPY: Final = {
 
 
 def _add_numpy_hint(error: BaseException | None) -> None:
-    """Add to a traceback which numpy still supported what the script does."""
+    """Add to a traceback the last numpy version that supported the call."""
     for said, wanted in _LAST_NUMPY.items():
         if (
             error is not None
@@ -225,7 +225,7 @@ class _RestoringFinder:
     """Restores the names of modules that a script imports later."""  # importlib.abc takes long to import
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:
-        """Return the spec of a module of the tables or of protoc's, whose loader also restores; or None."""
+        """Return the spec of a module in the tables or by protoc, with a restoring loader, or None."""
         if name not in _REMOVED and name not in _REPAIRS and not name.endswith("_pb2"):
             return None
         spec = PathFinder.find_spec(name, path)

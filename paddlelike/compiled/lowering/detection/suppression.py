@@ -81,7 +81,7 @@ def _suppress(boxes: jax.Array, valid: jax.Array, limit: jax.Array, *, edge: int
 
 
 def _find_overlaps(boxes: jax.Array, edge: int) -> jax.Array:
-    """Return the area of the intersections over that of the unions."""
+    """Return the areas of the intersections divided by the areas of the unions."""
     x0, y0, x1, y1 = (boxes[:, i] for i in range(4))
     wide, high = x1 - x0, y1 - y0
     areas = jnp.where((wide < 0) | (high < 0), 0, multiply(wide + edge, high + edge))

@@ -1,4 +1,4 @@
-"""Targets of anchors: the matching true boxes, hard negatives, and what to predict for both."""
+"""Targets of anchors: matching true boxes, hard negatives, and the values to predict for both."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def batch_norm_of_rows(
     *, momentum: float, epsilon: float, is_test: bool, use_global_stats: bool, trainable_statistics: bool,
     data_layout: str, ctx: OpContext,
 ) -> Results:  # fmt: skip
-    """Normalize the rows in use by their own statistics, or by those of the batches before."""
+    """Normalize the rows in use by their own statistics or by the moving statistics."""
     if use_global_stats or (is_test and not trainable_statistics):
         y, *others = batch_norm(
             x.rows, scale, bias, mean, variance, momentum_tensor, momentum=momentum, epsilon=epsilon,

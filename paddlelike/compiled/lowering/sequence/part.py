@@ -16,7 +16,7 @@ from paddlelike.compiled.values import Packed, Value, get_rows
 
 
 def keep_rows(x: Packed, kept: jax.Array) -> tuple[Packed, jax.Array]:
-    """Return the rows of sequences that are kept, and how many rows of each sequence these are."""
+    """Return the kept rows of sequences, and how many rows each sequence keeps."""
     kept = kept & x.used
     before = jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(kept).astype(jnp.int32)])
     lengths = jnp.diff(before[x.offsets[-1]])

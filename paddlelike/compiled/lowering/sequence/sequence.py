@@ -37,7 +37,7 @@ def to_steps(x: Packed, *, reverse: bool = False) -> tuple[jax.Array, jax.Array]
 
 
 def from_steps(x: Packed, steps: jax.Array, *, reverse: bool = False) -> jax.Array:
-    """Return rows like those of ``x`` from what :func:`to_steps` gave."""
+    """Return rows like those of ``x`` from the result of :func:`to_steps`."""
     which = jnp.minimum(x.index_rows(), x.count - 1)
     row = jnp.arange(x.rows.shape[0])
     first, end = x.offsets[-1][:-1][which], x.offsets[-1][1:][which]
@@ -168,7 +168,7 @@ def lod_reset_grad(d_out: jax.Array | Packed, x: jax.Array | Packed) -> Value:
 
 
 def _fit_rows(x: jax.Array | Packed, like: Packed, ctx: OpContext) -> jax.Array:
-    """Return the rows of ``x``, as many as ``like`` has with the unused ones."""
+    """Return the rows of ``x``, as many as ``like`` has including unused rows."""
     rows, total = (x.rows, x.total) if isinstance(x, Packed) else (x, x.shape[0])
     size = like.rows.shape[0]
     ctx.require(total == like.total, "X has another number of rows than the LoD of Y")
@@ -176,7 +176,7 @@ def _fit_rows(x: jax.Array | Packed, like: Packed, ctx: OpContext) -> jax.Array:
 
 
 def _pad_rows(rows: jax.Array, size: int) -> jax.Array:
-    """Return rows with copies of the first one behind them."""
+    """Return rows padded with copies of the first row."""
     missing = size - rows.shape[0]
     unused = jnp.broadcast_to(rows[:1], (missing, *rows.shape[1:]))
     return jnp.concatenate([rows, jax.lax.stop_gradient(unused)]) if missing else rows

@@ -1,4 +1,4 @@
-"""The state of one server, and the work that it gives to the thread that owns the parameters."""
+"""The state of one server, and the work for the thread that owns the parameters."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ServerBase:
         return self._work is None and not self._failure and self._next_work() is not None
 
     def take_work(self) -> Work | None:
-        """Return the next work; it is under way until one of the methods below ends it.
+        """Return the next work; it is in progress until one of the methods below ends it.
 
         Asynchronous updates may be under way side by side, of several trainers; a save is alone.
         """
@@ -140,12 +140,12 @@ class ServerBase:
         return len(self.completed) == self.trainers and gone and self._is_idle()
 
     def missing_trainers(self) -> tuple[int, ...]:
-        """Return the trainers whose commit the current round lacks."""
+        """Return the trainers that have not committed the current round."""
         known = self._round.marks | self.completed.keys()
         return tuple(trainer for trainer in range(self.trainers) if trainer not in known)
 
     def position(self) -> dict[str, Any]:
-        """Return what a manifest holds beside the values, for ``saved`` of a successor: plain JSON types."""
+        """Return the training position for a manifest, in JSON types; a successor gets it as ``saved``."""
         return {
             "round": self.round,
             "completed": [list(item) for item in sorted(self.completed.items())],
@@ -153,7 +153,7 @@ class ServerBase:
         }
 
     def _can_begin_at(self, round: int) -> bool:
-        """Return whether the start values, which nobody has changed yet, are or may be those of ``round``."""
+        """Return whether the unchanged start values may be the values of ``round``."""
         is_unchanged = self.round == self.base == self.start and self._work is None and not self._lost
         return is_unchanged and (self._adopts or round == self.start)
 

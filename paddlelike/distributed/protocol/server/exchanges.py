@@ -74,7 +74,7 @@ class Shares:
             del self._texts[old]
 
     def find_missing(self, number: int, trainers: range) -> tuple[int, ...]:
-        """Return the trainers whose text an exchange lacks."""
+        """Return the trainers that have not sent their text to an exchange."""
         known = self._texts.get(number, {})
         return tuple(trainer for trainer in trainers if trainer not in known)
 

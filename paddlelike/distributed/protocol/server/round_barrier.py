@@ -38,7 +38,7 @@ class Round:
         self.staged[request.trainer] = (push, contribution)
 
     def discard(self, trainer: int) -> None:
-        """Drop the push and the commit of a trainer, unless others were added to them."""
+        """Drop the push and the commit of a trainer, unless other pushes were added to them."""
         if trainer in self._merged or trainer in self._merged.values():
             return
         self.staged.pop(trainer, None)

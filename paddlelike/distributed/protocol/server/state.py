@@ -133,7 +133,7 @@ class ServerState(ServerBase):
         return None
 
     def end_push(self, request: Push, contribution: object, now: float) -> Reply:
-        """Stage or queue a contribution whose bytes are all here; checks everything again."""
+        """Stage or queue a contribution that arrived completely, after checking everything again."""
         if reply := self.begin_push(request, now):
             return reply
         if self.mode == "sync":
@@ -222,7 +222,7 @@ class ServerState(ServerBase):
         return SaveReply(**self._status(), manifest=saving.manifest)
 
     def take_share(self, request: Share, text: bytes, now: float) -> None:
-        """Take the text of a trainer, whose request :meth:`share` then answers."""
+        """Store the text of a trainer; :meth:`share` answers its request."""
         if self._refuse_addressed(request, now) is None:
             self._shares.put(request.number, trainer=request.trainer, text=text)
 
@@ -322,7 +322,7 @@ class ServerState(ServerBase):
         return None
 
     def _wait_for_own(self, trainer: int) -> Waiting | None:
-        """Let a reader wait for the end of a round, or of its own updates."""
+        """Make a reader wait for the end of a round, or for its own updates."""
         # D8
         if self.mode == "sync":
             return self._wait("a round is being applied") if isinstance(self._work, Apply) else None

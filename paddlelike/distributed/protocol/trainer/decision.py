@@ -41,7 +41,7 @@ class RollBack:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Servers that do not know the round of what they loaded must take ``round``, in ``generation``."""
+    """Servers that loaded values of an unknown round must use ``round``, in ``generation``."""
 
     round: int
     generation: int
@@ -63,7 +63,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The servers are at different rounds, and they have no checkpoint in common."""
+    """The servers are at different rounds and have no common checkpoint."""
 
     why: str
 
@@ -79,7 +79,7 @@ Decision: TypeAlias = Proceed | Finish | RollBack | Adopt | Leave | Retry | Conf
 
 
 def decide(trainer: int, endpoints: Sequence[str], hellos: Sequence[HelloReply]) -> Decision:
-    """Return what ``trainer`` does after ``hellos``, one per endpoint.
+    """Return what ``trainer`` must do after the answers ``hellos``, one per endpoint.
 
     >>> def at(round):
     ...     fields = dict(incarnation="a", generation=0, round=round, base=0, busy=False, lost=False)
@@ -114,12 +114,12 @@ def describe_rounds(endpoints: Sequence[str], hellos: Sequence[HelloReply]) -> s
 
 
 def _is_untrained(hellos: Sequence[HelloReply]) -> bool:
-    """Return whether every server still has what it began with."""
+    """Return whether every server still has its initial values."""
     return all(hello.round == hello.base and not hello.marked and not hello.lost for hello in hellos)
 
 
 def _adopt(hellos: Sequence[HelloReply]) -> Adopt | None:
-    """Return the round that servers adopt when those that know theirs began at one round.
+    """Return the round for all servers if those with a known round began at the same round.
 
     Where some servers are in a later generation, another trainer has begun this: join it, since yet another
     generation would send back the trainers that have gone on.

@@ -121,7 +121,7 @@ class TrainerState(TrainerAgreements):
     # Driving
 
     def next_step(self, server: int, now: float) -> Step:
-        """Return what to do about one server now; ask for one that has no call under way."""
+        """Return the next step for one server. The server must have no call in progress."""
         link = self._links[server]
         if self.outcome is not None:
             return Done()
@@ -175,7 +175,7 @@ class TrainerState(TrainerAgreements):
 
     @property
     def is_leaving(self) -> bool:
-        """Whether every server knows that this trainer leaves: no fault can call it back."""
+        """Whether every server has recorded that this trainer leaves: no fault can require it again."""
         return self._stage == "leave"
 
     def make_beat(self) -> Beat:

@@ -56,7 +56,7 @@ class Success:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The job continues at ``round`` instead, whose parameters are in place: compute it again."""
+    """The job continues at ``round`` instead: compute it again. Its parameters are loaded."""
 
     round: int
 

@@ -33,7 +33,7 @@ class Frame:
         self.kind, self.text, self.records = kind, text, records
 
     def decode(self) -> Header:
-        """Return the text as a header. Raises FrameError unless it is one."""
+        """Decode the text as a header. Raises FrameError for other text."""
         return decode_header(self.text)
 
 
@@ -174,7 +174,7 @@ class Connection:
             left -= len(piece)
 
     def receive(self, begin: Callable[[Frame], Receiver | None]) -> int:
-        """Read one answer; ``begin`` takes its first frame and returns the receiver. Return the last kind."""
+        """Read an answer and return its last kind; ``begin`` gets the first frame, returns the receiver."""
         frame = self.receive_frame()
         receiver = begin(frame)
         while True:
@@ -204,7 +204,7 @@ class Connection:
         return found
 
     def _fill(self, places: list[memoryview]) -> None:
-        """Receive bytes into places, those that are here already first."""
+        """Fill memory with bytes, first with those already received."""
         at = 0
         while self._start < self._end and at < len(places):
             place = places[at]

@@ -219,7 +219,7 @@ class DirectServer:
         return refusal.header, ()
 
     def _refuse(self, connection: Connection, code: str, text: str) -> None:
-        """Tell the caller of an error; what it still sends is not read, so the connection ends."""
+        """Report an error to the caller and close the connection: the rest of the request is not read."""
         header = {"code": code, "text": text[:_LONGEST_TEXT]}
         with contextlib.suppress(OSError), self._wait(connection, FIRST_MESSAGE):
             connection.send(header, kind=ERROR)

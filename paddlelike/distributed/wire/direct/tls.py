@@ -1,4 +1,4 @@
-"""Direct connections over TLS, with the certificates that gRPC has: both sides show theirs."""
+"""Direct connections over TLS with the certificates of gRPC; both sides show a certificate."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class TlsConnection(Connection):
             return int(got)
 
     def _feed(self, left: int) -> None:
-        """Receive encrypted bytes, at least as many as ``left`` decrypted ones take.
+        """Receive encrypted bytes, at least as many as ``left`` decrypted bytes need.
 
         OpenSSL may have taken up to one record of them from the memory already.
         """

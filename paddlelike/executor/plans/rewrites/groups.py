@@ -34,7 +34,7 @@ _FLAT: Final = 8  # small parameters from which on flat arrays are faster than o
 
 
 def group_steps(steps: Sequence[Step], layout: Layout) -> list[Step]:
-    """Return the steps with consecutive ones of one type put together where their operators allow it.
+    """Return the steps, with consecutive steps of one type joined where their operators allow it.
 
     They do so by ``OpDef.make_group_kernel``. Operators among them that cannot be put together keep a step of
     their own in front of the others: none of them reads what another writes.
@@ -46,7 +46,7 @@ def group_steps(steps: Sequence[Step], layout: Layout) -> list[Step]:
 
 
 def _group_run(steps: list[Step], layout: Layout) -> list[Step]:
-    """Return consecutive steps of one type, those put together that can be."""
+    """Return consecutive steps of one type, joined where possible."""
     if len(steps) < 2 or not _are_independent(steps):
         return steps
     steps = _keep_shared(steps)
@@ -125,7 +125,7 @@ def _has_rows(op: Operator) -> bool:
 
 
 def _are_independent(steps: list[Step]) -> bool:
-    """Return whether no operator reads or writes what another one writes."""
+    """Return whether no operator reads or writes a variable that another operator writes."""
     written: set[int] = set()
     read: set[int] = set()
     for step in steps:

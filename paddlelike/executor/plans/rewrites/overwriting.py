@@ -1,4 +1,4 @@
-"""Results written over an input that no later step uses and nobody else holds."""
+"""Results written over an input that no later step uses and that has no other references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes and LoDs: values without dims, values whose shape alone is read, and LoDs that are passed on."""
+"""Shapes and LoDs: values without dims, values of which only the shape is read, and forwarded LoDs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _has_no_dims(variable: Variable | None) -> bool:
 
 
 def _drop(value: object) -> object:
-    """Return a result of one element without dims; others as they are."""
+    """Return a result of one element without dims; return other results unchanged."""
     if isinstance(value, np.ndarray | np.generic) and value.size == 1:
         return np.asarray(value).reshape(())
     return value

@@ -31,7 +31,7 @@ __all__ = ["BeamSearchDecoder", "InitState", "StateCell", "TrainingDecoder"]
 
 
 class _Decoder(ABC):
-    """A block that is entered once, in which a cell computes steps."""
+    """Base of decoders: a block, entered once, in which a cell computes the steps."""
 
     def __init__(self, state_cell: StateCell) -> None:
         self._state_cell = state_cell
@@ -108,12 +108,12 @@ class TrainingDecoder(_Decoder):
         return self.dynamic_rnn.step_input(x)
 
     def static_input(self, x: Variable) -> Variable:
-        """Return what every step sees as a whole."""
+        """Return the variable that every step reads as a whole."""
         self._require("inside", "static_input")
         return self.dynamic_rnn.static_input(x)
 
     def output(self, *outputs: Variable) -> None:
-        """Say what a step gives.
+        """Declare the outputs of a step.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class TrainingDecoder(_Decoder):
 
 
 class BeamSearchDecoder(_Decoder):
-    """A decoder that continues its best words until they end.
+    """A decoder that extends the best candidates word by word until they end.
 
     Parameters
     ----------

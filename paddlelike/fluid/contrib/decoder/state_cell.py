@@ -1,4 +1,4 @@
-"""The recurrent cells of decoders: :class:`StateCell`, and :class:`InitState`, what a state begins with.
+"""The recurrent cells of decoders: :class:`StateCell`, and :class:`InitState`, the initial value of a state.
 
 Parameters
 ----------

@@ -210,7 +210,7 @@ def tree_conv(
     bias_attr: ParamAttrLike = None,
     name: str | None = None,
 ) -> Variable:
-    """Return the convolution of the nodes of trees with those below them (operator ``tree_conv``).
+    """Return the convolution of tree nodes with their descendants (operator ``tree_conv``).
 
     ``nodes_vector`` (B, N, D); ``edge_set`` (B, E, 2) int32: (parent, child), nodes from 1 on; the result is
     (B, N, output_size, num_filters). Raises TypeError when one is not a variable. Mou et al., 2016.

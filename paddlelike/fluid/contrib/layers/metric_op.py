@@ -14,7 +14,7 @@ _BATCH = ("prob", "abserr", "sqrerr", "q", "pos_num", "ins_num")
 
 
 def ctr_metric_bundle(input: Variable, label: Variable) -> tuple[Variable, ...]:
-    """Return six sums over all batches, float32 (1,); scripts add those of all trainers, and divide.
+    """Return six sums over all batches, float32 (1,); scripts add the sums of all trainers, then divide.
 
     They are squared error, absolute error, ``input``, sigmoid of ``input``, ``label``, number of rows.
     ``input`` and ``label`` are (N, 1); raises ShapeError when their shapes differ.

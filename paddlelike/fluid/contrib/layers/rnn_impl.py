@@ -21,7 +21,7 @@ Activation = Callable[[Variable], Variable]
 
 
 class _Unit:
-    """One step of one layer; its parameters are created at the first call, which tells the input's width."""
+    """One step of one layer; the first call creates its parameters, since it shows the input's width."""
 
     def __init__(
         self,
@@ -221,7 +221,7 @@ def _make_units(
 
 
 def _extend_name(attr: ParamAttrLike, ending: str) -> ParamAttrLike:
-    """Return a copy of the attribute with the ending at its name; the attribute itself if it has none."""
+    """Return a copy of the attribute with ``ending`` appended to its name, if it has a name."""
     if not isinstance(attr, ParamAttr) or attr.name is None:
         return attr
     attr = copy.deepcopy(attr)

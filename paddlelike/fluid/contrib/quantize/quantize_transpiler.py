@@ -92,7 +92,7 @@ class QuantizeTranspiler:
     def training_transpile(
         self, program: Program | None = None, startup_program: Program | None = None
     ) -> None:
-        """Quantize what the layers of a training program read, and let gradients see the rounded numbers."""
+        """Quantize the inputs of a training program's layers, so that gradients use the rounded numbers."""
         program = default_main_program() if program is None else program
         startup = default_startup_program() if startup_program is None else startup_program
         weights = {parameter.name for parameter in program.global_block().all_parameters()}
@@ -203,7 +203,7 @@ class QuantizeTranspiler:
         scales: dict[str, Any],
         persistables: set[str],
     ) -> None:
-        """Let a layer read whole numbers, and divide its result by the scales of both."""
+        """Let a layer read integers, and divide its result by the scales of both inputs."""
         ranges = (2 ** (self.weight_bits - 1) - 1) * (2 ** (self.activation_bits - 1) - 1)
         max_range, scale = None, None
         for name in op.input_arg_names:
@@ -261,7 +261,7 @@ def _insert_inverse(block: Block, index: int, whole: Variable, scale: Variable, 
 
 
 def _find_source(name: str) -> str:
-    """Return the name of what a rounded variable was made of."""
+    """Return the name of the variable that was rounded."""
     for ending in (".quantized.dequantized", ".quantized", ".dequantized", ".scale"):
         if name.endswith(ending):
             return name.removesuffix(ending)

@@ -1,4 +1,4 @@
-"""``fluid.contrib.reader``: each trainer of a job takes its share of the batches."""
+"""``fluid.contrib.reader``: each trainer of a job reads its share of the batches."""
 
 from __future__ import annotations
 

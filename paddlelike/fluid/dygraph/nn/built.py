@@ -18,7 +18,7 @@ __all__ = ["BuiltLayer"]
 
 
 class BuiltLayer(Layer):
-    """A layer whose operators write variables of one dtype, named after the layer."""
+    """A layer with operators that write variables of one dtype, named after the layer."""
 
     _act: str | None = None
 

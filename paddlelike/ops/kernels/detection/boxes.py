@@ -27,7 +27,7 @@ def measure_areas(boxes: Array, *, normalized: bool) -> Array:
 
 
 def find_overlaps(first: Array, second: Array, *, normalized: bool) -> Array:
-    """Return the area of the intersection over that of the union: ``(N, 4)`` and ``(M, 4)`` to ``(N, M)``.
+    """Return areas of intersections divided by areas of unions: ``(N, 4)`` and ``(M, 4)`` to ``(N, M)``.
 
     0 where the boxes do not touch. Two boxes without area at one place give NaN (0 / 0), as in C++.
     """

@@ -25,7 +25,7 @@ def measure_polygons(polygons: Array) -> Array:
 
 
 def find_polygon_overlaps(first: Array, second: Array) -> Array:
-    """Return the area of the intersection over that of the union: ``(N, 2k)`` and ``(M, 2k)`` to ``(N, M)``.
+    """Return areas of intersections divided by areas of unions: ``(N, 2k)`` and ``(M, 2k)`` to ``(N, M)``.
 
     0 where an area is 0. The polygons must not cross themselves; Paddle's own clipping (the General Polygon
     Clipper) then gives the same up to rounding.

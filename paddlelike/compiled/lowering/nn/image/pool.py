@@ -96,7 +96,7 @@ def _find_maxima_forward(
 def _find_maxima_backward(
     kernel: tuple[int, ...], strides: tuple[int, ...], kept: tuple[Any, Any], d_out: jax.Array
 ) -> tuple[jax.Array]:
-    """Return the gradient of ``x``: that of a window goes to its first maximum."""
+    """Return the gradient of ``x``: the gradient of a window goes to its first maximum."""
     x, maxima = kept
     places = list(np.ndindex(*kernel))
     first = jnp.full(maxima.shape, len(places), jnp.uint8)
