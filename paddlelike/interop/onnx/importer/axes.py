@@ -17,25 +17,27 @@ _REDUCTIONS: Final = frozenset(
     f"Reduce{kind}"
     for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 )
-_KINDS: Final = _REDUCTIONS | {"CumProd", "CumSum", "Squeeze", "Unsqueeze"}
+#: The input that holds the axes.
+_PLACES: Final = dict.fromkeys({*_REDUCTIONS, "CumProd", "CumSum", "Squeeze", "Unsqueeze"}, 1) | {"DFT": 2}
 _MOST_CHOICES: Final = 24
 
 
 def branch_by_axes(node: Node) -> list[NodeProto] | None:
     """Return nodes that compute the same with known axes; None: the axes are known, or cannot be listed."""
-    if node.type not in _KINDS or not node.has(1) or node.graph.opsets.get("", 1) < 13:
+    place = _PLACES.get(node.type, 0)
+    if not place or not node.has(place) or node.graph.opsets.get("", 1) < 13:
         return None
     try:
-        node.known(1)
+        node.known(place)
     except InexpressibleError:
-        dims = node.dims(1)
+        dims = node.dims(place)
     else:
         return None
     count = dims[0] if dims else 1
     if count < 0:
         return None
     rank = node.rank() + (count if node.type == "Unsqueeze" else 0)
-    choices = list(combinations(range(rank), count))
+    choices = list(combinations(range(rank - (node.type == "DFT")), count))  # not of real and imaginary
     if node.type == "Squeeze":  # other dims are not of size 1
         choices = [one for one in choices if all(node.dims()[axis] in (1, -1) for axis in one)]
     if not 0 < len(choices) <= _MOST_CHOICES:
@@ -50,6 +52,7 @@ class _Branches:
         self._node = node
         self._rank = rank
         self._is_list = is_list
+        self._place = _PLACES[node.type]
         self._name = f"{node.proto.output[0]}__axes"
 
     def build(self, choices: list[tuple[int, ...]]) -> list[NodeProto]:
@@ -59,7 +62,9 @@ class _Branches:
         from onnx import helper
 
         powers = self._constant("powers", [2**axis for axis in range(self._rank)])
-        picked = helper.make_node("Gather", [powers.output[0], self._node.proto.input[1]], [self._name])
+        picked = helper.make_node(
+            "Gather", [powers.output[0], self._node.proto.input[self._place]], [self._name]
+        )
         nodes, code = [powers, picked], self._name
         if self._is_list:
             code = f"{self._name}_code"
@@ -96,7 +101,7 @@ class _Branches:
         constant = self._constant("_".join(map(str, axes)), list(axes) if self._is_list else axes[0])
         made = type(self._node.proto)()
         made.CopyFrom(self._node.proto)
-        made.input[1], made.output[0] = constant.output[0], output
+        made.input[self._place], made.output[0] = constant.output[0], output
         return [constant, made]
 
     def _constant(self, name: str, value: int | list[int]) -> NodeProto:

@@ -11,11 +11,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from paddlelike import unique_name
 from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EnforceNotMet, FormatError, GraphError, PaddlelikeError, UnsupportedError
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.graph.guards import program_guard
 from paddlelike.framework.graph.program import Program
 from paddlelike.interop.onnx.extra import import_onnx_package
@@ -30,6 +33,7 @@ from paddlelike.io.export.program import make_inference_program
 from paddlelike.storage.problems import raises_own_errors
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
     from paddlelike.core.tensor import Array
@@ -42,7 +46,9 @@ _DAMAGE: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, 
 
 
 @raises_own_errors
-def import_onnx(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
+def import_onnx(
+    file: Path | bytes, *, scope: Scope | None = None, values: Mapping[str, ArrayLike] | None = None
+) -> list[Any]:
     """Read an ONNX model: ``[program, feed names, fetch variables]``, as ``load_inference_model`` returns.
 
     The values of the parameters go into the scope, all of them or none. Real-valued initializers become
@@ -58,9 +64,14 @@ def import_onnx(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
         Path of the model, or its bytes. External data is read from files in the model's own directory.
     scope
         Receives the parameters; None: the global scope.
+    values
+        Values of inputs that are the same at every run, by name: sizes, axes, weights. The program does not
+        feed them, and can express operators that need them beforehand.
 
     Raises
     ------
+    ValueError
+        ``values`` names what is not an input of the model.
     MissingFileError
         The file, or one with its external data, does not exist.
     FormatError
@@ -88,6 +99,7 @@ def import_onnx(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
     model = parse_model(file, where) if isinstance(file, bytes) else read_model(where)
     directory = None if isinstance(file, bytes) else os.path.dirname(os.path.abspath(where))
     try:
+        _fix_inputs(model, values or {})
         model = _prepare(model, where, directory)
         program = Program()
         graph = Graph(program, _find_opsets(model), _infer_types(model))
@@ -96,7 +108,7 @@ def import_onnx(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
             _check_types(model, load_table())
             refused = convert_nodes(graph, model.graph.node)
             if refused:
-                _refuse(Counter(), refused)
+                _refuse(Counter(), refused, model)
             fetches = _make_outputs(graph, model, feeds)
         made = make_inference_program(program, list(feeds), fetches)
     except PaddlelikeError:
@@ -104,15 +116,35 @@ def import_onnx(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
     except _DAMAGE as error:
         raise FormatError(f"{where} is damaged: {type(error).__name__}: {error!s:.200}") from error
     _restore_parameters(made, program)
-    values = global_scope() if scope is None else scope
+    scope = global_scope() if scope is None else scope
     block = made.global_block()
     for name, array in graph.parameters.items():
         if block.has_var(name):
-            values.var(name).set_value(_make_tensor(array))
+            scope.var(name).set_value(_make_tensor(array))
     return [made, feeds, [block.var(name) for name in fetches]]
 
 
 # The model
+
+
+def _list_inputs(model: ModelProto) -> dict[str, Typed]:
+    """Return the inputs that are fed."""
+    held = {tensor.name for tensor in model.graph.initializer}
+    return {port.name: _read_type(port) for port in model.graph.input if port.name not in held}
+
+
+def _fix_inputs(model: ModelProto, values: Mapping[str, ArrayLike]) -> None:
+    """Make initializers of inputs whose values are given."""
+    from onnx import numpy_helper
+
+    inputs = _list_inputs(model)
+    for name, value in values.items():
+        if name not in inputs:
+            near = suggest_names(name, inputs, lead="; ")
+            raise ValueError(f"values names {name!r}, which is not one of the inputs {[*inputs]}{near}")
+        dtype = inputs[name].dtype
+        array = np.asarray(value, None if dtype is None else numpy_dtype(dtype))
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
 
 
 def _prepare(model: ModelProto, where: str, directory: str | None) -> ModelProto:
@@ -228,12 +260,18 @@ def _check_types(model: ModelProto, table: Mapping[str, Any]) -> None:
         _refuse(missing, [])
 
 
-def _refuse(missing: Counter[str], refused: list[str]) -> None:
+def _refuse(missing: Counter[str], refused: list[str], model: ModelProto | None = None) -> None:
+    hint = "cut the model before these operators by onnx.utils.extract_model, and compute the rest outside"
+    inputs = {} if model is None else _list_inputs(model)
+    small = [name for name, typed in inputs.items() if typed.dims is not None and len(typed.dims) < 2]
+    if small and refused:
+        given = ", ".join(f"{name!r}: ..." for name in small)
+        hint = f"give inputs that are the same at every run: import_onnx(file, values={{{given}}}); or {hint}"
     unknown = [f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(missing.items())]
     raise UnsupportedError(
         "import_onnx: nothing was read; these operators are not supported in programs: "
         + "; ".join(unknown + refused),
-        hint="cut the model before these operators by onnx.utils.extract_model, and compute the rest outside",
+        hint=hint,
     )
 
 

@@ -25,6 +25,9 @@ _compute: Final[Hook[[Node, str], Array | None]] = Hook("compute_onnx_value")
 #: Stands for "to the end" in attributes of int32.
 MOST: Final = np.iinfo(np.int32).max
 
+#: Why an input is refused whose value a program needs beforehand.
+AT_RUN: Final = "is computed at run time"
+
 
 class Node:
     """An operator of ONNX. Its inputs are counted from 0; one that is left out is ``""``."""
@@ -126,7 +129,7 @@ class Node:
         if found is None and self.has(index) and 0 in self.dims(index):
             found = np.zeros([max(dim, 0) for dim in self.dims(index)], self.dtype(index))
         if found is None:
-            self.refuse(f"input {index} is computed at run time")
+            self.refuse(f"input {index}, {self.proto.input[index]!r:.60}, {AT_RUN}")
         return found
 
     def numbers(self, index: int, attr: str = "") -> list[int] | None:

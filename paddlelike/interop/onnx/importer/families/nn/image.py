@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
 
-import numpy as np
-
-from paddlelike.interop.onnx.importer.graph import InexpressibleError
+from paddlelike.interop.onnx.importer.expressions import (
+    Expression,
+    count,
+    find_axes,
+    read_input,
+    read_size,
+    spread,
+)
 from paddlelike.interop.onnx.importer.node import MOST, Node
 from paddlelike.interop.onnx.importer.readers import reads
-from paddlelike.ops.nn.image.interpolate import scale_sizes
 
 
 def find_pads(
@@ -137,6 +140,9 @@ def _find_crops(
 @reads("Pad")
 def _read_pad(node: Node) -> None:
     """Pad, or crop by negative pads, which are an input since version 11."""
+    if node.opset >= 11 and any(node.has(index) and node.find_known(index) is None for index in (1, 2, 3)):
+        node.give(_pad_by_places(node))
+        return
     given, rank, mode = node.numbers(1, "pads"), node.rank(), node.attr("mode", "constant")
     axes = node.numbers(3) if node.has(3) else None
     assert given is not None
@@ -165,6 +171,36 @@ def _read_pad(node: Node) -> None:
     node.give(x)
 
 
+def _pad_by_places(node: Node) -> str:
+    """Return a value with pads that are computed: the places of each dim, the last one for the filling."""
+    x, rank, mode = Expression(node, node.input()), node.rank(), node.attr("mode", "constant")
+    pads = read_input(node, 1)
+    half = len(pads) // 2 if len(pads) > 0 else rank
+    axes = find_axes(node, 3, half)
+    lows, highs = (spread(each, axes, rank, 0) for each in (pads[:half], pads[half:]))
+    for axis, (low, high) in enumerate(zip(lows, highs, strict=True)):
+        size = read_size(node, axis)
+        at = count(-low, size + high)
+        if mode == "constant":
+            filling = x.make("fill_zeros_like", node.slice(x.name, axis, 0, 1))
+            if node.has(2):
+                filling = filling + Expression(node, node.cast(node.input(2), x.dtype))
+            x = x.make("concat", [x.name, filling.name], axis=axis)
+            inside = (at >= 0) * (at < size)
+            at = at * inside + size * (1 - inside)
+        elif mode == "edge":
+            at = at.clip(0, size - 1)
+        elif mode == "wrap":
+            at = at % size
+        elif mode == "reflect":
+            last = size - 1
+            at = last - abs(at % (last * 2).clip(1, MOST) - last)
+        else:
+            node.refuse(f"mode is {mode!r}")
+        x = x.take(at, axis)
+    return x.name
+
+
 def _surround(node: Node, x: str, axis: int, low: int, high: int, mode: str) -> str:
     """Return a value with parts of itself before and after it, along one dim."""
     if 0 <= node.shape(x)[axis] - (mode == "reflect") < max(low, high) and mode != "edge":
@@ -180,205 +216,6 @@ def _surround(node: Node, x: str, axis: int, low: int, high: int, mode: str) -> 
     else:
         node.refuse(f"mode is {mode!r}")
     return node.emit("concat", [*before, x, *after], axis=axis) if before or after else x
-
-
-# Resizing
-
-_LARGEST: Final = 1 << 25  # elements of the matrix of a dim
-
-
-@reads("Resize", "Upsample")
-def _read_resize(node: Node) -> None:
-    """Resize images: with known sizes by matrices of weights, otherwise by Fluid's operators."""
-    dims, mode = node.dims(), node.attr("mode", "nearest")
-    sides = [_Side(n, n, 1.0) for n in dims] if node.type == "Upsample" else _find_regions(node)
-    known = _find_sizes(node, sides)
-    touched = [i for i, side in enumerate(sides) if not side.is_whole() and not (side.size < 0 and i < 2)]
-    if not all(dims[i] > 0 and sides[i].size > 0 for i in touched):
-        factors = [side.factor for side in sides] if known else [0.0] * len(dims)
-        node.give(_interpolate(node, mode, factors, touched))
-        return
-    x, outside = node.input(), np.zeros([1] * len(dims), bool)
-    for axis in touched:
-        matrix, beyond = make_matrix(node, mode, sides[axis])
-        x = _multiply_dim(node, x, len(dims), axis, node.constant(matrix, node.dtype()))
-        outside = outside | np.expand_dims(beyond, [i for i in range(len(dims)) if i != axis])
-    if outside.any():
-        fill = node.attr("extrapolation_value", 0.0)
-        x = node.emit("elementwise_mul", x, node.constant(~outside, node.dtype()))
-        x = node.emit("elementwise_add", x, node.constant(outside * fill, node.dtype()))
-    if x == node.input():
-        node.alias(node.value())
-    else:
-        node.give(x)
-
-
-class _Side(NamedTuple):
-    """One dim of a resized image: its old and new size, -1 if not known, and the region that is read."""
-
-    n: int
-    size: int
-    factor: float
-    start: float = 0.0
-    end: float = 1.0
-
-    def is_whole(self) -> bool:
-        """Return whether the dim stays as it is."""
-        return self.n == self.size and (self.factor, self.start, self.end) == (1, 0, 1)
-
-
-def _find_regions(node: Node) -> list[_Side]:
-    """Return the dims with the part of each that is cut out."""
-    rank, sides = node.rank(), [_Side(n, n, 1.0) for n in node.dims()]
-    if node.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
-        chosen = _find_chosen(node, rank)
-        starts, ends = np.split(node.known(1).astype(float), 2)
-        for axis, start, end in zip(chosen, starts, ends, strict=True):
-            sides[axis] = sides[axis]._replace(start=float(start), end=float(end))
-    return sides
-
-
-def _find_chosen(node: Node, rank: int) -> list[int]:
-    axes = node.attr("axes")
-    return list(range(rank)) if axes is None else [node.normalize(axis, rank) for axis in axes]
-
-
-def _find_sizes(node: Node, sides: list[_Side]) -> bool:
-    """Put the factors and the new sizes into the dims; return whether factors are given."""
-    chosen = _find_chosen(node, len(sides))
-    if node.type == "Upsample" and node.opset < 9:
-        given = list(node.attr("scales", []))
-    else:
-        place = 1 if node.type == "Upsample" or node.opset < 11 else 2
-        given = node.known(place).reshape(-1).tolist() if node.has(place) else []
-    if given:
-        for axis, number in zip(chosen, given, strict=True):
-            side, factor = sides[axis], float(np.float32(number))
-            (size,) = scale_sizes([side.n], [(side.end - side.start) * factor]) if factor != 1 else [side.n]
-            sides[axis] = side._replace(size=size if side.n >= 0 else -1, factor=factor)
-        return True
-    name = node.proto.input[3]
-    known, partial = node.find_known(3), node.graph.partial.get(name)
-    if known is None and partial is None:
-        node.refuse("its sizes are computed at run time")
-    values = np.nan_to_num(partial, nan=-1) if known is None and partial is not None else known
-    assert values is not None
-    sizes = [int(size) for size in values.reshape(-1)]
-    policy, one = node.attr("keep_aspect_ratio_policy", "stretch"), None
-    if policy != "stretch":
-        if min(sides[axis].n for axis in chosen) < 0:
-            node.refuse(f"keep_aspect_ratio_policy is {policy}, and the size of the image is not known")
-        one = {"not_larger": min, "not_smaller": max}[policy](
-            size / sides[axis].n for axis, size in zip(chosen, sizes, strict=True)
-        )
-        sizes = [int(np.floor(one * sides[axis].n + 0.5)) for axis in chosen]
-    for axis, size in zip(chosen, sizes, strict=True):
-        side = sides[axis]
-        factor = one if one is not None else size / side.n if side.n > 0 and size > 0 else 0.0
-        sides[axis] = side._replace(size=size, factor=factor)
-    return False
-
-
-def make_matrix(node: Node, mode: str, side: _Side) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the weights ``(n, count)`` of a dim's elements in each of its new ones; which lie outside."""
-    rule = node.attr("coordinate_transformation_mode", "half_pixel" if node.opset >= 11 else "asymmetric")
-    if node.type == "Upsample":
-        rule = "asymmetric"
-    n, count, factor, start, end = side
-    if n * count > _LARGEST:
-        node.refuse(f"it makes {count} of {n} elements, by a matrix that is too large")
-    at, outside = np.arange(count, dtype=np.float64), np.zeros(count, bool)
-    if rule == "align_corners":
-        x = at * (n - 1) / (count - 1) if count > 1 else at * 0
-    elif rule == "tf_crop_and_resize":
-        steps = at / (count - 1) if count > 1 else at + 0.5
-        x = (start + steps * (end - start)) * (n - 1)
-        outside = (x < 0) | (x > n - 1)
-    elif rule == "asymmetric":
-        x = at / factor
-    elif rule == "pytorch_half_pixel" and count == 1:
-        x = at * 0
-    elif rule in ("half_pixel", "pytorch_half_pixel"):
-        x = (at + 0.5) / factor - 0.5
-    elif rule == "tf_half_pixel_for_nn":
-        x = (at + 0.5) / factor
-    elif rule == "half_pixel_symmetric":
-        wanted = n * factor
-        x = n / 2 * (1 - count / wanted) + (at + 0.5) / factor - 0.5
-    else:
-        node.refuse(f"coordinate_transformation_mode is {rule!r}")
-    matrix: np.ndarray[Any, Any] = np.zeros((n, count))
-    shrunk = min(factor, 1.0) if node.attr("antialias", 0) else 1.0
-    for places, weights in _find_taps(node, mode, x, shrunk):
-        inside = (places >= 0) & (places < n) if node.attr("exclude_outside", 0) else True
-        np.add.at(matrix, (np.clip(places, 0, n - 1), np.arange(count)), weights * inside)
-    matrix /= matrix.sum(0)
-    return matrix, outside
-
-
-def _find_taps(node: Node, mode: str, x: np.ndarray[Any, Any], shrunk: float) -> list[tuple[Any, Any]]:
-    """Return the elements that each place is computed from, with their weights.
-
-    ``shrunk``: the factor by which the places of an antialiased image come closer, at most 1.
-    """
-    if mode == "nearest":
-        rule = node.attr("nearest_mode", "round_prefer_floor" if node.opset >= 11 else "floor")
-        rule = "floor" if node.type == "Upsample" else rule
-        rounded = {
-            "floor": np.floor(x),
-            "ceil": np.ceil(x),
-            "round_prefer_floor": np.ceil(x - 0.5),
-            "round_prefer_ceil": np.floor(x + 0.5),
-        }[rule]
-        return [(rounded.astype(np.int64), np.ones(len(x)))]
-    low = np.floor(x).astype(np.int64)
-    if mode not in ("linear", "cubic"):
-        node.refuse(f"mode is {mode!r}")
-    a, taps = node.attr("cubic_coeff_a", -0.75), []
-    reach = int(np.ceil((1 if mode == "linear" else 2) / shrunk))
-    for offset in range(1 - reach, reach + 1):
-        d = np.abs(x - low - offset) * shrunk
-        near = ((a + 2) * d - (a + 3)) * d * d + 1
-        far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-        cubic = np.where(d <= 1, near, np.where(d < 2, far, 0))
-        taps.append((low + offset, np.maximum(1 - d, 0) if mode == "linear" else cubic))
-    return taps
-
-
-def _multiply_dim(node: Node, x: str, rank: int, axis: int, matrix: str) -> str:
-    """Return the product of one dim with a matrix."""
-    order = [*(i for i in range(rank) if i != axis), axis]
-    out = node.emit("mul", node.transpose(x, order), matrix, x_num_col_dims=rank - 1)
-    return node.transpose(out, [order.index(i) for i in range(rank)])
-
-
-def _interpolate(node: Node, mode: str, factors: Sequence[float], touched: Sequence[int]) -> str:
-    """Return an image of any size, larger by one factor."""
-    rule = node.attr("coordinate_transformation_mode", "half_pixel" if node.opset >= 11 else "asymmetric")
-    rule = "asymmetric" if node.type == "Upsample" else rule
-    nearest = node.attr("nearest_mode", "round_prefer_floor" if node.opset >= 11 else "floor")
-    if (
-        node.rank() != 4
-        or set(touched) != {2, 3}
-        or len({factors[i] for i in touched}) != 1
-        or factors[2] <= 0
-    ):
-        node.refuse(
-            f"X has dims {node.dims()}, and its output size is unknown or scaled by different factors"
-        )
-    factor = factors[2]
-    if mode == "nearest" and factor == int(factor):  # then every rule gives each element that many times
-        even = rule == "asymmetric" and (nearest == "floor" or node.type == "Upsample" or node.opset < 11)
-        if even or rule in ("half_pixel", "pytorch_half_pixel"):
-            return node.emit(
-                "nearest_interp", node.input(), scale=factor, align_corners=False, interp_method="nearest"
-            )
-    if mode == "linear" and rule in ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"):
-        options = {"align_corners": rule == "align_corners", "align_mode": int(rule == "asymmetric")}
-        return node.emit("bilinear_interp", node.input(), scale=factor, interp_method="bilinear", **options)
-    raise InexpressibleError(
-        f"{mode} by {rule} for X of dims {node.dims()}, whose height and width are not known"
-    )
 
 
 @reads("Col2Im")

@@ -17,7 +17,7 @@ from paddlelike.interop.onnx.importer.families.recurrent.steps import (
     find_activations,
     run_by_steps,
 )
-from paddlelike.interop.onnx.importer.graph import Array
+from paddlelike.interop.onnx.importer.families.recurrent.weights import Weights, find_weights, join, store
 from paddlelike.interop.onnx.importer.node import MOST, Node
 from paddlelike.interop.onnx.importer.readers import reads
 
@@ -38,7 +38,7 @@ class _Layer(NamedTuple):
 @reads("LSTM", "GRU", "RNN")
 def _read_recurrent(node: Node) -> None:
     """Read a recurrent layer: Y ``(T, directions, N, hidden)``, last states ``(directions, N, hidden)``."""
-    w, r = node.known(1), node.known(2)
+    w, r = find_weights(node, 1), find_weights(node, 2)
     direction, hidden, batch_first = (
         node.attr("direction", "forward"),
         r.shape[2],
@@ -80,7 +80,7 @@ def _find_state(node: Node, layer: _Layer, place: int, index: int) -> str | None
     if known is not None and not known.any():
         return None
     axis = 1 if node.attr("layout", 0) else 0
-    dims, (ways, _, hidden) = node.dims(place), node.known(2).shape
+    dims, (ways, _, hidden) = node.dims(place), node.dims(2)
     if len(dims) != 3 or dims[axis] not in (-1, ways) or dims[2] not in (-1, hidden):
         node.fail(f"initial states of dims {dims}, for {ways} directions of {hidden} units")
     end = index + 1 if index + 1 < ways else MOST
@@ -92,8 +92,8 @@ def _find_state(node: Node, layer: _Layer, place: int, index: int) -> str | None
 def _run_direction(node: Node, layer: _Layer, index: int, backwards: bool) -> tuple[str, list[str]]:
     """Return the outputs ``(N, T, hidden)`` of a direction, and its last states ``(N, hidden)``."""
     acts = find_activations(node, index)
-    w, r = node.known(1)[index], node.known(2)[index]
-    b = node.known(3)[index] if node.has(3) else np.zeros(2 * len(w), w.dtype)
+    w, r = find_weights(node, 1)[index], find_weights(node, 2)[index]
+    b = find_weights(node, 3)[index] if node.has(3) else np.zeros(2 * len(w), node.dtype(1))
     simple = node.type == "RNN" or (node.type == "GRU" and node.attr("linear_before_reset", 0))
     kinds = tuple(act.kind for act in acts)
     fits = kinds in _MODES if simple else set(kinds) <= _ACTIVATIONS.keys()
@@ -107,7 +107,9 @@ def _run_direction(node: Node, layer: _Layer, index: int, backwards: bool) -> tu
     rows = node.emit("sequence_unpad", {"X": layer.x, "Length": layer.lengths})
     run = _run_lstm if node.type == "LSTM" else _run_gru
     flat = run(node, layer, (w, r, b), options, index, rows, backwards)
-    out = node.emit("sequence_pad", {"X": flat[0], "PadValue": node.constant([0], w.dtype)}, padded_length=-1)
+    out = node.emit(
+        "sequence_pad", {"X": flat[0], "PadValue": node.constant([0], node.dtype(1))}, padded_length=-1
+    )
     kind = "FIRST" if backwards else "LAST"
     return _fill_up(node, out, layer), [node.emit("sequence_pool", one, pooltype=kind) for one in flat]
 
@@ -115,7 +117,7 @@ def _run_direction(node: Node, layer: _Layer, index: int, backwards: bool) -> tu
 def _run_by_steps(
     node: Node,
     layer: _Layer,
-    weights: tuple[Array, Array, Array],
+    weights: tuple[Weights, Weights, Weights],
     acts: list[Activation],
     index: int,
     backwards: bool,
@@ -130,7 +132,7 @@ def _run_by_steps(
         steps = node.emit("cumsum", node.scale(ones, 1.0, 1.0), axis=1)
         ends = node.cast(node.unsqueeze(layer.lengths, 1, 2), VarType.FP32)
         inside = node.cast(node.emit("less_equal", steps, ends, axis=-1), VarType.FP32)
-    peepholes = node.known(7)[index] if node.has(7) else None
+    peepholes = find_weights(node, 7)[index] if node.has(7) else None
     out, lasts = run_by_steps(node, x, weights, acts, states, inside, peepholes)
     return _reverse(node, out, layer) if backwards else out, lasts
 
@@ -144,20 +146,20 @@ def _fill_up(node: Node, out: str, layer: _Layer) -> str:
     return _lengthen(node, out, wide)
 
 
-def _regroup(array: Array, order: tuple[int, ...], hidden: int) -> Array:
+def _regroup(array: Weights, order: tuple[int, ...], hidden: int) -> Weights:
     """Return the gates of the first dim in another order."""
-    return np.concatenate([array[i * hidden : (i + 1) * hidden] for i in order])
+    return join([array[i * hidden : (i + 1) * hidden] for i in order])
 
 
-def _project(node: Node, rows: str, w: Array, prefix: str) -> str:
+def _project(node: Node, rows: str, w: Weights, prefix: str) -> str:
     """Return the product of the rows with weights ``(gates, width)``."""
-    return node.emit("mul", rows, node.graph.add_parameter(prefix, w.T))
+    return node.emit("mul", rows, store(node, prefix, w.T))
 
 
 def _run_lstm(
     node: Node,
     layer: _Layer,
-    weights: tuple[Array, Array, Array],
+    weights: tuple[Weights, Weights, Weights],
     acts: list[str],
     index: int,
     rows: str,
@@ -166,14 +168,14 @@ def _run_lstm(
     """Run an LSTM; gates are input, output, forget, candidate in ONNX, ``cifo`` in Fluid."""
     (w, r, b), hidden, order = weights, layer.hidden, (3, 0, 2, 1)
     bias = _regroup(b[: 4 * hidden], order, hidden) + _regroup(b[4 * hidden :], order, hidden)
-    peepholes = node.known(7)[index] if node.has(7) else None
+    peepholes = find_weights(node, 7)[index] if node.has(7) else None
     if peepholes is not None:  # input, output, forget; here input, forget, output
-        bias = np.concatenate([bias, _regroup(peepholes, (0, 2, 1), hidden)])
+        bias = join([bias, _regroup(peepholes, (0, 2, 1), hidden)])
     name = node.proto.name or "lstm"
     given = {
         "Input": _project(node, rows, _regroup(w, order, hidden), f"{name}.w_{index}"),
-        "Weight": node.graph.add_parameter(f"{name}.r_{index}", _regroup(r, order, hidden).T),
-        "Bias": node.graph.add_parameter(f"{name}.b_{index}", bias.reshape(1, -1)),
+        "Weight": store(node, f"{name}.r_{index}", _regroup(r, order, hidden).T),
+        "Bias": store(node, f"{name}.b_{index}", bias.reshape(1, -1)),
     }
     states = [_find_state(node, layer, place, index) for place in (5, 6)]
     if any(states):
@@ -190,7 +192,7 @@ def _run_lstm(
 def _run_gru(
     node: Node,
     layer: _Layer,
-    weights: tuple[Array, Array, Array],
+    weights: tuple[Weights, Weights, Weights],
     acts: list[str],
     index: int,
     rows: str,
@@ -200,13 +202,11 @@ def _run_gru(
     (w, r, b), hidden = weights, layer.hidden
     name = node.proto.name or "gru"
     gates, candidate = r[: 2 * hidden].T, r[2 * hidden :].T
-    weight = np.concatenate([gates.reshape(-1), candidate.reshape(-1)]).reshape(hidden, 3 * hidden)
+    weight = join([gates.reshape(-1), candidate.reshape(-1)]).reshape(hidden, 3 * hidden)
     given = {
         "Input": _project(node, rows, w, f"{name}.w_{index}"),
-        "Weight": node.graph.add_parameter(f"{name}.r_{index}", weight),
-        "Bias": node.graph.add_parameter(
-            f"{name}.b_{index}", (b[: 3 * hidden] + b[3 * hidden :]).reshape(1, -1)
-        ),
+        "Weight": store(node, f"{name}.r_{index}", weight),
+        "Bias": store(node, f"{name}.b_{index}", (b[: 3 * hidden] + b[3 * hidden :]).reshape(1, -1)),
     }
     state = _find_state(node, layer, 5, index)
     if state is not None:
@@ -229,7 +229,7 @@ def _zeros(node: Node, layer: _Layer) -> str:
 def _run_rnn(
     node: Node,
     layer: _Layer,
-    weights: tuple[Array, Array, Array],
+    weights: tuple[Weights, Weights, Weights],
     mode: str,
     state: str | None,
     backwards: bool,
@@ -238,11 +238,9 @@ def _run_rnn(
     (w, r, b), hidden = weights, layer.hidden
     if node.type == "GRU":  # update, reset, candidate; there reset, update, candidate
         w, r = (_regroup(each, (1, 0, 2), hidden) for each in (w, r))
-        b = np.concatenate([_regroup(half, (1, 0, 2), hidden) for half in (b[: 3 * hidden], b[3 * hidden :])])
+        b = join([_regroup(half, (1, 0, 2), hidden) for half in (b[: 3 * hidden], b[3 * hidden :])])
     parts = [w, r, b[: len(w)], b[len(w) :]]
-    names = [
-        node.graph.add_parameter(f"{node.proto.name or 'rnn'}.{i}", each) for i, each in enumerate(parts)
-    ]
+    names = [store(node, f"{node.proto.name or 'rnn'}.{i}", each) for i, each in enumerate(parts)]
     x = _reverse(node, layer.x, layer) if backwards else layer.x
     given = {
         "Input": node.transpose(x, [1, 0, 2]),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-import numpy as np
-
-from paddlelike.interop.onnx.importer.graph import Array
+from paddlelike.interop.onnx.importer.families.recurrent.weights import Weights, place, store
 from paddlelike.interop.onnx.importer.node import MOST, Node
 
 _DEFAULTS: Final = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
@@ -51,11 +49,11 @@ def find_activations(node: Node, index: int) -> list[Activation]:
 def run_by_steps(
     node: Node,
     x: str,
-    weights: tuple[Array, Array, Array],
+    weights: tuple[Weights, Weights, Weights],
     activations: Sequence[Activation],
     states: list[str],
     inside: str | None,
-    peepholes: Array | None,
+    peepholes: Weights | None,
 ) -> tuple[str, list[str]]:
     """Return the outputs ``(N, T, hidden)`` of rows ``x``, and the last states ``(N, hidden)``.
 
@@ -64,11 +62,11 @@ def run_by_steps(
     from paddlelike.layers.recurrent.static_rnn import StaticRNN
 
     graph, (w, r, b) = node.graph, weights
-    first, second = np.split(b, 2)
+    first, second = b[: len(b) // 2], b[len(b) // 2 :]
     late = first if _resets_late(node) else first + second
     turned = node.transpose(x, [1, 0, 2])
-    rows = node.emit("mul", turned, graph.add_parameter("weights", w.T), x_num_col_dims=2)
-    rows = node.emit("elementwise_add", rows, node.constant(late, w.dtype), axis=-1)
+    rows = node.emit("mul", turned, store(node, "weights", w.T), x_num_col_dims=2)
+    rows = node.emit("elementwise_add", rows, place(node, late), axis=-1)
     mask = None if inside is None else graph.variable(node.transpose(inside, [1, 0, 2]))
     cell = _Cell(node, activations, r, second, peepholes)
     rnn = StaticRNN()
@@ -102,11 +100,16 @@ class _Cell:
     """The parts that cells share: gates, products with the recurrent weights, activations."""
 
     def __init__(
-        self, node: Node, activations: Sequence[Activation], r: Array, bias: Array, peepholes: Array | None
+        self,
+        node: Node,
+        activations: Sequence[Activation],
+        r: Weights,
+        bias: Weights,
+        peepholes: Weights | None,
     ) -> None:
         self.node, self.activations, self.bias, self.hidden = node, activations, bias, r.shape[1]
-        self.weights = node.graph.add_parameter("recurrent", r.T)
-        self.candidate = node.graph.add_parameter("candidate", r[-self.hidden :].T)
+        self.weights = store(node, "recurrent", r.T)
+        self.candidate = store(node, "candidate", r[-self.hidden :].T)
         self.peepholes = None if peepholes is None else peepholes.reshape(3, -1)
 
     def cut(self, gates: str, index: int) -> str:
@@ -136,7 +139,7 @@ def _step_gru(cell: _Cell, row: str, states: list[str]) -> list[str]:
     late = _resets_late(node)
     own = node.emit("mul", h, cell.weights)
     if late:
-        own = node.emit("elementwise_add", own, node.constant(cell.bias, cell.bias.dtype), axis=-1)
+        own = node.emit("elementwise_add", own, place(node, cell.bias), axis=-1)
     update, reset = (cell.activate(0, cell.cut(row, i), cell.cut(own, i)) for i in (0, 1))
     if late:
         product = node.emit("elementwise_mul", reset, cell.cut(own, 2))
@@ -154,7 +157,7 @@ def _step_lstm(cell: _Cell, row: str, states: list[str]) -> list[str]:
     def gate(index: int, seen: str) -> str:
         parts = [cell.cut(row, index), cell.cut(own, index)]
         if cell.peepholes is not None:
-            weights = node.constant(cell.peepholes[index], cell.peepholes.dtype)
+            weights = place(node, cell.peepholes[index])
             parts.append(node.emit("elementwise_mul", seen, weights, axis=-1))
         return cell.activate(0, *parts)
 

@@ -5,6 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.importer.expressions import (
+    Expression,
+    count,
+    find_axes,
+    read_input,
+    read_size,
+    spread,
+)
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES, read_array
 from paddlelike.interop.onnx.importer.node import MOST, Node
@@ -114,9 +122,16 @@ def _read_transpose(node: Node) -> None:
 @reads("Slice")
 def _read_slice(node: Node) -> None:
     """Slice; starts and ends are inputs since version 10."""
+    fed = [node.has(index) and node.find_known(index) is None for index in range(1, 5)]
+    if any(fed[2:]):
+        node.give(_slice_by_places(node))
+        return
     axes = node.numbers(3, "axes")
-    if node.has(1) and (node.find_known(1) is None or node.find_known(2) is None):
-        _slice_at_run(node, axes)
+    if any(fed[:2]):
+        if min(node.numbers(4) or [1]) < 1:
+            node.give(_slice_by_places(node))
+        else:
+            _slice_at_run(node, axes)
         return
     starts, ends = node.numbers(1, "starts"), node.numbers(2, "ends")
     assert starts is not None
@@ -160,8 +175,6 @@ def _step_back(node: Node, x: str, axis: int, cut: tuple[int, int, int]) -> str:
 
 def _slice_at_run(node: Node, axes: list[int] | None) -> None:
     steps = node.numbers(4)
-    if min(steps or [1]) < 1:
-        node.refuse("its bounds are computed at run time, and it runs backwards")
     if axes is None:
         count = (node.dims(1) or (1,))[0]
         axes = list(range(max(count, 1)))  # one, if that is not known: of more the run fails
@@ -179,6 +192,23 @@ def _slice_at_run(node: Node, axes: list[int] | None) -> None:
         node.give(node.emit("slice", given, **options, shaped=dims))
     else:
         node.give(node.emit("strided_slice", given, **options, strides=steps, shaped=dims))
+
+
+def _slice_by_places(node: Node) -> str:
+    """Return a slice along any axes, by any steps: the places of each dim, as numpy counts them."""
+    x, rank, parts = Expression(node, node.input()), node.rank(), []
+    axes = find_axes(node, 3, len(read_input(node, 1)))
+    for index, default in ((1, 0), (2, MOST), (4, 1)):
+        given = read_input(node, index) if node.has(index) else read_input(node, 1) * 0 + 1
+        parts.append(spread(given, axes, rank, default))
+    for axis, (start, end, step) in enumerate(zip(*parts, strict=True)):
+        size, forward = read_size(node, axis), 1 - (step < 0)
+        start, end = (each + (each < 0) * size for each in (start, end))
+        lowest, highest = forward - 1, size - 1 + forward
+        start, end, sign = start.clip(lowest, highest), end.clip(lowest, highest), forward * 2 - 1
+        length = np.maximum((end - start) * sign, 0)  # none where it ends before it starts
+        x = x.take(count(start, start + length * sign, step), axis)
+    return x.name
 
 
 @reads("Expand")

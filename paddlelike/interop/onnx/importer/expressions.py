@@ -1,0 +1,188 @@
+"""Values that are computed at run time, written as numpy's: each expression appends an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.interop.onnx.importer.node import MOST, Node
+
+
+class Expression:
+    """A variable, and the operators, slices and methods of an array."""
+
+    def __init__(self, node: Node, name: str) -> None:
+        self.node, self.name = node, name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.node.shape(self.name)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return numpy_dtype(self.node.graph.variable(self.name).dtype)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def make(self, kind: str, x: Any, y: str | None = None, **attrs: Any) -> Expression:
+        """Return what an operator computes."""
+        return Expression(self.node, self.node.emit(kind, x, y, **attrs))
+
+    def lift(self, other: Any) -> Expression:
+        """Return a number or an array as a constant of the same element type."""
+        if isinstance(other, Expression):
+            return other
+        return Expression(self.node, self.node.constant(np.atleast_1d(other), self.dtype))
+
+    def _join(self, kind: str, x: Any, y: Any) -> Expression:
+        """Return an operator of two values; Fluid broadcasts the second one over the first."""
+        x, y = self.lift(x), self.lift(y)
+        if len(x.shape) < len(y.shape) or (x.shape == (1,) and y.shape != (1,)):
+            ones = y.make("fill_zeros_like", y.name)
+            x = Expression(self.node, self.node.emit("elementwise_add", ones.name, x.name, axis=-1))
+        return x.make(kind, x.name, y.name, axis=-1)
+
+    def __add__(self, other: Any) -> Expression:
+        return self._join("elementwise_add", self, other)
+
+    def __sub__(self, other: Any) -> Expression:
+        return self._join("elementwise_sub", self, other)
+
+    def __rsub__(self, other: Any) -> Expression:
+        return self._join("elementwise_sub", other, self)
+
+    def __mul__(self, other: Any) -> Expression:
+        return self._join("elementwise_mul", self, other)
+
+    def __truediv__(self, other: Any) -> Expression:
+        return self._join("elementwise_div", self, other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **options: Any) -> Expression:
+        """Answer numpy's functions, also those with an array or a number on the left."""
+        if method != "__call__" or options or ufunc.__name__ not in _OPERATORS:
+            return NotImplemented
+        kind, *more = given if isinstance(given[0], Expression) else (self.lift(given[0]), *given[1:])
+        return _OPERATORS[ufunc.__name__](kind, *more)
+
+    def number(self, value: float, dtype: Any) -> Expression:
+        """Return a constant of an element type."""
+        return Expression(self.node, self.node.constant([value], numpy_dtype(dtype)))
+
+    def __neg__(self) -> Expression:
+        return self * -1
+
+    def __mod__(self, other: Any) -> Expression:
+        """Return the remainder, of the sign of the divisor; Fluid's is C's."""
+        rest = self._join("elementwise_mod", self, other)
+        return self._join("elementwise_mod", rest + other, other)
+
+    def __lt__(self, other: Any) -> Expression:
+        return self._join("less_than", self, other).cast(self.dtype)
+
+    def __ge__(self, other: Any) -> Expression:
+        return self._join("greater_equal", self, other).cast(self.dtype)
+
+    def __gt__(self, other: Any) -> Expression:
+        return self._join("greater_than", self, other).cast(self.dtype)
+
+    def __le__(self, other: Any) -> Expression:
+        return self._join("less_equal", self, other).cast(self.dtype)
+
+    def equals(self, other: Any) -> Expression:
+        """Return 1 where values are equal, else 0."""
+        return self._join("equal", self, other).cast(self.dtype)
+
+    def clip(self, low: Any, high: Any) -> Expression:
+        """Return the values within limits."""
+        return self._join("elementwise_min", self._join("elementwise_max", self, low), high)
+
+    def cast(self, dtype: Any) -> Expression:
+        """Return the values of another element type."""
+        return Expression(self.node, self.node.cast(self.name, dtype))
+
+    def __abs__(self) -> Expression:
+        return self.make("abs", self.name)
+
+    def __getitem__(self, index: int | slice) -> Expression:
+        start, stop, _ = (slice(index, index + 1) if isinstance(index, int) else index).indices(len(self))
+        part = Expression(self.node, self.node.slice(self.name, 0, start, stop or MOST))
+        return part.reshape(*self.shape[1:]) if isinstance(index, int) else part
+
+    @property
+    def T(self) -> Expression:  # noqa: N802
+        return self.make("transpose2", self.name, axis=[1, 0])
+
+    def reshape(self, *dims: int) -> Expression:
+        """Return the values in another shape."""
+        return Expression(self.node, self.node.reshape(self.name, *dims))
+
+    def sum(self) -> Expression:
+        """Return the sum, one element."""
+        return Expression(self.node, self.node.reduce("sum", self.name, *range(len(self.shape))))
+
+    def take(self, places: Expression, axis: int) -> Expression:
+        """Return the parts of a dim at places."""
+        dims = list(self.shape)
+        dims[axis] = -1
+        given = {"X": self.name, "Index": places.name}
+        return self.make("index_select", given, dim=axis, shaped=dims)
+
+
+_OPERATORS: Final[dict[str, Callable[..., Expression]]] = {
+    "add": Expression.__add__,
+    "ceil": lambda x: x.make("ceil", x.name),
+    "divide": Expression.__truediv__,
+    "floor": lambda x: x.make("floor", x.name),
+    "maximum": lambda x, y: x._join("elementwise_max", x, y),
+    "multiply": Expression.__mul__,
+    "subtract": Expression.__sub__,
+}
+
+
+def read_input(node: Node, index: int, dtype: Any = VarType.INT64) -> Expression:
+    """Return an input as an expression, of one dim."""
+    return Expression(node, node.cast(node.reshape(node.input(index), -1), dtype))
+
+
+def read_size(node: Node, axis: int) -> Expression:
+    """Return the size of a dim of the first input, int64."""
+    dims = node.dims()
+    if dims[axis] >= 0:
+        return Expression(node, node.constant([dims[axis]], np.int64))
+    return Expression(node, node.slice(node.dims_at_run(node.input()), 0, axis, axis + 1))
+
+
+def count(start: Expression, end: Any, step: Any = 1) -> Expression:
+    """Return start, start + step ... before the end."""
+    bounds = {"Start": start.name, "End": start.lift(end).name, "Step": start.lift(step).name}
+    return start.make("range", bounds, shaped=[-1])
+
+
+def spread(given: Expression, axes: Sequence[int] | Expression, rank: int, default: int) -> list[Expression]:
+    """Return the number for each dim: the one that is given for it, or the default."""
+    if not isinstance(axes, Expression):
+        rest = given.lift(default)
+        where = {axis: place for place, axis in enumerate(axes)}
+        return [given[where[axis] : where[axis] + 1] if axis in where else rest for axis in range(rank)]
+    axes = axes + (axes < 0) * rank
+    found = []
+    for axis in range(rank):
+        own = axes.equals(axis)
+        found.append((given * own).sum() + (1 - own.sum()) * default)
+    return found
+
+
+def find_axes(node: Node, index: int, count: int) -> Sequence[int] | Expression:
+    """Return the axes of an input, which may be left out or computed."""
+    if not node.has(index):
+        return range(count if count > 0 else node.rank())
+    known = node.find_known(index)
+    if known is None:
+        return read_input(node, index)
+    return [node.normalize(int(axis), node.rank()) for axis in known.reshape(-1)]
