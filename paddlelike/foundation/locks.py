@@ -25,7 +25,7 @@ import operator
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -247,8 +247,24 @@ def opened(
     ...     os.stat(fd) == os.stat(os.curdir)
     True
     """
-    first, other = itertools.tee(map(_find_open(dir_fd), (path,), (flags,), (mode,)))
-    return next(map(OpenFile, (os.closerange,), first, map((1).__add__, other)))
+    return next(own_files(map(_find_open(dir_fd), (path,), (flags,), (mode,))))
+
+
+def own_files(descriptors: Iterable[int]) -> Iterator[OpenFile]:
+    """Return what owns the descriptors that an iterator of C makes, such as ``map(os.dup, (1,))``.
+
+    >>> [copy] = own_files(map(os.dup, (1,)))
+    >>> with copy as (fd, _):
+    ...     os.stat(fd) == os.stat(1)
+    True
+    """
+    first, other = itertools.tee(descriptors)
+    return map(OpenFile, itertools.repeat(os.closerange), first, map((1).__add__, other))
+
+
+def open_pipe() -> list[OpenFile]:
+    """Return the end of a new pipe that reads, and the one that writes."""
+    return list(own_files(itertools.chain.from_iterable(itertools.starmap(os.pipe, ((),)))))
 
 
 def close_at_end(files: list[int]) -> AbstractContextManager[None, None]:

@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import errno
 import gc
+import itertools
 import json
 import mmap
 import os
@@ -20,11 +21,11 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.foundation.locks import Keys, Lock, RLock
+from paddlelike.foundation.locks import Keys, Lock, OpenFile, RLock, open_pipe, own_files
 
 _PIECE: Final = 2 << 20  # bytes that are read at a time
 _PRIORITY: Final = 10  # a tenth of the processor where training takes all of it
@@ -67,46 +68,36 @@ class Snapshot:
     def __init__(
         self, work: Work = lambda request, rest: request, *, without: Sequence[tuple[int, int]] = ()
     ) -> None:
+        self._parent = os.getpid()
+        self._files: list[OpenFile] = []  # where requests go, where answers come, what says that it lives
+        self._children: list[int] = []
         library = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
         if library is None or not hasattr(library, "process_vm_readv") or not hasattr(os, "pidfd_open"):
             raise OSError(errno.ENOSYS, "this system has no snapshots")
         self._read = library.process_vm_readv
         self._read.restype = ctypes.c_ssize_t
         highest = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
-        waiting, self._end = os.pipe()
-        answers, telling = os.pipe()
-        parent = os.getpid()
-        self._waited_for = mmap.mmap(-1, 1)  # which both processes see
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # signals are for the parent
-        try:
-            # No other fork goes without that memory.
-            with warnings.catch_warnings(), _forks.hold(), _left_out(without):
-                warnings.simplefilter("ignore")  # of the threads that the child lacks: it needs none of them
-                process = os.fork()
-            if process == 0:
-                _serve(waiting, telling, max(highest, telling), parent, work, Rests(self._waited_for))
-        except OSError:
-            os.close(self._end)
-            os.close(answers)
-            raise
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            os.close(waiting)
-            os.close(telling)
-        self._answers = open(answers, "rb")  # noqa: SIM115  (closed by close())
         self._asking = Lock()
-        self._process = process
+        parent, ends = self._parent, list[OpenFile]()
+        self._waited_for = mmap.mmap(-1, 1)  # which both processes see
+
+        def serve() -> None:
+            waiting, telling = (end.args[0] for end in ends)
+            _serve(waiting, telling, max(highest, telling), parent, work, Rests(self._waited_for))
+
         try:
-            self._alive = os.pidfd_open(process)
-        except OSError:
-            os.close(self._end)
-            self._answers.close()
-            os.waitpid(process, 0)
-            raise
-        probe = np.zeros(1, np.uint8)
-        try:
-            list(self.read(probe.ctypes.data, probe.nbytes))
-        except OSError:  # as where the administrator forbids it
+            for mine in (1, 0):
+                pipe = open_pipe()
+                self._files.append(pipe.pop(mine))
+                ends += pipe
+            # No other fork goes without that memory.
+            _fork(self._children, serve, lambda: _left_out(without))
+            del pipe, ends[:]
+            self._files.extend(own_files(map(os.pidfd_open, self._children)))
+            self._end, self._answers, self._alive = (file.args[0] for file in self._files)
+            probe = np.zeros(1, np.uint8)
+            list(self.read(probe.ctypes.data, probe.nbytes))  # which the administrator may forbid
+        except BaseException:
             self.close()
             raise
 
@@ -125,11 +116,11 @@ class Snapshot:
             spans = _Span(piece.ctypes.data, piece.nbytes), _Span(at, piece.nbytes)
             into, source = map(ctypes.byref, spans)
             count = self._read(
-                self._process, into, ctypes.c_ulong(1), source, ctypes.c_ulong(1), ctypes.c_ulong(0)
+                *self._children, into, ctypes.c_ulong(1), source, ctypes.c_ulong(1), ctypes.c_ulong(0)
             )
             code = ctypes.get_errno() if count < 0 else errno.EFAULT
             if died.poll(0):  # then its id may be that of another process
-                raise OSError(errno.ESRCH, "the process that holds the values was killed")
+                raise self._make_killed()
             if count != piece.nbytes:
                 raise OSError(code, os.strerror(code))
             yield piece.data
@@ -143,15 +134,17 @@ class Snapshot:
             The system refused it there, or the process has been killed.
         """
         with self._asking.hold():
-            line = json.dumps(request).encode() + b"\n"
+            line, answer = json.dumps(request).encode() + b"\n", b""
             try:
                 while line:
                     line = line[os.write(self._end, line) :]
-                answer = self._answers.readline()
+                while not answer.endswith(b"\n"):
+                    data = os.read(self._answers, 1 << 16)
+                    if not data:
+                        raise self._make_killed()
+                    answer += data
             except BrokenPipeError:
-                answer = b""
-        if not answer.endswith(b"\n"):
-            raise OSError(errno.ESRCH, "the process that holds the values was killed")
+                raise self._make_killed() from None
         found = json.loads(answer)
         if "error" in found:
             raise OSError(*found["error"])
@@ -161,18 +154,63 @@ class Snapshot:
         """Have the work done without rests, since somebody waits for its end."""
         self._waited_for[0] = 1
 
+    def _make_killed(self) -> OSError:
+        """Return the error of a process that has ended too early, which says how."""
+        how = ""
+        with contextlib.suppress(OSError):  # somebody else has waited for it
+            found = os.waitid(os.P_PIDFD, self._alive, os.WEXITED | os.WNOWAIT)
+            if found is not None and found.si_code != os.CLD_EXITED:
+                how = f" by signal {found.si_status}"
+        return OSError(errno.ESRCH, f"the process that holds the values was killed{how}")
+
     def close(self) -> None:
         """End the process that holds the memory."""
-        with contextlib.suppress(OSError):  # it was killed, and somebody else has waited for it
-            signal.pidfd_send_signal(self._alive, signal.SIGKILL)
-            os.waitid(os.P_PIDFD, self._alive, os.WEXITED)
-        os.close(self._end)
-        self._answers.close()
-        os.close(self._alive)
+        for child in self._children:
+            with contextlib.suppress(OSError):  # it was killed, and somebody else has waited for it
+                for alive, _ in (file.args for file in self._files[2:]):
+                    signal.pidfd_send_signal(alive, signal.SIGKILL)
+                    os.waitid(os.P_PIDFD, alive, os.WEXITED)
+                if len(self._files) < 3:
+                    _end_child(child)
+        self._children.clear()
+        self._files.clear()
+
+    def __del__(self) -> None:
+        if os.getpid() == self._parent:
+            self.close()
 
 
 _forks: Final = RLock()  # held by the thread that forks this process
 _forks.hold_in_forks()
+
+
+def _fork(
+    children: list[int],
+    serve: Callable[[], object],
+    around: Callable[[], contextlib.AbstractContextManager[object]],
+) -> None:
+    """Fork this process inside of ``around()`` and append the child's id; the child serves and ends.
+
+    No signal comes to the child, and none before its id is in the list.
+    """
+    parent = os.getpid()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        with warnings.catch_warnings(), _forks.hold(), around():
+            for kind in (DeprecationWarning, RuntimeWarning):  # of threads, which the child does not need
+                warnings.simplefilter("ignore", kind)
+            children.extend(itertools.starmap(os.fork, ((),)))
+        if os.getpid() != parent:
+            serve()
+    finally:
+        if os.getpid() != parent:
+            os._exit(0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _end_child(child: int) -> None:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 @contextlib.contextmanager
@@ -220,7 +258,7 @@ class Rests:
 
 def _serve(
     waiting: int, telling: int, highest: int, parent: int, work: Work, rest: Callable[[], None]
-) -> NoReturn:
+) -> None:
     """Serve the parent's requests in the child, until the parent closes the pipe or dies."""
     try:
         gc.disable()  # what objects of the parent do at their end is the parent's
@@ -245,8 +283,9 @@ def _serve(
                 line = b""
                 while answer:
                     answer = answer[os.write(telling, answer) :]
-    finally:
-        os._exit(0)
+    except BaseException as error:
+        answer = json.dumps({"error": [errno.EIO, f"{type(error).__name__}: {error}"]}).encode() + b"\n"
+        os.write(telling, answer)
 
 
 def _answer(work: Work, request: object, rest: Callable[[], None]) -> dict[str, object]:
@@ -271,23 +310,23 @@ def try_aside(check: Callable[[], bool], hold: Keys, seconds: float = _LONGEST) 
     """
     if not hasattr(os, "fork"):
         return None
-    answer, answers = os.pipe()
-    with warnings.catch_warnings(), hold():
-        for kind in (DeprecationWarning, RuntimeWarning):  # of forks beside threads: this one only checks
-            warnings.simplefilter("ignore", kind)
-        child = os.fork()
-    if child == 0:
+    children: list[int] = []
+
+    def serve() -> None:
         code = b"?"
         try:
             code = b"y" if check() else b"n"
         finally:
-            os.write(answers, code)
-            os._exit(0)
-    os.close(answers)
+            os.write(pipe[1].args[0], code)
+
+    pipe = open_pipe()
     try:
-        found = os.read(answer, 1) if select.select([answer], [], [], seconds)[0] else b""
+        _fork(children, serve, hold)
+        pipe.pop()
+        with pipe[0] as (answer, _):
+            is_there = select.select([answer], [], [], seconds)[0]
+            found = os.read(answer, 1) if is_there else b""
     finally:
-        os.close(answer)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        for child in children:
+            _end_child(child)
     return {b"y": True, b"n": False}.get(found)

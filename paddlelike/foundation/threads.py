@@ -181,10 +181,11 @@ class Pool:
         task: Task[Result] = Task(lambda: function(*args))
         if len(self._threads) < self._count:
             thread = Thread(lambda tasks=self._tasks: _work(tasks), self._name)  # type: ignore[misc]
+            self._threads.append(thread)  # first: close() ends it, though an interrupt comes here
             try:
                 thread.start()
-                self._threads.append(thread)
             except RuntimeError:
+                self._threads.remove(thread)
                 if not self._threads:
                     task.run()
                     return task

@@ -23,6 +23,7 @@ from paddlelike.foundation.locks import close_at_end, close_files, open_file
 from paddlelike.foundation.warn import warn_user
 from paddlelike.hooks import Hook
 from paddlelike.storage.local.filesystem.opening import open_regular
+from paddlelike.storage.local.filesystem.owners import check_not_planted
 from paddlelike.storage.local.filesystem.system import sync_directory
 from paddlelike.storage.options import Durability, SaveOptions
 from paddlelike.storage.problems import explain, is_there
@@ -179,6 +180,7 @@ class TrainingLog(Displayed):
         """Return the bytes that complete a line left by a killed process, and the index of the new run."""
         run = 1 + max((record.run for record in self._read()), default=0)
         try:
+            check_not_planted(self.path)
             with open(self.path, "rb") as file:
                 file.seek(-1, os.SEEK_END)
                 return ("" if file.read() == b"\n" else "\n"), run

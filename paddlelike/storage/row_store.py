@@ -14,6 +14,7 @@ import contextlib
 import errno
 import os
 import shutil
+import stat
 import tempfile
 import weakref
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ import numpy as np
 
 from paddlelike.errors import ExtraMissingError, StorageError
 from paddlelike.foundation.locks import OpenFile, opened
+from paddlelike.storage.local.filesystem.owners import is_ours
 
 try:
     import fcntl
@@ -33,6 +35,7 @@ except ImportError:  # not a POSIX system: folders of killed processes stay
 Array = np.ndarray[Any, Any]
 
 _FOLDER: Final = "paddlelike-rows-"
+_OWN: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _CACHE: Final = 32 << 20  # bytes of blocks that RocksDB keeps, and of rows before it writes them
 _BLOCK: Final = 1 << 16  # rows of one call
 _HINT: Final = "what training changed since the last save is lost: load that save in a new process"
@@ -213,23 +216,31 @@ def _load_rocksdb() -> Any:
 def _make_folder(where: Path) -> tuple[Path, OpenFile]:
     """Return a new folder, and the open file in it whose lock says that its process lives."""
     where.mkdir(parents=True, exist_ok=True)
-    with open(where / f".{_FOLDER}lock", "wb") as door:
-        if fcntl is not None:
-            fcntl.flock(door, fcntl.LOCK_EX)
+    user = os.geteuid() if hasattr(os, "geteuid") else 0
+    try:
+        door = opened(where / f".{_FOLDER}lock-{user}", os.O_RDWR | os.O_CREAT | _OWN, 0o600)
+    except OSError:  # somebody else's, as the next one: then nothing is removed that is left
+        door = opened(where, os.O_RDONLY)
+    with door as (fd, _):
+        if fcntl is not None and stat.S_ISREG((facts := os.fstat(fd)).st_mode) and is_ours(facts, str(where)):
+            fcntl.flock(fd, fcntl.LOCK_EX)
             for other in where.glob(f"{_FOLDER}*"):
                 _remove_if_left(other)
         folder = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=where))
-        lock = opened(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = opened(folder / "lock", os.O_RDWR | os.O_CREAT | _OWN, 0o600)
         if fcntl is not None:
             fcntl.flock(lock.args[0], fcntl.LOCK_EX)
     return folder, lock
 
 
 def _remove_if_left(folder: Path) -> None:
-    """Remove a folder of a process that is no more; one of another user is left alone."""
-    with contextlib.suppress(OSError), open(folder / "lock", "rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder)
+    """Remove a folder of a process of this user that is no more."""
+    with contextlib.suppress(OSError):
+        facts = folder.lstat()
+        if stat.S_ISDIR(facts.st_mode) and is_ours(facts, str(folder.parent)):
+            with opened(folder / "lock", os.O_RDONLY | _OWN) as (fd, _):
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder)
 
 
 def _close(db: Any, folder: Path, lock: OpenFile, owner: int) -> None:

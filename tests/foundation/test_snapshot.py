@@ -21,13 +21,14 @@ from paddlelike.foundation.snapshot import Snapshot
 def test_a_snapshot_whose_process_is_killed_is_an_error() -> None:
     array = np.ones(100)
     taken = Snapshot()
-    os.kill(taken._process, signal.SIGKILL)
-    os.waitid(os.P_PID, taken._process, os.WEXITED | os.WNOWAIT)
-    with pytest.raises(OSError, match="was killed"):
+    (child,) = taken._children
+    os.kill(child, signal.SIGKILL)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    with pytest.raises(OSError, match="was killed by signal 9"):
         list(taken.read(array.ctypes.data, array.nbytes))
     taken.close()
     with pytest.raises(ChildProcessError):
-        os.waitpid(taken._process, 0)
+        os.waitpid(child, 0)
 
 
 def test_the_process_of_a_snapshot_ends_with_a_killed_parent() -> None:

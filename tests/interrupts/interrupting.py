@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import os
 import sys
 import threading
 import time
@@ -29,9 +30,12 @@ class Tracer:
         self.seen: dict[Position, int] = {}
         self._at, self._left = at, turn
         self.has_raised = False
+        self._process = os.getpid()
 
     def __call__(self, frame: FrameType, event: str, arg: object) -> Any:
         code = frame.f_code
+        if os.getpid() != self._process:
+            return None
         if code.co_name == "__del__" or not self._is_looked_at(code.co_filename):
             return None  # Python ends no program for what is raised in __del__
         if self._at is not None and code is not self._at[0]:
@@ -40,7 +44,7 @@ class Tracer:
         return self._look
 
     def _look(self, frame: FrameType, event: str, arg: object) -> Any:
-        if event == "opcode":
+        if event == "opcode" and os.getpid() == self._process:
             position = frame.f_code, frame.f_lasti
             if self._at is None:
                 self.seen[position] = self.seen.get(position, 0) + 1
@@ -103,6 +107,7 @@ class Left(NamedTuple):
     threads: int
     python_threads: int
     files: int
+    children: int
 
     def is_more(self, other: Left) -> bool:
         return any(a > b for a, b in zip(self, other, strict=True))
@@ -119,12 +124,23 @@ def no_longer_than(seconds: float) -> Iterator[None]:
 
 
 def count_left() -> Left:
-    """Return the numbers of threads, of those that Python knows, and of open files."""
+    """Return the numbers of threads, of those that Python knows, of open files, and of child processes.
+
+    The threads in which a server answers stay with it, and do not count.
+    """
+    answering = sum(thread.name.startswith("paddlelike-serve") for thread in threading.enumerate())
     return Left(
-        sum(1 for _ in Path("/proc/self/task").iterdir()),
-        threading.active_count(),
+        sum(1 for _ in Path("/proc/self/task").iterdir()) - answering,
+        threading.active_count() - answering,
         sum(1 for _ in Path("/proc/self/fd").iterdir()),
+        sum(map(_is_child, Path("/proc").glob("[0-9]*/stat"))),
     )
+
+
+def _is_child(stat: Path) -> bool:
+    with contextlib.suppress(OSError):  # it has ended
+        return stat.read_text().rpartition(")")[2].split()[1] == str(os.getpid())
+    return False
 
 
 def wait_until_left(expected: Left, seconds: float = 10.0) -> Left:

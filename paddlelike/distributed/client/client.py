@@ -39,11 +39,11 @@ class Client(Transfers):
         The trainer's id.
     endpoints
         All servers of the job.
+    before
+        The client of the same trainer and process that was interrupted, in whose place this one continues.
 
     Attributes
     ----------
-    is_closed
-        Whether this trainer has left.
     follows_rollbacks
         Whether the training loop goes back when the servers do (:func:`resumable_steps`).
     step_discarded
@@ -57,15 +57,28 @@ class Client(Transfers):
         A server does not answer in time; names its endpoint.
     """
 
-    def __init__(self, trainer: int, endpoints: Sequence[str], settings: Settings | None = None) -> None:
+    def __init__(
+        self,
+        trainer: int,
+        endpoints: Sequence[str],
+        settings: Settings | None = None,
+        *,
+        before: Client | None = None,
+    ) -> None:
         super().__init__(trainer, endpoints, settings)
+        self._continues = before is not None and before.driver.state.servers == self.driver.state.servers
         self._received: set[tuple[int, int]] = set()  # parameters that the scope took since the last pull
         self._background: Background | None = None
-        self.is_closed = False
+        self._has_left = False
         self.follows_rollbacks = False
         self.step_discarded = False
         self.parameters_stale = False
         self._gradients = Gradients(self.tables)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether this trainer has left, or was interrupted in a call and another client takes its place."""
+        return self._has_left or self.driver.was_interrupted
 
     # A training step
 
@@ -202,7 +215,7 @@ class Client(Transfers):
 
     def abandon(self) -> None:
         """Leave without telling the servers, as a process that is killed does."""
-        self.is_closed = True
+        self._has_left = True
         if self._background is not None:
             self._background.abandon()
         self.driver.disconnect()
@@ -211,7 +224,7 @@ class Client(Transfers):
 
     def _begin_push(self) -> None:
         """Start threads that push staged and later gradients to all servers (async: if they expect any)."""
-        gradients, follows = self._gradients, self.follows_rollbacks
+        gradients, follows = self._gradients, self.follows_rollbacks or self._continues
 
         def exchange(server: int, request: Push, is_direct: bool) -> Exchange:
             if not is_direct:  # gRPC would end a call that pauses for long
@@ -240,7 +253,7 @@ class Client(Transfers):
             return Exchange(request, outbox_parts(outboxes[server]))
 
         servers = None if self.mode == "sync" else [i for i, outbox in enumerate(outboxes) if outbox]
-        follows = self.follows_rollbacks
+        follows = self.follows_rollbacks or self._continues
         return servers == [] or self.driver.reach(
             lambda state, now: state.push(now, servers, follows_servers=follows), exchange, is_small=is_small
         )

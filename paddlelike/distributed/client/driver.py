@@ -57,6 +57,8 @@ class Driver:
         By server, the newest parameters by index of the entry; every round writes into these arrays.
     is_lost
         Whether a fault has ended the job for this trainer.
+    was_interrupted
+        Whether an interrupt, such as that of Ctrl-C, did: another driver may go on in its place.
 
     Raises
     ------
@@ -67,7 +69,7 @@ class Driver:
     def __init__(self, trainer: int, endpoints: Sequence[str], settings: Settings) -> None:
         self.trainer = trainer
         self.endpoints = tuple(endpoints)
-        self.is_lost = False
+        self.is_lost = self.was_interrupted = False
         self._why: Exception | None = None
         self.channels = [Channel(endpoint) for endpoint in endpoints]
         self._pool = Pool(max(len(endpoints), 1), "paddlelike-call")
@@ -126,10 +128,10 @@ class Driver:
             A server refused a call for good.
         """
         with self._turn.hold():
-            if not self.withdraw():
-                return False
-            self._set_goal(goal, payload)
             try:
+                if not self.withdraw():
+                    return False
+                self._set_goal(goal, payload)
                 begun = self._start_together() if is_small and len(self.endpoints) > 1 else {}
                 self._finish_together(begun)
                 if begun or self.state.outcome is None:
@@ -138,10 +140,10 @@ class Driver:
                     self._drive(*calls[0])
                     for other in others:
                         other.result()
-            except BaseException:  # Ctrl-C
+                return self._evaluate()
+            except BaseException:
                 self._interrupt()
                 raise
-            return self._evaluate()
 
     def begin(self, goal: Goal, payload: Payload, abandon: Callable[[], None]) -> None:
         """Set a goal whose calls run until :meth:`finish`, while the caller computes the data to send.
@@ -150,15 +152,15 @@ class Driver:
         """
         with self._turn.hold():
             assert not self._begun, "a goal is open already"
-            self._set_goal(goal, payload)
-            self._abandon = abandon
             try:
+                self._set_goal(goal, payload)
+                self._abandon = abandon
                 if len(self._orders) < len(self.endpoints):
                     self._start_pushers()
                 for order in self._orders:
                     self._begun += 1
                     order.put(True)
-            except BaseException:  # Ctrl-C, or no thread can be started
+            except BaseException:
                 self._interrupt()
                 raise
 
@@ -167,19 +169,23 @@ class Driver:
         with self._turn.hold():
             try:
                 self._join()
+                return self._evaluate()
             except BaseException:
                 self._interrupt()
                 raise
-            return self._evaluate()
 
     def withdraw(self) -> bool:
         """Give up the goal of :meth:`begin`, if it is open; return False if the servers rolled back."""
         with self._turn.hold():
-            if not self._begun:
-                return True
-            self._end_begun()
-            self._join()
-            return not isinstance(self.state.outcome, Resumed)
+            try:
+                if not self._begun:
+                    return True
+                self._end_begun()
+                self._join()
+                return not isinstance(self.state.outcome, Resumed)
+            except BaseException:
+                self._interrupt()
+                raise
 
     def _end_begun(self) -> None:
         """Make the calls of :meth:`begin` end, if there are any."""
@@ -196,8 +202,8 @@ class Driver:
         """
         for server in range(len(self.endpoints)):
             orders: queue.SimpleQueue[bool] = queue.SimpleQueue()
-            Thread(functools.partial(self._follow, server, orders), "paddlelike-push").start()
             self._orders.append(orders)
+            Thread(functools.partial(self._follow, server, orders), "paddlelike-push").start()
 
     def _follow(self, server: int, orders: queue.SimpleQueue[bool]) -> None:
         while orders.get():
@@ -228,6 +234,10 @@ class Driver:
         return not isinstance(outcome, Resumed)
 
     def _interrupt(self) -> None:
+        """End the job here after an error that nobody noted, such as Ctrl-C: what is open cannot be known."""
+        if self._why is not None:
+            return
+        self.was_interrupted = True
         self._lose(FaultError("this trainer was interrupted in a call and cannot continue"))
 
     def disconnect(self) -> None:

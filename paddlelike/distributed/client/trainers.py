@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import weakref
 from collections.abc import Iterator
 from typing import Final
@@ -22,7 +24,8 @@ _clients: weakref.WeakKeyDictionary[Scope, dict[int, Client]] = weakref.WeakKeyD
 def find_client(scope: Scope, trainer: int, block: Block) -> Client:
     """Return the client of trainer ``trainer`` (an id) whose parameters are in ``scope``.
 
-    Connects to the servers that the operators of ``block`` name, if it is not connected.
+    Connects to the servers that the operators of ``block`` name, if it is not connected, or was interrupted
+    in a call: then it continues as a trainer does that is started again.
 
     Raises
     ------
@@ -30,8 +33,13 @@ def find_client(scope: Scope, trainer: int, block: Block) -> Client:
         A server does not answer in time; names its endpoint.
     """
     mine = _clients.setdefault(root_scope(scope), {})
-    if trainer not in mine:
-        mine[trainer] = Client(trainer, _endpoints(block))
+    before = mine.get(trainer)
+    if before is None or before.is_closed:
+        if before is not None:
+            before.abandon()
+        connect = functools.partial(Client, trainer, _endpoints(block), before=before)
+        connected = itertools.starmap(connect, ((),))
+        mine.update(zip((trainer,), connected, strict=True))  # at once: no interrupt loses it
     return mine[trainer]
 
 

@@ -6,12 +6,12 @@ also keeps a few texts by name: there workers leave signs of life, and say that 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ import numpy as np
 from paddlelike.compiled.backend import load_jax, wide_types
 from paddlelike.distributed.collective.job import Job
 from paddlelike.errors import DeadlineError, FaultError, GraphError, RoleError
-from paddlelike.foundation.locks import Event
+from paddlelike.foundation.locks import Event, own_files
 
 PULSE: Final = 1.0  # seconds between two signs of life
 _AXIS: Final = "workers"
@@ -97,20 +97,15 @@ def disconnect() -> None:
     load_jax().distributed.shutdown()
 
 
-@contextmanager
+@contextlib.contextmanager
 def stdout_to_stderr() -> Iterator[None]:
     """Redirect the process's standard output to its standard error inside the ``with``."""
-    try:
-        kept = os.dup(1)
-        os.dup2(2, 1)
-    except OSError:  # one of them is closed
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # one of them is closed
+            ((kept, _),) = map(stack.enter_context, own_files(map(os.dup, (1,))))
+            stack.callback(os.dup2, kept, 1)
+            os.dup2(2, 1)
         yield
-        return
-    try:
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
 
 
 def _exit_when_jax_aborts(job: Job, ending: Event, joined: Event) -> object:

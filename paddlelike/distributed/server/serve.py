@@ -23,8 +23,13 @@ def serve(service: Service) -> None:
         A round could not be applied; names the endpoint.
     """
     wire = Server(service.served.endpoint, make_verbs(service), workers=workers_for(service.served.trainers))
-    with _stop_on_signals(service.stop), wire:
-        service.run()
+    with _stop_on_signals(service.stop):
+        try:
+            with wire:
+                service.run()
+        except BaseException:
+            wire.stop()  # which an interrupt may have left
+            raise
 
 
 @contextlib.contextmanager
@@ -33,10 +38,10 @@ def _stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    signals = (signal.SIGTERM, signal.SIGINT)
+    signals = (signal.SIGINT, signal.SIGTERM)  # while the first is ours, nothing interrupts
     before = [signal.signal(one, lambda *_: stop()) for one in signals]
     try:
         yield
     finally:
-        for one, handler in zip(signals, before, strict=True):
+        for one, handler in reversed(list(zip(signals, before, strict=True))):
             signal.signal(one, handler)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -108,9 +109,12 @@ class Server:
         direct = DirectServer(self.host, self._verbs, idle=self._idle, most=self.threads, tls=security.tls)
         verbs = {**self._verbs, VERB: direct}
         handlers = Handlers(security, self._watch)
-        pool = concurrent.futures.ThreadPoolExecutor(self.threads, thread_name_prefix="paddlelike-serve")
-        server = grpc.server(
-            pool,
+        self._direct_server = direct
+        self._pool = concurrent.futures.ThreadPoolExecutor(
+            self.threads, thread_name_prefix="paddlelike-serve"
+        )
+        self._server = grpc.server(  # no frame refers to it, which an interrupt may keep
+            self._pool,
             handlers=(
                 grpc.method_handlers_generic_handler(SERVICE, handlers.verb_methods(verbs)),
                 grpc.method_handlers_generic_handler(health.SERVICE, handlers.health_methods()),
@@ -119,34 +123,39 @@ class Server:
             maximum_concurrent_rpcs=8 * self.threads,
         )
         try:
-            self.port = security.bind(server, self.endpoint)
+            self.port = security.bind(self._server, self.endpoint)
+            self._watch.start()
+            if self._direct:
+                direct.start()
+            self._server.start()
         except RuntimeError as error:
-            pool.shutdown()
+            self.stop()
             raise EndpointError(
                 f"{self.endpoint} cannot be bound",
                 hint="another process listens on the port, or the host is not an address of this machine"
                 + (", or the TLS certificate and key are not PEM texts" if security.tls else ""),
             ) from error
-        self._pool, self._server, self._direct_server = pool, server, direct
-        self._watch.start()
-        if self._direct:
-            direct.start()
-        server.start()
+        except BaseException:  # Ctrl-C
+            with contextlib.suppress(ValueError):  # it was started
+                self._server.start()  # else gRPC keeps the port
+            self.stop()
+            raise
 
     def stop(self, grace: float = 1.0) -> None:
         """Refuse new calls, let those in flight end for ``grace`` seconds, then cancel them.
 
-        Does nothing on a server that does not run.
+        Does nothing on a server that does not run. After an interrupt it may be called again.
         """
-        if self._server is None or self._pool is None:
-            return
-        stopped = self._server.stop(grace)
-        if self._direct_server is not None:
-            self._direct_server.stop(grace)
-        stopped.wait()
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        self._watch.stop()
-        self._server = self._pool = None
+        if self._server is not None:
+            stopped = self._server.stop(grace)
+            if self._direct_server is not None:
+                self._direct_server.stop(grace)
+            stopped.wait()
+            self._server = None
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._watch.stop()
+            self._pool = None
 
     def __enter__(self) -> Server:
         self.start()

@@ -127,7 +127,7 @@ def test_a_snapshot_process_writes_the_values_before_later_changes(
     with pytest.raises(FileNotFoundError):
         held[0].fill(str(tmp_path / "missing"))
     assert copies._snapshot is not None
-    os.kill(copies._snapshot._process, signal.SIGKILL)
+    os.kill(copies._snapshot._children[0], signal.SIGKILL)
     with pytest.raises(OSError, match="the process that holds the values was killed"):
         held[0].fill(str(tmp_path / "0"))
     copies.release()

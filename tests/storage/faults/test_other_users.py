@@ -10,6 +10,7 @@ import json
 import os
 import pwd  # noqa: F401
 import shutil
+import signal
 import stat
 import sys
 import tempfile
@@ -23,9 +24,11 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.errors import PaddlelikeError
+from paddlelike.distributed.wire.token_file import read_or_create_token
+from paddlelike.errors import EndpointError, PaddlelikeError
 from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
-from paddlelike.storage import hashing
+from paddlelike.ops.kernels.fast import late
+from paddlelike.storage import hashing, row_store
 from paddlelike.storage.local.filesystem import owners
 from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.layout import Layout
@@ -438,6 +441,13 @@ def test_the_message_to_a_waiting_user_names_who_saves(home: Path) -> None:
     def stranger_holds() -> None:
         from paddlelike.storage.local.filesystem.lock import Lock
 
+        remove = os.rmdir
+
+        def remove_late(path: str) -> None:
+            time.sleep(0.5)  # the entry is there still, and nobody holds its lock
+            remove(path)
+
+        os.rmdir = remove_late  # type: ignore[assignment]
         with Lock(Layout(str(home / "p"), is_prefix=False).lock, "p"):
             os.write(writing, b"held")
             time.sleep(1)
@@ -463,6 +473,179 @@ def test_the_message_to_a_waiting_user_names_who_saves(home: Path) -> None:
     act_as(VICTIM, victim_saves)
     os.waitpid(child, 0)
     os.close(reading)
+
+
+# Other files that decide something, or are written, where others may create files
+
+
+def plant_a_link(path: Path, precious: Path) -> None:
+    path.symlink_to(precious)
+
+
+def plant_a_pipe(path: Path, precious: Path) -> None:
+    os.mkfifo(path, 0o666)
+
+
+def plant_a_file(path: Path, precious: Path) -> None:
+    path.touch()
+    path.chmod(0o666)
+
+
+def plant_a_folder(path: Path, precious: Path) -> None:
+    path.mkdir(0o777)
+    (path / "lock").symlink_to(precious)
+
+
+@pytest.fixture
+def precious(home: Path) -> Path:
+    """A file of the victim elsewhere, to which a planted link leads."""
+    file = home.parent / "precious"
+    file.write_bytes(b"of the victim")
+    os.chown(file, VICTIM, VICTIM)
+    home.chmod(0o1777)
+    return file
+
+
+def act_on_planted(
+    home: Path, precious: Path, plant: Callable[[Path, Path], None], path: Path, victim: Callable[[], object]
+) -> None:
+    """Have the stranger plant something and the victim meet it: both files stay, and nobody hangs."""
+
+    def limited() -> None:
+        signal.alarm(60)  # whoever opens a pipe may wait for ever
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            victim()
+
+    mask = os.umask(0)
+    try:
+        act_as(STRANGER, lambda: plant(path, precious))
+    finally:
+        os.umask(mask)
+    before = list_tree(path)
+    act_as(VICTIM, limited)
+    assert precious.read_bytes() == b"of the victim"
+    if path.lstat().st_uid == STRANGER:  # else the victim's has replaced it
+        assert list_tree(path) == before
+
+
+@pytest.mark.parametrize("plant", [plant_a_link, plant_a_pipe, plant_a_file])
+def test_a_training_log_that_another_user_planted_is_named_and_not_continued(
+    home: Path, precious: Path, plant: Callable[[Path, Path], None]
+) -> None:
+    log = home / "train.jsonl"
+
+    def victim_logs() -> None:
+        with pytest.raises(PaddlelikeError, match=r"train\.jsonl"):
+            fluid.io.TrainingLog(log).write(1, loss=1.0)
+
+    act_on_planted(home, precious, plant, log, victim_logs)
+
+
+@pytest.mark.parametrize("plant", [plant_a_link, plant_a_pipe, plant_a_file, plant_a_folder])
+@pytest.mark.parametrize("name", ["out.npz", ".out.npz.saving-prefix"])
+def test_a_conversion_into_a_shared_folder_writes_through_nothing_that_another_user_planted(
+    home: Path, precious: Path, plant: Callable[[Path, Path], None], name: str
+) -> None:
+    put(1)
+    source = home.parent / "source"
+    source.mkdir()
+    save_directory(source)
+
+    def victim_converts() -> None:
+        said = ""
+        try:
+            fluid.convert(str(source / "p"), str(home / "out.npz"))
+        except PaddlelikeError as error:
+            said = str(error)
+        assert not said or name in said
+        if not said:
+            with np.load(home / "out.npz") as found:
+                assert {float(one) for array in found.values() for one in array.ravel()} == {1.0}
+            assert (home / "out.npz").lstat().st_uid == VICTIM
+
+    act_on_planted(home, precious, plant, home / name, victim_converts)
+
+
+@pytest.mark.parametrize("plant", [plant_a_link, plant_a_pipe, plant_a_file, plant_a_folder])
+@pytest.mark.parametrize("name", [".paddlelike-rows-lock-1234", "paddlelike-rows-planted"])
+def test_the_folder_of_large_tables_survives_what_another_user_planted_beside_it(
+    home: Path, precious: Path, plant: Callable[[Path, Path], None], name: str
+) -> None:
+    def victim_opens_a_table() -> None:
+        folder, lock = row_store._make_folder(home)
+        facts = folder.lstat()
+        assert (facts.st_uid, stat.S_IMODE(facts.st_mode)) == (VICTIM, 0o700)
+        del lock
+
+    act_on_planted(home, precious, plant, home / name, victim_opens_a_table)
+    assert (home / name).lstat().st_uid == STRANGER
+
+
+def test_the_folder_of_a_killed_process_is_removed_by_its_user_alone(home: Path) -> None:
+    home.chmod(0o1777)
+    act_as(VICTIM, lambda: row_store._make_folder(home))
+    act_as(STRANGER, lambda: row_store._make_folder(home))
+    left = {one.stat().st_uid: one for one in home.glob("paddlelike-rows-*")}
+    act_as(VICTIM, lambda: row_store._make_folder(home))
+    assert left[STRANGER].exists()
+    assert not left[VICTIM].exists()
+
+
+@pytest.mark.parametrize("plant", [plant_a_link, plant_a_pipe, plant_a_file, plant_a_folder])
+@pytest.mark.parametrize("name", ["paddlelike", "paddlelike/kernels"])
+def test_compiled_kernels_are_not_kept_where_another_user_planted_the_folder(
+    home: Path, precious: Path, plant: Callable[[Path, Path], None], name: str
+) -> None:
+    if "/" in name:
+        (home / "paddlelike").mkdir()
+        (home / "paddlelike").chmod(0o777)
+
+    def victim_looks() -> None:
+        os.environ.pop("NUMBA_CACHE_DIR", None)
+        os.environ["XDG_CACHE_HOME"] = str(home)
+        assert late.find_cache() is None
+
+    act_on_planted(home, precious, plant, home / name, victim_looks)
+
+
+@pytest.mark.parametrize("plant", [plant_a_link, plant_a_pipe, plant_a_file, plant_a_folder])
+def test_a_job_token_that_another_user_planted_is_refused(
+    home: Path, precious: Path, plant: Callable[[Path, Path], None]
+) -> None:
+    def victim_reads() -> None:
+        with pytest.raises(EndpointError, match="job_token"):
+            read_or_create_token([home / "job_token"])
+
+    act_on_planted(home, precious, plant, home / "job_token", victim_reads)
+
+
+def test_another_user_adds_no_link_to_a_chain(home: Path) -> None:
+    """The folder of the links belongs to whoever saved, whatever the mode of the directory."""
+    home.chmod(0o1777)
+    program = fluid.Program()
+    program.global_block().create_parameter(name="v", shape=[4000, 8], dtype="float32")
+
+    def victim_saves() -> None:
+        table = fluid.global_scope().var("v").get_tensor()
+        rows = np.ones((4000, 8), "float32")
+        for number in (1, 2):
+            rows[0] = number
+            table.set(rows, fluid.CPUPlace())
+            fluid.io.save_persistables(EXE, str(home / "p"), program, delta=True)
+
+    def stranger_plants() -> None:
+        for name in ("__manifest__.9", "v.00000000.1"):
+            with pytest.raises(PermissionError):
+                (home / "p" / "__deltas__" / name).touch()
+        with pytest.raises(PermissionError):
+            (home / "p" / "__deltas__").rename(home / "p" / "mine")
+
+    act_as(VICTIM, victim_saves)
+    (home / "p").chmod(0o1777)
+    act_as(STRANGER, stranger_plants)
+    fluid.io.load_persistables(EXE, str(home / "p"), program)
+    assert np.asarray(fluid.global_scope().var("v").get_tensor())[:2, 0].tolist() == [2, 1]
 
 
 def test_on_a_server_that_squashes_users_the_shown_owner_counts_as_this_user(

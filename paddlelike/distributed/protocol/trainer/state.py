@@ -57,6 +57,11 @@ class TrainerState(TrainerAgreements):
     'Hello'
     """
 
+    @property
+    def servers(self) -> list[str]:
+        """The incarnation of each server."""
+        return [link.incarnation for link in self._links]
+
     # Goals. Each is open until `outcome` is not None.
 
     def join(self, now: float) -> None:

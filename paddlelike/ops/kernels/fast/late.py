@@ -319,18 +319,22 @@ def find_cache() -> Path | None:
     """Return the folder for compiled kernels, created if need be; None where there is none to write to.
 
     It is ``paddlelike/kernels`` in ``XDG_CACHE_HOME`` or ``~/.cache``, or what ``NUMBA_CACHE_DIR`` names.
-    Compiled code is executed, so a folder that others can write to is not used.
+    Compiled code is executed, so a folder that others can write to, or put another one in place of, is not
+    used.
     """
     given = os.environ.get("NUMBA_CACHE_DIR")
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         folder = Path(given) if given else base / "paddlelike" / "kernels"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.stat()
+        for one in (folder,) if given else (folder.parent, folder):
+            one.mkdir(mode=0o700, parents=True, exist_ok=True)
+            found = one.stat()
+            own = found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            if not (own or given):
+                return None
     except (OSError, RuntimeError):  # no home
         return None
-    own = found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return folder if (own or given) and os.access(folder, os.W_OK | os.X_OK) else None
+    return folder if os.access(folder, os.W_OK | os.X_OK) else None
 
 
 def describe() -> str:

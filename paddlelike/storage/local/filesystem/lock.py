@@ -97,7 +97,7 @@ class Lock:
         self._heartbeat: Heartbeat | None = None
         self._seen: Seen = {}
         self._looked = 0.0
-        self._foreign: tuple[float, ForeignError] | None = None  # since when, and whose the entry is
+        self._foreign: tuple[float, ForeignError] | None = None  # since when nobody holds it, and whose it is
         self.waited: str | None = None
 
     def __enter__(self) -> Lock:
@@ -255,10 +255,11 @@ class Lock:
 
     def _refuse_dead(self, error: ForeignError) -> None:
         """Raise the error for another user's entry, unless a process that may live holds its lock."""
-        since, _ = self._foreign = (self._foreign or (time.monotonic(), error))[0], error
-        content = read_content(self._path)
+        now, content = time.monotonic(), read_content(self._path)
         may_live = content is not None and not content.is_dead()
-        if not may_live and time.monotonic() - since >= min(_GRACE, self._wait or 0.0):
+        since = now if may_live or self._foreign is None else self._foreign[0]
+        self._foreign = since, error
+        if not may_live and now - since >= min(_GRACE, self._wait or 0.0):
             message = f"{self._what} cannot be saved: {error.message}"
             raise SaveError(message, hint=error.hint) from error
 

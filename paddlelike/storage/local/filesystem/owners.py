@@ -178,6 +178,24 @@ def list_believed(folder: str, names: list[str]) -> list[str]:
     return ours
 
 
+def check_not_planted(path: str) -> None:
+    """Check that no other user has put a file into a folder where others may create files.
+
+    Raises
+    ------
+    ForeignError
+        The file, or what it links to, is neither this user's nor root's nor the folder's owner's.
+    OSError
+        The system does not say it.
+    """
+    folder = os.path.dirname(path) or "."
+    around = os.stat(folder)
+    if around.st_mode & _OTHERS_WRITE and around.st_mode & stat.S_ISVTX:
+        for facts in (os.lstat(path), os.stat(path)):
+            if facts.st_uid not in (0, around.st_uid) and not is_ours(facts, folder):
+                raise ForeignError(path, facts.st_uid)
+
+
 def check_replaceable(directory: str, paths: Collection[str]) -> None:
     """Check that no file is another user's in a folder whose sticky bit keeps it from being replaced.
 
