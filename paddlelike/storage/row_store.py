@@ -25,7 +25,6 @@ import numpy as np
 
 from paddlelike.errors import ExtraMissingError, StorageError
 from paddlelike.foundation.locks import OpenFile, opened
-from paddlelike.storage.local.filesystem.owners import is_ours
 
 try:
     import fcntl
@@ -216,13 +215,16 @@ def _load_rocksdb() -> Any:
 def _make_folder(where: Path) -> tuple[Path, OpenFile]:
     """Return a new folder, and the open file in it whose lock says that its process lives."""
     where.mkdir(parents=True, exist_ok=True)
-    user = os.geteuid() if hasattr(os, "geteuid") else 0
     try:
-        door = opened(where / f".{_FOLDER}lock-{user}", os.O_RDWR | os.O_CREAT | _OWN, 0o600)
+        door = opened(where / f".{_FOLDER}lock-{_find_user()}", os.O_RDWR | os.O_CREAT | _OWN, 0o600)
     except OSError:  # somebody else's, as the next one: then nothing is removed that is left
         door = opened(where, os.O_RDONLY)
     with door as (fd, _):
-        if fcntl is not None and stat.S_ISREG((facts := os.fstat(fd)).st_mode) and is_ours(facts, str(where)):
+        if (
+            fcntl is not None
+            and stat.S_ISREG((facts := os.fstat(fd)).st_mode)
+            and facts.st_uid == _find_user()
+        ):
             fcntl.flock(fd, fcntl.LOCK_EX)
             for other in where.glob(f"{_FOLDER}*"):
                 _remove_if_left(other)
@@ -233,11 +235,15 @@ def _make_folder(where: Path) -> tuple[Path, OpenFile]:
     return folder, lock
 
 
+def _find_user() -> int:
+    return os.geteuid() if hasattr(os, "geteuid") else 0
+
+
 def _remove_if_left(folder: Path) -> None:
     """Remove a folder of a process of this user that is no more."""
     with contextlib.suppress(OSError):
         facts = folder.lstat()
-        if stat.S_ISDIR(facts.st_mode) and is_ours(facts, str(folder.parent)):
+        if stat.S_ISDIR(facts.st_mode) and facts.st_uid == _find_user():
             with opened(folder / "lock", os.O_RDONLY | _OWN) as (fd, _):
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder)
