@@ -13,7 +13,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
@@ -24,9 +24,11 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
+from paddlelike.inference import onednn
 from paddlelike.inference.cells import Loop, find_loop
 from paddlelike.ops.kernels.linalg import multiply
 from paddlelike.ops.kernels.nn.conv.packed import Activation, PackedConv
+from paddlelike.ops.kernels.nn.image.windows import Windows
 
 #: Products of matrices, with the attributes that transpose X and Y.
 _PRODUCTS: Final = {
@@ -62,6 +64,7 @@ class Chain:
     bias: Array | None = None
     residual: str | None = None
     activation: Activation | None = None
+    activated: onednn.Eltwise | None = None
     indexes: list[int] = field(default_factory=list)
 
     @property
@@ -69,23 +72,41 @@ class Chain:
         """Whether it is a product of matrices."""
         return self.ops[0].type in _PRODUCTS
 
-    def make_kernel(self) -> Callable[..., Array]:
-        """Return the function of the values of x and residual."""
+    def make_kernel(self, library: onednn.Library | None) -> Callable[..., Array]:
+        """Return the function of the values of x and residual; the library computes products it takes."""
         factors = None if self.factors is None else self.factors.astype(self.w.dtype)
-        if self.is_product:
-            w = self.w if factors is None else self.w * factors
-            return functools.partial(_multiply, w, self.bias, self.activation, self.cut)
-        op, w = self.ops[0], self.w
-        attrs = _get_class(op).make_forward_keywords(op.attrs)["attrs"]
-        kernel = w.shape[2:]
-        return PackedConv(
-            w,
-            factors,
-            self.bias,
-            lambda spatial: attrs.windows(op.type, spatial, kernel),
-            attrs.groups,
-            self.activation,
+        if not self.is_product:
+            return PackedConv(
+                self.w, factors, self.bias, self._find_windows, self._get_groups(), self.activation
+            )
+        w = self.w if factors is None else self.w * factors
+        plain = functools.partial(_multiply, w, self.bias, self.activation, self.cut)
+        if library is None or not self._fits_library():
+            return plain
+        return onednn.Product(library, w, self.bias, self.cut, self.activated, plain)
+
+    def make_operation(self, library: onednn.Library) -> onednn.Convolution | None:
+        """Return a convolution as the library computes it, or None."""
+        if self.is_product or not self._fits_library():
+            return None
+        w = self.w
+        if self.factors is not None:
+            w = w * self.factors.astype(w.dtype)[:, None, None, None]
+        return onednn.Convolution(
+            library, w, self.bias, self._find_windows, self._get_groups(), self.activated
         )
+
+    def _fits_library(self) -> bool:
+        return self.w.dtype == np.float32 and (self.activation is None) == (self.activated is None)
+
+    def _find_windows(self, spatial: tuple[int, int]) -> Windows:
+        op = self.ops[0]
+        attrs = _get_class(op).make_forward_keywords(op.attrs)["attrs"]
+        return cast(Windows, attrs.windows(op.type, spatial, self.w.shape[2:]))
+
+    def _get_groups(self) -> int:
+        op = self.ops[0]
+        return int(_get_class(op).make_forward_keywords(op.attrs)["attrs"].groups)
 
     def scale(self, by: Array | float, add: Array | float) -> None:
         """Fold ``result * by + add`` per channel into the parameters."""
@@ -286,6 +307,7 @@ class Finder:
         if kernel is None:
             return None
         chain.activation = functools.partial(_overwrite, kernel)
+        chain.activated = onednn.find_activation(op.type, cls.make_forward_keywords(op.attrs))
         return op.output_arg_names[0]
 
 

@@ -63,8 +63,9 @@ _MEANT: Final = {
     "switch_ir_optim",
     "switch_specify_input_names",
 }
-#: Those that mean something where onnxruntime computes.
-_ENGINE: Final = {"enable_ort_optimization", "set_cpu_math_library_num_threads"}
+#: Those that mean something where oneDNN or onnxruntime computes.
+_THREADS: Final = {"set_cpu_math_library_num_threads"}
+_ENGINE: Final = {"enable_ort_optimization", *_THREADS}
 
 LOOPS: Final = 600.0  # seconds that the loops of one run may take
 
@@ -75,8 +76,8 @@ class AnalysisConfig:
     Every switch of Paddle's engine (GPU, MKLDNN, TensorRT, passes ...) may be called; :meth:`summary` lists
     the calls that have no effect. ``enable_onnxruntime()`` has onnxruntime compute what it can of the model
     (extra ``onnxruntime``), on ``set_cpu_math_library_num_threads(n)`` threads. Otherwise operators are
-    joined, with results equal up to rounding; ``switch_ir_optim(False)`` runs them one by one, with the bits
-    of ``Executor.run``.
+    joined, with results equal up to rounding, and oneDNN (extra ``fast``) computes convolutions and products
+    on as many threads; ``switch_ir_optim(False)`` runs them one by one, with the bits of ``Executor.run``.
 
     >>> config = AnalysisConfig("model/__model__", "model/__params__")
     >>> config.enable_mkldnn()
@@ -161,7 +162,8 @@ class AnalysisConfig:
 
         What a predictor has made of the model is known once it is created.
         """
-        meant = _ENGINE if self._answers["onnxruntime_enabled"] else set()
+        meant = _THREADS if self._reports.get("kernels", "").startswith("oneDNN") else set()
+        meant = _ENGINE if self._answers["onnxruntime_enabled"] else meant
         rows = [
             ("model", self._model_dir),
             ("program file", self._prog_file),

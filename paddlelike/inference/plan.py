@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import contextlib
+import math
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -12,7 +15,7 @@ from paddlelike.core.scope import Scope
 from paddlelike.executor import profile
 from paddlelike.executor.exchange.fetches import get_fetched
 from paddlelike.executor.plans.binding import bind_kernel, make_storer
-from paddlelike.executor.plans.frame import Binding, Frame, Share, Step
+from paddlelike.executor.plans.frame import Binding, Frame, Share, Step, flatten_positions
 from paddlelike.executor.plans.lifetimes import find_last_uses
 from paddlelike.executor.plans.rewrites.overwriting import overwrite_inputs
 from paddlelike.executor.plans.rewrites.scalars import make_lod_sharer
@@ -20,16 +23,23 @@ from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.executor.steps import run_plan
 from paddlelike.framework.flags import flag
 from paddlelike.framework.opdef import registry
+from paddlelike.inference import onednn
 from paddlelike.inference.cells import Loop
 from paddlelike.inference.chains import Chain, Finder
 from paddlelike.inference.parts import writes_scope
 from paddlelike.inference.tensors import Runner, Value, split_value
-from paddlelike.ops.kernels.fast.late import on_request
+from paddlelike.ops.kernels.fast.late import FLAG, on_request
+from paddlelike.ops.kernels.threads import count_threads
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block
     from paddlelike.framework.graph.operator import Operator
     from paddlelike.framework.graph.program import Program
+
+
+# Winograd's formula in numpy takes less time than the library's direct one for filters of 3x3 from here on.
+_CHANNELS: Final = 128
+_MULTIPLICATIONS: Final = 50_000_000  # of one image, at one place of the filter
 
 
 class PredictionPlan(Plan):
@@ -41,8 +51,15 @@ class PredictionPlan(Plan):
         How many chains there are, and how many operators they have.
     """
 
-    def __init__(self, program: Program, feeds: list[str], fetches: list[str], scope: Scope) -> None:
-        self._scope = scope
+    def __init__(
+        self,
+        program: Program,
+        feeds: list[str],
+        fetches: list[str],
+        scope: Scope,
+        library: onednn.Library | None,
+    ) -> None:
+        self._scope, self._library = scope, library
         self.chains = self.joined = 0
         super().__init__(program, feeds, fetches, None)
 
@@ -58,22 +75,87 @@ class PredictionPlan(Plan):
         ending = {chain.indexes[-1]: chain for chain in chains}
         # A value that a chain reads is in use until the chain ends.
         order = [index for index in range(len(ops)) if index not in inside]
-        lasts = find_last_uses(block, [ops[index] for index in order], keep)
+        uses = find_last_uses(block, ops, keep)
+        lasts = [
+            [name for one in (ending[index].indexes if index in ending else [index]) for name in uses[one]]
+            for index in order
+        ]
         for at, index in enumerate(order):
             chain = ending.get(index)
             if chain is not None:
                 self._keep_inputs(chain, lasts, at, keep)
-        steps = []
+        steps: list[tuple[Step, onednn.Operation | None]] = []
         for at, index in enumerate(order):
+            operation: onednn.Operation | None = None
             chain = ending.get(index)
             if chain is not None:
-                steps.append(self._bind_chain(block, chain, lasts[at]))
+                step = self._bind_chain(block, chain, lasts[at])
+                operation = self._make_convolution(block, chain)
             elif index in loops:
-                steps.append(self._bind_loop(block, ops[index], loops[index], lasts[at]))
+                step = self._bind_loop(block, ops[index], loops[index], lasts[at])
             else:
-                step = self._bind(block, ops[index], lasts[at], index)
-                steps.append(overwrite_inputs(step, (), self.layout))
-        return steps
+                step = overwrite_inputs(self._bind(block, ops[index], lasts[at], index), (), self.layout)
+                operation = self._make_pool(step)
+            steps.append((step, operation))
+        return [step for _, group in groupby(steps, _is_of_library) for step in self._join_images([*group])]
+
+    def _make_convolution(self, block: Block, chain: Chain) -> onednn.Convolution | None:
+        """Return a chain as a convolution of the library; None where numpy is faster, or has to do it."""
+        operation = None if self._library is None else chain.make_operation(self._library)
+        if operation is None:
+            return None
+        (_, *x), (_, *out) = (list(block._var_recursive(name).shape) for name in (chain.x, chain.out))
+        if min(*x, *out) < 1:
+            return operation
+        takes_tiles = chain.w.shape[2:] == (3, 3) and x[1:] == out[1:] and min(x[0], out[0]) >= _CHANNELS
+        if takes_tiles and chain.w.shape[1] == x[0] and math.prod(x) * out[0] >= _MULTIPLICATIONS:
+            return None
+        return operation if operation.find((1, *x), chain.residual is not None) is not None else None
+
+    def _make_pool(self, step: Step) -> onednn.Pool | None:
+        """Return a step as a pool of the library, or None."""
+        binding = step.binding
+        if self._library is None or binding is None or binding.cls.type != "pool2d":
+            return None
+        attrs = binding.keywords["attrs"]
+        has_padding = any(attrs.paddings) or attrs.padding_algorithm == "SAME"
+        counts_padding = attrs.pooling_type == "avg" and not (attrs.exclusive or attrs.adaptive)
+        if attrs.data_format not in ("NCHW", "AnyLayout") or (
+            counts_padding and (has_padding or attrs.ceil_mode)
+        ):
+            return None
+        return onednn.Pool(
+            self._library, lambda spatial: attrs.arrange("pool2d", spatial)[1], attrs.pooling_type
+        )
+
+    def _join_images(self, group: list[tuple[Step, onednn.Operation | None]]) -> list[Step]:
+        """Return one step for neighbours that the library computes; others stay as they are."""
+        steps, library = [step for step, _ in group], self._library
+        links: list[onednn.Link] = []
+        dead: list[int] = []
+        for step, operation in group:
+            binding = step.binding
+            if operation is None or binding is None:
+                return steps
+            x, *residual = flatten_positions(binding.inputs)
+            links.append(onednn.Link(operation, x, *flatten_positions(binding.outputs), *residual))
+            dead += binding.dead
+        assert library is not None  # where there are operations of it
+        images = onednn.Images(library, links, {link.out for link in links} - set(dead))
+
+        def run(frame: Frame) -> None:
+            values = frame.values
+            outs = None if frame.lods else images(*(values[position] for position in images.inputs))
+            if outs is None:
+                for step in steps:
+                    step.run(frame)
+                return
+            for position, out in zip(images.outputs, outs, strict=True):
+                values[position] = out
+            for position in dead:
+                values[position] = None
+
+        return [Step(run, steps[0].op, "joined", sum(step.operators for step in steps))]
 
     @staticmethod
     def _keep_inputs(chain: Chain, lasts: list[list[str]], at: int, keep: set[str]) -> None:
@@ -98,7 +180,7 @@ class PredictionPlan(Plan):
         share: Share | None = make_lod_sharer(
             cls, op, lambda name: target if name in op.output_arg_names else get(block, name)
         )
-        kernel = chain.make_kernel()
+        kernel = chain.make_kernel(self._library)
         kept = frozenset({target} & set(self.layout.persistables))
         store = make_storer([target], several=[False], kept=kept, copies=False, fresh=True)
         run = bind_kernel(kernel, positions, frozenset(), store, share, dead, None if kept else target)
@@ -125,8 +207,11 @@ class PredictionPlan(Plan):
 class PlanEngine:
     """A program run by prediction plans, shared by predictors of the same parameters."""
 
-    def __init__(self, program: Program, scope: Scope, feeds: list[str], fetches: list[str]) -> None:
+    def __init__(
+        self, program: Program, scope: Scope, feeds: list[str], fetches: list[str], *, threads: int
+    ) -> None:
         self._program, self._scope, self._feeds, self._fetches = program, scope, feeds, fetches
+        self._library, self._threads = onednn.find(), max(threads, count_threads())
         self._taken = 0
         self._plan = self._make_plan()
 
@@ -134,23 +219,37 @@ class PlanEngine:
         """Return the plan, or None when no operators are joined or a run writes into the scope."""
         if any(writes_scope(op) for op in self._program.global_block().ops):
             return None
-        plan = PredictionPlan(self._program, self._feeds, self._fetches, self._scope)
+        with self._take_threads():
+            plan = PredictionPlan(self._program, self._feeds, self._fetches, self._scope, self._library)
         return plan if plan.joined else None
+
+    @contextlib.contextmanager
+    def _take_threads(self) -> Iterator[None]:
+        """Have the library take as many threads as the configuration says."""
+        library = self._library
+        before = 1 if library is None else library.set_threads(self._threads)
+        try:
+            yield
+        finally:
+            if library is not None:
+                library.set_threads(before)
 
     def follow(self, taken: int) -> None:
         """Copy the values of the parameters if they have changed; ``taken`` is the number of copies."""
         if taken != self._taken:
             self._taken, self._plan = taken, self._make_plan()
 
-    def describe(self) -> str:
-        """Describe the joined operators."""
+    def describe(self) -> tuple[str, str]:
+        """Describe the joined operators, and the library that computes them; empty where none are joined."""
         if self._plan is None:
-            return ""
+            return "", ""
+        found = onednn.load()
+        reason = found if isinstance(found, str) else f"{FLAG} is False"
+        kernels = f"numpy ({reason})" if self._library is None else f"oneDNN {self._library.version}"
         ops = [op for block in self._program.blocks for op in block.ops]
         count = len([op for op in ops if op.type not in ("feed", "fetch")])
-        return (
-            f"{self._plan.joined} of {count} operators in {len(self._plan.steps)} steps, equal up to rounding"
-        )
+        joined = f"{self._plan.joined} of {count} operators in {len(self._plan.steps)} steps"
+        return f"{joined}, equal up to rounding", kernels
 
     def make_runner(self, run_plain: Runner) -> Runner:
         """Return the function of feeds that one thread runs; ``run_plain`` is the one without this engine.
@@ -166,7 +265,8 @@ class PlanEngine:
                 return run_plain(feed)
             on_request.active = True
             try:
-                frame = run_plan(plan, self._scope, {}, feed)
+                with self._take_threads():
+                    frame = run_plan(plan, self._scope, {}, feed)
             except Exception:
                 return run_plain(feed)
             finally:
@@ -174,6 +274,10 @@ class PlanEngine:
             return [_take(plan, frame, name, position) for name, position in plan.fetched]
 
         return run
+
+
+def _is_of_library(bound: tuple[Step, onednn.Operation | None]) -> bool:
+    return bound[1] is not None
 
 
 def _take(plan: Plan, frame: Frame, name: str, position: int) -> Value:

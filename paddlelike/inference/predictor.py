@@ -57,16 +57,17 @@ class PaddlePredictor:
         """Prepare the engine that runs the model in place of the Executor's plan."""
         config = self._config
         model = self._program, self._parameters, list(self._inputs), self._fetches
+        threads = max(1, config.cpu_math_library_num_threads())
         if config.onnxruntime_enabled():
             from paddlelike.inference.onnxruntime_engine import OnnxEngine
 
-            threads = max(1, config.cpu_math_library_num_threads())
             runtime = OnnxEngine(*model, threads=threads, optimize=config.ir_optim())
             config._report("engine", runtime.describe())
             self._use_engine(runtime)
         elif config.ir_optim():
-            joined = PlanEngine(*model)
-            config._report("joined", joined.describe())
+            joined = PlanEngine(*model, threads=threads)
+            for title, text in zip(("joined", "kernels"), joined.describe(), strict=True):
+                config._report(title, text)
             self._use_engine(joined)
 
     def _use_engine(self, engine: OnnxEngine | PlanEngine) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -220,6 +221,26 @@ def test_parameters_of_the_scope_stay_as_they_are(tmp_path: Path) -> None:
         if variable.persistable and variable.name not in ("feed", "fetch"):
             a, b = (one._parameters.find_var(variable.name).get_tensor() for one in (joined, plain))
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+@pytest.mark.usefixtures("_no_way_back")
+def test_a_run_holds_only_the_values_that_are_still_read(tmp_path: Path) -> None:
+    def build() -> tuple[list[str], list[Any]]:
+        y = fluid.data("x", [None, 8, 64, 64])
+        for _ in range(16):
+            y = L.conv2d(y, 8, 1, act="relu")
+        return ["x"], [L.reduce_mean(y, dim=[2, 3])]
+
+    save(tmp_path, build)
+    joined, _ = open_model(tmp_path, joined=True)
+    x = np.ones((4, 8, 64, 64), "float32")
+    joined.run([x])
+    tracemalloc.start()
+    try:
+        joined.run([x])
+        assert tracemalloc.get_traced_memory()[1] < 5 * x.nbytes
+    finally:
+        tracemalloc.stop()
 
 
 def test_bad_input_raises_the_errors_of_the_executor(tmp_path: Path) -> None:

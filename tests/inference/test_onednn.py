@@ -1,0 +1,239 @@
+"""Convolutions and products of predictions by oneDNN, beside formulas and the operators of numpy."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike import inference
+from paddlelike.inference import onednn
+from paddlelike.ops.kernels.nn.image.windows import make_windows
+from tests.inference.test_joined import build_residual, open_model, save
+
+#: Of the largest number: sums of float32 in another order.
+CLOSE = 2e-6
+found = onednn.load()
+needs_library = pytest.mark.skipif(isinstance(found, str), reason=str(found))
+
+
+def refuse(*arrays: Any) -> Any:
+    raise AssertionError("the library refused this shape")
+
+
+def make_library() -> onednn.Library:
+    library = onednn.load()
+    assert isinstance(library, onednn.Library)
+    library.set_threads(1)
+    return library
+
+
+def convolve(x: Any, w: Any, strides: Any, pads: Any, dilations: Any, groups: int) -> Any:
+    """A convolution in float64, place by place of the window."""
+    x = np.pad(x.astype(np.float64), ((0, 0), (0, 0), *pads))
+    extents = [d * (k - 1) + 1 for d, k in zip(dilations, w.shape[2:], strict=True)]
+    height, width = (
+        (n - extent) // s + 1 for n, extent, s in zip(x.shape[2:], extents, strides, strict=True)
+    )
+    out = np.zeros((len(x), len(w), height, width))
+    share = len(w) // groups
+    for i, j in itertools.product(*map(range, w.shape[2:])):
+        top, left = i * dilations[0], j * dilations[1]
+        seen = x[
+            :, :, top : top + height * strides[0] : strides[0], left : left + width * strides[1] : strides[1]
+        ]
+        seen = seen[:, :, :height, :width]
+        for g in range(groups):
+            part, size = slice(g * share, (g + 1) * share), w.shape[1]
+            out[:, part] += np.einsum(
+                "nchw,oc->nohw", seen[:, g * size : (g + 1) * size], w[part, :, i, j].astype(np.float64)
+            )
+    return out
+
+
+SHAPES: dict[str, Any] = {
+    # x, filter, strides, pads, dilations, groups
+    "square": ((1, 8, 14, 14), (16, 8, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
+    "one pixel": ((2, 16, 5, 7), (24, 16, 1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+    "a picture": ((1, 3, 31, 29), (32, 3, 7, 7), (2, 2), ((3, 3), (3, 3)), (1, 1), 1),
+    "batch of eight": ((8, 5, 9, 6), (7, 5, 3, 3), (2, 1), ((1, 1), (1, 1)), (1, 1), 1),
+    "one wide": ((3, 6, 12, 1), (10, 6, 3, 1), (1, 1), ((1, 1), (0, 0)), (1, 1), 1),
+    "one image of one pixel": ((1, 9, 1, 1), (4, 9, 1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+    "uneven padding": ((2, 4, 8, 8), (8, 4, 3, 2), (2, 2), ((0, 1), (1, 0)), (1, 1), 1),
+    "dilation": ((1, 6, 15, 17), (8, 6, 3, 3), (1, 2), ((2, 2), (3, 3)), (2, 3), 1),
+    "padding as wide as the window": ((1, 4, 5, 5), (6, 4, 2, 2), (1, 1), ((2, 1), (1, 2)), (1, 1), 1),
+    "groups": ((2, 12, 10, 10), (18, 4, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 3),
+    "depthwise": ((2, 7, 11, 9), (7, 1, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 7),
+    "depthwise, strides": ((1, 32, 12, 13), (32, 1, 5, 5), (2, 2), ((2, 2), (2, 2)), (1, 1), 32),
+    "depthwise, two filters each": ((1, 6, 9, 9), (12, 1, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 6),
+}
+
+
+@pytest.mark.slow
+@needs_library
+@pytest.mark.parametrize("adds", [False, True], ids=["alone", "with a residual"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_convolutions_of_odd_shapes_equal_a_direct_formula(name: str, adds: bool) -> None:
+    shape, filters, strides, pads, dilations, groups = SHAPES[name]
+    rng = np.random.default_rng(len(name))
+    x, w, bias = (rng.uniform(-1, 1, one).astype("float32") for one in (shape, filters, filters[:1]))
+    flat = [one for pair in pads for one in pair]
+
+    def find_windows(spatial: Any) -> Any:
+        return make_windows("conv2d", spatial, filters[2:], strides, flat, dilations)
+
+    library = make_library()
+    operation = onednn.Convolution(library, w, bias, find_windows, groups, None)
+    kernel = onednn.Images(library, [onednn.Link(operation, 0, 2, 1 if adds else None)], {2})
+    expected = convolve(x, w, strides, pads, dilations, groups) + bias[:, None, None]
+    given = [x]
+    if adds:
+        given.append(rng.uniform(-1, 1, expected.shape).astype("float32"))
+        expected = expected + given[1]
+    for _ in range(2):
+        outs = kernel(*given)
+        assert outs is not None
+        np.testing.assert_allclose(outs[0], expected, rtol=0, atol=CLOSE * np.abs(expected).max())
+
+
+ACTIVATIONS: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
+    "relu": ({}, lambda x: np.maximum(x, 0)),
+    "relu6": ({"threshold": 6.0}, lambda x: np.clip(x, 0, 6)),
+    "leaky_relu": ({"alpha": 0.125}, lambda x: np.where(x > 0, x, x / 8)),
+    "sigmoid": ({}, lambda x: 1 / (1 + np.exp(-x))),
+    "tanh": ({}, np.tanh),
+    "swish": ({"beta": 1.5}, lambda x: x / (1 + np.exp(-1.5 * x))),
+    "hard_swish": (
+        {"threshold": 6.0, "scale": 6.0, "offset": 3.0},
+        lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    ),
+    "gelu": (
+        {"approximate": True},
+        lambda x: x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))) / 2,
+    ),
+}
+
+
+@pytest.mark.slow
+@needs_library
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("rows", [2, 5, 64])
+def test_products_with_activations_equal_their_formulas(name: str, rows: int) -> None:
+    keywords, formula = ACTIVATIONS[name]
+    rng = np.random.default_rng(rows)
+    x, w, bias = (rng.uniform(-2, 2, one).astype("float32") for one in ((rows, 3, 6), (18, 11), (11,)))
+    activation = onednn.find_activation(name, keywords)
+    assert activation is not None
+    kernel = onednn.Product(make_library(), w, bias, 1, activation, refuse)
+    expected = formula(x.reshape(rows, 18).astype(np.float64) @ w + bias)
+    np.testing.assert_allclose(kernel(x), expected, rtol=0, atol=CLOSE * np.abs(expected).max())
+
+
+@pytest.mark.slow
+@needs_library
+def test_what_the_library_cannot_do_is_left_to_numpy() -> None:
+    def find_windows(spatial: Any) -> Any:
+        return make_windows("conv2d", spatial, (3, 3), (1, 1), (1, 1))
+
+    answers: list[tuple[Any, ...]] = []
+
+    def plain(x: Any) -> Any:
+        answers.append(x.shape)
+        return x
+
+    library, w = make_library(), np.ones((4, 2, 3, 3), "float32")
+    operation = onednn.Convolution(library, w, None, find_windows, 1, None)
+    kernel = onednn.Images(library, [onednn.Link(operation, 0, 1)], {1})
+    for shape in ((0, 2, 5, 5), (1, 3, 5, 5), (2, 5, 5)):
+        assert kernel(np.ones(shape, "float32")) is None
+    assert kernel(np.ones((1, 2, 5, 5), "float64")) is None
+    assert kernel(np.ones((1, 2, 5, 5), "float32")) is not None
+    product = onednn.Product(make_library(), np.ones((3, 2), "float32"), None, 1, None, plain)
+    for shape in ((1, 3), (4, 5), (0, 3)):
+        product(np.ones(shape, "float32"))
+    assert answers == [(1, 3), (4, 5), (0, 3)]
+
+
+@pytest.mark.slow
+@needs_library
+def test_clones_run_at_the_same_time_with_the_same_bits(tmp_path: Path) -> None:
+    save(tmp_path, build_residual)
+    first, config = open_model(tmp_path, joined=True)
+    assert "oneDNN 3." in config.summary()
+    rng = np.random.default_rng(2)
+    given = [rng.uniform(-1, 1, (batch, 8, 40, 40)).astype("float32") for batch in (1, 2, 3, 1)]
+    expected = [first.run([x])[0] for x in given]
+    results: list[list[Any]] = [[] for _ in given]
+
+    def work(predictor: Any, x: Any, out: list[Any]) -> None:
+        out += [predictor.run([x])[0] for _ in range(20)]
+
+    threads = [
+        threading.Thread(target=work, args=(first.clone(), x, out))
+        for x, out in zip(given, results, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for want, got in zip(expected, results, strict=True):
+        assert len(got) == 20
+        for one in got:
+            np.testing.assert_array_equal(one, want)
+
+
+@pytest.mark.slow
+@needs_library
+def test_a_run_takes_the_threads_of_the_configuration_and_gives_them_back(tmp_path: Path) -> None:
+    save(tmp_path, build_residual)
+    config = inference.Config(str(tmp_path / "model"), str(tmp_path / "params"))
+    config.set_cpu_math_library_num_threads(2)
+    predictor = inference.create_predictor(config)
+    library, seen = make_library(), []
+    run_plan = inference.plan.run_plan
+
+    def look(*args: Any) -> Any:
+        seen.append(library.set_threads(2))
+        return run_plan(*args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inference.plan, "run_plan", look)
+        predictor.run([np.ones((1, 8, 40, 40), "float32")])
+    assert (seen, library.set_threads(1)) == ([2], 1)
+
+
+def test_without_the_library_numpy_computes_and_the_summary_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(tmp_path, build_residual)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    onednn.load.cache_clear()
+    try:
+        _, config = open_model(tmp_path, joined=True)
+        assert "kernels          numpy (onednn-cpu-gomp is not installed)" in config.summary()
+        (tmp_path / "lib").mkdir()
+        (tmp_path / "lib" / "libdnnl.so.3").write_bytes(b"not a library")
+        onednn.load.cache_clear()
+        predictor, config = open_model(tmp_path, joined=True)
+        assert "kernels          numpy (onednn-cpu-gomp does not load: " in config.summary()
+        plain, _ = open_model(tmp_path, joined=False)
+        x = np.ones((1, 8, 40, 40), "float32")
+        np.testing.assert_allclose(predictor.run([x])[0], plain.run([x])[0], rtol=1e-5)
+    finally:
+        onednn.load.cache_clear()
+
+
+@pytest.mark.slow
+@needs_library
+def test_the_flag_leaves_everything_to_numpy(tmp_path: Path) -> None:
+    save(tmp_path, build_residual)
+    fluid.set_flags({"FLAGS_use_fast_kernels": False})
+    _, config = open_model(tmp_path, joined=True)
+    assert "kernels          numpy (FLAGS_use_fast_kernels is False)" in config.summary()
