@@ -239,4 +239,4 @@ class EOFException(PaddlelikeError):  # noqa: N818  (Fluid's name)
 
 
 class QuirkWarning(UserWarning):
-    """A layer or optimizer computes something as oddly as Fluid 1.8.5 does (see :func:`fluid.quirks`)."""
+    """Warning that a layer or optimizer has an odd result, as in Fluid 1.8.5 (see :func:`fluid.quirks`)."""

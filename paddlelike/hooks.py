@@ -20,7 +20,7 @@ _FUNCTIONS: dict[str, str] = {}
 
 
 def provide(**functions: str) -> None:
-    """Say where the functions of hooks are defined, each as ``"module:name"``; nothing is imported yet."""
+    """Register the functions of hooks, each as ``"module:name"``, without importing them."""
     _FUNCTIONS.update(functions)
 
 

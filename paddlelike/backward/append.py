@@ -132,7 +132,7 @@ def append_in_branch(
 
 
 def _seed(loss: Variable, names: PassNames) -> GradOp:
-    """Return the operator that the pass from a loss starts with: its gradient is one."""
+    """Return the first operator of the pass from a loss: it sets the gradient of the loss to 1."""
     attrs = {"shape": [1], "value": 1.0, "dtype": int(loss.dtype), "force_cpu": False}
     return make_plain_op("fill_constant", {}, {"Out": [names.start_at(loss.name)]}, attrs)
 
@@ -188,7 +188,7 @@ def calc_gradient(
     target_gradients: Variable | Sequence[Variable | None] | None = None,
     no_grad_set: Iterable[Variable | str] | None = None,
 ) -> Variable | list[Variable | None] | None:
-    """Append what :func:`gradients` appends; for one input, return its gradient or None, not a list."""
+    """Like :func:`gradients`, but for one input return its gradient or None, not a list."""
     found = _append_gradients(targets, _to_list(inputs), target_gradients, no_grad_set)
     return found[0] if len(found) == 1 else found
 
@@ -319,7 +319,7 @@ def _declare_shape(block: Block, name: str) -> None:
 
 
 def _create_gradient(block: Block, name: str, like: Variable | None) -> None:
-    """Create a gradient's variable, with the shape and type of its forward variable if there is one."""
+    """Create a gradient's variable, with the shape and type of the forward variable if that exists."""
     block.create_var(
         name=name,
         dtype=VarType.FP32 if like is None else like.dtype,

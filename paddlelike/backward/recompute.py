@@ -116,7 +116,7 @@ def finish_as_fluid(block: Block, added: Sequence[Operator], local: Sequence[Ste
 
 
 def _find_made(step: Step, rest: list[Operator], scraps: Block) -> Operator:
-    """Find the operator that was appended for a step, and remove it from the list of the others.
+    """Find the operator appended for a step, and remove it from the list of candidates.
 
     Its outputs may have other names.
 

@@ -67,7 +67,7 @@ def collect_gradients(slots: dict[str, list[str]]) -> list[str]:
 def drop_stopped_outputs(
     grad: GradOp, forward: Operator, stops: AbstractSet[str], *, keep_empty: bool
 ) -> GradOp:
-    """Return ``grad`` without outputs for the variables in ``stops``; ``keep_empty`` keeps their places."""
+    """Return ``grad`` without outputs for the variables in ``stops``; ``keep_empty`` leaves empty names."""
     outputs = {}
     for slot, names in grad.outputs.items():
         kept = [EMPTY if GRAD in name and find_variable_name(name) in stops else name for name in names]

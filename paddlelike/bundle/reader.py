@@ -202,7 +202,7 @@ def _open_archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
 
 
 class _Members:
-    """The members of an archive: arrays, and the pickle, which is the last one of its name."""
+    """The members of an archive: arrays, and the pickle (the last member of that name)."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -272,7 +272,7 @@ class _Members:
 
 
 def _decode(data: bytes, name: str) -> Array | Placeholder:
-    """Return the array of a member: an NPY file, behind a small pickle when it was a GPU's.
+    """Return the array of a member: an NPY file, after a small pickle for arrays of a GPU.
 
     Of objects and records: a placeholder in its place.
     """

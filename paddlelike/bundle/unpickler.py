@@ -143,7 +143,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         return function(*arguments)
 
     def _spend(self, count: int) -> None:
-        """Count elements that are copied or hashed, which the file has once and may name many times."""
+        """Count elements that are copied or hashed; the file may refer to the same elements many times."""
         self._spent += count
         if self._spent > 4 * self._size + 1000:
             raise FormatError(
@@ -151,7 +151,7 @@ class RestrictedUnpickler(pickle._Unpickler):
             )
 
     def _check_keys(self, keys: Iterable[Any]) -> None:
-        """Count the elements of tuples that are to be hashed, at every place where one stands."""
+        """Count the elements of tuples to be hashed, once for every reference to a tuple."""
         for key in keys:
             pending = [key]
             while pending:
@@ -254,7 +254,7 @@ def _make(made: Any, *arguments: Any) -> object:
 
 
 def _is_misused(made: type, arguments: object) -> bool:
-    """Return whether a class of this package is given arguments, which only its named tuples are."""
+    """Return whether a class of this package may get arguments; only named tuples may."""
     return is_own(made) and bool(arguments) and not is_own_tuple(made)
 
 
@@ -310,7 +310,7 @@ def _bytes(value: object = b"", *_: object) -> bytes:
 
 
 def _reconstructor(made: Any, base: object, state: object) -> object:
-    """Create an object as ``copyreg._reconstructor`` does, without state in its base."""
+    """Create an object like ``copyreg._reconstructor``, without state of a base class."""
     if is_own_tuple(made) and type(state) is tuple:
         return made(*state)
     if not isinstance(made, type) or base is not object or state is not None or made in _PLAIN.values():

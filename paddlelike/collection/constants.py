@@ -193,7 +193,7 @@ def constant(dim: int | Sequence[int], val: float) -> Expression:
 
 
 def one_hot(dim: int, idx: int) -> Expression:
-    """Return a vector of length ``dim`` that holds 1 at ``idx`` and 0 elsewhere.
+    """Return a vector of length ``dim`` with 1 at ``idx`` and 0 elsewhere.
 
     Parameters
     ----------

@@ -166,7 +166,7 @@ def nobackprop(x: Operand) -> Expression:
 def _make_pair(
     name: str, formula: str, result: float, compute: Callable[..., Variable]
 ) -> Callable[..., Expression]:
-    """Return DyNet's function ``name`` of two expressions; ``result``: its value for 0.5 and 0.25."""
+    """Make DyNet's function ``name`` of two expressions; ``result``: its value for 0.5 and 0.25."""
 
     def function(x: Operand, y: Operand) -> Expression:
         return build(compute, to_expression(x), to_expression(y))

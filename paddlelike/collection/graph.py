@@ -1,4 +1,4 @@
-"""The program that expressions are built in, and running a part of it.
+"""The program for expressions, and running parts of it.
 
 DyNet builds a graph for every example and forgets it at ``renew_cg()``. Here an expression is a variable of a
 Program: of the default main program, or, after :func:`renew_cg`, of a fresh one. Parameters live in the

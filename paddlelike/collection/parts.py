@@ -127,7 +127,7 @@ def sum_dim(x: Operand, d: Sequence[int], b: bool = False) -> Expression:
 
 
 def mean_dim(x: Operand, d: Sequence[int], b: bool, n: int = 0) -> Expression:
-    """Return the means over the dims ``d``, or their sums divided by ``n``, if that is not 0.
+    """Return the means over the dims ``d``; if ``n`` is not 0, the sums divided by ``n``.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ def pick(x: Operand, index: int = 0, dim: int = 0) -> Expression:
 
 
 def pick_range(x: Operand, s: int, e: int, d: int = 0) -> Expression:
-    """Return the elements ``s`` to ``e``, without ``e``, of the dim ``d``.
+    """Return the elements from ``s`` up to ``e``, exclusive, along the dim ``d``.
 
     Parameters
     ----------

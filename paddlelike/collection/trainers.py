@@ -115,7 +115,7 @@ class Trainer(ABC):
         self._clip_threshold = np.float32(max(thr, 0))
 
     def get_clip_threshold(self) -> float:
-        """Return the norm that gradients are scaled down to; 0: none."""
+        """Return the largest norm of gradients, above which they are scaled down; 0: no limit."""
         return float(self._clip_threshold)
 
     def set_sparse_updates(self, su: bool) -> None:

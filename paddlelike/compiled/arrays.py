@@ -17,7 +17,7 @@ _KNOWN = (np.ndarray, np.generic)  # while a program is traced
 
 
 def index_tree(stacked: Any, place: jax.Array | int) -> object:
-    """Return element ``place`` of values that are stacked along a first axis."""
+    """Return element ``place`` of values stacked along the first axis."""
     return jax.tree_util.tree_map(
         lambda leaf: jax.lax.dynamic_index_in_dim(leaf, place, 0, keepdims=False), stacked
     )
@@ -33,7 +33,7 @@ def write_tree(stacked: Any, value: Any, place: jax.Array | int) -> object:
 
 
 def stack_zeros(value: Any, count: int) -> object:
-    """Return ``count`` zeros in the form of a value (or of its shapes), stacked."""
+    """Return ``count`` stacked zeros with the structure of a value (or of its shapes)."""
     return jax.tree_util.tree_map(
         lambda leaf: jnp.zeros((count, *jnp.shape(leaf)), jnp.result_type(leaf)), value
     )
@@ -41,7 +41,7 @@ def stack_zeros(value: Any, count: int) -> object:
 
 @jax.tree_util.register_pytree_node_class
 class TensorArray:
-    """An array of tensors of one shape, stacked; with a place for every element that a loop may write.
+    """A stacked array of tensors of one shape, with room for every element that a loop may write.
 
     Elements that nobody wrote are zero.
 
@@ -70,7 +70,7 @@ class TensorArray:
 
     @property
     def capacity(self) -> int:
-        """The number of elements that the array has room for."""
+        """The number of elements for which the array has room."""
         return int(jax.tree_util.tree_leaves(self.stacked)[0].shape[0])
 
     def read(self, place: jax.Array | int) -> Any:
@@ -78,7 +78,7 @@ class TensorArray:
         return index_tree(self.stacked, place)
 
     def write(self, place: jax.Array | int, value: Any) -> TensorArray:
-        """Return an array with another element. Raises LoweringError for one of another shape."""
+        """Return an array with one element replaced. Raises LoweringError for an element of another shape."""
         shapes = jax.tree_util.tree_map(
             lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.stacked
         )

@@ -76,7 +76,7 @@ def computes_on_cpu() -> bool:
 
 
 def find_device(place: Place) -> jax.Device:
-    """Return the device of JAX that a place names.
+    """Return the JAX device of a place.
 
     Raises UnsupportedError when JAX sees no such GPU.
     """

@@ -66,7 +66,7 @@ _STAND_INS: Final[dict[Any, Any]] = {np: _Numpy()}
 
 
 def stands_for(original: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that registers a function of JAX as the replacement of one that kernels call."""
+    """Return a decorator that registers a function of JAX as the replacement of a function in kernels."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         _STAND_INS[original] = function
@@ -77,7 +77,7 @@ def stands_for(original: Any) -> Callable[[Callable[..., Any]], Callable[..., An
 
 @functools.cache
 def translate(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel's function with JAX in the place of numpy, in all functions that it calls as well."""
+    """Return a kernel's function with JAX in place of numpy, also in all functions that it calls."""
     return _Translation().translate(function)
 
 
@@ -120,7 +120,7 @@ class _Translation:
 
 
 class _Owner:
-    """Replaces the class of a method. What the class returns is translated too."""
+    """Replaces the class of a method; functions that the class returns are translated, too."""
 
     def __init__(self, owner: Any, translation: _Translation) -> None:
         self._owner, self._translation = owner, translation

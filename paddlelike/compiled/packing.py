@@ -181,7 +181,7 @@ class LoweringError(Exception):
 
 
 class RefusedError(Exception):
-    """An operator, by its index in the plan, that cannot be part of a compiled piece, and why."""
+    """Raised for an operator, by its index in the plan, that cannot be compiled, with the reason."""
 
     def __init__(self, index: int, reason: str) -> None:
         super().__init__(reason)
@@ -190,7 +190,7 @@ class RefusedError(Exception):
 
 
 class Uncovered(str):
-    """The text of a check on values that a lowering does not cover: where it fails, numpy runs the operator.
+    """The text of a check for values that a lowering does not support: if it fails, numpy runs the operator.
 
     ``step`` is the index of the operator in the plan.
     """

@@ -32,7 +32,7 @@ def run_program(
     services: dict[str, Any],
     place: Place,
 ) -> list[Any] | None:
-    """Return the fetched values; None for a program that has nothing to compile, as one that saves.
+    """Return the fetched values; None for a program without operators to compile, such as a save.
 
     Raises ExtraMissingError without JAX; for the rest see :meth:`~paddlelike.executor.run.Executor.run`.
     """

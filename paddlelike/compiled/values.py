@@ -140,7 +140,7 @@ class SparseRows:
         return self.rows.shape[0] * _FEW <= self.height
 
     def merge(self) -> SparseRows:
-        """Return the rows in ascending order, each once; rows of unused places are beyond the height."""
+        """Return the unique rows in ascending order; unused entries have rows beyond the height."""
         size = min(self.rows.shape[0], self.height)
         ids = self.rows.astype(jnp.int32) if self.height < 2**31 else self.rows  # sorted in less time
         rows, places = jnp.unique(ids, size=size, fill_value=self.height, return_inverse=True)
@@ -160,7 +160,7 @@ def find_array_type() -> type:
 
 
 def is_large(array: np.ndarray[Any, Any]) -> bool:
-    """Return whether XLA would wait for another thread to copy an array that is not aligned."""
+    """Return whether XLA would wait for another thread that copies an unaligned array."""
     return array.nbytes > _LARGE
 
 

@@ -108,7 +108,7 @@ def _set_eager_deletion_mode(threshold: float, fraction: float, fast: bool) -> N
 
 
 def save_op_compatible_info(desc: Any) -> bool:
-    """Let the encoding of a ``program.desc`` hold the table of operator versions. Return True."""
+    """Add the table of operator versions to the encoding of a ``program.desc``. Return True."""
     desc.add_operator_versions()
     return True
 

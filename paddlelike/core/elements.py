@@ -27,7 +27,7 @@ class ElementAccess:
         def adopt(self, array: np.ndarray[Any, Any] | None, lod: list[list[int]] | None = None) -> None: ...
 
     def __getitem__(self, item: Any) -> Self:
-        """Return a part as a new tensor without LoD; as in Fluid, an index keeps its dim, of size 1.
+        """Return a part as a new tensor without LoD; as in Fluid, an index leaves a dim of size 1.
 
         Raises IndexError for more indexes than dims, for ``...`` and for an index out of range.
         """
@@ -84,7 +84,7 @@ class ElementAccess:
     _set_double_element = _set_float_element
 
     def _alloc_float(self, place: Place | None = None) -> None:
-        """Give a tensor with dims, but without an array, zeros of float32."""
+        """Fill a tensor that has dims but no array with float32 zeros."""
         self._allocate("float32")
 
     def _alloc_double(self, place: Place | None = None) -> None:

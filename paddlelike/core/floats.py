@@ -1,4 +1,4 @@
-"""Arithmetic as in C: log(0) is -inf and 1 / 0 is inf, without a warning; and numpy's buffers for it."""
+"""Arithmetic as in C: log(0) is -inf and 1 / 0 is inf, without a warning; and the size of numpy's buffers."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _BLOCK: Final = 8192  # values drawn at once: few Python steps, and the block st
 
 
 class Generator(Versioned):
-    """A stream of random numbers; with a seed it starts as Paddle's operators do with that seed.
+    """A stream of random numbers; with a seed it is the same as in Paddle's operators.
 
     Any integer is a seed; it is reduced to an unsigned 32-bit integer, as in Paddle. Without one, the stream
     starts from the entropy of the operating system. Every method advances it by the values it draws.

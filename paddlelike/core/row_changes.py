@@ -91,7 +91,7 @@ def watch_rows(tensor: LoDTensor) -> None:
 
 
 def note_rows(arrays: Sequence[Array], rows: Array | None) -> Sequence[Array]:
-    """Record rows (None: all) that are about to be written. Return the arrays to write into."""
+    """Record rows (None: all) before they are written. Return the arrays to write into."""
     if _watched and rows is not None:
         found = [
             one for array in arrays if (one := _watched.get(id(array))) is not None and one.array() is array
@@ -103,7 +103,7 @@ def note_rows(arrays: Sequence[Array], rows: Array | None) -> Sequence[Array]:
 
 
 def _open_array(array: Array, rows: Array | None) -> Array:
-    """Return a view of a large array to write rows into, which are kept if a save reads it."""
+    """Return a view of a large array for writing rows; if a save reads the array, old rows are kept."""
     if id(array) not in tables:
         tables[id(array)] = _HostTable(array, by_rows=rows is not None)
     while True:
@@ -117,7 +117,7 @@ def _open_array(array: Array, rows: Array | None) -> Array:
 
 
 class Table(ABC):
-    """A large array that updates write, whole or by rows."""
+    """A large array written by updates, whole or by rows."""
 
     by_rows = True
     places: Array | None = None  # of a save before, all 0

@@ -25,7 +25,7 @@ class RowGroups(NamedTuple):
 
     @classmethod
     def of(cls, rows: Array, height: int | None = None) -> RowGroups:
-        """Return the groups of ids, which are below ``height`` if that is given."""
+        """Return the groups of equal ids; ids must be below ``height`` if that is given."""
         order = _sort(rows, height)
         ordered = rows.take(order)
         begins = np.empty(len(rows), np.bool_)
@@ -54,7 +54,7 @@ class RowGroups(NamedTuple):
             self._add_in_rounds(sums, values)
 
     def _add_in_rounds(self, sums: Array, values: Array) -> None:
-        """Add the first values of all groups, then the second, until fewer groups than rounds are left."""
+        """Add the first values of all groups, then the second, and so on, until few groups are left."""
         order = self.order
         sums += values.take(order.take(self.starts), axis=0)
         lengths = self.count_members()

@@ -101,7 +101,7 @@ class ScopeVariable(Versioned, Displayed):
 
 
 class Scope(Versioned, Displayed):
-    """A mapping from names to values; a name that it lacks is looked up in its parent.
+    """A mapping from names to values; missing names are looked up in the parent scope.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Scope(Versioned, Displayed):
 
     @property
     def parent(self) -> Scope | None:
-        """The scope that this one is a child of, or None."""
+        """The parent scope, or None."""
         return self._parent
 
     @property

@@ -211,7 +211,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
 
 
 def adopt_all(tensors: Sequence[LoDTensor], values: Sequence[Any]) -> None:
-    """Have tensors without a LoD adopt arrays of a device; see ``adopt_from_device``."""
+    """Let tensors without a LoD adopt arrays of a device; see ``adopt_from_device``."""
     # Without calls: this loop is most of what a small compiled step costs outside of XLA.
     for tensor, value in zip(tensors, values, strict=True):
         tensor._device = value

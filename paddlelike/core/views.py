@@ -1,4 +1,4 @@
-"""Views of an array's memory with other shapes and steps that cannot leave the array.
+"""Views of an array's memory with other shapes and strides, checked to stay inside the array.
 
 Every such view of the package is made here. Steps count elements of the array in C order: the strides that
 numpy gives an axis of one element mean nothing, so that no view is made from strides.

@@ -143,7 +143,7 @@ def _read_sentences(path: str) -> Iterator[tuple[list[str], str, list[str]]]:
 
 
 def _split_by_verb(sentence: list[str], rows: list[list[str]]) -> Iterator[tuple[list[str], str, list[str]]]:
-    """Yield the sentence once per verb; a row has the verb, or "-", and a part of a bracket for each verb."""
+    """Yield a sentence once per verb; its rows have the verb, or "-", and a bracket part for each verb."""
     first, *columns = zip(*rows, strict=True)
     verbs: Mapping[int, str] = dict(enumerate(verb for verb in first if verb != "-"))
     for index, column in enumerate(columns):
@@ -151,7 +151,7 @@ def _split_by_verb(sentence: list[str], rows: list[list[str]]) -> Iterator[tuple
 
 
 def _read_brackets(column: tuple[str, ...]) -> list[str]:
-    """Return labels for brackets: ``(A0*``, ``*``, ``*)`` is B-A0, I-A0, I-A0.
+    """Convert brackets to labels: ``(A0*``, ``*``, ``*)`` gives B-A0, I-A0, I-A0.
 
     Raises FormatError for others.
     """

@@ -199,7 +199,7 @@ def _read_ratings(meta: _Meta) -> Iterator[tuple[int, int, float]]:
 
 
 def _make_meta() -> _Meta:
-    """Return made-up films and users: as many as the original has, with ids as great."""
+    """Return made-up films and users: as many as in the original, with equally large ids."""
     rng = synthetic.Part("movielens", "meta", 0).samples
     names = [f"kind{index:02d}" for index in range(18)]
     movies = {
@@ -220,7 +220,7 @@ def _make_meta() -> _Meta:
 
 
 def _make_ratings() -> Iterator[tuple[int, int, float]]:
-    """Yield ratings that follow from a taste of each user and film."""
+    """Yield ratings that follow from features of each user and film."""
     part = synthetic.Part("movielens", "ratings", 20000)
     tastes = part.rules.normal(0, 1, (2, 6041))
     rng = part.samples

@@ -36,7 +36,7 @@ def train() -> Iterator[tuple[list[int], int]]:
 
 
 def test() -> Iterator[tuple[list[int], int]]:
-    """Return the samples behind the first 1,600. Raises MissingFileError without the file."""
+    """Return the samples after the first 1,600. Raises MissingFileError without the file."""
     path = _find()
     if path is None:
         return synthetic.make_sentences(synthetic.Part("sentiment", "test", 400), words=_WORDS, classes=2)

@@ -38,7 +38,7 @@ def train() -> Reader:
 
 
 def test() -> Reader:
-    """Return the reader of the images for training alone, as Fluid has it."""
+    """Return the reader of the images for training alone, as in Fluid."""
     return _make_reader("train")
 
 

@@ -48,7 +48,7 @@ def connect_remote() -> Remote:
 
 
 def find_partition(program: Program) -> Partition | None:
-    """Return how the variables of a program are distributed (the hook of that name)."""
+    """Describe how the variables of a program are distributed (the hook of that name)."""
     if program._sharding is not None:
         from paddlelike.distributed.collective.data_parallel import SharedState  # late: needed by few
 

@@ -82,7 +82,7 @@ class ProbabilityEntry:
 
 
 class ShowClickEntry:
-    """Counts shows and clicks by two variables, with one number for each row of ids; admits all ids.
+    """Counts shows and clicks from two variables, with one number per row of ids; admits all ids.
 
     "" as a name: an id is shown as often as it is looked up, and never clicked.
 
@@ -344,7 +344,7 @@ def find_name(table: int | str, program: Program) -> str:
 def _edit_tables(
     program: Program | None, do: str, only: str | None = None, **how: Any
 ) -> dict[str, dict[str, float]]:
-    """Do something with every table, here or on the servers; return the sums of their answers."""
+    """Call an action for every table, here or on the servers; return the sums of the results."""
     program = default_main_program() if program is None else program
     if find_placement(program) is not None:
         return _add_up(_ask_servers(program, lambda client: client.edit_tables(do, only, **how)) or ())

@@ -133,7 +133,7 @@ class RemoteOperators:
         """Do nothing: every recv has its values."""
 
     def prefetch(self, ctx: Context, ids: list[Array]) -> list[Array]:
-        """Return rows of the one table of each server that is sharded by id.
+        """Return rows of the table that is sharded by id over the servers.
 
         Raises
         ------
@@ -198,7 +198,7 @@ class RemoteOperators:
         return rows[:, :-1], rows[:, -1]
 
     def serve(self, ctx: Context) -> None:
-        """Be a server until every trainer has left, a signal comes, or :meth:`close` is called.
+        """Serve until every trainer has left, a signal comes, or :meth:`close` is called.
 
         Raises
         ------
@@ -238,7 +238,7 @@ class RemoteOperators:
         self._used.clear()
 
     def _find_route(self, ctx: Context) -> _Route:
-        """Return where the variables of a send or recv are; found once for each operator and scope."""
+        """Return the servers of the variables of a send or recv; computed once per operator and scope."""
         op: Operator = ctx.op  # type: ignore[assignment]
         program, key = op.block.program, id(op)
         route = self._routes.get(key)  # an operator lives as long as the version of its program
@@ -302,7 +302,7 @@ def _cut(value: Array | SelectedRows, sections: list[int]) -> list[Any]:
 
 
 def _cut_by_id(value: SelectedRows, count: int) -> list[Any]:
-    """Return the rows of each server, which has the ids that are its index modulo the number of servers."""
+    """Return the rows of each server: the ids that equal its index modulo the number of servers."""
     assert value.held_array is not None
     of = value.row_array % count
     parts = [np.flatnonzero(of == j) for j in range(count)]

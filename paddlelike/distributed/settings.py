@@ -40,7 +40,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """Return the settings in the environment. Raises RoleError for a value that is not understood."""
+        """Return the settings in the environment. Raises RoleError for an invalid value."""
         window = _seconds(environment, "FLAGS_rpc_deadline", 180000.0) / 1000
         policy = environment.get("PADDLELIKE_RESUME_POLICY", "exit")
         if policy not in ("exit", "rollback"):

@@ -223,7 +223,7 @@ def _separate(frame: Frame, written: set[int]) -> None:
 
 
 def _pass_on(source: Frame, target: Frame, positions: set[int]) -> None:
-    """Let a frame continue with the values that another has written."""
+    """Let a frame continue with the values written by another frame."""
     for position in positions:
         target.values[position] = source.values[position]
 

@@ -1,4 +1,4 @@
-"""Explanations of a plan: the steps, the time of each, and the least time that the machine needs."""
+"""Explanations of a plan: the steps, their times, and the least possible times on this machine."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ def _leaves_rows_alone(step: Step) -> bool:
 
 
 def _find_share(values: Iterable[Any]) -> dict[int, float]:
-    """Return by height which part of the rows of a table selected rows hold."""
+    """Return, by height, which fraction of a table's rows is in selected rows."""
     return {v.height(): len(v.row_array) / v.height() for v in values if isinstance(v, SelectedRows)}
 
 

@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import EMPTY, Spec, make_arguments, registry
 
 
 def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
-    """Return the error to raise for one that an operator raised.
+    """Return the error to raise for an operator's error.
 
     Its ``__cause__`` is the error of code that is not ours; what our own checks refuse is said in full.
     """
@@ -120,7 +120,7 @@ def _get_message(error: Exception) -> str:
 
 
 def format_line(op: Operator) -> str:
-    """Return the line that created an operator, also one of a script of real Paddle."""
+    """Return the line that created an operator, also for operators from real Paddle."""
     if op.line:
         return f"\n  created at {op.line}"
     stack = op.attrs.get("op_callstack") or []
@@ -136,7 +136,7 @@ def _describe(frame: Frame, op: Operator, name: str) -> str:
 
 
 def _find_missing_inputs(frame: Frame, op: Operator, block: Block) -> list[str]:
-    """Return the inputs of an operator that hold no value."""
+    """Return the inputs of an operator that have no value."""
     cls = registry.find(op.type)
     optional = {slot.name for slot in cls.input_slots if slot.optional}
     return [
@@ -158,7 +158,7 @@ def _is_holder(block: Block, name: str) -> bool:
 
 
 def _explain_missing(names: list[str], op: Operator, block: Block, scope: Scope) -> NotInitializedError:
-    """Return the error for inputs without a value; its hint is the step that was left out."""
+    """Return the error for inputs without a value, with a hint at the missing step."""
     first = block._find_var_recursive(names[0])
     if first is not None and first.persistable:
         hint = explain_no_value(names, block.program, scope)

@@ -42,7 +42,7 @@ def warn_overwritten(program: Program, scope: Scope) -> None:
 
 
 def warn_of_twin(program: Program, twin: Twin, scope: Scope) -> None:
-    """Warn, once, when a program runs where its clone, or the program that it was cloned from, should.
+    """Warn, once, when a program runs in place of its clone, or a clone in place of its original.
 
     A program that trains nothing may run some times before the other one does.
     """
@@ -120,5 +120,5 @@ def choose_backend(place: Place, backend: str | None = None) -> str:
 
 
 def explain_pieces(program: Program, feed: Iterable[str] | None, fetches: list[str], place: Place) -> str:
-    """Return which operators JAX runs together, and why numpy runs others; of ``feed`` the names count."""
+    """Describe which operators JAX runs together, and why numpy runs others, given the names in ``feed``."""
     return _explain_compiled.function(program, list(feed or ()), fetches, place)

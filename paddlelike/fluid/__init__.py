@@ -23,7 +23,7 @@ _add_function_module(f"{__name__}.data")
 
 
 def __getattr__(name: str) -> object:
-    """Return the module of that name, or the attribute of ``paddlelike``; AttributeError says why none."""
+    """Return the module of that name, or the attribute of ``paddlelike``. Raises AttributeError."""
     path = f"{__name__}.{name}"
     if not name.startswith("_") and path not in _sys.modules and _find_spec(path) is not None:
         return _import_module(path)

@@ -1,4 +1,4 @@
-"""Read and view the elements of arrays that a file stores as memory does: C order, little-endian."""
+"""Read and view elements that a file stores in C order, little-endian."""
 
 from __future__ import annotations
 

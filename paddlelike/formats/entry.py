@@ -89,7 +89,7 @@ class Entry(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """Something that a source holds and that no variable can be.
+    """A value in a source that no variable can hold.
 
     Attributes
     ----------

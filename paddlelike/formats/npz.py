@@ -184,5 +184,5 @@ def _parse_member(file: Source, name: str, member: Member, begin: int = 0) -> En
 
 
 def is_held(dtype: np.dtype[Any]) -> bool:
-    """Return whether a variable can have elements of a numpy dtype. uint16 is not one, nor BF16."""
+    """Return whether a variable can have elements of a numpy dtype, which excludes uint16 and BF16."""
     return dtype.newbyteorder("=") in _DTYPES

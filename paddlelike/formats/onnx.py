@@ -97,7 +97,7 @@ class OnnxFile(FileFormat):
 
 
 class _Field(NamedTuple):
-    """A field of a message: a number, or where its bytes are."""
+    """A field of a message: a number, or the position of its bytes."""
 
     number: int
     kind: int

@@ -99,7 +99,7 @@ def open_zip(file: Source, *, doubled: bool = False) -> dict[str, Member]:
 
 
 def check_sizes(infos: Iterable[zipfile.ZipInfo], size: int) -> None:
-    """Raise FormatError for members that a file of ``size`` bytes cannot contain, or not be trusted with."""
+    """Raise FormatError for members that do not fit into a file of ``size`` bytes or look malicious."""
     unpacked = 0
     for info in infos:
         if info.compress_type == zipfile.ZIP_STORED:

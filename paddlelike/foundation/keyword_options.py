@@ -66,7 +66,7 @@ def show_options(options: type[KeywordOptions]) -> Callable[[F], F]:
 
 
 class NearKeywords:
-    """Base of classes that say of a wrong keyword which one was probably meant."""
+    """Base of classes whose error for a wrong keyword suggests the intended one."""
 
     __slots__ = ()
 
@@ -113,6 +113,6 @@ def _check_keywords(function: Callable[..., object], given: Mapping[str, object]
 
 
 def _is_short_for(short: str, name: str) -> bool:
-    """Return whether a name begins with ``short``, or its words with the letters of it: act, lr."""
+    """Return whether a name begins with ``short``, or its words with the letters of it, as in act, lr."""
     initials = "".join(word[:1] for word in name.split("_"))
     return (len(short) > 2 and name.startswith(short)) or (len(short) > 1 and short == initials)

@@ -1,4 +1,4 @@
-"""Locks that no interrupt leaves taken, the one way to hold one in this package.
+"""Locks that are always released, also after interrupts; this package uses no others.
 
 A signal, such as that of Ctrl-C, raises KeyboardInterrupt between any two operations of the main thread: also
 between taking a lock and the ``try`` that gives it back, inside the ``__enter__`` or ``__exit__`` of a class
@@ -33,7 +33,7 @@ _LOOK: Final = 1.0  # seconds between two looks of whoever waits
 
 
 class _Key(functools.partial):  # type: ignore[type-arg]
-    """Calls its function, of C and without arguments, at its own end. Its ``with`` is of C, and empty."""
+    """Calls a C function without arguments when it is deleted. Its ``with`` does nothing, in C."""
 
     __slots__ = ()
     if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def make_keys(take: Callable[[Any], Any], give_back: Callable[[], Any]) -> Keys:
 
 
 class Lock:
-    """A lock for one thread at a time, held inside of ``with lock.hold():`` and in no other way."""
+    """A lock for one thread at a time, held only inside ``with lock.hold():``."""
 
     def __init__(self) -> None:
         self._lock: Any = threading.Lock()
@@ -87,7 +87,7 @@ class Lock:
 
 
 class RLock(Lock):
-    """A lock that the thread that holds it may take again.
+    """A lock that its holder may take again.
 
     Unlike ``threading.RLock`` it is given back also where another thread ends the key, as one that lists all
     objects may.
@@ -101,7 +101,7 @@ class RLock(Lock):
         self._keys = map(functools.partial(_Key, self._lock.release), taken)
 
     def hold(self) -> AbstractContextManager[None, None]:
-        """Return a key, once no other thread holds the lock."""
+        """Wait until no other thread holds the lock; return a key."""
         return _Key(bool) if self.is_held() else next(self._keys)
 
     def is_held(self) -> bool:
@@ -109,7 +109,7 @@ class RLock(Lock):
         return self._lock.locked() and self._owner.get(True) == threading.get_ident()
 
     def hold_in_forks(self) -> None:
-        """Have the thread that forks this process hold the lock, so that the child finds it free."""
+        """Let the thread that forks this process hold the lock, so that it is free in the child."""
         held: list[AbstractContextManager[None]] = []
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
@@ -159,7 +159,7 @@ class Condition:
         return found
 
     def notify_all(self) -> None:
-        """Wake all that wait. The caller holds the lock."""
+        """Wake all waiting threads. The caller holds the lock."""
         _open_all(self._doors)
 
 
@@ -175,7 +175,7 @@ class Event:
         return self._is_set
 
     def set(self) -> None:
-        """Set it, and wake all that wait."""
+        """Set the event, and wake all waiting threads."""
         self._is_set = True
         _open_all(self._doors)
 
@@ -212,7 +212,7 @@ def _open_all(doors: list[Any]) -> None:
 def open_file(
     files: list[int], path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None
 ) -> None:
-    """Open a file as ``os.open`` does and append its descriptor, at once: no interrupt loses it."""
+    """Open a file like ``os.open`` and append its descriptor atomically, so that no interrupt loses it."""
     files.extend(map(_find_open(dir_fd), (path,), (flags,), (mode,)))
 
 
@@ -221,7 +221,7 @@ def _find_open(dir_fd: int | None) -> Callable[[str | os.PathLike[str], int, int
 
 
 class OpenFile(functools.partial):  # type: ignore[type-arg]
-    """An open descriptor, closed at the end of this object, and so of ``with opened(...) as (fd, _):``.
+    """An open descriptor, closed when this object is deleted, as at the end of ``with opened(...)``.
 
     It is the first of its ``args``; the second one is the number after it, which ``os.closerange`` takes.
     """

@@ -1,4 +1,4 @@
-"""How far an operation is: one line, on a terminal or below a notebook's cell, drawn after a second.
+"""Progress of an operation: one line, on a terminal or below a notebook's cell, drawn after a second.
 
 The outermost operation of the main thread has the line, and what it calls adds its bytes to it. Nothing is
 drawn where there is neither, nor with ``PADDLELIKE_PROGRESS=0``.
@@ -75,7 +75,7 @@ class _Line:
 
     @staticmethod
     def _fit(text: str) -> str:
-        """Return the end of a text, as wide as the terminal, without control characters."""
+        """Return the end of a text that fits the terminal, without control characters."""
         text = "".join(
             one if one.isprintable() else "?" for one in text
         )  # a path cannot control the terminal
@@ -159,7 +159,7 @@ def advance_progress(nbytes: int) -> None:
 
 
 def report_progress(done: int, total: int) -> None:
-    """Say how many bytes of all are done, for operations that count themselves."""
+    """Report how many bytes of all are done, for operations that count themselves."""
     if _line is not None:
         _line.report(done, total)
 

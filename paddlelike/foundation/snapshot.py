@@ -151,7 +151,7 @@ class Snapshot:
         return found["value"]
 
     def hurry(self) -> None:
-        """Have the work done without rests, since somebody waits for its end."""
+        """Do the work without pauses from now on, since its end is awaited."""
         self._waited_for[0] = 1
 
     def _make_killed(self) -> OSError:

@@ -59,7 +59,7 @@ class Thread:
         return not self._is_started or self._ended.wait(timeout)
 
     def ensure_begun(self, timeout: float | None = None) -> None:
-        """Do the work here where no thread has begun it for seconds, unless ``timeout`` is over before."""
+        """Do the work in this thread if no other has begun it for seconds, unless ``timeout`` ends first."""
         patience = _PATIENCE if timeout is None else min(timeout, _PATIENCE)
         if self._is_started and not self._begun.wait(patience) and patience == _PATIENCE:
             self._run()
@@ -101,7 +101,7 @@ class Thread:
 
 
 def _is_ending() -> bool:
-    """Return whether the main thread has ended, so that the interpreter waits for no thread any more.
+    """Return whether the main thread has ended, so that the interpreter no longer waits for threads.
 
     Before Python 3.13 an interrupt of ``main_thread().is_alive()`` makes it false for good.
     """
@@ -177,7 +177,7 @@ class Pool:
         self._end = weakref.finalize(self, _end, self._tasks, self._threads)
 
     def submit(self, function: Callable[..., Result], *args: Any) -> Task[Result]:
-        """Have a thread call ``function(*args)``; where none can be started, this one does."""
+        """Let a thread call ``function(*args)``; without further threads the caller does it."""
         task: Task[Result] = Task(lambda: function(*args))
         if len(self._threads) < self._count:
             thread = Thread(lambda tasks=self._tasks: _work(tasks), self._name)  # type: ignore[misc]

@@ -50,7 +50,7 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def find_user_frame() -> FrameType | None:
-    """Return the innermost frame outside of this package, or None in a thread that is all its own."""
+    """Return the innermost frame outside of this package, or None in a thread of the package."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_NOT_USERS):
         frame = frame.f_back

@@ -276,7 +276,7 @@ def _find_startup(names: Sequence[str], program: Program | None) -> tuple[Progra
 
 
 def _find_alike(name: str, others: Sequence[str]) -> list[str]:
-    """Return the names that differ from ``name`` only in their counters, in natural order."""
+    """Return the names that differ from ``name`` only in counters, in natural order."""
     masked = mask_numbers(name)
     return sorted((one for one in others if mask_numbers(one) == masked), key=make_natural_key)
 

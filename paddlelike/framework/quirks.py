@@ -16,7 +16,7 @@ from paddlelike.framework.flags import flag
 
 
 class Quirk(NamedTuple):
-    """One row: Fluid's way, the textbook's way, and where Fluid 1.8.5 has it: file, line or function."""
+    """One quirk: Fluid's way, the textbook's way, and its source in Fluid 1.8.5: file, line or function."""
 
     name: str
     where: str
@@ -415,7 +415,7 @@ def quirks() -> QuirkTable:
 
 
 def follows_fluid(name: str) -> bool:
-    """Return whether a row of the table is computed as Fluid does. Raises KeyError for an unknown name."""
+    """Return whether a quirk is computed as in Fluid. Raises KeyError for an unknown name."""
     return bool(QUIRKS[name] and flag("FLAGS_fluid_quirks"))
 
 

@@ -273,7 +273,7 @@ def chunk_eval(
 def _find_chunks(
     rows: jax.Array, used: jax.Array, first: jax.Array, scheme: str, types: int, excluded: list[int]
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return for each row whether a chunk starts there, its type, and the border behind it."""
+    """Return, for each row, whether a chunk starts there, the chunk's type, and its end."""
     tags = SCHEMES[scheme]
     kind, tag = rows // tags.kinds, rows % tags.kinds
     before_kind, before_tag = jnp.roll(kind, 1), jnp.roll(tag, 1)

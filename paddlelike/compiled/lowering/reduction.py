@@ -34,7 +34,7 @@ def mean(x: jax.Array | Packed) -> Value:
 
 
 def _reduce_rows(ctx: OpContext, args: list[Any], cls: type[OpDef], given: Mapping[str, Any]) -> Value:
-    """Reduce the rows of sequences, or return the gradient: a mean is a sum, divided by the count in use."""
+    """Reduce the rows of sequences, or return the gradient. A mean divides by the number of used rows."""
     row = reduce.REDUCTIONS[cls.type.removesuffix("_grad")]
     *others, x = args
     divided = row.type == "reduce_mean"
@@ -50,7 +50,7 @@ def _reduce_rows(ctx: OpContext, args: list[Any], cls: type[OpDef], given: Mappi
 
 
 def _count(x: Packed, out: jax.Array) -> jax.Array:
-    """Return how many used numbers are reduced to one, counting all rows of sequences."""
+    """Return the number of used values per result, counting all rows of sequences."""
     return (x.total * (x.rows.size // max(1, x.rows.shape[0] * out.size))).astype(out.dtype)
 
 

@@ -55,7 +55,7 @@ def is_empty_sparse(grad: Gradient) -> bool:
 
 
 class _Held:
-    """A gradient in an update rule that is nonzero only in some rows, perhaps plus an array: ``g + x``.
+    """A gradient in an update rule with few nonzero rows, perhaps plus an array: ``g + x``.
 
     Sums and products are computed of these rows alone, and an array gets them last: no other one is made.
     """

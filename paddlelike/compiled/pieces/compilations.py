@@ -18,7 +18,7 @@ Signature = tuple[Any, ...]
 
 
 class PassedOverError(Exception):
-    """A piece is not compiled for the shapes of this run: numpy runs its operators."""
+    """Raised when a piece is not compiled for the shapes of this run: numpy runs its operators."""
 
 
 class Compilations:

@@ -1,4 +1,4 @@
-"""Gradient operators in another piece than their forward operators, which may lack results.
+"""Gradient operators in another piece than their forward operators, so that results may be missing.
 
 A lowering of which JAX keeps the derivative does not compute what numpy's gradient reads, as the gates of
 `lstm`. Elsewhere the gradient computes its forward operator again, if it gets what that takes.
@@ -18,7 +18,7 @@ from paddlelike.framework.opdef import GRAD, OpDef, registry
 
 
 def find_left_out(plan: CompiledPlan, steps: range, missing: Collection[int]) -> int | None:
-    """Return a step of a piece that left out a result which a later gradient needs."""
+    """Return a step of a piece that did not return a result needed by a later gradient."""
     for index in range(steps.stop, len(plan.steps)) if missing else ():
         found = _find_forward(plan, index)
         if found is None or found not in steps or not plan.reads[index] & plan.writes[found] & set(missing):
@@ -33,7 +33,7 @@ def find_left_out(plan: CompiledPlan, steps: range, missing: Collection[int]) ->
 
 
 def find_forward_for_numpy(plan: CompiledPlan, frame: Frame, index: int) -> int | None:
-    """Return the step of the forward operator that numpy has to run, too, before it runs a gradient."""
+    """Return the step of the forward operator that numpy must run before a gradient."""
     missing = {n for n in plan.reads[index] if frame.values[n] is None}
     found = _find_forward(plan, index) if missing else None
     if found is None or not missing & plan.writes[found]:
@@ -66,7 +66,7 @@ def _find_forward(plan: CompiledPlan, index: int) -> int | None:
 
 
 def draws_values(plan: CompiledPlan, op: Operator) -> bool:
-    """Return whether an operator, or one of its blocks, has random values, which the host draws."""
+    """Return whether an operator or one of its blocks uses random values, which the host draws."""
     cls = registry.find_for_version(op.type, plan.program.paddle_version)
     row = None if cls is None else find_lowering(cls)
     inside = (inner for block in op.sub_blocks() for inner in plan.program.blocks[block].ops)
@@ -79,7 +79,7 @@ def pads_to_longest(op: Operator) -> bool:
 
 
 def counts_rows(op: Operator) -> bool:
-    """Return whether the shape of a result, or a constant, depends on how many rows there are in use."""
+    """Return whether the shape of a result, or a constant, depends on the number of used rows."""
     if op.type != "reshape2":
         return op.type in ("sequence_reshape", "shape")
     x = op.block._find_var_recursive(op.input("X")[0])

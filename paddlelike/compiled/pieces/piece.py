@@ -80,7 +80,7 @@ class Piece:
 
     @property
     def compilations(self) -> int:
-        """How often it was compiled: once for each choice of shapes."""
+        """The number of compilations: one for each choice of shapes."""
         return self.compiled.count
 
     def __len__(self) -> int:
@@ -147,7 +147,7 @@ class Piece:
         kept: Sequence[Any],
         draws: Sequence[Any],
     ) -> list[Any]:
-        """Return the results. Where a check does not hold, raise; then persistables have their old values."""
+        """Return the results. If a check fails, raise; the persistables then have their old values."""
         if executable.check_first is not None:
             executable.require(executable.check_first(jax.tree_util.tree_leaves((donated, kept, draws))))
         if not self._tables:

@@ -96,7 +96,7 @@ class CompiledPlan(Plan):
         return found
 
     def find_unsigned(self, steps: range) -> set[int]:
-        """Return the positions of state that must have no NaN and no sign, for updates of single rows."""
+        """Return the positions of state that must have no NaN and no sign bit, for updates of single rows."""
         found: set[int] = set()
         for index in self.row_updates.values():
             op = self.steps[index].op

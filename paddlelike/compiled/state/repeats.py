@@ -108,7 +108,7 @@ class Repeat:
         return True
 
     def _renew(self, index: int) -> bool:
-        """Use the value that another program has put on the device; return False for another kind."""
+        """Use a value that another program has put on the device; return False for other kinds of values."""
         tensor, old = self._tensors[index], self._arrays[index]
         if self._kept[index]._value is not tensor or tensor._lod or self._positions[index] in self._only:
             return False

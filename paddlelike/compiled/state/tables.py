@@ -119,7 +119,7 @@ class _DeviceRows(OldRows):
         _kept[id(array)] = self
 
     def wait(self) -> None:
-        """Let a save that waits for it read a piece first."""
+        """Let a waiting save read a piece first."""
         if self._waits:
             self._has_read.wait(_PATIENCE)
 
@@ -134,7 +134,7 @@ class _DeviceRows(OldRows):
             self._open()
 
     def end(self, array: jax.Array | None) -> None:
-        """Continue with the array that the step made from the old one. The caller holds the lock."""
+        """Continue with the new array of the step. The caller holds the lock."""
         if not self._is_open and array is not None:
             del _kept[id(self._array)]
             self._array, self._rows = array, _view(array)
@@ -175,7 +175,7 @@ def keep_tables() -> None:
 
 
 def _view(array: jax.Array) -> Array:
-    """Return the rows of an array, without a reference that would keep its memory from the next step."""
+    """Return the rows of an array without keeping a reference, so that the next step can reuse its memory."""
     memory = view_bytes_at(array.unsafe_buffer_pointer(), array.nbytes)
     return np.frombuffer(memory, array.dtype).reshape(len(array), -1)
 

@@ -59,11 +59,11 @@ class OpContext:
         """Do nothing."""
 
     def check(self, holds: jax.Array | bool, message: str) -> None:
-        """Make the run fail unless ``holds`` is true everywhere; persistables stay unchanged."""
+        """Let the run fail unless ``holds`` is true everywhere; persistables then stay unchanged."""
         self.trace.checks.append((self.op, message, jnp.all(holds)))
 
     def require(self, holds: jax.Array | bool, reason: str) -> None:
-        """Make numpy run the operator from this step on, unless ``holds`` is true everywhere."""
+        """Let numpy run the operator from this step on, unless ``holds`` is true everywhere."""
         self.check(holds, Uncovered(reason, self.trace.index))
 
     def draw(
@@ -108,7 +108,7 @@ class OpContext:
         slot: int = 0,
         is_reached: bool = False,
     ) -> None:
-        """Note how large the numbers of a result, by its output slot, may be: see :class:`Bound`."""
+        """Record an upper bound for the result of an output slot: see :class:`Bound`."""
         self.trace.noted_bounds[slot] = Bound(most, read, is_reached)
 
     def find_greatest(self, slot: int) -> int | None:
@@ -118,7 +118,7 @@ class OpContext:
         return bound.most if bound is not None and bound.is_reached else None
 
     def with_rows_of(self, x: Packed) -> OpContext:
-        """Return a context that draws values for the rows that are in use, not for the others.
+        """Return a context that draws random values only for used rows.
 
         Raises LoweringError where the host cannot know how many these are.
         """
@@ -136,7 +136,7 @@ class OpContext:
             self.trace.root.counts.append((offsets, lambda given, steps: find(count(given, steps))))
 
     def _find_count(self, x: Packed) -> Rows | None:
-        """Return how the host counts the rows of sequences that are in use, or None."""
+        """Return a function by which the host counts the used rows of sequences, or None."""
         if not x.offsets:
             return None
         for position, value in self.trace.root.given.items():
@@ -176,7 +176,7 @@ class OpContext:
         return inner
 
     def add_checks(self, inner: Sequence[tuple[Operator, str]], held: Any) -> None:
-        """Add the checks of a block; ``held`` says for each whether it was true in every step."""
+        """Add the checks of a block; ``held``: whether each was true in every step."""
         for place, (op, message) in enumerate(inner):
             self.trace.checks.append((op, message, held[place]))
 

@@ -24,7 +24,7 @@ _LEAST: Final = 4096  # elements
 
 
 def find_repeated(jaxpr: Jaxpr) -> set[Any]:
-    """Return the variables of real numbers that a product reads, and another operation as well."""
+    """Return the floating-point variables that a product and another operation read."""
     readers: Counter[Any] = Counter(var for var in jaxpr.outvars if not isinstance(var, Literal))
     by_products: set[Any] = set()
     spread: set[Any] = set()

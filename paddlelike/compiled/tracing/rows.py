@@ -38,7 +38,7 @@ def find_packed(value: Any) -> list[Packed]:
 
 
 def to_rows(args: list[Any]) -> list[Any]:
-    """Return arguments with the rows of sequences in their place."""
+    """Return arguments with sequences replaced by their rows."""
     found: list[Any] = jax.tree_util.tree_map(
         lambda leaf: leaf.rows if _is_packed(leaf) else leaf, args, is_leaf=_is_packed
     )

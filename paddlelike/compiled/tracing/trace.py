@@ -77,7 +77,7 @@ class Trace:
         step: Any = None,
         capacities: Mapping[int, int] | None = None,
     ) -> Trace:
-        """Return the trace of a block inside this one, where ``values`` replace some of this one's.
+        """Return the trace of an inner block; ``values`` replace some values of this trace.
 
         ``step`` is the index of the step where the block is a loop's.
         """
@@ -201,7 +201,7 @@ class Trace:
         return True
 
     def _cut(self, result: Any, cls: type[OpDef], slot: str, args: list[Any]) -> Any:
-        """Return the gradient for the own rows of an array that was matched to sequences."""
+        """Return the gradient for an array that was matched to sequences, without the added rows."""
         names = [one.name for one in cls.input_slots]
         base = slot.removesuffix(GRAD)
         like = args[names.index(base)] if slot.endswith(GRAD) and base in names else None
@@ -222,7 +222,7 @@ class Trace:
     # Gradients
 
     def _show_gradients(self, op: Operator, cls: type[OpDef], results: Any, args: list[Any]) -> object:
-        """Return the results of a gradient operator with the LoDs that numpy's kernel shows."""
+        """Return the results of a gradient operator with the same LoDs as numpy's kernel."""
         if cls.forward_of is None or not find_packed(args):
             return results
         several = (results,) if len(cls.output_slots) == 1 else tuple(results)

@@ -67,7 +67,7 @@ def gather_files(
 
 
 def _cover(placement: Placement, origin: str) -> list[Slice]:
-    """Return the slices that make up a variable, by rows; of copies on several servers the first."""
+    """Return the slices of a variable, by rows; for copies on several servers, the first one."""
     slices = placement.of(origin)
     if slices[0].kind == Kind.GROWING:
         return slices

@@ -40,7 +40,7 @@ _TRAINERS = frozenset(
 
 
 def find_distributed_partition(program: Program) -> Partition | None:
-    """Return how ``program`` is saved and loaded in this process; None: as an ordinary one."""
+    """Return the way to save and load ``program`` in this process; None: like an ordinary program."""
     placement, endpoint = find_placement(program), find_endpoint(program)
     if endpoint is not None:
         return ServerPartition(program, placement, endpoint)
@@ -130,7 +130,7 @@ class ServerPartition:
         )
 
     def _load_nothing(self, where: str, placement: Placement) -> LoadShare:
-        """Return an empty load with a note: more servers than variables is not an error."""
+        """Return an empty load with a note, since having more servers than variables is not an error."""
         note = (
             f"parameter server {self._endpoint} keeps no variable at all, so it loads nothing from {where}: "
             f"there are {len(placement.endpoints)} servers for {len(placement.origins())} variables"

@@ -30,10 +30,10 @@ class Servers(Protocol):
         """Pull whole variables of servers into arrays of their own."""
 
     def stream(self, wanted: Wanted, receiver: Callable[[], Receiver]) -> None:
-        """Pull the bytes of one variable into a sink; into a new one when the call has to be repeated."""
+        """Pull the bytes of one variable into a sink; a repeated call uses a new sink."""
 
     def row_ids(self, wanted: Wanted) -> Array:
-        """Pull the ids that a server's shard of a table holds, (n,) int64, in the order of its rows."""
+        """Pull the ids in a server's shard of a table, (n,) int64, in the order of its rows."""
 
     def save(self, directory: str, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         """Have every server write its rows of these files of a directory; return their answers by endpoint.
@@ -44,7 +44,7 @@ class Servers(Protocol):
 
 
 class OneByOne:
-    """Servers that are called by one thread at a time: several threads write files, a client allows one."""
+    """Servers called by one thread at a time: several threads write files, but a client allows only one."""
 
     def __init__(self, servers: Servers) -> None:
         self._servers = servers

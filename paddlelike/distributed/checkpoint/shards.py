@@ -71,7 +71,7 @@ class Shards:
         self._replayed: tuple[str, LoDTensor | SelectedRows] | None = None
 
     def look(self, one: Slice) -> Held | Unreadable | None:
-        """Return the value for server ``one.first_row`` of ``one.stride``, None if there is none."""
+        """Return the value for server ``one.first_row`` of ``one.stride`` servers, or None."""
         whole = self._contents.look(one.origin, VarType.LOD_TENSOR)
         parts = self._parts(one.origin, one.whole[0], whole)
         if isinstance(parts, Unreadable):
@@ -123,7 +123,7 @@ class Shards:
     # Headers
 
     def _parts(self, table: str, height: int, whole: object) -> list[Held] | Unreadable:
-        """Return the shards of the last save, none if it wrote the table ``whole`` or there is neither.
+        """Return the shards of the last save; none if it wrote the table ``whole`` or wrote nothing.
 
         A save by fewer servers leaves shards of an earlier one.
         """
@@ -184,7 +184,7 @@ class Shards:
         return found
 
     def _shard(self, one: Slice, taken: _Selection) -> SelectedRows:
-        """Return the rows of one server by rising id; the rest of its room keeps the values of the scope."""
+        """Return the rows of one server by rising id; further rows keep the values of the scope."""
         array = self._initial_values(one.name, one.shape, one.dtype)
         found = [ids[taken.mine(ids)] for ids in self._ids(taken)]
         ids = np.sort(np.concatenate(found))
@@ -227,7 +227,7 @@ class Shards:
             )
 
     def _ids(self, taken: _Selection) -> Iterator[Array]:
-        """Return the ids of every file. Raises LoadError for a shard that has ids of another one."""
+        """Return the ids of every file. Raises LoadError for a shard with ids of another shard."""
         for shard, held in enumerate(taken.files):
             header = held.header
             if header.height is None:
@@ -244,7 +244,7 @@ class Shards:
             yield ids.astype(np.int64)
 
     def _check_ids(self, held: Held, ids: Array, shard: int, shards: int) -> None:
-        """Raise LoadError for a shard that has ids of another one, or of a table that is taller."""
+        """Raise LoadError for a shard with ids of another shard, or beyond the height of the table."""
         room = held.header.shape[0]
         if len(ids) > room or np.any(ids % shards != shard) or np.any((ids < 0) | (ids >= shards * room)):
             what = f"{self._where.path}/{held.name} is not shard {shard} of {shards}"
@@ -295,7 +295,7 @@ class Shards:
 
 
 def _compare_alone(held: Held) -> Want:
-    """Return a request for no element of a file, so that the file is still compared with its record."""
+    """Return a request for no elements of a file, which still verifies the file."""
     return Want(held._replace(header=held.header._replace(shape=(0,), nbytes=0, height=0, row_count=0)))
 
 

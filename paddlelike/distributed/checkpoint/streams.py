@@ -117,7 +117,7 @@ def _stream(servers: Servers, slices: Sequence[Slice], header: bytes, how: Gathe
 
 
 def _write_by_servers(servers: Servers, slices: Sequence[Slice], header: bytes, how: Gathering) -> Fill:
-    """Return a function that has servers write their slices into a file."""
+    """Return a function that makes servers write their slices into a file."""
 
     def fill(path: str) -> hashing.Checksum | None:
         name = slices[0].origin
@@ -215,7 +215,7 @@ class StreamSum:
         self._current = self._settled
 
     def update(self, offset: int, data: memoryview) -> None:
-        """Add bytes of the slice under way; offset 0 begins it again."""
+        """Add bytes of the current slice; offset 0 starts the slice again."""
         if offset == 0:
             self._current = self._settled.copy()
         if self._is_wanted:

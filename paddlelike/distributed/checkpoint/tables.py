@@ -54,7 +54,7 @@ def gather_shard(servers: Servers, one: Slice, how: Gathering) -> GatheredFile:
 
 
 def join_shards(servers: Servers, slices: Sequence[Slice], how: Gathering) -> GatheredFile:
-    """Return the file of a table joined from its shards; rows that no server has met are zero.
+    """Return the file of a table joined from its shards; rows of ids unknown to all servers are zero.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def _pull_header(servers: Servers, one: Slice) -> bytes:
 
 
 def _pull_ids(servers: Servers, one: Slice) -> Array:
-    """Return the ids that a shard has met. Raises SaveError if some are not this server's."""
+    """Return the ids in a shard. Raises SaveError if some belong to another server."""
     ids = servers.row_ids((one.endpoint, one.name))
     if len(ids) > one.rows or np.any(ids % one.stride != one.first_row) or np.any(ids < 0):
         raise SaveError(

@@ -1,4 +1,4 @@
-"""A saved directory as the contents for one server: by its names, its rows of each variable's file."""
+"""A saved directory as contents for one server: under its names, its rows of each variable's file."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class View:
         return None
 
     def _warn_if_replaced(self, found: Held) -> None:
-        """Warn of a file that is not the one that was saved: real Fluid may have saved over the directory."""
+        """Warn of a file that differs from the saved one: real Fluid may have saved into the directory."""
         record = None if self._manifest is None else self._manifest.files.get(found.name)
         if record is not None and found.size and record.size != found.size:
             warn_user(

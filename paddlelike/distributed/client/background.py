@@ -64,7 +64,7 @@ class Background:
         self._thread = thread
 
     def put(self, server: int, entry: Entry, value: Value) -> None:
-        """Add a gradient to the next push; wait while that holds the most steps. Raises as :meth:`check`."""
+        """Add a gradient to the next push; wait while that is full. Raises as :meth:`check`."""
         key = server, entry.index
         with self._changed.hold():
             self._changed.wait_for(

@@ -1,4 +1,4 @@
-"""Single calls to the servers: the request and the arrays of a goal there, the reply and its arrays back."""
+"""Single calls to the servers: send a request with arrays, receive the reply with arrays."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class Client(Transfers):
             self._received.clear()
 
     def parameter(self, endpoint: str, name: str) -> Array:
-        """Return the newest values of a parameter: an array that later rounds overwrite."""
+        """Return the newest values of a parameter, in an array that later rounds overwrite."""
         return self.find_values(*self.find_entry(endpoint, name))
 
     def find_values(self, server: int, entry: Entry) -> Array:
@@ -214,7 +214,7 @@ class Client(Transfers):
             self.abandon()
 
     def abandon(self) -> None:
-        """Leave without telling the servers, as a process that is killed does."""
+        """Leave without notifying the servers, like a killed process."""
         self._has_left = True
         if self._background is not None:
             self._background.abandon()
@@ -270,7 +270,7 @@ class Client(Transfers):
     # Checks
 
     def _check(self, reached: bool, *, in_step: bool = False) -> None:
-        """Record that the servers have rolled back to a save instead.
+        """Record that the servers have rolled back to a save.
 
         ``in_step``: in a loop that follows, the rest of the step is discarded; otherwise raise
         RoundRolledBack, for instance in a save.

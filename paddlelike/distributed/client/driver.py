@@ -188,7 +188,7 @@ class Driver:
                 raise
 
     def _end_begun(self) -> None:
-        """Make the calls of :meth:`begin` end, if there are any."""
+        """End the calls of :meth:`begin`, if there are any."""
         if self._begun:
             with self._changed.hold():
                 self.state.withdraw()
@@ -304,7 +304,7 @@ class Driver:
                 self._changed.notify_all()
 
     def _attempt(self, call: Call, act: Callable[[], _Result]) -> _Result | None:
-        """Return the result of a part of a call; None where it failed, which is noted."""
+        """Return the result of a part of a call; None if it failed, after recording the error."""
         try:
             return act()
         except (UnreachableError, DeadlineError, FormatError, Abandoned) as error:

@@ -63,7 +63,7 @@ class Geo:
             self.exchange(scope)
 
     def exchange_pending(self, scope: Scope) -> None:
-        """Exchange if steps came since the last exchange; the next one is due when it was."""
+        """Exchange if there were steps since the last exchange, without changing the time of the next one."""
         if self._pending:  # G4
             self.exchange(scope)
 

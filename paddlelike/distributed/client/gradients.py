@@ -59,7 +59,7 @@ class Gradients:
         return max(self._sizes, default=0) <= size
 
     def put(self, server: int, index: int, value: Value) -> bool:
-        """Add a gradient for a server. Return whether there is enough for it to send some of it now."""
+        """Add a gradient for a server. Return whether there is enough data to send some now."""
         array = value.held_array if isinstance(value, SelectedRows) else value
         size = 0 if array is None else array.nbytes
         if not self.has_begun:
@@ -85,7 +85,7 @@ class Gradients:
                 )
 
     def receiving_servers(self) -> list[int]:
-        """Return the servers (indexes) that take gradients at all."""
+        """Return the indexes of the servers that receive gradients."""
         return [i for i, table in enumerate(self._tables) if table.having(Kind.GRADIENT)]
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class Gradients:
                 yield FLUSH  # the server hears that this call is alive
 
     def _wait_for_more(self, server: int) -> bool:
-        """Return whether enough came, or the last of it; False: nothing for seconds. Raises Abandoned."""
+        """Wait for enough data or the last part; return False if none came for seconds. Raises Abandoned."""
         with self._lock.hold():
             found = self._changed[server].wait_for(
                 lambda: self._has_enough(server) or not self._is_open or self._is_abandoned, _ALIVE

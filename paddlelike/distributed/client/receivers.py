@@ -31,7 +31,7 @@ class Pieces:
         self._size = 0
 
     def place(self, index: int, offset: int, length: int) -> memoryview:
-        """Return memory for the next piece. Raises FrameError for one that does not follow or is too much."""
+        """Return memory for the next piece. Raises FrameError for a piece out of order or beyond the end."""
         if offset != self._size or offset + length > self._most:
             raise FrameError(
                 f"a record of {length} bytes at {offset} of array {index}: expected one at {self._size}, "
@@ -50,7 +50,7 @@ class Pieces:
 
 
 class Sink:
-    """A receiver that passes data on in order and keeps one piece in memory.
+    """A receiver that forwards data in order and keeps one piece in memory.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Sink:
         return place
 
     def check(self) -> None:
-        """Pass on the last piece. Raises FrameError unless all bytes have come."""
+        """Forward the last piece. Raises FrameError unless all bytes have arrived."""
         self._flush()
         if self._given != self.size:
             raise FrameError(f"{self._given} of {self.size} bytes came")

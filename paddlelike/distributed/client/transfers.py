@@ -44,7 +44,7 @@ class Transfers(ABC):
         return self.driver.round
 
     def find_entry(self, endpoint: str, name: str) -> tuple[int, Entry]:
-        """Return the index of a server and its entry of that name. Raises GraphError if there is none."""
+        """Return the index of a server and its entry of a name. Raises GraphError if there is none."""
         if endpoint not in self.endpoints:
             raise GraphError(
                 f"{endpoint!r} is not one of this trainer's servers: {', '.join(self.endpoints)}"
@@ -71,12 +71,12 @@ class Transfers(ABC):
         return [slices[server][entry.index] for server, entry in places]
 
     def stream(self, wanted: tuple[str, str], receiver: Callable[[], Receiver]) -> None:
-        """Pull the bytes of one variable into a receiver; into a new one when the call has to be repeated."""
+        """Pull the bytes of one variable into a receiver; a repeated call uses a new receiver."""
         server, entry = self.find_entry(*wanted)
         self._pull_one(server, entry.index, receiver)
 
     def row_ids(self, wanted: tuple[str, str]) -> Array:
-        """Pull the ids that a server's shard of a table holds, (n,) int64, in the order of its rows."""
+        """Pull the ids in a server's shard of a table, (n,) int64, in the order of its rows."""
         server, entry = self.find_entry(*wanted)
         pieces: list[Pieces] = []
 
@@ -100,11 +100,11 @@ class Transfers(ABC):
         return [one["touched"] for one in self._ask("", {"touched": list(since)})]
 
     def load_table(self, directory: str, names: Sequence[str] | None) -> None:
-        """Have every server load its rows of some variables, or of all."""
+        """Let every server load its rows of some variables, or of all."""
         self._ask(directory, {"load": None if names is None else list(names)})
 
     def exchange(self, text: str) -> list[str]:
-        """Exchange a text with all trainers, which all call this; return all texts by trainer id."""
+        """Exchange a text with all trainers, each of which must call this; return all texts by trainer id."""
         data = text.encode()
         pieces: list[Pieces] = []
 

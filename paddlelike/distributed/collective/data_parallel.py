@@ -96,7 +96,7 @@ class SharedState(WholePartition):
         return super().plan_save(executor, chosen, where, part, options)
 
     def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:
-        """Return all variables, but skip the state of other workers."""
+        """Return all variables except the state of other workers."""
         workers, sharding = find_workers(), self._program._sharding
         names = {variable.name for variable in chosen}
         others = sorted(names.intersection(workers.find_others(global_scope(), sharding)))

@@ -87,7 +87,7 @@ def connect(job: Job, *, window: float, lease: float, ending: Event) -> Notes:
 
 
 def _read_gpus() -> list[int] | None:
-    """Return the GPUs of this worker, which the launcher names; None: all that JAX sees."""
+    """Return the GPUs that the launcher assigned to this worker; None: all that JAX finds."""
     numbers = os.environ.get("FLAGS_selected_gpus", "").split(",")  # noqa: SIM112
     return [int(one) for one in numbers] if all(one.isdecimal() for one in numbers) else None
 
@@ -109,7 +109,7 @@ def stdout_to_stderr() -> Iterator[None]:
 
 
 def _exit_when_jax_aborts(job: Job, ending: Event, joined: Event) -> object:
-    """Have this process end with the exit code for restarts where JAX's runtime aborts it.
+    """Let this process end with the exit code for restarts if JAX's runtime aborts it.
 
     It does so when the coordinator is lost, and in worker 0 when not all join in time, without a way to be
     asked not to. Return what must live as long as the process.

@@ -69,7 +69,7 @@ class Member:
             self.wait(self.submit(lambda exchanges: exchanges.sum(np.zeros(1, np.float32))))
 
     def submit(self, function: Callable[[Exchanges], Array]) -> Task[Array]:
-        """Have the thread carry out an exchange. Raises FaultError when the job is lost already."""
+        """Let the thread carry out an exchange. Raises FaultError when the job is already lost."""
         if self._fault is not None:
             raise self._fault
         task: Task[Array] = Task(lambda: function(self._find_exchanges()))
@@ -100,7 +100,7 @@ class Member:
                 self._raise_fault(lost)
 
     def find_shares(self) -> Shares:
-        """Return this worker's part of optimizer state that is shared out."""
+        """Return this worker's part of the divided optimizer state."""
         if self._shares is None:
             self._shares = Shares(self.job, self._notes, self._ending, self.watch, self._fail)
         return self._shares
@@ -181,7 +181,7 @@ class Member:
         os._exit(FaultError.exit_code)
 
     def _stay_for_saves(self) -> None:
-        """Wait until no other worker trains or saves: it may ask for the state that this one holds."""
+        """Wait until no other worker trains or saves, since others may request this worker's state."""
         with suppress(RuntimeError):
             self._notes.write(f"ends/{self.job.rank}", "at its end")
             watch = Watch(self._notes, self.job, self._lease)

@@ -68,11 +68,11 @@ class Shares:
                 holder.set_value(None)
 
     def may_release(self, scope: Scope) -> bool:
-        """Return whether no other scope holds the state that this worker serves to saves."""
+        """Return whether the state that this worker serves to saves is in no other scope."""
         return self._scope is None or self._scope is scope
 
     def has_released(self, scope: Scope) -> bool:
-        """Return whether a scope has no more than this worker's state."""
+        """Return whether a scope contains only this worker's state."""
         return scope in self._released
 
     def count(self, *, is_step: bool) -> None:

@@ -244,7 +244,7 @@ class LocalSGD(Collective):
 
 
 class SingleProcessMultiThread(GradAllReduce):
-    """The programs of GradAllReduce for threads of one process, which are made but cannot be run here."""
+    """The programs of GradAllReduce for threads of one process; they are made but cannot run here."""
 
     mode = "single_process_multi_thread"
 
@@ -259,7 +259,7 @@ class SingleProcessMultiThread(GradAllReduce):
 
 
 def is_transpiled(program: Program) -> bool:
-    """Return whether a program joins a job, or its backward pass or update adds variables up in place.
+    """Return whether a program already joins a job or adds up gradients in place.
 
     Sums of other variables are the network's own: layers whose parameters are split over the workers.
     """

@@ -17,7 +17,7 @@ class Watch:
         self._seen: dict[int, tuple[str, float]] = {}
 
     def find_lost(self) -> str | None:
-        """Return the workers that are lost, in words; None while there is none."""
+        """Describe the lost workers in words; None if there are none."""
         silent, left = self._look("ends", "left")
         ended = [rank for rank, how in left.items() if how != "after a fault"]
         names = [f"{self._job.name(rank)}, which ended before the others" for rank in ended]

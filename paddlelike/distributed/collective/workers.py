@@ -113,14 +113,14 @@ class JobWorkers:
         return self._exchange(lambda exchanges: exchanges.broadcast(value, root))
 
     def gather(self, ctx: Context, value: Array, count: int) -> Array:
-        """Return the rows of all ``count`` workers. Raises GraphError where there are others."""
+        """Return the rows of all ``count`` workers. Raises GraphError for another number of workers."""
         if self._check_count(ctx, count) == 1:
             return value.copy()
         self.wait()
         return self._exchange(lambda exchanges: exchanges.gather(value))
 
     def scatter(self, ctx: Context, value: Array, count: int) -> Array:
-        """Return this worker's rows of the sum. Raises GraphError for parts that are not equal."""
+        """Return this worker's rows of the sum. Raises GraphError for unequal parts."""
         if self._check_count(ctx, count) == 1:
             return value.copy()
         if len(value) % count:
@@ -343,7 +343,7 @@ class JobWorkers:
 
 
 def _round_up(count: int) -> int:
-    """Return a count that is at most an eighth larger, one of eight between two powers of two."""
+    """Round a number up to one of eight steps between powers of two, at most an eighth larger."""
     step = 1 << max(count.bit_length() - 4, 0)
     return -(-count // step) * step
 

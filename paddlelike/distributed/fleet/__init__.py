@@ -1,4 +1,4 @@
-"""fleet: one object that has this process's role, makes its programs, serves, trains and saves.
+"""fleet: one object that knows this process's role, makes its programs, serves, trains and saves.
 
 A script calls ``fleet.init(role_maker)``, wraps its optimizer in ``fleet.distributed_optimizer``, and then
 serves or trains according to its role. fleet uses the transpiler, the servers and the saves, which scripts

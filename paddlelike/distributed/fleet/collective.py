@@ -447,7 +447,7 @@ class CollectiveOptimizer(DistributedOptimizer):
 
 
 def _check_modes(strategy: DistributedStrategy) -> None:
-    """Set the modes that options stand for. Raises ValueError for modes that contradict each other."""
+    """Set the modes that the options select. Raises ValueError for contradictory modes."""
     for option, mode in (("use_local_sgd", "local_sgd"), ("_ut4grad_allreduce", "grad_allreduce")):
         if getattr(strategy, option):
             strategy.mode, strategy.collective_mode = "collective", mode

@@ -194,7 +194,7 @@ class FleetUtil:
         return self.save_cache_model(output_path, day, -1, 2, **how)
 
     def pull_all_dense_params(self, scope: Scope, program: Program) -> None:
-        """Wait for all trainers: each has the parameters of its last step, and saves take the servers'."""
+        """Wait for all trainers; then saves contain the servers' parameters after the last steps."""
         self._fleet.barrier_worker()
 
     def save_paddle_params(
@@ -294,7 +294,7 @@ class FleetUtil:
         hadoop_home: str = _HADOOP,
         donefile_name: str = "donefile.txt",
     ) -> None:
-        """Note in ``donefile.txt`` that a pass was saved, unless that is there."""
+        """Record in ``donefile.txt`` that a pass was saved, unless it is recorded already."""
         path = f"{output_path.rstrip('/')}/{day}/{0 if str(pass_id) == '-1' else pass_id}/"
         line = f"{day}\t{int(xbox_base_key)}\t{path}\t{pass_id}\t0"
 
@@ -318,7 +318,7 @@ class FleetUtil:
         hadoop_home: str = _HADOOP,
         donefile_name: str | None = None,
     ) -> None:
-        """Note in ``xbox_patch_done.txt`` or ``xbox_base_done.txt`` that a pass can be served."""
+        """Record in ``xbox_patch_done.txt`` or ``xbox_base_done.txt`` that a pass can be served."""
         is_base = str(pass_id) == "-1"
         path = f"{output_path.rstrip('/')}/{_folder(day, pass_id)}/"
         found = {
@@ -468,7 +468,7 @@ def _find_auc(positive: Array, negative: Array) -> float:
 
 
 def _find_bucket_error(positive: Array, negative: Array) -> float:
-    """Return how far predicted and actual CTR are apart, by groups of buckets with enough clicks."""
+    """Return the error of the predicted CTR over groups of buckets with enough clicks."""
     last, shows, chances, clicks, errors, counted = -1.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for index, (hit, miss) in enumerate(zip(positive.tolist(), negative.tolist(), strict=True)):
         chance = index / len(positive)

@@ -47,7 +47,7 @@ ParamGrads = list[tuple[Parameter, Variable]]
 
 
 class _Fleet(Protocol):
-    """The part of a fleet that makes programs of a network."""
+    """The part of a fleet that makes programs from a network."""
 
     def _transpile(self, program: Program, startup: Program, strategy: DistributedStrategy) -> None: ...
 

@@ -83,7 +83,7 @@ class DownpourOptimizer(TranspilerOptimizer):
     def minimize(  # type: ignore[override]
         self, losses: Any, scopes: Any = None, startup_programs: Any = None, *args: Any, **how: Any
     ) -> Any:
-        """See :meth:`.TranspilerOptimizer.minimize`; lists of one are taken. The training's scope counts.
+        """See :meth:`.TranspilerOptimizer.minimize`; lists with one item are accepted.
 
         Without a startup program it is the one of the ``program_guard`` in which the network was built.
         Raises UnsupportedError for several losses, otherwise as that method.
@@ -131,7 +131,7 @@ class _Copies:
             )
 
     def _pair(self, what: str) -> list[tuple[Any, Any]]:
-        """Return the sources and targets of a kind; a value that is not a list is a list of one."""
+        """Return the sources and targets of a kind; a single value is treated as a list of one."""
         both = [self.config.get(f"{side}_{what}", []) for side in ("src", "dest")]
         source, target = ([one] if not isinstance(one, list) else one for one in both)
         if len(source) != len(target):
@@ -140,7 +140,7 @@ class _Copies:
         return list(zip(source, target, strict=True))
 
     def keep_targets(self, loss: Variable) -> Variable:
-        """Return a loss with zeros as gradients of the targets: servers keep tables that are trained."""
+        """Return a loss with zero gradients for the targets, since servers keep only trained tables."""
         block, targets = loss.block, {target for _, target in self.tables}
         for op in [op for op in block.ops if op.type in LOOKUPS and op.input("W")[0] in targets]:
             out = block.var(op.output("Out")[0])
@@ -151,7 +151,7 @@ class _Copies:
         return loss
 
     def copy(self, program: Program, count: int, scope: Scope) -> None:
-        """Copy if the number of batches so far calls for it."""
+        """Copy if it is due after this number of batches."""
         if count % self.config.get("batch_num", 100):
             return
         for source, target in self.variables:
@@ -218,7 +218,7 @@ _POINTED: Final[dict[str, Callable[..., Any]]] = {
 
 
 def _save_listed(table: str, path: str, whitelist: str, program: Program) -> None:
-    """Save the rows of the ids that a file lists, one a line: of a table, its counters and its state."""
+    """Save the rows with the ids in a file, one per line: of a table, its counters and its state."""
     try:
         lines = Path(whitelist).read_text(encoding="utf-8").split()
         ids = np.array([int(one) for one in lines], np.uint64).view(np.int64)
@@ -313,7 +313,7 @@ class PSLib(DistributedTranspiler):
         self._fleet_ptr = _Pointer()
 
     def init(self, role_maker: RoleMakerBase | Executor | None = None) -> None:
-        """Take a role; None, or an executor as older scripts pass: from the environment."""
+        """Set the role; for None, or an executor as in older scripts, read it from the environment."""
         given = None if isinstance(role_maker, Executor) else role_maker
         super().init(PaddleCloudRoleMaker() if given is None else given)
 
@@ -364,7 +364,7 @@ class PSLib(DistributedTranspiler):
         main_program: Program | None = None,
         **how: Any,
     ) -> None:
-        """Save of table ``table_id`` (0) the rows of the ids that a file lists, one a line."""
+        """Save the rows of table ``table_id`` (0) with the ids in a file, one per line."""
         self._together(
             lambda program: _save_listed(self._name(how.get("table_id", 0)), dirname, whitelist_path, program)
         )
@@ -419,7 +419,7 @@ class PSLib(DistributedTranspiler):
         return forgotten
 
     def shrink_dense_table(self, decay: float, *_: Any, **__: Any) -> None:
-        """Do nothing, with a warning: the sums of data_norm are the trainers' own here."""
+        """Do nothing, with a warning: here every trainer has its own sums of data_norm."""
         warn_user("fleet.shrink_dense_table: servers keep no sums of data_norm here, so that none decay")
 
     def clear_one_table(self, table: int | str) -> None:

@@ -70,7 +70,7 @@ def grow_tables(program: Program, startup: Program) -> None:
 
 
 def _insert_clicks(block: Block, index: int, ids: Variable) -> tuple[str, int]:
-    """Insert operators that give each id, or each sequence of ids, the click of its sample.
+    """Insert operators that repeat the click of each sample for its ids or sequences.
 
     Return the name of the clicks, and the index behind the operators.
     """

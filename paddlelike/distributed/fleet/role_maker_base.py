@@ -97,11 +97,11 @@ class RoleMakerBase:
         )
 
     def barrier_worker(self) -> None:
-        """Wait until every trainer has come here. Servers do nothing; without a fleet it only warns."""
+        """Wait until every trainer calls this. Servers do nothing; without a fleet it only warns."""
         self._exchange("barrier_worker", "")
 
     def barrier_all(self) -> None:
-        """Do as :meth:`barrier_worker`: servers serve until all trainers have left."""
+        """Like :meth:`barrier_worker`: servers serve until all trainers have left."""
         self._exchange("barrier_all", "")
 
     def all_gather(self, input: Any) -> list[Any] | None:  # noqa: A002  (Fluid's name)

@@ -49,7 +49,7 @@ def read_machines(environ: Mapping[str, str]) -> tuple[tuple[str, ...], str] | N
 
 
 def expand_hosts(text: str) -> tuple[str, ...]:
-    """Return the hosts of a list. Raises RoleError for one that is not understood.
+    """Return the hosts of a list. Raises RoleError for an invalid host.
 
     >>> expand_hosts("gpu[01-03,7],login")
     ('gpu01', 'gpu02', 'gpu03', 'gpu7', 'login')

@@ -1,4 +1,4 @@
-"""The other launchers of a job, and the attempt that their servers belong to.
+"""The other launchers of a job, and the attempts of their servers.
 
 Where several launchers run the processes of one job, a lost process is first noticed by its own launcher, and
 later by the others, whose trainers find its servers restarted. If each started its processes at once, new
@@ -34,7 +34,7 @@ _PATIENCE: Final = 2.0  # seconds for an answer
 
 
 class Peers:
-    """The attempts of the servers of other launchers that have answered.
+    """The attempts of other launchers' servers, as far as they have answered.
 
     >>> peers = Peers(["10.0.0.2:6174", "10.0.0.3:6174"])
     >>> peers.note({"10.0.0.2:6174": 2})

@@ -57,7 +57,7 @@ class _Failure:
 
 
 class _Overtaken:
-    """Another launcher has reached a later attempt of the job."""
+    """Raised when another launcher has reached a later attempt of the job."""
 
 
 def explain_code(code: int) -> str:

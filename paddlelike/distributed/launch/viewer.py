@@ -14,7 +14,7 @@ from paddlelike.distributed.progress.render import MARK
 
 
 class Viewer:
-    """Writes the launcher's report on standard error, or above the live view while there is one.
+    """Writes the launcher's report on standard error, above the live view if there is one.
 
     The live view is another process, so that it cannot delay the job.
 

@@ -22,7 +22,7 @@ class VarStruct(NamedTuple):
 
 
 class DistributedVar(NamedTuple):
-    """A slice as Fluid's table has it; ``offset`` counts elements."""
+    """A slice in the form of Fluid's table; ``offset`` is in elements."""
 
     origin: VarStruct
     slice: VarStruct

@@ -23,7 +23,7 @@ from paddlelike.errors import GraphError
 
 
 class Placement(Sequence[Slice]):
-    """Every slice of a job once, in an order that depends on nothing but the slices.
+    """Every slice of a job once, in an order that depends only on the slices.
 
     By endpoint as given, then trained variables, optimizer state, schedules; then by name and block.
 
@@ -110,7 +110,7 @@ class Placement(Sequence[Slice]):
         return [s for s in self._by_endpoint.get(endpoint, ()) if not kinds or s.kind in kinds]
 
     def of(self, origin: str) -> list[Slice]:
-        """Return the slices of a variable by block; of one that is whole on several servers, each copy."""
+        """Return the slices of a variable by block; if it is whole on several servers, each copy."""
         return sorted(self._by_origin.get(origin, ()), key=lambda s: s.block)
 
     def origins(self, *kinds: Kind) -> list[str]:

@@ -14,7 +14,7 @@ __all__ = ["TABLE_FOLDER", "Slice", "shard_name"]
 
 
 class Kind(StrEnum):
-    """The kind of a variable on a server: it decides how the variable travels and who saves it.
+    """The kind of a variable on a server, which decides how the variable is sent and who saves it.
 
     A placement has every kind but ``GRADIENT`` and ``COUNTER``; a server, which reads kinds off its own
     program, has all of them.
@@ -38,7 +38,7 @@ class Kind(StrEnum):
 
     @property
     def is_pushed(self) -> bool:
-        """Whether trainers send it: gradients, and steps for the counter of a schedule."""
+        """Whether trainers send the variable: gradients, and steps for the counter of a schedule."""
         return self in (Kind.GRADIENT, Kind.COUNTER)
 
 

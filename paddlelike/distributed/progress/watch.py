@@ -1,4 +1,4 @@
-"""The status of every server of a job, with rates between one look and the next."""
+"""The status of every server of a job, with rates since the previous query."""
 
 from __future__ import annotations
 

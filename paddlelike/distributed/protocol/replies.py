@@ -129,7 +129,7 @@ class HelloReply(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushReply(Reply):
-    """All bytes are staged (sync) or queued (async). ``duplicate``: this push had been before."""
+    """All bytes are staged (sync) or queued (async). ``duplicate``: the push was known already."""
 
     duplicate: bool = header_field(read_flag, default=False)
 
@@ -156,7 +156,7 @@ class BeatReply(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackReply(Reply):
-    """The server is at the checkpoint, or had been in this generation or a later one before."""
+    """The server is at the checkpoint, or was there earlier in this or a later generation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Facts about a process from the environment: its role, where each fact was read, and the names it reads."""
+"""Facts about a process from the environment: its role, the source of each fact, and the variables read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Kind = Literal["trainer", "worker", "server", "local"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One fact, its value, and the variable that it was read from."""
+    """One fact, its value, and the variable from which it was read."""
 
     what: str
     value: str
@@ -117,7 +117,7 @@ class Variables:
         self.remarks: list[str] = []
 
     def record(self, what: str, value: str, variable: str) -> None:
-        """Note a fact and the variable that it was read from."""
+        """Record a fact and the variable from which it was read."""
         self.readings.append(Reading(what, value, variable))
 
     def value(self, variable: str) -> str | None:

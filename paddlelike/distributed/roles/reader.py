@@ -1,4 +1,4 @@
-"""The reader of a role: looks every fact up under all of its spellings."""
+"""The reader of a role: looks up every fact under all its spellings."""
 
 from __future__ import annotations
 

@@ -57,12 +57,12 @@ class FusedUpdate:
     written: tuple[str, ...]
 
     def run(self, ctx: Context) -> bool:
-        """Update the parameter; return whether that was done: not if a gradient is sparse."""
+        """Update the parameter; return False, without an update, if a gradient is sparse."""
         gradients = [one for name in self.gradients if (one := ctx.read(name)) is not None]
         return self._apply(ctx, gradients, self.scale)
 
     def apply(self, ctx: Context, mean: Array) -> None:
-        """Update the parameter by the mean of its gradients, which is known to fit."""
+        """Update the parameter by the mean of its gradients, whose shape is already checked."""
         done = self._apply(ctx, [mean], None)
         assert done, "the gradient of another kind"
 

@@ -1,4 +1,4 @@
-"""Monitoring of a server: counts, one line a minute for its log, and the end when the trainers are gone."""
+"""Monitoring of a server: counts, a log line every minute, and the end when all trainers are gone."""
 
 from __future__ import annotations
 

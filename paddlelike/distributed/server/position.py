@@ -20,7 +20,7 @@ _empty_loads: WeakKeyDictionary[Scope, str] = WeakKeyDictionary()
 
 
 def read_position(dirname: str | os.PathLike[str], endpoint: str | None = None) -> Mapping[str, Any] | None:
-    """Return the position of a server when a directory was saved; None: its manifest has none.
+    """Return the position of a server when a directory was saved; None if the manifest has none.
 
     A server that is not among those that saved (their count has changed) begins with what all have in
     common: the round.
@@ -29,7 +29,7 @@ def read_position(dirname: str | os.PathLike[str], endpoint: str | None = None) 
 
 
 def find_position(manifest: Manifest | None, endpoint: str | None = None) -> Mapping[str, Any] | None:
-    """Return the position that a manifest has; see :func:`read_position`."""
+    """Return the position in a manifest; see :func:`read_position`."""
     state = None if manifest is None else manifest.state
     positions = state.get("servers") if isinstance(state, Mapping) else None
     if not isinstance(positions, Mapping) or not positions:
@@ -43,10 +43,10 @@ def find_position(manifest: Manifest | None, endpoint: str | None = None) -> Map
 
 
 def note_empty_load(scope: Scope, dirname: str) -> None:
-    """Remember that a server which keeps no variable was to load a directory."""
+    """Remember the directory that a server without variables should load."""
     _empty_loads[scope] = dirname
 
 
 def empty_load(scope: Scope) -> str | None:
-    """Return the directory that a server which keeps no variable was to load, or None."""
+    """Return the directory that a server without variables should load, or None."""
     return _empty_loads.get(scope)

@@ -134,7 +134,7 @@ class Served:
 
 
 def _inputs(program: Program, gradient: str, index: int) -> dict[int, str]:
-    """Return by trainer the variable of its contribution; {} where all use the gradient's own name."""
+    """Return, by trainer, the variable of its contribution; {} if all use the gradient's name."""
     found = {}
     for op in program.blocks[index].ops:
         for name in op.input_arg_names:
@@ -168,7 +168,7 @@ def _parameters(program: Program, blocks: dict[str, int]) -> dict[str, str]:
 
 
 def _growing(program: Program, blocks: Iterable[int]) -> dict[str, list[str]]:
-    """Return by growing table the names of its counts and of its state, which grow with it."""
+    """Return, by growing table, the names of its counts and its state, which grow with it."""
     ops = [op for index in blocks for op in program.blocks[index].ops]
     found = {op.input("Table")[0]: op.input("Param") for op in ops if op.type == "count_sparse_table"}
     for op in ops:

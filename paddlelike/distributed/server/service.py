@@ -51,7 +51,7 @@ class Service(Workers):
             run_quietly(self.do, work)  # as in every run
 
     def _ask_or_take_round(self, request: Request, end: float) -> tuple[Reply, Work | None]:
-        """Return the answer, or a round to apply before."""
+        """Return the answer, or a round that must be applied first."""
         with self.changed.hold():
             while True:
                 now = time.monotonic()
@@ -66,7 +66,7 @@ class Service(Workers):
                 self.changed.wait(min(end - now, _LONGEST_WAIT))
 
     def take_memory(self, request: Push, patience: float) -> Contribution | Reply:
-        """Return memory for a push; or Waiting, where there is none for ``patience`` seconds.
+        """Return memory for a push, or Waiting if there is none for ``patience`` seconds.
 
         The first trainer that the round waits for gets memory at once, so that those behind it do in the end.
         Raises FrameError as :meth:`Staging.take`.

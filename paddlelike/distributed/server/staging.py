@@ -53,7 +53,7 @@ class Contribution(Into):
         return _Memory(self.dense, self.flats, None if self.sparse else self.views)
 
     def note(self, header: Mapping[str, Any]) -> None:
-        """Take the numbers of selected rows that were not known when the push began.
+        """Store numbers of selected rows that were unknown when the push began.
 
         Raises FrameError for a malformed note, and as :meth:`Staging.take`.
         """
@@ -120,7 +120,7 @@ class Contribution(Into):
 
 
 class Staging:
-    """The memory for pushes. A trainer with a push under way or staged uses one set of arrays, rarely two.
+    """The memory for pushes. A trainer with a current or staged push uses one set of arrays, rarely two.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class Staging:
 
     @property
     def is_full(self) -> bool:
-        """Whether pushes have to wait, but for the one that the round waits for first."""
+        """Whether pushes must wait, except the push that the round needs first."""
         return len(self._used) >= self._most_sets
 
     def take(self, rows: Iterable[tuple[int, int]]) -> Contribution:
@@ -186,7 +186,7 @@ class Staging:
         return contribution
 
     def _make_arrays(self, flats: Sequence[Array], but: Collection[int]) -> dict[int, Array]:
-        """Return arrays for all gradients ``but`` some: parts of ``flats``, and others of their own."""
+        """Return arrays for all gradients except ``but``: parts of ``flats``, and separate arrays."""
         made: dict[int, Array] = {}
         for flat, group in zip(flats, self._groups, strict=True):
             made.update((entry.index, part) for entry, part in zip(group, _cut(flat, group), strict=True))
@@ -205,7 +205,7 @@ class Staging:
         return SelectedRows(np.empty(count, np.int64), entry.shape[0], value)
 
     def give_back(self, contribution: Contribution) -> None:
-        """Let a later push reuse the memory. Called when nobody reads it any more."""
+        """Let a later push reuse the memory. Called when the memory is no longer read."""
         self._used.discard(contribution)
         with self._lock.hold():
             self._free.append(contribution.memory)

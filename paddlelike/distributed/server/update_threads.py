@@ -179,7 +179,7 @@ class Workers:
         self.is_stopping = True
 
     def wake(self) -> None:
-        """Wake the thread that called, if there is anything to do. Called under the lock."""
+        """Wake the thread of the caller, if there is work. Called under the lock."""
         if self._is_working:
             return  # at the end of that it is woken
         state = self.state
@@ -255,7 +255,7 @@ class Workers:
             self.changed.notify_all()
 
     def _fail(self, work: Work, error: Exception) -> None:
-        """Report failed work; after a round that failed the variables are of no round, so the server ends."""
+        """Report failed work; after a failed round the variables belong to no round, so the server ends."""
         _log.exception("%s: %s failed", self.served.endpoint, type(work).__name__)
         with self.changed.hold():
             self.state.fail_work(work, f"{type(error).__name__}: {error}")

@@ -271,7 +271,7 @@ class Variables:
             self._touched[table][rows.row_array] = self._updates
 
     def reread(self) -> None:
-        """Let the run see the values that were set in its scope from outside."""
+        """Let the run use values that were set in its scope from outside."""
         for entry in self._served.table:
             value = self._find_value(entry)
             if entry.kind != Kind.GRADIENT and value is not None:
@@ -296,7 +296,7 @@ class Variables:
             )
 
     def _start_counters(self) -> None:
-        """Let the steps of all trainers together continue from the counter, whoever counted before.
+        """Let the steps of all trainers together continue from the counter.
 
         In a new job the first step is step 0, as in training without servers. (Its startup program gives the
         counter a negative value and every trainer 1, so Fluid begins with the number of trainers.)

@@ -105,7 +105,7 @@ class _Plain(_Verb):
 
 
 class _Patient(_Plain):
-    """Answered when the thread that owns the parameters has done it."""
+    """A verb answered after the thread that owns the parameters has done the work."""
 
     def end(self, head: Header, receiver: None) -> Answer:
         request = self.read(self.kind, head)

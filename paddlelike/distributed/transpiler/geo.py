@@ -33,7 +33,7 @@ def turn_into_differences(program: Program, plan: Plan) -> None:
 
 
 def add_geo_traffic(program: Program, plan: Plan) -> None:
-    """Let a trainer's program tell the communicator which ids each step looked up."""
+    """Add an operator by which a trainer's program reports looked-up ids to the communicator."""
     block = program.global_block()
     sparse = {one.param.name for one in plan.trained if one.remote}
     pairs: dict[tuple[str, str], None] = {}
@@ -46,7 +46,7 @@ def add_geo_traffic(program: Program, plan: Plan) -> None:
 
 
 def send_start(startup: Program, plan: Plan) -> None:
-    """Let a trainer's startup program tell the communicator that the parameters are there."""
+    """Add an operator by which a trainer's startup program reports initialized parameters."""
     start = startup.global_block().create_var(name="param_init")
     _send(startup.global_block(), plan, [start.name], [start.name])
 

@@ -55,7 +55,7 @@ def _replace(block: Block, op: Operator, counts: list[Variable]) -> None:
 
 
 def add_schedule(server: Program, source: Program) -> Block | None:
-    """Put the operators that compute learning rates into a new block; return it, None without operators."""
+    """Put the operators for learning rates into a new block; return it, or None without operators."""
     ops = schedule_ops(source.global_block())
     if not ops:
         return None

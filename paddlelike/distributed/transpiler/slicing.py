@@ -99,7 +99,7 @@ def count_block_rows(shape: Sequence[int], *, servers: int, min_block_size: int)
 
 
 def slice_variable(var_list: Iterable[Variable], slice_count: int, min_block_size: int) -> list[str]:
-    """Return Fluid's texts of blocks, ``name:index:elements``, of variables cut for that many servers."""
+    """Return Fluid's texts of blocks, ``name:index:elements``, for variables cut for ``servers``."""
     return [
         f"{var.name}:{index}:{rows * math.prod(var.shape[1:])}"
         for var in var_list

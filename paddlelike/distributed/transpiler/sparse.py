@@ -84,7 +84,7 @@ def fetch_rows_remotely(program: Program, plan: Plan) -> None:
 
 
 def _group_lookups(lookups: Iterable[Operator]) -> list[list[Operator]]:
-    """Return groups of lookups that one operator can do."""
+    """Return groups of lookups, each for one operator."""
     groups: dict[tuple[str, int], list[Operator]] = {}
     for op in lookups:
         groups.setdefault((op.type, op.attrs["padding_idx"]), []).append(op)
@@ -118,7 +118,7 @@ def _fetch_rows(block: Block, plan: Plan, one: Trained, lookups: list[Operator])
 
 
 def _index_for(block: Block, lookups: Sequence[Operator]) -> int | None:
-    """Return an index where all lookups can be done: after their ids, before the first use; or None."""
+    """Return an index for all lookups: after their ids, before the first use; or None."""
     ids = {name for op in lookups for name in op.input("Ids")}
     outs = {name for op in lookups for name in op.output("Out")}
     mine = {id(op) for op in lookups}

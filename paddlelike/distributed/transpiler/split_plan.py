@@ -24,7 +24,7 @@ _NEEDS_WHOLE = ("lamb",)
 
 @dataclass
 class Piece:
-    """One block of rows of a parameter, and of its gradient by the name that this trainer uses."""
+    """One block of rows of a parameter and its gradient, which has a name for this trainer."""
 
     param: Variable
     grad: Variable
@@ -83,7 +83,7 @@ class Trained:
 
 @dataclass
 class Growing:
-    """A growing table and its counts, each with a piece on every server, and who gets a row."""
+    """A growing table and its counts, each with a piece on every server, and the rule for admitting ids."""
 
     table: Trained
     counts: Trained
@@ -92,7 +92,7 @@ class Growing:
 
 @dataclass
 class Plan:
-    """The trained variables in program order and in the order of sending, and the tables that lie by id."""
+    """The trained variables in program order and in sending order, and the tables sharded by id."""
 
     job: Job
     trained: list[Trained]

@@ -114,7 +114,7 @@ def make_server_startup(startup: Program, server: Program, plan: Plan, endpoint:
 
 
 class _Whole:
-    """Computes whole values on a server as the network's startup program does, with their inputs."""
+    """Computes whole initial values on a server, with their inputs, as in the network's startup program."""
 
     def __init__(self, source: Block, target: Block) -> None:
         self._source, self._target = source, target

@@ -87,7 +87,7 @@ def find_target(op: Operator) -> str:
 
 
 def trainable_pairs(training: Training, *, without: Collection[str]) -> list[tuple[Variable, Variable]]:
-    """Return the trainable parameters with their gradients, ``without`` the tables that lie by id."""
+    """Return the trainable parameters with their gradients, except the tables in ``without``."""
     return [
         (param, grad)
         for param, grad in training.pairs

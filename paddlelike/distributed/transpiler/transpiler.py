@@ -387,7 +387,7 @@ class GeoSgdTranspiler(DistributeTranspiler):
 
 
 def _rewrite(main: Program, startup: Program, job: Job) -> tuple[Training, Plan]:
-    """Turn a network into a trainer's programs, which still hold the updates."""
+    """Turn a network into a trainer's programs, which still include the updates."""
     training = find_training(main)
     if job.is_geo:
         return training, _rewrite_geo(main, startup, training, job)

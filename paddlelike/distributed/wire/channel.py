@@ -126,7 +126,7 @@ class Channel:
             raise RejectedError(self.endpoint, verb, f"a malformed answer: {error.message}") from error
 
     def open_direct(self, timeout: float = 60.0) -> Connection | None:
-        """Return a direct connection for one :meth:`call`; None where the server has no direct listener.
+        """Return a direct connection for one :meth:`call`; None if the server has no direct listener.
 
         Raises RemoteError where the server cannot be reached at all.
         """

@@ -26,7 +26,7 @@ class _Wait(NamedTuple):
 
 
 class IdleWatch:
-    """Cancels calls that wait for their peer too long, or that are too many.
+    """Cancels calls that wait too long for their peer, and the oldest of too many.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class IdleWatch:
         self._thread.wait()
 
     def begin_wait(self, cancel: Callable[[], object], *, is_started: bool) -> object:
-        """Note that a call waits for its peer; return the key for :meth:`end_wait`.
+        """Record that a call waits for its peer; return the key for :meth:`end_wait`.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class IdleWatch:
             displaced.cancel()
 
     def end_wait(self, key: object) -> None:
-        """Note that a wait has ended. It may have been cancelled before."""
+        """Record the end of a wait, which may have been cancelled."""
         with self._lock.hold():
             self._waits.pop(key, None)
 

@@ -15,7 +15,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts
 def wait_for_servers(
     endpoints: Iterable[str], timeout: float, *, report: Callable[[list[str]], object] | None = None
 ) -> None:
-    """Return once every endpoint accepts a TCP connection, as Fluid's wait_server_ready.
+    """Wait until every endpoint accepts TCP connections, like Fluid's wait_server_ready.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ def read_or_create_token(paths: list[Path] | None = None) -> str:
 
 
 def _read(path: Path) -> str | None:
-    """Return the token in a file; None where there is none. Raises EndpointError for an unsafe file."""
+    """Return the token in a file; None if the file is missing. Raises EndpointError for an unsafe file."""
     try:
         file = opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):
@@ -101,7 +101,7 @@ def _read(path: Path) -> str | None:
 
 
 def _create(path: Path, token: str) -> None:
-    """Write a token file with mode 600, whole or not at all; leave one alone that another process wrote."""
+    """Write a token file with mode 600, whole or not at all, unless another process has written one."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     staged = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     files: list[int] = []

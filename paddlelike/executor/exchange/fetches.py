@@ -98,7 +98,7 @@ def holds_value(scope: Scope, name: str) -> bool:
 
 
 def find_others(program: Program, fetches: Iterable[str], scope: Scope) -> set[str]:
-    """Return the fetches that no variable of the program is, but one of the scope with a value."""
+    """Return the fetches that are not in the program but have a value in the scope."""
     block = program.global_block()
     return {name for name in fetches if not block.has_var(name) and holds_value(scope, name)}
 

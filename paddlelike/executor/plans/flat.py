@@ -39,7 +39,7 @@ class _Flat(NamedTuple):
 
 
 def is_small(step: Step) -> bool:
-    """Return whether the parameter of an update is so small that it may lie behind others."""
+    """Return whether the parameter of an update is small enough to be joined with others."""
     binding = step.binding
     kernel = binding and binding.cls.make_flat_kernel(binding.keywords)
     if binding is None or kernel is None:
@@ -52,7 +52,7 @@ def is_small(step: Step) -> bool:
 
 
 def bind_flat(parts: Sequence[Step], run_apart: Run) -> Run:
-    """Return a function that runs updates on flat arrays, and where that cannot be by ``run_apart``."""
+    """Return a function that runs updates on flat arrays or, if impossible, by ``run_apart``."""
     bindings = [part.binding for part in parts if part.binding is not None]
     kernel = bindings[0].cls.make_flat_kernel(bindings[0].keywords)
     assert kernel is not None

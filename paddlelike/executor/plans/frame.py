@@ -22,7 +22,7 @@ Share = Callable[[dict[int, LoD], Any], None]
 
 
 class Binding(NamedTuple):
-    """What a step of one operator does with the values. Such steps can be joined."""
+    """The action of a step of one operator. Such steps can be joined."""
 
     cls: type[OpDef]
     kernel: Callable[..., Any]  # with its attributes filled in
@@ -49,7 +49,7 @@ class Step(NamedTuple):
 
 
 class PartError(Exception):
-    """The error of one of the operators that a step runs."""
+    """The error of one operator in a joined step."""
 
     def __init__(self, op: Operator, error: Exception) -> None:
         super().__init__()

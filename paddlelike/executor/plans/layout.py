@@ -44,7 +44,7 @@ class Layout:
         self._overwritten: dict[int, tuple[int, ...]] = {}
 
     def get_position(self, block: Block, name: str) -> int:
-        """Return the position of the variable that a name means in ``block``; a new one at its first use."""
+        """Return the position of the variable ``name`` in ``block``, a new position at its first use."""
         meanings = self._meanings[block.idx]
         found = meanings.get(name)
         if found is None:

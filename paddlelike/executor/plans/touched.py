@@ -196,7 +196,7 @@ class _UnsignedCheck:
         return is_known or is_unsigned(array)
 
     def remember(self, frame: Frame, position: int) -> None:
-        """Record that the array still has this property after a step."""
+        """Record that the array still has no NaN and no sign bits after a step."""
         if _is_in_scope(frame, position):
             self._known = weakref.ref(frame.values[position]), frame.holders[position]._value.version
 

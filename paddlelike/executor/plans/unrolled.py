@@ -63,7 +63,7 @@ class Unrolled:
 
 
 def unroll(steps: Sequence[Step], layout: Layout, *, has_lods: bool) -> Run:
-    """Return a function that runs some steps; ``has_lods``: for a frame that has LoDs from the start."""
+    """Return a function that runs some steps; ``has_lods``: whether the frame has LoDs at the start."""
     names: dict[str, Any] = {
         "__builtins__": {},
         "BaseException": BaseException,

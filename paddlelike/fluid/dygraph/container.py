@@ -1,4 +1,4 @@
-"""Layers that hold others: one after another, in a list, and a list of parameters."""
+"""Containers: layers in sequence, a list of layers, and a list of parameters."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ __all__ = ["LayerObjectHelper"]
 
 
 class LayerObjectHelper(LayerHelper):
-    """What a layer object creates parameters, temporaries and operators with; ``name`` begins their names."""
+    """Creates parameters, temporaries and operators for a layer object; their names begin with ``name``."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, name=name)

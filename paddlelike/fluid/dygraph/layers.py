@@ -241,7 +241,7 @@ class Layer:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute; parameters and layers are kept apart. Raises TypeError where one would go."""
+        """Set an attribute; parameters and layers are registered. Raises TypeError if one is replaced."""
         held = {
             kind: self.__dict__.get(own) for kind, own in ((Parameter, "_parameters"), (Layer, "_sub_layers"))
         }

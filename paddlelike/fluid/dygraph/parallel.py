@@ -11,7 +11,7 @@ __getattr__ = make_getattr(__name__, "dygraph.parallel")
 
 
 class ParallelEnv:
-    """The place of this process in its job, read once: one process where no launcher started it.
+    """The rank of this process in its job, read once; without a launcher it is the only process.
 
     >>> ParallelEnv().nranks, ParallelEnv().local_rank
     (1, 0)

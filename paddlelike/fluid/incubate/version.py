@@ -4,5 +4,5 @@ __all__ = ["is_transpiler"]
 
 
 def is_transpiler() -> bool:
-    """Return True: the fleet is the one on the transpiler."""
+    """Return True: fleet uses the transpiler."""
     return True

@@ -26,11 +26,11 @@ _DENSE: Final = 0
 
 
 class SizeT(int):
-    """A whole number from 0 to 2^64 - 1: counts and kinds."""
+    """An integer from 0 to 2^64 - 1, for counts and kinds."""
 
 
 class Shape(tuple[int, ...]):
-    """A shape as numpy has it; the file has it in the reverse order."""
+    """A shape in numpy's order; the file has the reverse order."""
 
     __slots__ = ()
 

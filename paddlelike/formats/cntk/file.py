@@ -116,7 +116,7 @@ def list_arrays(tree: Mapping[str, Any]) -> Iterator[tuple[str, Array]]:
 
 
 def _walk(value: object, where: str, *, others: bool = False) -> Iterator[tuple[str, Any]]:
-    """Yield the arrays in a dictionary, or, with ``others``, all that are not arrays, with their paths."""
+    """Yield the arrays in a dictionary with their paths or, with ``others``, the other values."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     if isinstance(value, np.ndarray) != others and not isinstance(value, dict | list):
         yield where, value

@@ -54,13 +54,13 @@ _LONGEST_NUMBER: Final = 64
 
 
 class _Rule(NamedTuple):
-    """What a rule keeps: the ends of its parts' names; whether all numbers but the first share one."""
+    """The state of a rule: endings of its parts' names; whether all but the first are single numbers."""
 
     parts: tuple[str, ...] = ()
     is_shared: bool = False
 
     def list_columns(self, width: int) -> dict[str, list[int]]:
-        """Return the columns of the row ("") and of each part of its state, behind the first five."""
+        """Return the columns of the row ("") and of each part of its state, after the first five columns."""
         firsts = [1, *(2 if part == _POWERS else 1 for part in self.parts)]
         rest = width - 1
         others = [rest, *(2 if part == _POWERS else 1 if self.is_shared else rest for part in self.parts)]

@@ -105,12 +105,12 @@ class Block(Versioned):
         return name in self.vars
 
     def _find_var_recursive(self, name: str) -> Variable | None:
-        """Return the variable that a name means in this block, or None."""
+        """Return the variable of that name in this block or an outer one, or None."""
         owner = self._find_owner(name)
         return None if owner is None else owner.vars[name]
 
     def _find_owner(self, name: str) -> Block | None:
-        """Return the block that defines the variable a name means here: this one or the nearest outer one.
+        """Return the block that defines a name: this block or the nearest outer one.
 
         A block that computes gradients also sees the variables of its forward block, and of the outer blocks
         of that one.
@@ -173,7 +173,7 @@ class Block(Versioned):
         return variable
 
     def _clone_variable(self, variable: Variable, force_persistable: bool = True) -> Variable:
-        """Create a variable here with the shape and type of one of another program."""
+        """Create a variable with the shape and type of a variable of another program."""
         tensor = variable.type in (VarType.LOD_TENSOR, VarType.SELECTED_ROWS)
         forced = force_persistable and variable.type not in (VarType.STEP_SCOPES, VarType.RAW)
         return self.create_var(

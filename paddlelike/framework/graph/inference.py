@@ -1,4 +1,4 @@
-"""The variables of a new operator: its slots as lists of names, and shape inference of its outputs."""
+"""Variables of a new operator: slots as lists of names, and shape inference for outputs."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Roles:
 
     @property
     def _current_role(self) -> int:
-        """Fluid's name for the role of the operators that are appended now."""
+        """Fluid's name for the role of newly appended operators."""
         return self._op_role
 
     @_current_role.setter
@@ -51,9 +51,9 @@ class Roles:
         return self._role_guard(OpRole.Optimize, [v for v in param_and_grads if v is not None])
 
     def _lr_schedule_guard(self, is_with_opt: bool = False) -> AbstractContextManager[None]:
-        """Mark operators appended inside as computing a learning rate."""
+        """Mark operators appended inside the ``with`` as computing a learning rate."""
         return self._role_guard(OpRole.LRSched | (OpRole.Optimize if is_with_opt else 0))
 
     def _backward_role_guard(self) -> object:
-        """Mark operators appended inside as part of the backward pass."""
+        """Mark operators appended inside the ``with`` as part of the backward pass."""
         return self._role_guard(OpRole.Backward)

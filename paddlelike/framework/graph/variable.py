@@ -182,7 +182,7 @@ class Variable(EncodedState, Displayed):
         self._info = {**self.__dict__.get("_info", {}), key: value}
 
     def _get_info(self, key: str) -> Any:
-        """Return the value that was kept, None where there is none."""
+        """Return the value kept by :meth:`_set_info`, or None."""
         return self.__dict__.get("_info", {}).get(key)
 
     def to_string(self, throw_on_error: bool, with_details: bool = False) -> str:

@@ -50,7 +50,7 @@ class Attr(NamedTuple):
 
     @property
     def fallback(self) -> object:
-        """The value that a function gets when the attribute is not given."""
+        """The value for functions when the attribute is missing."""
         return None if self.default is REQUIRED or self.default is ABSENT else self.default
 
 

@@ -307,7 +307,7 @@ class OpDef:
 
     @classmethod
     def temporaries(cls, op: OpView) -> set[str]:
-        """Return the variables that the program calls persistable and that need not outlive the run."""
+        """Return the persistables of the program that need not outlive the run."""
         return set()
 
     @classmethod

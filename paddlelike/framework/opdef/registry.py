@@ -70,7 +70,7 @@ def find_or_none(type: str) -> type[OpDef] | None:
 
 
 def find_for_version(type: str, version: int) -> type[OpDef] | None:
-    """Return the operator called ``type`` as programs of a version of Paddle mean it, or None."""
+    """Return the operator ``type`` with its meaning in a version of Paddle, or None."""
     for mark, since in ((LATEST, PADDLE3_VERSION), (LATER, PADDLE2_VERSION)):
         if version >= since and (later := OPERATORS.get(type + mark)) is not None:
             return later

@@ -18,7 +18,7 @@ Reduced = TypeVar("Reduced", Array, SelectedRows)
 
 
 class Remote(Protocol):
-    """The other end of a distributed program. Attributes and names come from ``ctx.op``."""
+    """The servers and workers, as operators use them. Attributes and names come from ``ctx.op``."""
 
     def send(self, ctx: Context, values: list[Any]) -> None:
         """Send values (arrays or SelectedRows), one for each variable in ``X``."""
@@ -51,7 +51,7 @@ class Remote(Protocol):
         """Gather the slices of a variable into a file."""
 
     def checkpoint_notify(self, ctx: Context) -> None:
-        """Have every server save its shard of a table."""
+        """Let every server save its shard of a table."""
 
     def close(self) -> None:
         """Tell the servers that this trainer has finished."""

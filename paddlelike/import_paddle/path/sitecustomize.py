@@ -67,7 +67,7 @@ def _say(gone: str, instead: object) -> None:
 
 
 def _restore(module: ModuleType) -> None:
-    """Let a module answer for names that it no longer has."""
+    """Let a module provide names that were removed from it."""
     removed = _REMOVED[module.__name__]
     before: Callable[[str], Any] | None = getattr(module, "__getattr__", None)
 
@@ -105,7 +105,7 @@ _OF_TODAY: Final = (
 
 
 def _make_ragged(module: ModuleType, values: Any, dtype: object = None, **options: Any) -> Any:
-    """Return the array of objects that numpy made of rows of several lengths."""
+    """Return an array of objects for rows of several lengths, as old numpy did."""
     if dtype is not None:
         raise ValueError("setting an array element with a sequence")
     return module.array(values, dtype=object, **options)

@@ -257,7 +257,7 @@ def _count_room(scopes: SavedSteps) -> int:
 
 
 def _start_total(shape: jax.Array | SparseRows | None, most: int) -> jax.Array:
-    """Return zeros to add up gradients in; sparse rows are kept step by step."""
+    """Return zeros for adding up gradients; sparse rows are kept separately for each step."""
     if isinstance(shape, SparseRows):
         return stack_zeros(shape, most)
     return stack_zeros(shape, 1) if shape is None else jax.tree_util.tree_map(

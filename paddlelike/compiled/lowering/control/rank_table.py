@@ -37,7 +37,7 @@ def lod_rank_table(x: Packed, *, level: int, ctx: OpContext) -> Ranks:
 
 
 def _find_source(x: Packed, ctx: OpContext) -> int | None:
-    """Return the position of the piece's input that has the LoD of some sequences."""
+    """Return the position of a piece's input that has the LoD of the given sequences."""
     for position, value in ctx.trace.root.given.items():
         if isinstance(value, Packed) and value.offsets and value.offsets[-1] is x.offsets[-1]:
             return position

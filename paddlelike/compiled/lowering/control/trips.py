@@ -81,7 +81,7 @@ def find_trips(ctx: OpContext, block: int, condition: int) -> Trips | None:
 
 
 def _is_known(ctx: OpContext, block: int, condition: int, writes: list[Operator]) -> bool:
-    """Return whether the indexes at which operators write can be computed before the run."""
+    """Return whether the indexes of written elements can be computed before the run."""
     try:
         _Follower(ctx, block, condition, writes).follow(None)
     except _UnknownError:
@@ -90,7 +90,7 @@ def _is_known(ctx: OpContext, block: int, condition: int, writes: list[Operator]
 
 
 class _Follower:
-    """The operators of a block that the condition and the places of an array's elements depend on."""
+    """The operators of a block on which its condition and its array indexes depend."""
 
     def __init__(self, ctx: OpContext, block: int, condition: int, writes: list[Operator]) -> None:
         self._ctx = ctx

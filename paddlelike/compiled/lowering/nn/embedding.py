@@ -13,7 +13,7 @@ from paddlelike.compiled.values import Packed, SparseRows, Value, get_rows
 
 @lowers("merge_selected_rows")
 def merge_selected_rows(x: jax.Array | SparseRows) -> SparseRows:
-    """Rows beyond the height, of the value zero, are unused."""
+    """Rows with ids beyond the height, and the value zero, are unused."""
     if not isinstance(x, SparseRows):
         raise LoweringError("X is not a sparse gradient")
     return x.merge()

@@ -197,7 +197,7 @@ def group_norm_grad(
     groups: int,
     data_layout: str,
 ) -> Results:
-    """Return the gradients from Y, as Paddle does; values that a scale of 0 has erased count as 0."""
+    """Return the gradients computed from Y, as in Paddle; values erased by a scale of 0 count as 0."""
     (normal, axes, per_channel), g = _group_channels(y, groups, data_layout), d_y
     g = g.reshape(normal.shape)
     kept = tuple(i for i in range(4) if per_channel[i] == 1)

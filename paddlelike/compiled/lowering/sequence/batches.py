@@ -1,4 +1,4 @@
-"""Sequences as batches, as images, and repeated by others."""
+"""Conversions of sequences to batches and images, and repetition by other sequences."""
 
 from __future__ import annotations
 

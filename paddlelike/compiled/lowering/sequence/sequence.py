@@ -12,7 +12,7 @@ from paddlelike.compiled.values import Packed, Value, get_rows
 
 
 def require_sequences(*values: Value | None) -> None:
-    """Raise LoweringError unless all values are sequences; the error comes from numpy's kernel."""
+    """Raise LoweringError unless all values are sequences; numpy's kernel then raises the proper error."""
     if not all(isinstance(value, Packed) and value.offsets for value in values):
         raise LoweringError("an input has no LoD")
 

@@ -1,4 +1,4 @@
-"""Whose requests a server accepts: of its job and program, and of each trainer's newest session only."""
+"""The requests that a server accepts: of its job and program, and each trainer's newest session only."""
 
 from __future__ import annotations
 
@@ -85,5 +85,5 @@ class Admission:
         self._seen[request.trainer] = now
 
     def is_silent(self, trainer: int, now: float) -> bool:
-        """Return whether a trainer has shown no sign of life (since the start) for longer than the lease."""
+        """Return whether a trainer has given no sign of life (since the start) for longer than the lease."""
         return now - self._seen.get(trainer, self._started) > self.lease

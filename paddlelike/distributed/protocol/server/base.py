@@ -78,7 +78,7 @@ class ServerBase:
         return work
 
     def find_merge(self) -> Merge | None:
-        """Return an addition that can be made before the round is complete; :meth:`end_merge` ends it.
+        """Return a merge that is possible before the round is complete; :meth:`end_merge` ends it.
 
         So the memory for a round does not grow with the number of trainers.
         """
@@ -88,7 +88,7 @@ class ServerBase:
         return self._round.find_merge(missing) if missing else None  # else the round is applied as it is
 
     def end_merge(self, merge: Merge) -> None:
-        """Record that a contribution was merged, perhaps of a round that was abandoned since."""
+        """Record that a contribution was merged; its round may have been abandoned meanwhile."""
         merge.owner.end_merge(merge)
 
     def is_next(self, trainer: int) -> bool:
@@ -97,7 +97,7 @@ class ServerBase:
         return min(missing, default=trainer) >= trainer and self._round.find_merge(missing) is None
 
     def end_apply(self, work: Apply | Restore) -> None:
-        """Note that the parameters hold the round, the update or the checkpoint."""
+        """Record that the parameters contain the round, the update or the checkpoint."""
         self._end_work(work, applied=True)
         if isinstance(work, Restore):
             self._restoring = self._restoring and work.round != self.base
@@ -135,7 +135,7 @@ class ServerBase:
         return len(self._left) == self.trainers and self._is_idle()
 
     def may_end(self, now: float) -> bool:
-        """Return whether this server may end: finished, or the trainers that began to leave were lost."""
+        """Return whether this server may end: it has finished, or the leaving trainers are lost."""
         gone = all(t in self._left or self._admission.is_silent(t, now) for t in range(self.trainers))
         return len(self.completed) == self.trainers and gone and self._is_idle()
 

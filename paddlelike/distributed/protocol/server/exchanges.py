@@ -24,7 +24,7 @@ class Saving:
 
 
 class Saves:
-    """The last save of each trainer; a repeated request finds the save that it began."""
+    """The last save of each trainer, so that a repeated request finds its save."""
 
     def __init__(self) -> None:
         self._last: dict[int, Saving] = {}
@@ -68,7 +68,7 @@ class Shares:
         self._texts: dict[int, dict[int, bytes]] = {}  # by number of the exchange, then by trainer
 
     def put(self, number: int, *, trainer: int, text: bytes) -> None:
-        """Take the text of a trainer for an exchange; one that is repeated changes nothing."""
+        """Store the text of a trainer for an exchange; repeating this changes nothing."""
         self._texts.setdefault(number, {}).setdefault(trainer, text)
         for old in [old for old in self._texts if old <= number - _KEPT]:
             del self._texts[old]

@@ -91,7 +91,7 @@ class Updates:
         return bool(self._begun)
 
     def find_next(self) -> tuple[int, Any] | None:
-        """Return trainer and contribution of the oldest update that nobody applies yet."""
+        """Return trainer and contribution of the oldest update that is not being applied."""
         waiting = ((r.trainer, given) for r, given in self._queue if r.trainer not in self._begun)
         return next(waiting, None)
 
@@ -100,7 +100,7 @@ class Updates:
         self._begun.add(trainer)
 
     def end(self, trainer: int, *, applied: bool) -> None:
-        """Note that this has ended; an update that was applied leaves the queue."""
+        """Record the end of that; an applied update leaves the queue."""
         self._begun.discard(trainer)
         if applied:
             request, one = next(item for item in self._queue if item[0].trainer == trainer)

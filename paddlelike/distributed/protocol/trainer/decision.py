@@ -49,14 +49,14 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """This trainer had begun to leave the job before ``round``: continue with that."""
+    """This trainer had begun to leave the job before ``round``: continue to leave."""
 
     round: int
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The replies are of different moments: say Hello again."""
+    """The replies belong to different moments: say Hello again."""
 
     why: str
 

@@ -1,4 +1,4 @@
-"""A trainer's goal, the stage of it that is under way, and the requests of that stage."""
+"""A trainer's goal, its current stage, and the requests of that stage."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class TrainerState(TrainerAgreements):
         self._other_run = ""
 
     def withdraw(self) -> None:
-        """Give up a push under way; of one that is not complete on any server nothing has taken effect."""
+        """Give up a push; a push that is not complete on any server has had no effect."""
         if self.outcome is None:
             self.outcome = Success(self.round)
             for link in self._links:
@@ -163,7 +163,7 @@ class TrainerState(TrainerAgreements):
             self._end_part(link, now)
 
     def fail_call(self, call: Call, why: str, now: float) -> None:
-        """Note that a call brought no reply: the connection broke or its time was over."""
+        """Record that a call got no reply: the connection broke or the time was over."""
         link = self._links[call.server]
         if not self._end_call(link, call):
             return
@@ -184,7 +184,7 @@ class TrainerState(TrainerAgreements):
         return self._stage == "leave"
 
     def make_beat(self) -> Beat:
-        """Return a heartbeat, which may be sent to any server beside any goal."""
+        """Return a heartbeat; it may be sent to any server during any goal."""
         return Beat(**self._session_fields())
 
     def take_beat_reply(self, server: int, reply: Reply) -> None:
@@ -195,7 +195,7 @@ class TrainerState(TrainerAgreements):
     # Replies
 
     def _end_call(self, link: Link, call: Call) -> bool:
-        """Return whether a call that has ended is of this stage, and the goal is open."""
+        """Return whether an ended call belongs to this stage of an open goal."""
         return link.end_call(call.ticket) and self.outcome is None
 
     def _handle_refusal(self, server: int, reply: Refused, now: float) -> None:
@@ -228,7 +228,7 @@ class TrainerState(TrainerAgreements):
             self._fail(f"server {endpoint} has been busy for {spent:.0f} s: {reply.why}")
 
     def _end_part(self, link: Link, now: float) -> None:
-        """Note that a server has done its part of the stage."""
+        """Record that a server has done its part of the stage."""
         link.done = True
         if all(one.done for one in self._links):
             self._end_stage(now)

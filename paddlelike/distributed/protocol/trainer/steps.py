@@ -63,7 +63,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """An earlier process of this trainer had left the job; this one has nothing to do."""
+    """An earlier process of this trainer has left the job; this process has nothing to do."""
 
     round: int
 
@@ -103,7 +103,7 @@ class Link:
     restarted: bool = False
 
     def begin_stage(self, *, done: bool) -> None:
-        """Begin a stage. A call under way is abandoned, but must end before the next one."""
+        """Begin a stage. The current call is abandoned, but must end before the next call."""
         self.done = done
         self.ticket = -abs(self.ticket)
         self.waiting_since = None
@@ -113,7 +113,7 @@ class Link:
         self.ticket, self.issued = ticket, now
 
     def end_call(self, ticket: int) -> bool:
-        """Note that a call has ended; return whether it was of this stage."""
+        """Record the end of a call; return whether it belongs to this stage."""
         # D14
         is_awaited = self.ticket == ticket
         if abs(self.ticket) == ticket:
@@ -125,7 +125,7 @@ class Link:
         self.failing_since, self.failures = None, 0
 
     def record_failure(self, now: float, timeout: float) -> float:
-        """Note that a call failed and back off; return for how long calls have been failing.
+        """Record a failed call and back off; return for how long calls have been failing.
 
         ``timeout``: of the call. One that lasted longer had been sending what was still being computed.
         """
@@ -136,7 +136,7 @@ class Link:
         return now - self.failing_since
 
     def record_wait(self, now: float, pause: float) -> float:
-        """Note a reply of Waiting; return for how long the server has replied so."""
+        """Record a Waiting reply; return for how long the server has given such replies."""
         self.retry_at = now + pause
         if self.waiting_since is None:
             self.waiting_since = self.issued

@@ -57,7 +57,7 @@ class DirectClient:
         self._closed = False
 
     def take(self, timeout: float) -> Connection | None:
-        """Return a connection for one call of this thread; None: the server is reached by gRPC alone.
+        """Return a connection for one call of this thread; None if the server is reachable only by gRPC.
 
         Raises RemoteError where the server does not answer by gRPC either.
         """
@@ -136,7 +136,7 @@ class DirectClient:
 
     @contextlib.contextmanager
     def _translate(self, connection: Connection, verb: str, timeout: float) -> Iterator[None]:
-        """Close the connection after any error, since the call is still under way; name the endpoint."""
+        """Close the connection after any error inside the ``with``; name the endpoint in the error."""
         try:
             yield
         except BlockingIOError:

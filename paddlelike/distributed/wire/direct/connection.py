@@ -25,7 +25,7 @@ Buffer = bytes | memoryview
 
 
 class Frame:
-    """The header of a frame: its kind, its text, and its records, not read yet."""
+    """The header of a frame: kind, text, and the records to be read."""
 
     __slots__ = ("kind", "records", "text")
 
@@ -218,7 +218,7 @@ class Connection:
         self._receive_all([place for place in places[at:] if len(place)])
 
     def _receive_into(self, place: memoryview) -> int:
-        """Receive some bytes, at most as many as the place has; return how many, 0 at the end."""
+        """Receive some bytes into memory; return their number, 0 at the end of the connection."""
         return self.socket.recv_into(place)
 
     def _receive_all(self, places: list[memoryview]) -> None:

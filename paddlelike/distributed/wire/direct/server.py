@@ -99,7 +99,7 @@ class DirectServer:
         """Take no records."""
 
     def end(self, head: Header, receiver: None) -> tuple[Header, Iterable[Part]]:
-        """Return port and ticket; port 0: there is no listener."""
+        """Return port and ticket; port 0 means no listener."""
         if self._listener is None or self._stopping:
             return {"port": 0, "ticket": ""}, ()
         return {"port": self._listener.getsockname()[1], "ticket": self._ticket}, ()

@@ -94,7 +94,7 @@ class TlsConnection(Connection):
                 place, left = place[got:], left - got
 
     def _read(self, place: memoryview, left: int) -> int:
-        """Decrypt some bytes into a place; ``left``: how many will come at least."""
+        """Decrypt some bytes into memory; ``left``: the least number of bytes still to come."""
         while True:
             try:
                 got = self._tls.read(len(place), place)

@@ -68,7 +68,7 @@ def _bind(
 
 
 def is_unshared(array: Array) -> bool:
-    """Return whether one list and one local variable of the caller are all that refers to an array.
+    """Return whether an array is referenced only by one list and one local variable of the caller.
 
     Views refer to the array that owns the memory, so that memory with any other view is shared. Python
     implementations without counts of references, or with counts of another kind, have shared arrays only.

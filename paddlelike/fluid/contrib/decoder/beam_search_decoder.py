@@ -40,7 +40,7 @@ class _Decoder(ABC):
 
     @abstractmethod
     def _hold(self, start: InitState) -> State:
-        """Return a state of the cell as the loop keeps it."""
+        """Return the loop's storage of a state of the cell."""
 
     @contextmanager
     def _enter(self) -> Iterator[None]:
@@ -63,7 +63,7 @@ class _Decoder(ABC):
 
 
 class TrainingDecoder(_Decoder):
-    """A decoder that sees the right words: a step for each word of its sequences.
+    """A decoder that reads the correct words: a step for each word of its sequences.
 
     >>> from paddlelike import layers, data
     >>> words = data("words", [None, 4], lod_level=1)

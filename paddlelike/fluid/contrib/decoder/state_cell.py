@@ -236,6 +236,6 @@ class StateCell:
             state.write(self._values[name])
 
     def out_state(self) -> Variable:
-        """Return the state that a decoder scores words by."""
+        """Return the state by which a decoder scores words."""
         found: Variable = self._values[self._out_state]
         return found

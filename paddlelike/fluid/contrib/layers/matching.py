@@ -1,4 +1,4 @@
-"""``fluid.contrib.layers.nn``: pairs of texts, trees, and operators that are fused of two."""
+"""``fluid.contrib.layers.nn``: pairs of texts, trees, and operators fused from two."""
 
 from __future__ import annotations
 

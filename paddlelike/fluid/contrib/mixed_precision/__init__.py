@@ -57,7 +57,7 @@ class AutoMixedPrecisionLists:
 
 
 class OptimizerWithMixedPrecision:
-    """An optimizer as :func:`decorate` returns it: it trains in float32, and does not scale the loss.
+    """The optimizer returned by :func:`decorate`: it trains in float32 and does not scale the loss.
 
     It has Fluid's variables, which stay as they are, so that each side loads what the other has saved.
     """

@@ -159,7 +159,7 @@ class QuantizeTranspiler:
         return whole, scale
 
     def freeze_program(self, program: Program, place: Place, scope: Scope | None = None) -> None:
-        """Make the weights of a trained program whole numbers, and divide behind its layers."""
+        """Make the weights of a trained program integers, and divide the results of its layers."""
         scope = global_scope() if scope is None else scope
         persistables = {variable.name for variable in program.list_vars() if variable.persistable}
         for block in program.blocks:

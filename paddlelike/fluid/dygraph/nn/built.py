@@ -31,7 +31,7 @@ class BuiltLayer(Layer):
         slot: str = "Out",
         dtype: DtypeLike | None = None,
     ) -> Variable:
-        """Append an operator with one output, and return that; of the layer's dtype if no other is given."""
+        """Append an operator with one output and return that output, by default of the layer's dtype."""
         kind = self._dtype if dtype is None else dtype
         return emit(type, inputs, attrs, slot=slot, dtype=kind, helper=self._helper)
 
@@ -49,6 +49,6 @@ class BuiltLayer(Layer):
         return self._helper.append_activation(out, self._act)
 
     def _require(self, attr: ParamAttrLike, argument: str) -> None:
-        """Raise GraphError when a parameter that the layer cannot do without is left out."""
+        """Raise GraphError when a parameter that the layer requires is missing."""
         if attr is False:
             raise GraphError(f"{type(self).__name__}: {argument} must not be False")

@@ -1,4 +1,4 @@
-"""Layers of a weight, products, embeddings, and dropout as objects."""
+"""Layers as objects: linear layers, products, embeddings, and dropout."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class BCELoss(_Loss):
 
 
 class NLLLoss(BuiltLayer):
-    """The negative of the logarithm of the label's probability, ``input``; ``weight`` holds one per class."""
+    """The negative log likelihood of the label, given log probabilities; ``weight`` is per class."""
 
     def __init__(
         self, weight: Variable | None = None, reduction: str = "mean", ignore_index: int = -100

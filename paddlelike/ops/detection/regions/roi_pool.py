@@ -226,7 +226,7 @@ def _find_bins(shape: tuple[int, ...], rois: Array, attrs: PsRoiAttrs) -> tuple[
 
 
 def _bin_edges(start: Array, size: Array, bins: int, length: int) -> tuple[Array, Array]:
-    """Return the first pixel of every bin and the one after its last: two arrays (R, bins)."""
+    """Return the first pixel of every bin, and the pixel after its last: two arrays (R, bins)."""
     step = size[:, None] / size.dtype.type(bins)
     index = np.arange(bins).astype(size.dtype)
     low = np.floor(index * step + start[:, None])

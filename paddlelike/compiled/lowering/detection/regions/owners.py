@@ -31,7 +31,7 @@ def find_owners(
 
 
 def like_regions(rois: jax.Array | Packed, out: jax.Array) -> Value:
-    """Return results as rows of the regions, without a LoD of their own."""
+    """Return results as rows of the regions, without a separate LoD."""
     return rois.replace(out, shown=False) if isinstance(rois, Packed) else out
 
 
@@ -46,10 +46,10 @@ def round_half_away(x: jax.Array) -> jax.Array:
 
 
 def divide(x: jax.Array, count: int) -> jax.Array:
-    """Return x / count. XLA would multiply float32 by the inverse; this has the bits of a division."""
+    """Return x / count with the bits of a division; XLA would multiply float32 by the inverse."""
     return (x.astype(jnp.float64) / count).astype(x.dtype)
 
 
 def multiply(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Return x * y, rounded to float32 before anything is added, which XLA would skip."""
+    """Return x * y, rounded to float32 before later additions; XLA would skip that rounding."""
     return (x.astype(jnp.float64) * y.astype(jnp.float64)).astype(x.dtype)

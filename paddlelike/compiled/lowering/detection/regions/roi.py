@@ -129,7 +129,7 @@ def roi_pool(
 
 
 def _find_bins(start: jax.Array, end: jax.Array, bins: int, length: int) -> tuple[jax.Array, jax.Array]:
-    """Return the first pixel of every bin, and the one behind the last: two arrays (R, bins)."""
+    """Return the first pixel of every bin, and the pixel after its last: two arrays (R, bins)."""
     size = divide(jnp.maximum(end - start + 1, 1).astype(jnp.float32), bins)
     index = jnp.arange(bins, dtype=jnp.float32)
     low = jnp.floor(index * size[:, None]).astype(jnp.int64) + start[:, None]
@@ -200,7 +200,7 @@ def psroi_pool(
 
 
 def _find_edges(start: jax.Array, size: jax.Array, bins: int, length: int) -> Results:
-    """Return the first pixel of every bin and the one after its last: two arrays (R, bins)."""
+    """Return the first pixel of every bin, and the pixel after its last: two arrays (R, bins)."""
     step = divide(size[:, None], bins)
     index = jnp.arange(bins).astype(size.dtype)
     low = jnp.floor(multiply(index, step) + start[:, None])

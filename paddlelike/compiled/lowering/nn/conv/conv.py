@@ -104,7 +104,7 @@ def _multiply_last(x: jax.Array, w: jax.Array, windows: Windows) -> jax.Array:
 
 
 def _list_shifts(x: jax.Array, windows: Windows) -> list[Any]:
-    """Return, for each element of a kernel, the elements of ``x`` that it meets: shape (N, C, *out)."""
+    """Return, for each element of a kernel, the elements of ``x`` that it multiplies: shape (N, C, *out)."""
     x = jnp.pad(x, [(0, 0), (0, 0), *windows.pads])
     return list_places(x, windows.kernel, windows.strides, windows.dilations)
 
@@ -112,7 +112,7 @@ def _list_shifts(x: jax.Array, windows: Windows) -> list[Any]:
 def list_places(
     x: jax.Array, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> list[Any]:
-    """Return, for each place in a window, the elements of ``x`` that are at it: shape (N, C, *out)."""
+    """Return, for each position in a window, the elements of ``x`` there: shape (N, C, *out)."""
     steps = zip(x.shape[2:], kernel, strides, dilations, strict=True)
     spans = [(size - (k - 1) * d - 1) // stride * stride + 1 for size, k, stride, d in steps]
     found = []
