@@ -105,7 +105,7 @@ def gen_point(querylist: QueryList | list[Query]) -> Iterator[tuple[int, Any]]:
 def gen_pair(
     querylist: QueryList | list[Query], partial_order: str = "full"
 ) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield [1] and the features of two documents, the more relevant first, for pairs of different relevance."""
+    """Yield [1] and the features of two documents, the more relevant first, for all unequal pairs."""
     queries = _rank(querylist)
     for at, better in enumerate(queries):
         for worse in queries.querylist[at + 1 :]:

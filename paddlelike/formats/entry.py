@@ -172,7 +172,7 @@ def check_entries(
     listing = Listing(entries, left_out, plain)
     counts = Counter(entry.name for entry in listing)
     if doubled := sorted(name for name, count in counts.items() if count > 1):
-        raise FormatError(f"two arrays stand for one name: {doubled[:5]}")
+        raise FormatError(f"several arrays have the same name: {doubled[:5]}")
     check_total(sum(entry.nbytes for entry in listing), size)
     return listing
 

@@ -57,7 +57,7 @@ class Npz(FileFormat):
         members = {name.removesuffix(_SUFFIX): one for name, one in held.items()}
         if len(members) < len(held):
             doubled = sorted(name for name in members if name + _SUFFIX in held and name in held)
-            raise FormatError(f"two arrays stand for one name: {doubled[:5]}")
+            raise FormatError(f"several arrays have the same name: {doubled[:5]}")
         return _list_members(file, members)
 
     def find_damage(self, source: Readable) -> str | None:

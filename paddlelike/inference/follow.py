@@ -65,7 +65,7 @@ class Follower:
                 with scope_guard(self._scope):
                     load_persistables(self._executor, self._dirname, self._program)
             except PaddlelikeError as error:
-                warn_user(f"{self._dirname} is not taken over, the values before it stay: {error.message}")
+                warn_user(f"{self._dirname} was not loaded, the earlier values remain: {error.message}")
                 return False
             self.taken, self.seconds = self.taken + 1, time.perf_counter() - begin
             return True

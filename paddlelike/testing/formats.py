@@ -133,7 +133,7 @@ class FormatContract:
 
     @classmethod
     def oversized(cls, files: Files) -> Iterator[Files]:
-        """Files with a huge number written over every 4 or 8 bytes."""
+        """Yield copies of the files with a huge number in place of each 4 or 8 bytes."""
         for name, data in files.items():
             for changed in _with_extremes(data):
                 yield {**files, name: changed}

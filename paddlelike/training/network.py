@@ -36,7 +36,7 @@ def describe_network(program: Program, loss: str) -> dict[str, Any]:
 
 
 def check_network(saved: Mapping[str, Any], network: Mapping[str, Any], path: str) -> None:
-    """Compare the description of the network of a checkpoint with that of a network.
+    """Compare the network of a checkpoint with the given network.
 
     Raises
     ------

@@ -46,7 +46,7 @@ def test_the_names_a_and_a_npy_are_distinguished() -> None:
         for name in ("a", "a.npy"):
             with archive.open(name, "w") as member:
                 np.save(member, np.ones(2))
-    with pytest.raises(FormatError, match=r"two arrays stand for one name: \['a'\]"):
+    with pytest.raises(FormatError, match=r"several arrays have the same name: \['a'\]"):
         Npz().entries(file.getvalue())
     assert [entry.name for entry in TheanoBundle().entries(file.getvalue())] == ["a", "a.npy"]
 

@@ -104,7 +104,7 @@ def test_a_damaged_save_causes_a_warning_also_in_serve(tmp_path: Path) -> None:
     link.write_bytes(link.read_bytes()[:-1])
     shutil.rmtree(training.saves)
     (tmp_path / "copy").rename(training.saves)
-    with pytest.warns(UserWarning, match="is not taken over"):
+    with pytest.warns(UserWarning, match="was not loaded"):
         assert set(run()) == {1.0}
     assert set(run()) == {1.0}  # it is not looked at again
     training.save(delta="base")

@@ -120,7 +120,7 @@ class Message:
 
     @classmethod
     def fields_from_header(cls, header: Mapping[str, Any], own: set[str]) -> Self:
-        """Return the message in a header, whose keys ``own`` are not fields.
+        """Return the message in a header, ignoring the keys ``own``.
 
         Raises
         ------

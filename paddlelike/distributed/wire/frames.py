@@ -168,7 +168,7 @@ class Intake:
         for index, offset, length in records:
             place = self._receiver.place(index, offset, length)
             if len(place) != length:
-                raise FrameError(f"a record of {length} bytes for a place of {len(place)}")
+                raise FrameError(f"a record has {length} bytes, but its memory has {len(place)}")
             place[:] = view[at : at + length]
             at += length
         self.received += announced

@@ -100,7 +100,7 @@ def _decode_entry(index: int, entry: object) -> Rule:
 
 def _decode_rule(entry: object) -> Rule:
     if not isinstance(entry, dict):
-        raise TypeError("a rule is an object")
+        raise TypeError("a rule must be a JSON object")
     if set(entry) == {"skip"}:
         return Skip(entry["skip"])
     if "init" in entry and set(entry) <= {"init", "value"}:

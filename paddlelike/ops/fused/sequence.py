@@ -236,8 +236,8 @@ class FusionSeqExpandConcatFc(OpDef):
         columns = sum(x.shape[1] for x in xs)
         if len(xs) < 2 or columns != w.shape[0]:
             raise ShapeError(
-                f"{cls.type}: X have shapes {[x.shape for x in xs]}, FCWeight {w.shape}; expected two or "
-                f"more, and {columns} rows"
+                f"{cls.type}: X have shapes {[x.shape for x in xs]}, FCWeight {w.shape}; expected at "
+                f"least two X, and FCWeight with {columns} rows"
             )
         return Spec((xs[0].shape[0], w.shape[1]), xs[0].dtype), None
 

@@ -72,7 +72,7 @@ class ColdRows:
             )
 
     def map_all(self) -> tuple[Array, Array]:
-        """Return all ids and rows, which must be in the store, in memory that the system can page out."""
+        """Return all ids and rows, which must be in the store, in memory that can be paged out."""
         ids = map_array((self.count,), np.int64)
         rows = map_array((self.count, self._width), self._dtype)
         at = 0

@@ -201,7 +201,7 @@ class RemoteRoot:
 
     @property
     def is_prefix(self) -> bool:
-        """Whether the files are only those whose names begin with ``base``."""
+        """Whether names of files must begin with ``base``."""
         return self.base != self.root
 
     @property

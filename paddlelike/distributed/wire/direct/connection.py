@@ -254,5 +254,5 @@ def _find_place(receiver: Receiver, record: tuple[int, int, int]) -> memoryview:
     index, offset, length = record
     place = receiver.place(index, offset, length)
     if len(place) != length:
-        raise FrameError(f"a record of {length} bytes for a place of {len(place)}")
+        raise FrameError(f"a record has {length} bytes, but its memory has {len(place)}")
     return place

@@ -120,7 +120,7 @@ def _place_points(ctx: Context, x: Array, rois: Array, trans: Array, attrs: _Att
     if channels != attrs.output_dim * attrs.group_size[0] * attrs.group_size[1]:
         raise EnforceNotMet(
             f"deformable_psroi_pooling: Input has {channels} channels; output_dim {attrs.output_dim} and "
-            f"group_size {list(attrs.group_size)} need their product"
+            f"group_size {list(attrs.group_size)} require the product of both"
         )
     corners = round_half_away(rois.astype(x.dtype, copy=False)) + np.array([0, 0, 1, 1], x.dtype)
     corners = (corners * real(attrs.spatial_scale) - real(0.5))[:, :, None, None, None]

@@ -304,7 +304,7 @@ def _run_cell_back(
 
 
 def weight_gradient(cell: Cell, d_gates: Array, fed_back_before: Array) -> Array:
-    """Return the gradient of the weight, from the feedback of each row."""
+    """Return the gradient of the weight, given the output fed back to each row."""
     if not cell.stops_gradients:
         return multiply(fed_back_before.T, d_gates)
     out = np.zeros_like(cell.weight)
