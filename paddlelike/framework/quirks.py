@@ -377,6 +377,30 @@ _ROWS: Final = (
         "the gradient of Out",
         "paddle/fluid/operators/activation_op.h, ELUGradFunctor (1.8.5): e^X is multiplied by 0 there",
     ),
+    Quirk(
+        "tree_conv_padding",
+        "contrib.layers.tree_conv of several trees",
+        "the rows behind the last node of a tree are those of the tree before it",
+        "they are 0",
+        "paddle/fluid/operators/tree_conv_op.h, TreeConvKernel::Compute (1.8.5): the patches of all trees "
+        "share one tensor, and each writes as many rows as it has nodes",
+    ),
+    Quirk(
+        "sequence_conv_gradient",
+        "layers.sequence_conv(padding_start) above 0",
+        "the filter's gradient takes sequences of padding_start rows or fewer for something else than 0",
+        "the gradient",
+        "paddle/fluid/operators/sequence_ops/sequence_conv_op.h, SequenceConvGradKernel::Compute (1.8.5): "
+        "the windows are written over their own gradient, but those of such sequences are not",
+    ),
+    Quirk(
+        "deformable_steps",
+        "layers.deformable_conv where im2col_step, 2 or more, divides the number of images",
+        "the filters' results of im2col_step images lie filter by filter, as if image by image",
+        "those of each image lie together",
+        "paddle/fluid/operators/deformable_conv_op.h, DeformableConvCPUKernel::Compute (1.8.5): the buffer "
+        "(N / step, filters, step, H, W) becomes Output as it lies",
+    ),
 )
 #: The rows by name.
 QUIRKS: Final = {row.name: row for row in _ROWS}

@@ -263,6 +263,39 @@ def tree_formula() -> Any:
     return top
 
 
+def row_behind_a_tree() -> float:
+    """Return the result of the third node of a tree of two; the third of the tree before it has 5."""
+    x, edges = fluid.data("x", [2, 3, 1]), fluid.data("edges", [2, 2, 2], "int32")
+    ones = fluid.ParamAttr(initializer=fluid.initializer.Constant(1.0))
+    options = {"max_depth": 2, "act": None, "bias_attr": False, "param_attr": ones}
+    out = fluid.contrib.layers.tree_conv(x, edges, 1, 1, **options)
+    nodes = np.array([3, 4, 5, 6, 7, 8], "float32").reshape(2, 3, 1)
+    return float(run(out, x=nodes, edges=np.array([[[1, 2], [1, 3]], [[1, 2], [0, 0]]], "int32"))[1, 2, 0, 0])
+
+
+def filter_of_short_sequences() -> Any:
+    """Return the gradient of a filter that sees only rows behind the end of a sequence."""
+    x = fluid.data("x", [None, 1], lod_level=1)
+    x.stop_gradient = False
+    two = fluid.ParamAttr(initializer=fluid.initializer.Constant(2.0), name="w")
+    out = layers.sequence_conv(x, 1, 1, padding_start=1, param_attr=two, bias_attr=False)
+    w = fluid.default_main_program().global_block().var("w")
+    gradient, _ = fluid.gradients(layers.reduce_sum(out), [w, x])
+    row = fluid.create_lod_tensor(np.array([[5.0]], "float32"), [[1]], fluid.CPUPlace())
+    return run(gradient, x=row)
+
+
+def results_of_two_images() -> Any:
+    """Return what filters of 1 and of 10 give for images of two pixels."""
+    x, offset = fluid.data("x", [2, 1, 1, 2]), fluid.data("offset", [2, 2, 1, 2])
+    weights = np.array([1, 10], "float32").reshape(2, 1, 1, 1)
+    attr = fluid.ParamAttr(initializer=fluid.initializer.NumpyArrayInitializer(weights))
+    options = {"im2col_step": 2, "param_attr": attr, "bias_attr": False, "modulated": False}
+    out = layers.deformable_conv(x, offset, None, 2, 1, **options)
+    pixels = np.array([1, 2, 3, 4], "float32").reshape(2, 1, 1, 2)
+    return run(out, x=pixels, offset=np.zeros((2, 2, 1, 2), "float32")).ravel()
+
+
 def fused_gradient() -> Any:
     """Return the gradient of y for the sum of X * tanh(y), y being a row."""
     x, y = fluid.data("x", [None, 4]), fluid.data("y", [4])
@@ -515,6 +548,11 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "tree_conv_gradient": (
         tree_gradient, [[-18, -29], [-13, -37.5], [-20, -55], [-1.5, -13]], tree_formula()
     ),
+    "tree_conv_padding": (row_behind_a_tree, 5, 0),
+    "sequence_conv_gradient": (filter_of_short_sequences, [[2]], [[0]]),
+    "deformable_steps": (
+        results_of_two_images, [1, 2, 3, 4, 10, 20, 30, 40], [1, 2, 10, 20, 3, 4, 30, 40]
+    ),
     "fused_activation_gradient": (
         fused_gradient, X.sum(0) * (1 - X[0] ** 2), X.sum(0) * (1 - np.tanh(X[0]) ** 2)
     ),
@@ -544,7 +582,10 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "string_slots": (line_of_strings, "2 1 7 1 1\n", "1 17 1 1\n"),
 }  # fmt: skip
 #: Rows that only values show: every comparison, every search would warn.
-UNANNOUNCED = {"elu_gradient", "equal_tolerance", "nan_comparisons", "order_of_equals", "round_packets"}
+UNANNOUNCED = {
+    *("deformable_steps", "elu_gradient", "equal_tolerance", "nan_comparisons"),
+    *("order_of_equals", "round_packets", "tree_conv_padding"),
+}
 #: Rows of which the layer warns as well.
 TOGETHER = {"group_norm_parameters": ["group_norm_gradient"]}
 

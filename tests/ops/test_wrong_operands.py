@@ -51,8 +51,8 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], str]] = [
     (
         "pad2d",
         [_spec(1, 1, 2, 2), None],
-        {"paddings": [2, 0, 0, 0], "mode": "reflect", "data_format": "NCHW"},
-        "too small to be reflected by 2",
+        {"paddings": [3, 0, 0, 0], "mode": "reflect", "data_format": "NCHW"},
+        "too small to be reflected by 3",
     ),
     (
         "expand",

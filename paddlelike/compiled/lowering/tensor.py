@@ -271,13 +271,10 @@ def pad2d(
 ) -> jax.Array:
     if tensor is not None:
         raise LoweringError("Paddings is a variable")
-    height, width = (2, 3) if data_format == "NCHW" else (1, 2)
-    top, bottom, left, right = paddings
-    widths = [(0, 0)] * 4
-    widths[height], widths[width] = (top, bottom), (left, right)
+    _, widths, kept = pads.pad_images(x.shape, paddings, mode, data_format)
     if mode == "constant":
-        return jnp.pad(x, widths, constant_values=jnp.asarray(pad_value, x.dtype))
-    return jnp.pad(x, widths, mode=mode)
+        return jnp.pad(x, widths, constant_values=jnp.asarray(pad_value, x.dtype))[kept]
+    return jnp.pad(x, widths, mode=mode)[kept]
 
 
 @lowers("shape", sequences=True, constants=True)

@@ -50,7 +50,8 @@ groups
 deformable_groups
     The number of groups of channels that have offsets of their own; None for 1.
 im2col_step
-    The number of images that Fluid computes at once; None for 64. It has no effect on the numbers.
+    The number of images that Fluid computes at once; None for 64. Where it divides N, Fluid mixes up their
+    results: see ``fluid.quirks()``.
 modulated
     Whether there is a mask.
 

@@ -46,6 +46,7 @@ from typing import TYPE_CHECKING
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.helper import LayerHelper
@@ -102,6 +103,8 @@ def sequence_conv(
     (-1, 4)
     """
     check_variable("sequence_conv", "input", input, WIDE_FLOATS)
+    if padding_start is not None and padding_start > 0:
+        warn_quirk("sequence_conv_gradient")
     helper = LayerHelper("sequence_conv", name=name, act=act, bias_attr=bias_attr)
     weight = helper.create_parameter(param_attr, [filter_size * input.shape[1], num_filters], input.dtype)
     out = helper.create_variable_for_type_inference(input.dtype)

@@ -5,8 +5,11 @@ Mou et al., Convolutional neural networks over tree structures for programming l
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Gradient, Int, OpDef, Spec, register
 from paddlelike.framework.quirks import follows_fluid
@@ -44,46 +47,64 @@ class TreeConv(OpDef):
 
     @staticmethod
     def forward(nodes: Array, edges: Array, w: Array, *, max_depth: int) -> Array:
-        flat = w.reshape(-1, w.shape[2] * w.shape[3])
-        out = np.empty((*nodes.shape[:2], *w.shape[2:]), nodes.dtype)
-        for vectors, pairs, result in zip(nodes, edges, out, strict=True):
-            weights = _weigh_places(pairs, len(vectors), max_depth, nodes.dtype)
-            patches = (weights @ vectors).transpose(1, 2, 0).reshape(len(vectors), -1)
-            result[...] = (patches @ flat).reshape(result.shape)
-        return out
+        flat = w.reshape(w.shape[0] * w.shape[1], w.shape[2] * w.shape[3])
+        patches = np.zeros((*nodes.shape[:2], len(flat)), nodes.dtype)
+        for i, (vectors, pairs) in enumerate(zip(nodes, edges, strict=True)):
+            places = _weigh_places(pairs, len(vectors), max_depth, nodes.dtype)
+            if i and follows_fluid("tree_conv_padding"):
+                patches[i, places.trees :] = patches[i - 1, places.trees :]
+            patches[i, : places.trees] = places.gather(vectors)[: places.trees]
+        return (patches.reshape(-1, len(flat)) @ flat).reshape(*nodes.shape[:2], *w.shape[2:])
 
     @staticmethod
     def backward(
         nodes: Array, edges: Array, w: Array, d_out: Array, *, max_depth: int
     ) -> tuple[Array, Array]:
-        flat = w.reshape(-1, w.shape[2] * w.shape[3])
+        flat = w.reshape(w.shape[0] * w.shape[1], w.shape[2] * w.shape[3])
         d_nodes, dw = np.empty_like(nodes), np.zeros_like(flat)
         mixed = follows_fluid("tree_conv_gradient")
         for i, (vectors, pairs) in enumerate(zip(nodes, edges, strict=True)):
-            weights = _weigh_places(pairs, len(vectors), max_depth, nodes.dtype)
-            above = d_out[i].reshape(len(vectors), -1)
-            patches = (weights @ vectors).transpose(1, 2, 0).reshape(len(vectors), -1)
-            dw += patches.T @ above
+            places = _weigh_places(pairs, len(vectors), max_depth, nodes.dtype)
+            above = d_out[i].reshape(len(vectors), flat.shape[1])
+            dw += places.gather(vectors).T @ above
             if mixed:  # patches (O, F, 3), but the filter is read as (D, 3, O, F)
-                patches = np.einsum("krn,ro->nok", weights, above).reshape(len(vectors), -1)
-                d_nodes[i] = patches @ w.reshape(len(w), -1).T
+                turned = places._replace(roots=places.nodes, nodes=places.roots)
+                d_nodes[i] = turned.gather(above) @ w.reshape(len(w), 3 * flat.shape[1]).T
+                if i and follows_fluid("tree_conv_padding"):
+                    d_nodes[i, places.trees :] = d_nodes[i - 1, places.trees :]
                 continue
-            d_patches = (above @ flat.T).reshape(len(vectors), vectors.shape[1], 3).transpose(2, 0, 1)
-            d_nodes[i] = (weights.swapaxes(1, 2) @ d_patches).sum(0)
+            d_patches = (above @ flat.T).reshape(len(vectors), vectors.shape[1], 3)
+            each = (d_patches[places.roots] * places.weights[:, None]).sum(2)
+            d_nodes[i] = sum_rows(places.nodes, each, len(vectors))
         return d_nodes, dw.reshape(w.shape)
 
 
-def _weigh_places(pairs: Array, count: int, max_depth: int, dtype: np.dtype[np.generic]) -> Array:
-    """Return the weights of node j in node i for left, right and top: (3, count, count)."""
+class _Places(NamedTuple):
+    """Which nodes lie in the tree below each node, and their weights for the left, the right and the top."""
+
+    trees: int  # nodes that have a tree; others are padding
+    roots: Array
+    nodes: Array
+    weights: Array  # (places, 3)
+
+    def gather(self, vectors: Array) -> Array:
+        """Return the sums of the vectors of each tree by their weights: (N, D 3)."""
+        each = vectors[self.nodes][:, :, None] * self.weights[:, None]
+        return sum_rows(self.roots, each.reshape(len(each), 3 * vectors.shape[1]), len(vectors))
+
+
+def _weigh_places(pairs: Array, count: int, max_depth: int, dtype: np.dtype[np.generic]) -> _Places:
     children = _read_tree(pairs, count)
-    weights = np.zeros((3, count, count))
+    found = []
     for root in range(1, len(children)):
         for node, (index, siblings, depth) in _walk(children, root, max_depth).items():
             top = (max_depth - depth) / max_depth
             place = 0.5 if siblings == 1 else (index - 1) / (siblings - 1)
             left = (1 - top) * place
-            weights[:, root - 1, node - 1] = left, (1 - top) * (1 - left), top
-    return weights.astype(dtype)
+            found.append((root - 1, node - 1, left, (1 - top) * (1 - left), top))
+    table = np.array(found)
+    roots, nodes = table[:, :2].T.astype(np.int64)
+    return _Places(len(children) - 1, roots, nodes, table[:, 2:].astype(dtype))
 
 
 def _read_tree(pairs: Array, count: int) -> list[list[int]]:

@@ -6,6 +6,8 @@ the ratio of the sides (Girshick et al., Rich feature hierarchies, 2014), both d
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
@@ -274,7 +276,9 @@ class PolygonBoxTransform(OpDef):
 
     @staticmethod
     def forward(x: Array) -> Array:
-        flat = x.reshape(-1, *x.shape[2:])  # Paddle counts channels through the whole batch
+        flat = x.reshape(
+            math.prod(x.shape[:2]), *x.shape[2:]
+        )  # Paddle counts channels through the whole batch
         across = np.arange(x.shape[3], dtype=x.dtype) * 4
         down = np.arange(x.shape[2], dtype=x.dtype)[:, None] * 4
         is_down = (np.arange(flat.shape[0]) % 2 == 1)[:, None, None]

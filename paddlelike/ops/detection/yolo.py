@@ -5,6 +5,8 @@ Redmon and Farhadi, YOLOv3: an incremental improvement, 2018.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
@@ -101,7 +103,8 @@ class YoloBox(OpDef):
         boxes[hidden] = 0
         scores = np.ascontiguousarray(scores)
         scores[hidden] = 0
-        return boxes.reshape(n, -1, 4), scores.reshape(n, boxes[0, ..., 0].size, -1)
+        count = math.prod(boxes.shape[1:-1])
+        return boxes.reshape(n, count, 4), scores.reshape(n, count, scores.shape[-1])
 
 
 class LossAttrs(HeadAttrs):

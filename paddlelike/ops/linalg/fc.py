@@ -64,7 +64,7 @@ class Fc(OpDef):
             raise EnforceNotMet(f"fc: activation_type is {activation_type!r}, expected '' or 'relu'")
         w = w[:-4, :-4] if padding_weights else w
         leading = x.shape[:in_num_col_dims]
-        out = multiply(x.reshape(math.prod(leading), -1), w)
+        out = multiply(x.reshape(math.prod(leading), math.prod(x.shape[in_num_col_dims:])), w)
         if bias is not None:
             out += bias.reshape(-1)
         if activation_type:

@@ -172,6 +172,11 @@ def _not_0(x: Array) -> Array:
     return np.where(x == 0, np.ones_like(x), x)
 
 
+def _flatten_rows(x: Array) -> Array:
+    """Return a matrix whose rows are those of ``x``."""
+    return x.reshape(len(x), math.prod(x.shape[1:]))
+
+
 @register
 class SquaredL2Distance(OpDef):
     """``Out[n] = sum((X[n] - Y[n])^2)``, (N, 1); the first dim of Y may be 1.
@@ -203,7 +208,7 @@ class SquaredL2Distance(OpDef):
 
     @staticmethod
     def forward(x: Array, y: Array) -> tuple[Array, Array]:
-        difference = x.reshape(len(x), -1) - y.reshape(len(y), -1)
+        difference = _flatten_rows(x) - _flatten_rows(y)
         return difference, np.add.reduce(difference * difference, axis=1, keepdims=True)
 
     @staticmethod
@@ -245,7 +250,7 @@ class CosSim(OpDef):
 
     @staticmethod
     def forward(x: Array, y: Array) -> tuple[Array, Array, Array]:
-        a, b = x.reshape(len(x), -1), y.reshape(len(y), -1)
+        a, b = _flatten_rows(x), _flatten_rows(y)
         x_norm, y_norm = _row_norms(a), _row_norms(b)
         out = np.add.reduce(a * b, axis=1, keepdims=True)
         out /= x_norm * y_norm
@@ -255,7 +260,7 @@ class CosSim(OpDef):
     def backward(
         x: Array, y: Array, out: Array, x_norm: Array, y_norm: Array, d_out: Array
     ) -> tuple[Array, Array]:
-        a, b = x.reshape(len(x), -1) / x_norm, y.reshape(len(y), -1) / y_norm
+        a, b = _flatten_rows(x) / x_norm, _flatten_rows(y) / y_norm
         d_x = (b - out * a) * (d_out / x_norm)
         d_y = sum_to(b.shape, (a - out * b) * (d_out / y_norm), -1)
         return d_x.reshape(x.shape), d_y.reshape(y.shape)

@@ -37,7 +37,7 @@ class _Chains(NamedTuple):
     @classmethod
     def of(cls, ctx: Context, emission: Array, length: Array | None) -> _Chains:
         if length is None:
-            offsets = read_last_level(ctx, "Emission", len(emission))
+            offsets = read_last_level(ctx, "Label" if ctx.lod("Label") else "Emission", len(emission))
             starts, lengths = offsets[:-1], np.diff(offsets)
         else:
             starts, lengths = np.arange(len(emission)) * emission.shape[1], length.reshape(-1)

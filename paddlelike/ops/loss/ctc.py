@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.lod import (
@@ -172,7 +171,7 @@ def _compute_loss(batch: _Batch, blank: int) -> tuple[Array, Array]:
     start = np.logaddexp.reduce(alpha[: steps.first] + beta[: steps.first], axis=1)
     log_chance = np.zeros(len(states), log_p.dtype)
     log_chance[first] = start
-    possible = np.isfinite(log_chance)
+    possible = log_chance != _NEVER
     path = alpha + beta
     path -= np.where(possible, log_chance, 0)[owner][:, None]
     d_rows = np.exp(log_p)
@@ -183,9 +182,10 @@ def _compute_loss(batch: _Batch, blank: int) -> tuple[Array, Array]:
 
 
 def _log_softmax(rows: Array) -> Array:
+    """Return the logarithms of the softmax, which like Fluid's is at least the smallest normal number."""
     out = rows - rows.max(1, keepdims=True, initial=_NEVER)
     out -= np.log(np.exp(out).sum(1, keepdims=True))
-    return out
+    return np.maximum(out, np.log(np.finfo(out.dtype).tiny))
 
 
 def _alpha(steps: Steps, emitted: Array, may_skip: Array) -> Array:
@@ -243,24 +243,23 @@ class CtcAlign(OpDef):
 
     @staticmethod
     def infer(x: Spec, length: Spec | None) -> tuple[Spec, Spec | None]:
-        return Spec(x.shape, x.dtype), None if length is None else Spec((x.shape[0], 1), VarType.INT64)
+        return Spec(x.shape, x.dtype), None if length is None else Spec((x.shape[0], 1), x.dtype)
 
     @staticmethod
     def forward(
         ctx: Context, x: Array, length: Array | None, *, blank: int, merge_repeated: bool, padding_value: int
     ) -> tuple[Array, Array | None]:
-        if length is None:
-            offsets = read_last_level(ctx, "Input", len(x))
+        if length is None or ctx.lod("Input"):
+            length, offsets = None, read_last_level(ctx, "Input", len(x))
             flat, starts = x.reshape(-1)[: offsets[-1]], offsets[:-1][np.diff(offsets) > 0]
         else:
             offsets = np.arange(len(x) + 1) * x.shape[1]
             flat, starts = x.reshape(-1), offsets[:-1] if x.size else offsets[:0]
-        kept = flat != blank
+        kept = flat.astype(np.uint32).astype(np.int64) != blank  # as Fluid: by the lower half of an int64
         if merge_repeated:
-            new = np.ones(len(flat), bool)
-            new[1:] = flat[1:] != flat[:-1]
-            new[starts] = True
-            kept &= new
+            before = np.roll(flat, 1)
+            before[starts] = -1
+            kept &= flat != before
         if length is not None:
             kept &= (np.arange(x.shape[1]) < length.reshape(-1, 1)).reshape(-1)
         counts = np.diff(np.concatenate([[0], np.cumsum(kept)])[offsets])
@@ -270,4 +269,4 @@ class CtcAlign(OpDef):
             return (found if len(found) else np.full((1, 1), -1, x.dtype)), None
         out = np.full(x.shape, padding_value, x.dtype)
         out.reshape(-1)[expand_ranges(offsets[:-1], counts)] = flat[kept]
-        return out, counts[:, None]
+        return out, counts[:, None].astype(x.dtype)

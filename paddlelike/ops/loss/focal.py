@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from paddlelike.errors import ShapeError
@@ -21,6 +23,11 @@ def _split_terms(x: Array, label: Array, fg_num: Array, alpha: float) -> tuple[A
     p = sigmoid(x)
     log_p = -np.logaddexp(0, -x)
     return p, log_p, positive * x.dtype.type(alpha / count), negative * x.dtype.type((1 - alpha) / count)
+
+
+def _cut(log_p: Array) -> Array:
+    """Return logarithms of at least that of the smallest normal float32, as Fluid's."""
+    return np.maximum(log_p, log_p.dtype.type(math.log(np.finfo(np.float32).tiny)))
 
 
 @register
@@ -48,11 +55,11 @@ class SigmoidFocalLoss(OpDef):
     @staticmethod
     def forward(x: Array, label: Array, fg_num: Array, *, gamma: float, alpha: float) -> Array:
         p, log_p, up, down = _split_terms(x, label, fg_num, alpha)
-        return -up * (1 - p) ** gamma * log_p - down * p**gamma * (log_p - x)
+        return -up * (1 - p) ** gamma * _cut(log_p) - down * p**gamma * (log_p - x)
 
     @staticmethod
     def backward(x: Array, label: Array, fg_num: Array, d_out: Array, *, gamma: float, alpha: float) -> Array:
         p, log_p, up, down = _split_terms(x, label, fg_num, alpha)
-        rising = (1 - p) ** gamma * (1 - p - p * gamma * log_p)
+        rising = (1 - p) ** gamma * (1 - p - p * gamma * _cut(log_p))
         falling = p**gamma * ((1 - p) * gamma * (log_p - x) - p)
         return -(up * rising + down * falling) * d_out

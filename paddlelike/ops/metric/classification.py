@@ -78,7 +78,8 @@ class Auc(OpDef):
         slide_steps: int,
         curve: str,
     ) -> tuple[Array, Array, Array]:
-        score, label = predict[:, -1], label.reshape(-1)
+        score = predict[:, -1]
+        label = label.reshape(-1)[: len(score)]
         if score.size and not (np.minimum.reduce(score) >= 0 and np.maximum.reduce(score) <= 1):
             raise EnforceNotMet(
                 f"auc: Predict goes from {score.min()} to {score.max()}, expected probabilities",
@@ -87,8 +88,9 @@ class Auc(OpDef):
         buckets = num_thresholds + 1
         place = (score * score.dtype.type(num_thresholds)).astype(np.int64)
         totals, tables = [], []
+        done = int(pos.reshape(-1)[(slide_steps + 1) * buckets]) if slide_steps else 0
         for table, found in ((pos, place[label > 0]), (neg, place[label == 0])):
-            total, new = _advance_window(table, found, buckets, slide_steps)
+            total, new = _advance_window(table, found, buckets, slide_steps, done)
             totals.append(total)
             tables.append(new)
         compute = compute_roc_area
@@ -97,24 +99,25 @@ class Auc(OpDef):
         return np.array([compute(*totals)]), tables[0], tables[1]
 
 
-def _advance_window(table: Array, places: Array, buckets: int, steps: int) -> tuple[Array, Array]:
+def _advance_window(table: Array, places: Array, buckets: int, steps: int, done: int) -> tuple[Array, Array]:
     """Count one more step in the table. Return the counts to evaluate, and the table.
 
-    ``places`` are the buckets of the step's rows.
+    ``places`` are the buckets of the step's rows. A longer table, as the layer's, loses its end, as in Fluid.
     """
     flat = table.reshape(-1)
-    if steps == 0:  # the layer's table may be longer: as in Fluid, the first run makes it (1, buckets)
+    if steps == 0:
         total = flat[:buckets]
         np.add.at(total, places, 1)
         return total, total.reshape(1, buckets)
-    oldest = flat[:-1].reshape(steps + 1, buckets)[flat[-1] % steps]
-    total = flat[steps * buckets : -1]
+    counter = (steps + 1) * buckets
+    oldest = flat[:counter].reshape(steps + 1, buckets)[done % steps]
+    total = flat[counter - buckets : counter]
     total -= oldest
     oldest.fill(0)
     np.add.at(oldest, places, 1)
     np.add.at(total, places, 1)
-    flat[-1] += 1
-    return total, table
+    flat[counter] += 1
+    return total, table if len(flat) == counter + 1 else flat[: counter + 1]
 
 
 @register
@@ -183,11 +186,13 @@ def _compute_metrics(states: Array, dtype: np.dtype[Any]) -> Array:
 
     def share(part: Array, rest: Array) -> Array:
         whole = part + rest
-        return np.where(whole > 0, part / np.where(whole > 0, whole, 1), 1.0)
+        known = (part > 0) | (rest > 0)
+        return np.where(known, part / np.where(known, whole, 1), 1.0)
 
     def f1(precision: np.floating[Any], recall: np.floating[Any]) -> np.floating[Any]:
         both = precision + recall
-        return dtype.type(2) * precision * recall / both if both > 0 else dtype.type(0)
+        known = precision > 0 or recall > 0
+        return dtype.type(2) * precision * recall / both if known else dtype.type(0)
 
     true_pos, false_pos, _, false_neg = states.T
     macro = [dtype.type(share(true_pos, rest).mean()) for rest in (false_pos, false_neg)]

@@ -137,7 +137,7 @@ class LookupTableDequant(OpDef):
         numbers = np.ascontiguousarray(chosen[:, 2:]).view(np.uint8).astype(np.float32)
         out = (greatest - least) / np.float32(256) * numbers + least
         out[rows == padding_idx] = 0
-        return out.reshape(*ids.shape[:-1], -1)
+        return out.reshape(*ids.shape[:-1], out.shape[1])
 
 
 class LinearAttrs(Attrs):

@@ -282,5 +282,5 @@ class Mean(OpDef):
     @staticmethod
     def backward(x: Array, d_out: Array) -> Array:
         d_x = np.empty(x.shape, d_out.dtype)
-        d_x.fill(d_out.item() / x.size)
+        d_x.fill(d_out.item() / (x.size or 1))
         return d_x

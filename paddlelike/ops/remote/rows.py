@@ -128,7 +128,8 @@ class SplitIds(OpDef):
         grads = [one for one in ids if isinstance(one, SelectedRows)]
         if not grads:
             unique = unique_rows(np.concatenate([np.asarray(one).reshape(-1) for one in ids]))
-            return [unique[unique % count == j].reshape(-1, 1) for j in range(count)]
+            owners = unique.astype(np.uint64) % count  # as Fluid: ids below 0 count as very large ones
+            return [unique[owners == j].reshape(-1, 1) for j in range(count)]
         if len(ids) > 1:
             raise EnforceNotMet(
                 f"split_ids: Ids hold {len(ids)} variables, SelectedRows are split one by one"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.linalg import multiply
 from paddlelike.ops.kernels.lod import read_last_level
 
@@ -101,11 +103,21 @@ class SequenceConv(OpDef):
         filter: Array,
         *,
         attrs: SequenceConvAttrs,
+        wanted: tuple[bool, ...],
     ) -> tuple[Array, Array | None, Array]:
         window = _Window(read_last_level(ctx, "X", len(x)), attrs.contextLength, attrs.contextStart)
         trained = padding if attrs.paddingTrainable else None
-        d_filter = multiply(window.columns(x, trained).T, d_out)
-        d_columns = multiply(d_out, filter.T).reshape(len(x), attrs.contextLength, -1)
+        columns, d_rows = window.columns(x, trained), multiply(d_out, filter.T)
+        if (
+            wanted[0]
+            and trained is None
+            and attrs.contextStart > 0
+            and follows_fluid("sequence_conv_gradient")
+        ):
+            short = (window.end - window.first)[:, 0] <= attrs.contextStart
+            columns[short] = d_rows[short]
+        d_filter = multiply(columns.T, d_out)
+        d_columns = d_rows.reshape(len(x), attrs.contextLength, x.shape[1])
         d_x = np.zeros_like(x)
         for j in range(attrs.contextLength):
             ours = window.inside[:, j]
@@ -136,4 +148,4 @@ class _Window:
         columns = x.take(self.rows, axis=0, mode="clip")
         outside = ~self.inside
         columns[outside] = 0 if padding is None else padding[self.padding_rows()[outside]]
-        return columns.reshape(len(x), -1)
+        return columns.reshape(len(x), math.prod(columns.shape[1:]))

@@ -67,7 +67,7 @@ class SequencePad(OpDef):
     @staticmethod
     def backward(ctx: Context, d_out: Array, x: Array) -> Array:
         lengths = np.diff(read_last_level(ctx, "X", len(x)))
-        flat = d_out.reshape(-1, *x.shape[1:])
+        flat = d_out.reshape(math.prod(d_out.shape[:2]), *x.shape[1:])
         return flat.take(_find_places(lengths, d_out.shape[1]), axis=0)
 
 

@@ -40,6 +40,8 @@ class AddPositionEncoding(OpDef):
         if x.ndim == 3:
             out += beta * _compute_encoding(np.arange(x.shape[1]), x.shape[2], x.dtype)
             return out
+        if not x.size:
+            return out
         offsets = read_last_level(ctx, "X", len(x))
         places = np.arange(len(x)) - np.repeat(offsets[:-1], np.diff(offsets))
         out += beta * _compute_encoding(places, x.shape[1], x.dtype)

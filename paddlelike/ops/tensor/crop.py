@@ -111,7 +111,7 @@ class CropTensor(OpDef):
         shape: list[int],
     ) -> Array:
         at, shape = read_numbers(offsets, offset, offset_list), read_numbers(shape, size, size_list)
-        return x[_find_box("crop_tensor", x.shape, at, shape)]
+        return x[_find_box("crop_tensor", x.shape, at, [n or -1 for n in shape])]
 
     @staticmethod
     def backward(

@@ -42,7 +42,7 @@ def _repeat_array(x: Array, times: Sequence[int]) -> Array:
 
 def _sum_copies(d_out: Array, dims: Sequence[int]) -> Array:
     """Return the sum of all copies of an array of ``dims``."""
-    apart = [size for n, dim in zip(d_out.shape, dims, strict=True) for size in (n // dim, dim)]
+    apart = [size for n, dim in zip(d_out.shape, dims, strict=True) for size in (n // dim if dim else 1, dim)]
     copies = tuple(range(0, 2 * len(dims), 2))
     return d_out.reshape(apart).sum(copies)
 

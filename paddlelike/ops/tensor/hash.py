@@ -46,7 +46,8 @@ class Hash(OpDef):
     @staticmethod
     def forward(x: Array, *, num_hash: int, mod_by: int) -> Array:
         words = np.ascontiguousarray(x).view(np.uint32)
-        hashes = np.array([_xxh64(words, seed) for seed in range(num_hash)], np.uint64).reshape(-1, len(x)).T
+        hashes = np.array([_xxh64(words, seed) for seed in range(num_hash)], np.uint64)
+        hashes = hashes.reshape(num_hash, len(x)).T
         return (hashes % np.uint64(mod_by % 2**64)).astype(x.dtype)[:, :, None]
 
 

@@ -203,36 +203,54 @@ class Pad2d(OpDef):
                 raise ShapeError(f"pad2d: Paddings has shape {tensor.shape}, expected (4,)")
             at = _find_image_dims(attrs.data_format)
             return Spec(tuple(-1 if i in at else d for i, d in enumerate(x.shape)), x.dtype)
-        if len(attrs.paddings) != 4 or min(attrs.paddings) < 0:
-            raise ShapeError(f"pad2d: paddings are {attrs.paddings}, expected four numbers of 0 or more")
-        if attrs.mode == "reflect":
-            _check_reflection(x.shape, _find_image_widths(attrs.paddings, attrs.data_format))
-        return Spec(_pad_shape(x.shape, _find_image_widths(attrs.paddings, attrs.data_format)), x.dtype)
+        if len(attrs.paddings) != 4:
+            raise ShapeError(f"pad2d: paddings are {attrs.paddings}, expected four numbers")
+        return Spec(pad_images(x.shape, attrs.paddings, attrs.mode, attrs.data_format)[0], x.dtype)
 
     @staticmethod
     def forward(x: Array, tensor: Array | None, *, attrs: Pad2dAttrs) -> Array:
-        widths = _find_image_widths(read_numbers(attrs.paddings, tensor, None), attrs.data_format)
+        given = read_numbers(attrs.paddings, tensor, None)
+        _, widths, kept = pad_images(x.shape, given, attrs.mode, attrs.data_format)
         if attrs.mode == "constant":
-            return _pad_constant(x, widths, attrs.pad_value)
-        if attrs.mode == "reflect":
-            _check_reflection(x.shape, widths)
+            return _pad_constant(x, widths, attrs.pad_value)[kept]
         out = empty_as(x, _pad_shape(x.shape, widths))
         out[_find_interior(widths, x.shape)] = x
         for axis in _find_image_dims(attrs.data_format):  # the second one over the borders of the first
             for place, source in _list_borders(axis, x.shape[axis], widths[axis], attrs.mode):
                 out[place] = out[source]
-        return out
+        return out[kept]
 
     @staticmethod
     def backward(d_out: Array, x: Array, tensor: Array | None, *, attrs: Pad2dAttrs) -> Array:
-        widths = _find_image_widths(read_numbers(attrs.paddings, tensor, None), attrs.data_format)
+        given = read_numbers(attrs.paddings, tensor, None)
+        shape, widths, kept = pad_images(x.shape, given, attrs.mode, attrs.data_format)
+        whole = _pad_shape(x.shape, widths)
+        d_padded = d_out
+        if shape != whole:
+            d_padded = np.zeros(whole, d_out.dtype)
+            d_padded[kept] = d_out
         if attrs.mode == "constant":
-            return d_out[_find_interior(widths, x.shape)]
-        d_padded = d_out.copy(order="K")
+            return d_padded[_find_interior(widths, x.shape)]
+        d_padded = d_padded.copy(order="K")
         for axis in _find_image_dims(attrs.data_format):
             for place, source in _list_borders(axis, x.shape[axis], widths[axis], attrs.mode):
                 d_padded[source] += d_padded[place]
         return d_padded[_find_interior(widths, x.shape)]
+
+
+def pad_images(
+    dims: Sequence[int], paddings: Sequence[int], mode: str, data_format: str
+) -> tuple[tuple[int, ...], Widths, tuple[slice, ...]]:
+    """Return the shape of the result; the borders; and the index in both that negative borders leave."""
+    given = _find_image_widths(paddings, data_format)
+    shape = _pad_shape(dims, given)
+    widths = [(max(before, 0), max(after, 0)) for before, after in given]
+    kept = tuple(slice(max(-before, 0), None if after >= 0 else after) for before, after in given)
+    if any(dim >= 0 and new < 1 and dim for dim, new in zip(dims, shape, strict=True)):
+        raise ShapeError(f"pad2d: paddings of {list(paddings)} leave {list(shape)} of X {list(dims)}")
+    if mode == "reflect":
+        _check_reflection(dims, widths)
+    return shape, widths, kept
 
 
 def _find_image_dims(data_format: str) -> tuple[int, int]:
@@ -248,7 +266,8 @@ def _find_image_widths(paddings: Sequence[int], data_format: str) -> Widths:
 
 def _check_reflection(dims: Sequence[int], widths: Widths) -> None:
     for axis, (dim, width) in enumerate(zip(dims, widths, strict=True)):
-        if 0 <= dim <= max(width):
+        before, after = width
+        if dim >= 0 and any(width) and (before > 2 * dim - 2 or after >= dim):
             raise ShapeError(
                 f"pad2d: dim {axis} of X {list(dims)} is {dim}, too small to be reflected by {max(width)}"
             )
@@ -262,8 +281,9 @@ def _list_borders(
     every = (slice(None),) * axis
     borders = []
     for place in (*range(-before, 0), *range(dim, dim + after)):
-        nearest = min(max(place, 0), dim - 1)
-        source = 2 * nearest - place if mode == "reflect" else nearest
+        source = (
+            min(abs(place), 2 * dim - 2 - abs(place)) if mode == "reflect" else min(max(place, 0), dim - 1)
+        )
         borders.append(((*every, before + place), (*every, before + source)))
     return borders
 

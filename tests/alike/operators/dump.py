@@ -69,12 +69,12 @@ def explain(unlike: list[tuple[Plain, Plain, str]]) -> list[str]:
         again = ask_real([*cases, *tamed], Path(folder), {"FLAGS_init_allocated_mem": "1"})
     found = []
     for index, (case, want, text) in enumerate(unlike):
-        reason = find_reason(case["type"], text)
+        reason = find_reason(case, text)
         without = tamed[index]
-        if not text.startswith("accepted") and differ(again[index], want):
+        if not text.startswith("accepted") and differ(again[index], want, case["type"]):
             reason = MEMORY
         elif reason == "NOT KNOWN" and without != case:
-            reason = reason if differ(ask(fluid, without), again[len(cases) + index]) else ODD
+            reason = reason if differ(ask(fluid, without), again[len(cases) + index], case["type"]) else ODD
         found.append(reason)
     return found
 
@@ -97,7 +97,7 @@ def main() -> None:
         real = ask_real(cases, Path(folder))
     alike, unlike = [], []
     for case, want in ((case, real[index]) for index, case in enumerate(cases)):
-        text = differ(ask(fluid, case), want)
+        text = differ(ask(fluid, case), want, case["type"])
         if text:
             unlike.append((case, want, text))
         elif "died" not in want:

@@ -32,7 +32,7 @@ def test_operators_give_the_outputs_recorded_from_fluid(type: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for case, want in GOLDEN:
-            if case["type"] == type and (text := differ(ask(fluid, case), want)):
+            if case["type"] == type and (text := differ(ask(fluid, case), want, case["type"])):
                 unlike.append(f"{case['name']}: {text}")
     assert unlike == []
 

@@ -7,9 +7,10 @@ from tests.ops.harness.contract import Case
 _rng = np.random.default_rng(59)
 NODES = _rng.standard_normal((2, 5, 3))
 FILTER = _rng.standard_normal((3, 3, 2, 2))
-EDGES = np.array([[[1, 2], [1, 3], [3, 4], [3, 5]], [[1, 2], [2, 3], [0, 0], [0, 0]]], np.int32)
+EDGES = np.array([[[1, 2], [2, 3], [0, 0], [0, 0]], [[1, 2], [1, 3], [3, 4], [3, 5]]], np.int32)
 #: (root, node) -> (place among the siblings from 0 to 1, depth), for two steps down at most.
 PLACES: list[dict[tuple[int, int], tuple[float, int]]] = [
+    {(1, 2): (0.5, 1), (2, 3): (0.5, 1), (1, 3): (0.5, 2)},
     {
         (1, 2): (0.0, 1),
         (1, 3): (1.0, 1),
@@ -18,13 +19,12 @@ PLACES: list[dict[tuple[int, int], tuple[float, int]]] = [
         (1, 4): (0.0, 2),
         (1, 5): (1.0, 2),
     },
-    {(1, 2): (0.5, 1), (2, 3): (0.5, 1), (1, 3): (0.5, 2)},
 ]
 
 
 def _convolve(NodesVector, Filter, max_depth):
     out = np.zeros((2, 5, 2, 2))
-    for tree, (places, count) in enumerate(zip(PLACES, (5, 3), strict=True)):
+    for tree, (places, count) in enumerate(zip(PLACES, (3, 5), strict=True)):
         pairs = {(n, n): (0.5, 0) for n in range(1, count + 1)} | places
         for (root, node), (place, depth) in pairs.items():
             if depth >= max_depth:

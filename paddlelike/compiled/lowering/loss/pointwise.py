@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from paddlelike.compiled.lowering.loss.cross_entropy import pick_labels
 from paddlelike.compiled.lowerings import Results, lowers
@@ -80,7 +83,9 @@ def sigmoid_focal_loss(
     up = positive * (alpha / count).astype(x.dtype)
     down = negative * ((1 - alpha) / count).astype(x.dtype)
     p, log_p = jax.nn.sigmoid(x), -jnp.logaddexp(jnp.zeros((), x.dtype), -x)
-    return -up * (1 - p) ** gamma * log_p - down * p**gamma * (log_p - x)
+    cut = jnp.maximum(log_p, math.log(np.finfo(np.float32).tiny))  # the slope stays that of log_p
+    kept = log_p + jax.lax.stop_gradient(cut - log_p)
+    return -up * (1 - p) ** gamma * kept - down * p**gamma * (log_p - x)
 
 
 def check_labels(label: jax.Array, count: int, ctx: OpContext) -> None:

@@ -12,17 +12,26 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Gradient, Int, Ints, OpDef, Spec, register
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.detection.regions import Points, from_rows, surround, to_rows
 from paddlelike.ops.kernels.nn.image.windows import Windows, make_windows
 from paddlelike.ops.operands import can_be_equal
 
 
-class _Attrs(Attrs):
+class DeformableAttrs(Attrs):
+    """Attributes of deformed convolutions."""
+
     strides: list[int] = Ints([1, 1])
     paddings: list[int] = Ints([0, 0])
     dilations: list[int] = Ints([1, 1])
     groups: int = Int(1)
     deformable_groups: int = Int(1)
+    im2col_step: int = Int(64)
+
+    def mixed_images(self, count: int) -> int:
+        """Return the count of images whose results Fluid mixes: see ``deformable_steps``."""
+        step = self.im2col_step
+        return step if step > 1 and count % step == 0 and follows_fluid("deformable_steps") else 1
 
     def windows(self, op: str, spatial: tuple[int, ...], kernel: tuple[int, ...]) -> Windows:
         """Return the windows of a filter, before their elements are moved."""
@@ -35,27 +44,27 @@ class DeformableConvV1(OpDef):
 
     Input ``(N, C, H, W)``, Filter ``(O, C / groups, kh, kw)``, Output ``(N, O, H', W')``, Offset
     ``(N, 2 * deformable_groups * kh * kw, H', W')``: for each group of channels and each element, how far
-    down and how far to the right. Outside of the image there are zeros. ``im2col_step``, the number of images
-    that Paddle works on at once, changes nothing here; in Paddle it must divide N.
+    down and how far to the right. Zeros are outside of the image. Where ``im2col_step`` divides N, Fluid
+    exchanges the results of that many images: see ``fluid.quirks()``.
     """
 
     type = "deformable_conv_v1"
     inputs = ("Input", "Offset", "Filter")
     outputs = ("Output",)
-    attrs = _Attrs.table(im2col_step=Int(64))
+    attrs = DeformableAttrs.table()
     gradient = Gradient("Input", "Offset", "Filter", "Output@GRAD")
 
     @classmethod
-    def infer(cls, x: Spec, offset: Spec, w: Spec, *, attrs: _Attrs) -> Spec:
+    def infer(cls, x: Spec, offset: Spec, w: Spec, *, attrs: DeformableAttrs) -> Spec:
         return _infer(cls.type, x, offset, None, w, attrs)
 
     @classmethod
-    def forward(cls, x: Array, offset: Array, w: Array, *, attrs: _Attrs) -> Array:
+    def forward(cls, x: Array, offset: Array, w: Array, *, attrs: DeformableAttrs) -> Array:
         return _convolve(cls.type, x, offset, None, w, attrs)
 
     @classmethod
     def backward(
-        cls, x: Array, offset: Array, w: Array, d_out: Array, *, attrs: _Attrs
+        cls, x: Array, offset: Array, w: Array, d_out: Array, *, attrs: DeformableAttrs
     ) -> tuple[Array, Array, Array]:
         dx, d_offset, _, dw = _differentiate(cls.type, (x, offset, None, w), d_out, attrs)
         return dx, d_offset, dw
@@ -71,25 +80,25 @@ class DeformableConv(OpDef):
     type = "deformable_conv"
     inputs = ("Input", "Offset", "Mask", "Filter")
     outputs = ("Output",)
-    attrs = _Attrs.table(im2col_step=Int(64))
+    attrs = DeformableAttrs.table()
     gradient = Gradient("Input", "Offset", "Mask", "Filter", "Output@GRAD")
 
     @classmethod
-    def infer(cls, x: Spec, offset: Spec, mask: Spec, w: Spec, *, attrs: _Attrs) -> Spec:
+    def infer(cls, x: Spec, offset: Spec, mask: Spec, w: Spec, *, attrs: DeformableAttrs) -> Spec:
         return _infer(cls.type, x, offset, mask, w, attrs)
 
     @classmethod
-    def forward(cls, x: Array, offset: Array, mask: Array, w: Array, *, attrs: _Attrs) -> Array:
+    def forward(cls, x: Array, offset: Array, mask: Array, w: Array, *, attrs: DeformableAttrs) -> Array:
         return _convolve(cls.type, x, offset, mask, w, attrs)
 
     @classmethod
     def backward(
-        cls, x: Array, offset: Array, mask: Array, w: Array, d_out: Array, *, attrs: _Attrs
+        cls, x: Array, offset: Array, mask: Array, w: Array, d_out: Array, *, attrs: DeformableAttrs
     ) -> tuple[Array, Array, Array | None, Array]:
         return _differentiate(cls.type, (x, offset, mask, w), d_out, attrs)
 
 
-def _infer(op: str, x: Spec, offset: Spec, mask: Spec | None, w: Spec, attrs: _Attrs) -> Spec:
+def _infer(op: str, x: Spec, offset: Spec, mask: Spec | None, w: Spec, attrs: DeformableAttrs) -> Spec:
     if len(x.shape) != 4 or len(w.shape) != 4:
         raise ShapeError(f"{op}: Input has shape {x.shape} and Filter {w.shape}; both need 4 dims")
     channels, groups, deformable = x.shape[1], attrs.groups, attrs.deformable_groups
@@ -151,33 +160,43 @@ def _read_image(x: Array, offset: Array, mask: Array | None, windows: Windows, d
     return _Image(rows, points, values, masks)
 
 
-def _convolve(op: str, x: Array, offset: Array, mask: Array | None, w: Array, attrs: _Attrs) -> Array:
+def _convolve(
+    op: str, x: Array, offset: Array, mask: Array | None, w: Array, attrs: DeformableAttrs
+) -> Array:
     windows = attrs.windows(op, x.shape[2:], w.shape[2:])
     counts = windows.counts(x.shape[2:])
-    filters = w.reshape(attrs.groups, len(w) // attrs.groups, -1)
+    filters = w.reshape(attrs.groups, len(w) // attrs.groups, math.prod(w.shape[1:]))
     out = np.empty((len(x), attrs.groups, filters.shape[1], math.prod(counts)), x.dtype)
     for n in range(len(x)):
         image = _read_image(
             x[n], offset[n], None if mask is None else mask[n], windows, attrs.deformable_groups
         )
         np.matmul(filters, image.unfold().reshape(attrs.groups, filters.shape[2], -1), out=out[n])
-    return out.reshape(len(x), len(w), *counts)
+    return _exchange(out.reshape(len(x), len(w), *counts), attrs.mixed_images(len(x)), len(w))
+
+
+def _exchange(x: Array, first: int, second: int) -> Array:
+    """Return planes that lie ``first`` by ``second`` in the order of ``second`` by ``first``."""
+    if first == 1 or second == 1:
+        return x
+    return x.reshape(-1, first, second, math.prod(x.shape[2:])).swapaxes(1, 2).reshape(x.shape)
 
 
 def _differentiate(
-    op: str, given: tuple[Array, Array, Array | None, Array], d_out: Array, attrs: _Attrs
+    op: str, given: tuple[Array, Array, Array | None, Array], d_out: Array, attrs: DeformableAttrs
 ) -> tuple[Array, Array, Array | None, Array]:
     """Return the gradients of Input, Offset, Mask and Filter."""
     x, offset, mask, w = given
     windows = attrs.windows(op, x.shape[2:], w.shape[2:])
-    filters = w.reshape(attrs.groups, len(w) // attrs.groups, -1)
+    d_out = _exchange(d_out, len(w), attrs.mixed_images(len(x)))
+    filters = w.reshape(attrs.groups, len(w) // attrs.groups, math.prod(w.shape[1:]))
     dx, d_offset, dw = np.empty_like(x), np.empty_like(offset), np.zeros_like(filters)
     d_mask = None if mask is None else np.empty_like(mask)
     for n in range(len(x)):
         image = _read_image(
             x[n], offset[n], None if mask is None else mask[n], windows, attrs.deformable_groups
         )
-        above = d_out[n].reshape(attrs.groups, filters.shape[1], -1)
+        above = d_out[n].reshape(attrs.groups, filters.shape[1], math.prod(d_out.shape[2:]))
         dw += above @ image.unfold().reshape(attrs.groups, filters.shape[2], -1).swapaxes(1, 2)
         d_windows = filters.swapaxes(1, 2) @ above
         parts = d_windows.reshape(attrs.deformable_groups, len(x[n]) // attrs.deformable_groups, -1)

@@ -43,9 +43,8 @@ class LocalityAwareNms(OpDef):
     def forward(ctx: Context, boxes: Array, scores: Array, *, attrs: NmsAttrs) -> Array:
         check_operands("locality_aware_nms", boxes, scores, ranks=(3,))
         boxes, scores = boxes.copy(), scores.copy()
-        return write_or_mark_empty(
-            ctx, [_keep_merged(*pair, attrs) for pair in zip(boxes, scores, strict=True)]
-        )
+        images = [_keep_merged(*pair, attrs) for pair in zip(boxes, scores, strict=True)]
+        return write_or_mark_empty(ctx, images or [no_boxes(boxes)])
 
 
 def _keep_merged(boxes: Array, scores: Array, attrs: NmsAttrs) -> Kept:

@@ -63,7 +63,7 @@ class MatrixNms(OpDef):
 def keep_decayed(boxes: Array, scores: Array, attrs: MatrixNmsAttrs) -> tuple[Array, Array, Array]:
     """Return rows (label, score, box) of all images, the indices of their boxes, and how many each has."""
     check_operands("matrix_nms", boxes, scores, ranks=(3,))
-    images = [_keep_decayed(*pair, attrs) for pair in zip(boxes, scores, strict=True)]
+    images = [_keep_decayed(*pair, attrs) for pair in zip(boxes, scores, strict=True)] or [no_boxes(boxes)]
     index = np.concatenate([kept.place + i * boxes.shape[1] for i, kept in enumerate(images)])
     counts = np.array([len(kept.label) for kept in images], np.int32)
     out = np.concatenate([write_rows(kept) for kept in images])

@@ -62,7 +62,7 @@ class MulticlassNms(OpDef):
     @staticmethod
     def forward(ctx: Context, boxes: Array, scores: Array, *, attrs: NmsAttrs) -> Array:
         images, _ = _keep_in_images(ctx, boxes, scores, attrs)
-        return write_or_mark_empty(ctx, images)
+        return write_or_mark_empty(ctx, images or [no_boxes(boxes)])
 
 
 @register

@@ -39,7 +39,7 @@ class Head(NamedTuple):
 
 def split_head(x: Array, anchors: int) -> Head:
     """Return the numbers of a head as views of ``x``."""
-    parts = x.reshape(len(x), anchors, -1, *x.shape[2:])
+    parts = x.reshape(len(x), anchors, x.shape[1] // anchors, *x.shape[2:])
     return Head(parts[:, :, :4], parts[:, :, 4], parts[:, :, 5:])
 
 

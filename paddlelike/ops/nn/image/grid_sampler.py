@@ -52,13 +52,18 @@ class AffineGrid(OpDef):
 
 def _find_points(shape: list[int], dtype: np.dtype[np.generic]) -> Array:
     """Return (x, y, 1) of every pixel: ``(H, W, 3)``."""
-    if len(shape) != 4:
+    if len(shape) < 4:
         raise ShapeError(f"affine_grid: the output shape is {shape}; it needs 4 numbers (N, C, H, W)")
-    height, width = shape[2:]
+    height, width = shape[2:4]
     out = np.ones((height, width, 3), dtype)
-    out[..., 0] = np.linspace(-1, 1, width)
-    out[..., 1] = np.linspace(-1, 1, height)[:, None]
+    out[..., 0] = _divide_line(width)
+    out[..., 1] = _divide_line(height)[:, None]
     return out
+
+
+def _divide_line(count: int) -> Array:
+    """Return points from -1 to 1 at equal steps; NaN for one point, as in Fluid."""
+    return np.linspace(-1, 1, count) if count != 1 else np.full(1, np.nan)
 
 
 class _Corner(NamedTuple):

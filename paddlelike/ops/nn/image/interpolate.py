@@ -104,7 +104,7 @@ class _Interpolation(OpDef):
         size = read_numbers(size, out_size, size_tensors)
         if len(size) != rank or min(size) < 1:
             raise ShapeError(f"{cls.type}: the output size is {size}; it must be {rank} positive numbers")
-        taps = _find_taps(x.shape[2:], size, attrs)
+        taps = _find_taps(x.shape[2:], size, attrs, x.dtype)
         return to_format(resize(x, taps), attrs.data_layout)
 
     @classmethod
@@ -120,7 +120,7 @@ class _Interpolation(OpDef):
     ) -> Array:
         sizes = to_channels_first(x, attrs.data_layout).shape[2:]
         d_out = to_channels_first(d_out, attrs.data_layout)
-        taps = _find_taps(sizes, d_out.shape[2:], attrs)
+        taps = _find_taps(sizes, d_out.shape[2:], attrs, d_out.dtype)
         return to_format(resize_dx(d_out, taps, sizes), attrs.data_layout)
 
 
@@ -129,13 +129,18 @@ def scale_sizes(sizes: Sequence[int], scales: Sequence[float]) -> list[int]:
     return [int(np.float32(n) * np.float32(by)) if n > 0 else -1 for n, by in zip(sizes, scales, strict=True)]
 
 
-def _find_taps(sizes: Sequence[int], counts: Sequence[int], attrs: InterpolateAttrs) -> list[Taps]:
+def _find_taps(
+    sizes: Sequence[int], counts: Sequence[int], attrs: InterpolateAttrs, dtype: np.dtype[Any]
+) -> list[Taps]:
     """Return the taps along each spatial dim, of inputs of these sizes and so many outputs."""
     find = TAPS[attrs.interp_method]
-    return [find(n, m, attrs.align_corners, attrs.align_mode) for n, m in zip(sizes, counts, strict=True)]
+    given = (attrs.align_corners, attrs.align_mode, 0.0, dtype)
+    return [find(n, m, *given) for n, m in zip(sizes, counts, strict=True)]
 
 
-def _find_positions(size: int, count: int, align_corners: bool, half: bool, scale: float) -> Array:
+def _find_positions(
+    size: int, count: int, align_corners: bool, half: bool, scale: float, dtype: Any = np.float32
+) -> Array:
     """Return the positions of the output elements in the input, in float32 as Paddle computes them.
 
     ``scale``: how much larger the output is; 0: as the sizes say.
@@ -146,16 +151,20 @@ def _find_positions(size: int, count: int, align_corners: bool, half: bool, scal
     if align_corners:
         return i * np.float32((size - 1) / (count - 1))
     ratio = np.float32(1 / scale) if scale > 0 else np.float32(size) / np.float32(count)
-    return ((i + 0.5) * np.float64(ratio) - 0.5).astype(np.float32) if half else i * ratio
+    return ((i + 0.5) * np.float64(ratio) - 0.5).astype(dtype) if half else i * ratio
 
 
-def _nearest(size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0) -> Taps:
+def _nearest(
+    size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0, dtype: Any = None
+) -> Taps:
     at = _find_positions(size, count, align_corners, half=False, scale=scale)
     index = (at + np.float32(0.5) if align_corners else at).astype(np.int64)
     return [(index, np.ones(count, np.float32))]
 
 
-def _linear(size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0) -> Taps:
+def _linear(
+    size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0, dtype: Any = None
+) -> Taps:
     at = np.maximum(_find_positions(size, count, align_corners, half=align_mode == 0, scale=scale), 0)
     low = at.astype(np.int64)
     high = np.minimum(low + 1, size - 1)
@@ -163,8 +172,10 @@ def _linear(size: int, count: int, align_corners: bool, align_mode: int, scale: 
     return [(low, 1 - weight), (high, weight)]
 
 
-def _cubic(size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0) -> Taps:
-    at = _find_positions(size, count, align_corners, half=True, scale=scale)
+def _cubic(
+    size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0, dtype: Any = np.float32
+) -> Taps:
+    at = _find_positions(size, count, align_corners, half=True, scale=scale, dtype=dtype).astype(dtype)
     floor = np.floor(at)
     t = at - floor
     low = floor.astype(np.int64)
@@ -248,7 +259,7 @@ def _interpolate(
         raise ShapeError(f"interpolation: the output size is {size}; it must be {rank} positive numbers")
     for dim, (n, scale) in enumerate(zip(size, scales, strict=True), 2):
         find = TAPS[attrs.interp_method]
-        x = gather_taps(x, dim, find(x.shape[dim], n, attrs.align_corners, attrs.align_mode, scale))
+        x = gather_taps(x, dim, find(x.shape[dim], n, attrs.align_corners, attrs.align_mode, scale, x.dtype))
     return to_format(x, attrs.data_layout)
 
 

@@ -155,7 +155,7 @@ class TemporalShift(OpDef):
 
 
 def _shift_frames(x: Array, seg_num: int, ratio: float, step: int) -> Array:
-    videos = x.reshape(-1, seg_num, *x.shape[1:])
+    videos = x.reshape(len(x) // seg_num, seg_num, *x.shape[1:])
     out = videos.copy()
     one, two = int(x.shape[1] * ratio), int(x.shape[1] * 2 * ratio)
     for channels, by in ((slice(0, one), step), (slice(one, two), -step)):

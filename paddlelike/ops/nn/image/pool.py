@@ -51,8 +51,9 @@ class WindowAttrs(Attrs):
         Raises ShapeError when the data are smaller than one window.
         """
         known = min(spatial) >= 0
-        if self.adaptive and not self.global_pooling:
-            return tuple(self.ksize), pool_kernels.make_adaptive(spatial, self.ksize) if known else []
+        if self.adaptive:
+            sizes = spatial if self.global_pooling else self.ksize
+            return tuple(sizes), pool_kernels.make_adaptive(spatial, sizes) if known else []
         if self.global_pooling:
             kernel = [max(n, 1) for n in spatial]
             windows = make_windows(op, spatial, kernel, [1] * len(kernel), [], algorithm="VALID")
@@ -80,7 +81,8 @@ class PoolAttrs(WindowAttrs):
     def arrange(self, op: str, spatial: Sequence[int]) -> tuple[tuple[int, ...], list[Axis]]:
         """Return the number of windows along each dim; and the windows, where all dims are known."""
         if self.has_regular_maxima and follows_fluid("adaptive_maxima"):
-            windows = make_windows(op, spatial, self.ksize, self.strides, [], algorithm="VALID")
+            kernel = [max(n, 1) for n in spatial] if self.global_pooling else self.ksize
+            windows = make_windows(op, spatial, kernel, self.strides, [], algorithm="VALID")
             counts = windows.kernel
             return counts, pool_kernels.make_regular(windows, spatial, counts) if min(spatial) >= 0 else []
         return self.count_windows(op, spatial, algorithm=self.padding_algorithm, ceil=self.ceil_mode)
@@ -88,7 +90,7 @@ class PoolAttrs(WindowAttrs):
     @property
     def has_regular_maxima(self) -> bool:
         """Whether Fluid takes regular windows although the pool is adaptive: see ``adaptive_maxima``."""
-        return self.pooling_type == "max" and self.adaptive and not self.global_pooling
+        return self.pooling_type == "max" and self.adaptive
 
 
 _THREE_DIMS = {"strides": Ints([1, 1, 1]), "paddings": Ints([0, 0, 0])}
@@ -279,6 +281,10 @@ class _MaxPoolWithIndex(OpDef):
     def forward(cls, x: Array, *, attrs: WindowAttrs) -> tuple[Array, Array]:
         _, axes = attrs.count_windows(cls.type, x.shape[2:])
         out = pool_kernels.maximum(x, axes)
+        least = np.finfo(x.dtype).min  # Paddle's comparisons begin there, and are false for NaN
+        if not (out > least).all():
+            x = np.fmax(x, least)
+            out = pool_kernels.maximum(x, axes)
         return out, pool_kernels.first_maxima(x, out, axes)
 
     @staticmethod

@@ -5,6 +5,7 @@ He et al., Spatial pyramid pooling in deep convolutional networks, 2014; Zeiler 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -117,7 +118,7 @@ class Unpool(OpDef):
     def forward(x: Array, indices: Array, *, attrs: _UnpoolAttrs) -> Array:
         sizes = attrs.find_sizes(x.shape[2:])
         out = np.zeros((*x.shape[:2], sizes[0] * sizes[1]), x.dtype)
-        flat = indices.reshape(*x.shape[:2], -1)
+        flat = indices.reshape(*x.shape[:2], math.prod(x.shape[2:]))
         if flat.size and not (flat.min() >= 0 and flat.max() < out.shape[2]):
             raise EnforceNotMet(
                 f"unpool: Indices are in [{flat.min()}, {flat.max()}], Out has {out.shape[2]} pixels"
@@ -127,8 +128,9 @@ class Unpool(OpDef):
 
     @staticmethod
     def backward(x: Array, indices: Array, out: Array, d_out: Array) -> Array:
-        flat = indices.reshape(*x.shape[:2], -1).astype(np.int64)
-        return np.take_along_axis(d_out.reshape(*x.shape[:2], -1), flat, 2).reshape(x.shape)
+        flat = indices.reshape(*x.shape[:2], math.prod(x.shape[2:])).astype(np.int64)
+        planes = d_out.reshape(*x.shape[:2], math.prod(d_out.shape[2:]))
+        return np.take_along_axis(planes, flat, 2).reshape(x.shape)
 
 
 class UnpoolAttrs(Attrs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -156,7 +157,7 @@ def _differentiate_parts(
             np.ascontiguousarray(y[part]),
             None if scale is None else scale[cut],
             None if bias is None else bias[cut],
-            variance[:, index],
+            variance[:, index : index + 1],
             np.ascontiguousarray(d_y[part]),
             epsilon=epsilon,
             groups=1,
@@ -170,8 +171,8 @@ def _differentiate_parts(
 def _group_channels(x: Array, groups: int, layout: str) -> Array:
     """Return a view ``(N, G, C / G, L)``, or ``(N, L, G, C / G)`` where the channels are last."""
     if layout == "NHWC":
-        return x.reshape(len(x), -1, groups, x.shape[-1] // groups)
-    return x.reshape(len(x), groups, x.shape[1] // groups, -1)
+        return x.reshape(len(x), math.prod(x.shape[1:-1]), groups, x.shape[-1] // groups)
+    return x.reshape(len(x), groups, x.shape[1] // groups, math.prod(x.shape[2:]))
 
 
 def _find_group_axes(layout: str) -> tuple[int, int]:

@@ -54,7 +54,7 @@ class LayerNorm(OpDef):
     def forward(
         x: Array, scale: Array | None, bias: Array | None, *, epsilon: float, begin_norm_axis: int
     ) -> tuple[Array, Array, Array]:
-        matrix = x.reshape(math.prod(x.shape[:begin_norm_axis]), -1)
+        matrix = x.reshape(math.prod(x.shape[:begin_norm_axis]), math.prod(x.shape[begin_norm_axis:]))
         if (kernel := fast.normalize.choose(x.size, matrix)) is not None:
             factor, shift = _fill_in(scale, 1, matrix), _fill_in(bias, 0, matrix)
             y, mean, variance = np.empty_like(matrix), *np.empty((2, len(matrix)), x.dtype)
@@ -79,7 +79,8 @@ class LayerNorm(OpDef):
         epsilon: float,
         wanted: tuple[bool, bool, bool],
     ) -> tuple[Array | None, Array | None, Array | None]:
-        matrix, inverse = x.reshape(len(mean), -1), 1 / np.sqrt(variance + epsilon)
+        matrix = x.reshape(len(mean), x.size // (len(mean) or 1))
+        inverse = 1 / np.sqrt(variance + epsilon)
         if (kernel := fast.normalize_dx.choose(x.size, matrix, d_y, mean, inverse)) is not None and wanted[0]:
             d_x, d_factor, d_shift = np.empty_like(matrix), *np.empty((2, matrix.shape[1]), x.dtype)
             factor = _fill_in(scale, 1, matrix)
@@ -88,7 +89,7 @@ class LayerNorm(OpDef):
         inverse = inverse.reshape(-1, 1)
         x_hat = matrix - mean.reshape(-1, 1)
         x_hat *= inverse
-        d_y = d_y.reshape(len(mean), -1)
+        d_y = d_y.reshape(matrix.shape)
         dx = None
         if wanted[0]:
             g = d_y if scale is None else d_y * scale

@@ -9,7 +9,7 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, register
 from paddlelike.framework.quirks import follows_fluid
-from paddlelike.ops.operands import normalize_axis
+from paddlelike.ops.operands import can_be_equal, normalize_axis
 
 
 @register
@@ -31,8 +31,8 @@ class SpectralNorm(OpDef):
     def infer(weight: Spec, u: Spec, v: Spec, *, dim: int) -> Spec:
         normalize_axis("spectral_norm", dim, len(weight.shape), name="dim")
         rows = weight.shape[dim]
-        columns = math.prod(weight.shape) // rows
-        if u.shape not in ((rows,), (-1,)) or v.shape not in ((columns,), (-1,)):
+        columns = -1 if min(weight.shape) < 0 else math.prod(weight.shape) // (rows or 1)
+        if not all(len(s.shape) == 1 and can_be_equal(s.shape[0], n) for s, n in ((u, rows), (v, columns))):
             raise ShapeError(
                 f"spectral_norm: U has shape {u.shape} and V {v.shape}; Weight of shape {weight.shape} "
                 f"along dim {dim} needs ({rows},) and ({columns},)"

@@ -12,7 +12,7 @@ import numpy as np
 from paddlelike.compiled.lowering.detection.regions.owners import find_owners, like_regions, round_half_away
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.values import Packed, Value, get_rows
-from paddlelike.ops.kernels.nn.image.windows import make_windows
+from paddlelike.ops.detection.regions.deformable_conv import DeformableAttrs
 
 
 def _read_points(
@@ -39,10 +39,11 @@ def _read_points(
 def deformable_conv_v1(
     x: jax.Array, offset: jax.Array, w: jax.Array,
     *, strides: list[int], paddings: list[int], dilations: list[int], groups: int, deformable_groups: int,
+    im2col_step: int,
 ) -> jax.Array:  # fmt: skip
     return deformable_conv(
         x, offset, None, w, strides=strides, paddings=paddings, dilations=dilations, groups=groups,
-        deformable_groups=deformable_groups,
+        deformable_groups=deformable_groups, im2col_step=im2col_step,
     )  # fmt: skip
 
 
@@ -50,9 +51,14 @@ def deformable_conv_v1(
 def deformable_conv(
     x: jax.Array, offset: jax.Array, mask: jax.Array | None, w: jax.Array,
     *, strides: list[int], paddings: list[int], dilations: list[int], groups: int, deformable_groups: int,
+    im2col_step: int,
 ) -> jax.Array:  # fmt: skip
+    attrs = DeformableAttrs(
+        strides=strides, paddings=paddings, dilations=dilations, groups=groups,
+        deformable_groups=deformable_groups, im2col_step=im2col_step,
+    )  # fmt: skip
     count, channels, height, width = x.shape
-    windows = make_windows("deformable_conv", x.shape[2:], w.shape[2:], strides, paddings, dilations)
+    windows = attrs.windows("deformable_conv", x.shape[2:], w.shape[2:])
     counts = windows.counts(x.shape[2:])
     at = [
         (np.arange(kernel)[:, None] * dilation + np.arange(steps) * stride - pad[0]).astype(x.dtype)
@@ -70,7 +76,9 @@ def deformable_conv(
         values = values * mask.reshape(count, deformable_groups, 1, *windows.kernel, *counts)
     columns = values.reshape(count, groups, channels // groups, *windows.kernel, *counts)
     filters = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
-    return jnp.einsum("gockl,ngcklhw->ngohw", filters, columns).reshape(count, w.shape[0], *counts)
+    out = jnp.einsum("gockl,ngcklhw->ngohw", filters, columns).reshape(count, w.shape[0], *counts)
+    step = attrs.mixed_images(count)
+    return out.reshape(-1, step, w.shape[0], *counts).swapaxes(1, 2).reshape(out.shape)
 
 
 @lowers("deformable_psroi_pooling", sequences=True)

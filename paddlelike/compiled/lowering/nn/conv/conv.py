@@ -66,6 +66,8 @@ def conv3d(
 
 
 def _convolve(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> jax.Array:
+    if plain := windows.without_cuts():
+        return _convolve(x[windows.kept(x.shape[2:])], w, plain, groups)
     if not computes_on_cpu():
         return jax.lax.conv_general_dilated(
             x, w, windows.strides, windows.pads, rhs_dilation=windows.dilations,

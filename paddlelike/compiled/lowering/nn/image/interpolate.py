@@ -33,7 +33,7 @@ def interpolate(
     if len(size) != x.ndim - 2 or min(size) < 1:
         raise LoweringError(f"the output size is {size}")
     for dim, n in enumerate(size, 2):
-        taps = TAPS[interp_method](x.shape[dim], n, align_corners, align_mode)
+        taps = TAPS[interp_method](x.shape[dim], n, align_corners, align_mode, 0.0, x.dtype)
         shape = [-1 if axis == dim else 1 for axis in range(x.ndim)]
         parts = [jnp.take(x, index, dim) * weight.astype(x.dtype).reshape(shape) for index, weight in taps]
         x = sum(parts[1:], parts[0])

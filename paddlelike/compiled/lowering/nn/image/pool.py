@@ -61,7 +61,7 @@ def reduce_windows(
 ) -> jax.Array:
     """Reduce every window with ``function``; if the windows differ in size, one dim after the other."""
     if all(axis.stride is not None for axis in axes):
-        x = x[(..., *(slice(axis.size + min(_pad_after(axis), 0)) for axis in axes))]
+        x = x[(..., *(slice(axis.spans[0][0], axis.size + min(_pad_after(axis), 0)) for axis in axes))]
         pads = ((0, 0), (0, 0), *((axis.pad[0], max(_pad_after(axis), 0)) for axis in axes))
         strides = tuple(axis.stride or 1 for axis in axes)
         kernel = tuple(axis.kernel for axis in axes)
@@ -119,8 +119,7 @@ _find_maxima.defvjp(_find_maxima_forward, _find_maxima_backward)
 
 def _pad_after(axis: pool_kernels.Axis) -> int:
     """Return the padding behind the data that gives exactly the requested number of windows."""
-    assert axis.stride is not None
-    return (len(axis.spans) - 1) * axis.stride + axis.kernel - axis.size - axis.pad[0]
+    return axis.spans[-1][1] - axis.size - axis.pad[0]
 
 
 @lowers("max_pool2d_with_index", "max_pool3d_with_index")

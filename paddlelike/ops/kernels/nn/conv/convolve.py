@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Final
 
+import numpy as np
+
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.nn.conv import channels_first, channels_last, depthwise
 from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, view_channels_first
@@ -21,6 +23,8 @@ _MANY: Final = 5  # times as many filters as channels
 
 def convolve(x: Array, w: Array, windows: Windows, groups: int) -> Array:
     """``out[n, o, p] = sum over c, k of w[o, c, k] x[n, c, p * stride + k * dilation]``."""
+    if plain := windows.without_cuts():
+        return convolve(x[windows.kept(x.shape[2:])], w, plain, groups)
     way = _choose(w, windows, groups)
     if way is None:
         return channels_first.convolve(x, w, windows, groups)
@@ -29,6 +33,8 @@ def convolve(x: Array, w: Array, windows: Windows, groups: int) -> Array:
 
 def convolve_dw(x: Array, d_out: Array, windows: Windows, groups: int) -> Array:
     """Return the gradient of the filter: ``sum over n, p of d_out[n, o, p] x[n, c, ...]``."""
+    if plain := windows.without_cuts():
+        return convolve_dw(x[windows.kept(x.shape[2:])], d_out, plain, groups)
     channels = d_out.shape[1]
     way = _choose_for(channels, x.shape[1], windows, groups)
     if way is None:
@@ -38,6 +44,11 @@ def convolve_dw(x: Array, d_out: Array, windows: Windows, groups: int) -> Array:
 
 def convolve_dx(d_out: Array, w: Array, windows: Windows, groups: int, spatial: Sequence[int]) -> Array:
     """Return the gradient of the input, whose spatial dims are ``spatial``."""
+    if plain := windows.without_cuts():
+        dx = np.zeros((len(d_out), w.shape[1] * groups, *spatial), np.result_type(d_out, w))
+        kept = dx[windows.kept(spatial)]
+        kept[...] = convolve_dx(d_out, w, plain, groups, kept.shape[2:])
+        return dx
     way = _choose(w, windows, groups)
     if way is None or (way is channels_last and _has_few_channels(w)):
         return channels_first.convolve_dx(d_out, w, windows, groups, spatial)

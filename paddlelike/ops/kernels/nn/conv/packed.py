@@ -79,8 +79,10 @@ class PackedConv:
 
     def __call__(self, x: Array, residual: Array | None = None) -> Array:
         """Return the output ``(N, O, H', W')`` of ``(N, C, H, W)``, with channels last in memory."""
-        pixels = as_channels_last(x)
         windows = self._find_windows(x.shape[2:])
+        if plain := windows.without_cuts():
+            x, windows = x[windows.kept(x.shape[2:])], plain
+        pixels = as_channels_last(x)
         shape = (len(x), *windows.counts(x.shape[2:]), len(self._w))
         out = np.empty(shape, np.result_type(x, self._w))
         added = None

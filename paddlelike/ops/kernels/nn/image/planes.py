@@ -109,7 +109,7 @@ def _split(planes: Array) -> Iterator[slice]:
 def _spread(values: Array, planes: Array) -> Array:
     """Return the numbers of some channels for arithmetic with their planes: ``(C, M)``, or ``(C, 1)``."""
     size = planes.shape[2]
-    return np.repeat(values, size).reshape(-1, size) if size < _SHORT else values[:, None]
+    return np.repeat(values, size).reshape(len(values), size) if size < _SHORT else values[:, None]
 
 
 def _sum(planes: Array) -> Array:

@@ -61,7 +61,8 @@ class Axis(NamedTuple):
     def at(self, place: int) -> slice:
         """Return the indices of the elements at one offset of all windows."""
         assert self.stride is not None
-        return slice(place, place + (len(self.spans) - 1) * self.stride + 1, self.stride)
+        first = self.spans[0][0] + place
+        return slice(first, first + (len(self.spans) - 1) * self.stride + 1, self.stride)
 
 
 def make_regular(windows: Windows, spatial: Sequence[int], counts: Sequence[int]) -> list[Axis]:
@@ -70,9 +71,10 @@ def make_regular(windows: Windows, spatial: Sequence[int], counts: Sequence[int]
     for size, count, kernel, stride, (low, high) in zip(
         spatial, counts, windows.kernel, windows.strides, windows.pads, strict=True
     ):
-        spans = [(i * stride, i * stride + kernel) for i in range(count)]
+        first, low = max(-low, 0), max(low, 0)  # a negative padding leaves elements out
+        spans = [(first + i * stride, first + i * stride + kernel) for i in range(count)]
         reach = spans[-1][1] - low - size
-        axes.append(Axis(size, (low, max(high, reach)), spans, stride))
+        axes.append(Axis(size, (low, max(high, reach, 0)), spans, stride))
     return axes
 
 
@@ -110,8 +112,9 @@ def average_dx(d_out: Array, axes: Sequence[Axis], *, exclusive: bool) -> Array:
     """Return the gradient of :func:`average`."""
     dx = empty_as(d_out, (*d_out.shape[:2], *(axis.size for axis in axes)))
     counts = count_elements(axes, d_out.dtype, exclusive=exclusive)
+    share = (1 / np.asarray(counts)).astype(np.float32).astype(d_out.dtype)  # as Fluid, in float64 too
     for part in _split(dx):
-        dx[part] = _average_dx(d_out[part] / counts, axes)
+        dx[part] = _average_dx(d_out[part] * share, axes)
     return dx
 
 
@@ -174,7 +177,7 @@ def _choose(kernel: FastKernel, x: Array, axes: Sequence[Axis], channels: int) -
 def _describe(axes: Sequence[Axis]) -> list[int]:
     """Return heights, strides and paddings, as the compiled kernels take them."""
     strides = (axis.stride or 0 for axis in axes)
-    return [*(axis.kernel for axis in axes), *strides, *(axis.pad[0] for axis in axes)]
+    return [*(axis.kernel for axis in axes), *strides, *(axis.pad[0] - axis.spans[0][0] for axis in axes)]
 
 
 def _maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis], *, disjoint: bool) -> Array:
@@ -207,6 +210,7 @@ def first_maxima(x: Array, out: Array, axes: Sequence[Axis]) -> Array:
             ]
             hit = padded[_index_elements(axes, place)] == out
             np.copyto(index, flatten_indices(starts, axes), where=hit)
+        index[out == np.finfo(x.dtype).min] = -1  # beyond the data, or of infinities
         return index
     for cell in itertools.product(*(range(len(axis.spans)) for axis in axes)):
         spans = [axis.clipped[i] for axis, i in zip(axes, cell, strict=True)]
@@ -218,6 +222,7 @@ def first_maxima(x: Array, out: Array, axes: Sequence[Axis]) -> Array:
         at = tuple(i + start for i, (start, _) in zip(inside, spans, strict=True))
         target: Any = (..., *cell)
         index[target] = np.ravel_multi_index(at, x.shape[2:])
+    index[out == np.finfo(x.dtype).min] = -1
     return index
 
 
@@ -226,7 +231,8 @@ def scatter(index: Array, d_out: Array, shape: Sequence[int]) -> Array:
     dx = np.zeros(shape, d_out.dtype)
     planes = math.prod(shape[:2])
     first = np.arange(planes).reshape(-1, 1) * math.prod(shape[2:])
-    flat, inside = (index.reshape(planes, -1) + first).reshape(-1), index.reshape(-1) >= 0
+    flat = (index.reshape(planes, math.prod(index.shape[2:])) + first).reshape(-1)
+    inside = index.reshape(-1) >= 0
     np.add.at(dx.reshape(-1), flat[inside], d_out.reshape(-1)[inside])
     return dx
 

@@ -56,21 +56,37 @@ class Windows(NamedTuple):
 
     def interior(self, spatial: Sequence[int]) -> Index:
         """Return the index of the data in a padded array."""
-        return (..., *(slice(low, low + n) for n, (low, _) in zip(spatial, self.pads, strict=True)))
+        sides = zip(spatial, self.pads, strict=True)
+        return (..., *(slice(max(low, 0), low + n + min(high, 0)) for n, (low, high) in sides))
+
+    def kept(self, spatial: Sequence[int]) -> Index:
+        """Return the index of the data that negative paddings leave."""
+        sides = zip(spatial, self.pads, strict=True)
+        return (..., *(slice(max(-low, 0), n + min(high, 0)) for n, (low, high) in sides))
+
+    def without_cuts(self) -> Windows | None:
+        """Return the windows over what negative paddings leave, :meth:`kept`; None without such."""
+        if min(map(min, self.pads)) >= 0:
+            return None
+        return self._replace(pads=tuple((max(low, 0), max(high, 0)) for low, high in self.pads))
 
     def pad(self, x: Array, value: float = 0.0) -> Array:
         """Return ``x`` with its padding; ``x`` itself when there is none."""
         spatial = x.shape[2:]
         padded = self.padded(spatial)
-        if padded == spatial:
+        if padded == spatial and not any(map(any, self.pads)):
             return x
         out = np.full((*x.shape[:2], *padded), value, x.dtype)
-        out[self.interior(spatial)] = x
+        out[self.interior(spatial)] = x[self.kept(spatial)]
         return out
 
     def crop(self, x: Array, spatial: Sequence[int]) -> Array:
-        """Return the inverse of :meth:`pad`, a view."""
-        return x[self.interior(spatial)]
+        """Return the inverse of :meth:`pad`, a view; zeros where negative paddings cut elements off."""
+        if min(map(min, self.pads)) >= 0:
+            return x[self.interior(spatial)]
+        out = np.zeros((*x.shape[:2], *spatial), x.dtype)
+        out[self.kept(spatial)] = x[self.interior(spatial)]
+        return out
 
     def offsets(self, count: Sequence[int]) -> Iterator[tuple[Any, Any]]:
         """Yield the index of every kernel element, in C order, and of the elements of ``x`` it meets."""

@@ -6,6 +6,8 @@ rows of channels (:mod:`paddlelike.ops.kernels.nn.normalization.batch_statistics
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from paddlelike.framework.opdef import Array
@@ -63,7 +65,7 @@ def normalize_channels_dx(
 def normalize_instances(x: Array, scale: Array, bias: Array, epsilon: float) -> tuple[Array, Array, Array]:
     """:func:`normalize_channels` of each image ``(C, *spatial)`` alone: y, mean and inverse ``(N, C)``."""
     if not is_last_in_memory(x):
-        planes = np.ascontiguousarray(x).reshape(1, x.shape[0] * x.shape[1], -1)
+        planes = np.ascontiguousarray(x).reshape(1, math.prod(x.shape[:2]), math.prod(x.shape[2:]))
         y, mean, _, inverse = normalize_planes(planes, np.tile(scale, len(x)), np.tile(bias, len(x)), epsilon)
         return y.reshape(x.shape), mean.reshape(x.shape[:2]), inverse.reshape(x.shape[:2])
     y = empty_as(x, x.shape, np.result_type(x, scale))

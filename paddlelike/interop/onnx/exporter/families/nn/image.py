@@ -47,7 +47,7 @@ def _describe_windows(windows: Windows, spatial: Sequence[int], counts: Sequence
 
 
 def _make_windows(step: Step, spatial: Sequence[int], kernel: Sequence[int]) -> Windows:
-    return make_windows(
+    windows = make_windows(
         step.op.type,
         spatial,
         kernel,
@@ -56,6 +56,9 @@ def _make_windows(step: Step, spatial: Sequence[int], kernel: Sequence[int]) -> 
         step.attr("dilations"),
         step.attr("padding_algorithm", "EXPLICIT"),
     )
+    if windows.without_cuts():
+        step.refuse(f"paddings are {windows.pads}")
+    return windows
 
 
 @converts("conv2d", "conv3d", "depthwise_conv2d")
@@ -131,6 +134,8 @@ def _pool(step: Step, x: str, spatial: Sequence[int], *, average: bool) -> str:
     windows = make_windows(
         step.op.type, spatial, kernel, strides, step.attr("paddings"), algorithm=padding or "EXPLICIT"
     )
+    if min(map(min, windows.pads)) < 0:
+        step.refuse(f"paddings are {windows.pads}")
     options: dict[str, Any] = {"kernel_shape": kernel, "strides": strides}
     if -1 in spatial and padding == "SAME":
         options["auto_pad"] = "SAME_UPPER"
@@ -261,9 +266,9 @@ def _convert_interpolation(step: Step) -> None:
     later = step.op.type.endswith("_v2") and bool(scales) and min(scales) > 0
     out = to_channels_first(step, step.input(), layout, rank)
     for axis, (n, count) in enumerate(zip(spatial, size, strict=True), 2):
-        by = (scales[axis - 2],) if later else ()
+        by = scales[axis - 2] if later else 0.0
         taps = TAPS[step.attr("interp_method")](
-            n, count, step.attr("align_corners"), step.attr("align_mode"), *by
+            n, count, step.attr("align_corners"), step.attr("align_mode"), by, step.dtype()
         )
         matrix = np.zeros((n, count), step.dtype())
         for index, weight in taps:

@@ -247,6 +247,8 @@ def _convert_pad_image(step: Step) -> None:
     if step.attr("mode") not in _PAD_MODES and not circular:
         step.refuse(f"mode is {step.attr('mode')!r}")
     given = step.attr("paddings")
+    if min(given, default=0) < 0 and step.attr("mode") != "constant":
+        step.refuse(f"paddings are {list(given)}")
     pairs = [tuple(given[i : i + 2]) for i in range(0, len(given), 2)]
     pairs = pairs if step.op.type == "pad2d" else pairs[::-1]
     last = is_channels_last(step.attr("data_format"))
