@@ -22,6 +22,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike import bundle, training
 from paddlelike.errors import PaddlelikeError
+from paddlelike.io.save import chains
 from paddlelike.storage.local import generation
 from tests.crash import tracer
 from tests.crash.models import refuse
@@ -206,6 +207,25 @@ def _load_log(network: Network, home: Path) -> int:
     return len(steps)
 
 
+def _chain(network: Network, home: Path, number: int, *, compacts: bool = False, **options: Any) -> None:
+    """Save what changed, of the table five rows; with ``compacts`` also give each variable one file again."""
+    table = np.full(SHAPES["table"], 7, "float32")
+    table[:5] = number
+    fluid.global_scope().var("table").get_tensor().set(table, fluid.CPUPlace())
+    with mock.patch.object(chains, "LEAST", 0):
+        fluid.io.save_persistables(network.exe, str(home / "m"), network.main, **{"delta": True} | options)
+    if compacts:
+        fluid.io.compact(home / "m")
+
+
+def _load_chain(network: Network, home: Path) -> int:
+    _load_vars(network, home)
+    table = np.array(fluid.global_scope().find_var("table").get_tensor())
+    assert set(np.unique(table[5:])) == {7}
+    assert set(np.unique(table[:5])) == {network.read(("w", "v", SAME))}, "a mix of sets"
+    return int(table[0, 0])
+
+
 _READ = partial(_loaded, _load_vars)
 _READ_ALL = partial(_loaded, partial(_load_vars, filename="all"))
 _POWER: dict[str, Any] = {"durability": "power"}
@@ -246,6 +266,14 @@ SCENARIOS = {
     "export, default": Scenario(_export, _load_export, True),
     "prefix, default": Scenario(_prefix, partial(_loaded, _load_prefix), True),
     "session, default": Scenario(_session, _load_session, True),
+    "chain": Scenario(partial(_chain, **_POWER), _load_chain, True, **_MANY),
+    "chain, base": Scenario(partial(_chain, delta="base", **_POWER), _load_chain, True, **_MANY),
+    "chain, default": Scenario(_chain, _load_chain, True, **_MANY),
+    "chain, new": Scenario(partial(_chain, **_POWER), _load_chain, True, before=()),
+    "chain, journal, default": Scenario(_without_exchange(_chain), _load_chain, True, **_MANY),
+    "chain, compacted": Scenario(partial(_chain, compacts=True, **_POWER), _load_chain, True, **_MANY),
+    "chain, compacted, default": Scenario(partial(_chain, compacts=True), _load_chain, True, **_MANY),
+    "chain, process": Scenario(partial(_chain, **_PROCESS), _load_chain, False, **_MANY),
     "bundle, default": Scenario(_dump, _load_dump, True),
     "persistables, process": Scenario(_vars("persistables", **_PROCESS), _READ, False),
     "journal, process": Scenario(_without_exchange(_vars("persistables", **_PROCESS)), _READ, False),

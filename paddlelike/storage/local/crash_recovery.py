@@ -138,7 +138,7 @@ def clear(layout: Layout, *, spare: bool, synced: bool = False) -> None:
     for each in (new, old):
         check_own(each, beside=layout.directory)
     if staged is not None and is_directory(new, follow=False) and (synced or _settle(layout, staged, new)):
-        rescue(new, layout.directory, staged.files, remove=False)
+        rescue(new, layout.directory, _list_known(staged, new), remove=False)
         if spare:
             remove_tree(old)
             with contextlib.suppress(OSError):
@@ -183,6 +183,20 @@ def _read_staged(layout: Layout) -> _Staged | None:
         mounted = mount is not None and mount == held.get("mount")
         return _Staged(token, written, files, held.get("before"), dropped, facts.st_mtime_ns, mounted)
     return None
+
+
+def _list_known(staged: _Staged, new: str) -> dict[str, int]:
+    """Return the files of the version before, with the inodes that a copy of the disk gave to those dropped.
+
+    What others wrote in place of one since is newer.
+    """
+    known = dict(staged.files)
+    for path in staged.dropped & known.keys():
+        with contextlib.suppress(OSError):  # it is gone
+            facts = os.lstat(os.path.join(new, path))
+            if facts.st_mtime_ns < staged.time:
+                known[path] = facts.st_ino
+    return known
 
 
 def _identify(directory: str, files: Iterable[str]) -> object:

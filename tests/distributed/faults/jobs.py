@@ -61,6 +61,10 @@ class Process:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, signum)
 
+    def was_asked_to_end(self) -> bool:
+        """Return whether this is a server that has ended in order before its trainers, as after SIGTERM."""
+        return self.last("finished") is False
+
     def is_stopped(self) -> bool:
         with suppress(OSError):
             return Path(f"/proc/{self._pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
@@ -175,7 +179,8 @@ class Job:
                 process, said = self._heard.get(timeout=left)
             except queue.Empty:
                 break
-            if "exit" in said and said["exit"] != 0 and self.restart and self._is_newest(process):
+            has_failed = said.get("exit", 0) != 0 or ("exit" in said and process.was_asked_to_end())
+            if has_failed and self.restart and self._is_newest(process):
                 self.restarts += 1
                 assert self.restarts < 20, self.describe()
                 self.start(process.name)
@@ -208,10 +213,10 @@ class Job:
 
     def finish(self, limit: float = LIMIT) -> dict[str, dict[str, Any]]:
         """Wait until the newest process of every name has ended with code 0; return their last reports."""
-        ended = {name for name in self.names if self.processes[name].code == 0 and self._has_exit(name)}
+        ended = {name for name in self.names if self._has_ended(self.processes[name])}
 
         def over(process: Process, said: dict[str, Any]) -> bool:
-            if said.get("exit") == 0 and self._is_newest(process):
+            if said.get("exit") == 0 and self._is_newest(process) and not process.was_asked_to_end():
                 ended.add(process.name)
             return len(ended) == len(self.names)
 
@@ -241,8 +246,9 @@ class Job:
         for name in names:
             self.processes[name].send(signal.SIGKILL)
 
-    def _has_exit(self, name: str) -> bool:
-        return any("exit" in one for one in self.processes[name].said)
+    def _has_ended(self, process: Process) -> bool:
+        is_over = process.code == 0 and any("exit" in one for one in process.said)
+        return is_over and not process.was_asked_to_end()
 
     def _is_newest(self, process: Process) -> bool:
         return self.processes[process.name] is process

@@ -40,9 +40,18 @@ def test_a_job_of_three_servers_and_three_trainers_survives_the_loss_of_one_of_e
     assert job.restarts >= 2
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_job_ends_with_the_same_bits_after_random_kills_and_stops(seed, run, undisturbed):
-    """Kills and stops of anybody at any time; the seed chooses them, not their timing."""
+@pytest.mark.parametrize(
+    ("seed", "signals"),
+    [
+        (1, [signal.SIGKILL, signal.SIGSTOP]),
+        (2, [signal.SIGKILL, signal.SIGSTOP]),
+        (3, [signal.SIGTERM, signal.SIGINT, signal.SIGSTOP]),
+        (4, [signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGSTOP]),
+        (5, [signal.SIGTERM, signal.SIGINT]),
+    ],
+)
+def test_a_job_ends_with_the_same_bits_after_random_signals(seed, signals, run, undisturbed):
+    """Signals to anybody at any time; the seed chooses them, not their timing."""
     choose = random.Random(seed)
     options = {"steps": 60, "every": 5, "think": 0.02}
     expected = undisturbed(**options)
@@ -53,10 +62,8 @@ def test_a_job_ends_with_the_same_bits_after_random_kills_and_stops(seed, run, u
             break  # whoever has left cannot be called back
         name = choose.choice(job.names)
         process = job.processes[name]
-        if choose.random() < 0.6:
-            process.send(signal.SIGKILL)
-        else:
-            process.send(signal.SIGSTOP)
+        process.send(number := choose.choice(signals))
+        if number == signal.SIGSTOP:
             time.sleep(choose.random() * 1.5)
             process.send(signal.SIGCONT)
         end = time.monotonic() + choose.uniform(0.2, 1.0)
