@@ -275,7 +275,7 @@ def _empty_array(subtype: object, *_: object) -> Array:
 
 
 def _ndarray(*_: object) -> NoReturn:
-    raise FormatError("numpy.ndarray is called, which no pickled array does")
+    raise FormatError("the pickle calls numpy.ndarray, unlike any pickled array")
 
 
 def _from_buffer(raw: bytes, dtype: np.dtype[Any], shape: Sequence[int], order: str, *_: object) -> Array:

@@ -11,7 +11,7 @@ from paddlelike.cli.output import Json, end, escape, exits, print_json, say
 
 
 def command(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where it saves; a new directory.")] = Path(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory for saves.")] = Path(
         "paddlelike-demo"
     ),
     json: bool = Json,

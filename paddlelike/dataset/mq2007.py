@@ -80,7 +80,7 @@ class QueryList:
 
     def _add_query(self, query: Query) -> None:
         if self.query_id not in (-1, query.query_id):
-            raise ValueError(f"a list of query {self.query_id} takes no document of query {query.query_id}")
+            raise ValueError(f"query {query.query_id} cannot be added to a list of query {self.query_id}")
         self.query_id = query.query_id
         self.querylist.append(query)
 

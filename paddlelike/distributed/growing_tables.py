@@ -305,8 +305,8 @@ def _copy_table(
     absent = [one.name.removeprefix(name) for one in variables if one.name not in values]
     if left := [end for end in left if end != "_stats"] + absent:
         warn_user(
-            f"load_one_table: of the state of {name!r}, {', '.join(left)} is only in the file or only in "
-            "the program: what the program has stays as it is"
+            f"load_one_table: the state {', '.join(left)} of {name!r} is only in the file or only in "
+            "the program: the program's values are unchanged"
         )
     files = VariableDirectory().write({one.name: values[one.name] for one in held})
     write_all(folder, dict(files))

@@ -191,7 +191,7 @@ def _refuse_external(plan: Plan) -> None:
             if cls is not None and cls.external and op.type not in ("feed", "fetch"):
                 raise UnsupportedError(
                     f"Executor.explain runs the program on copies of its variables, but operator {op.type!r} "
-                    "reaches outside of them",
+                    "has effects outside of the program",
                     hint="explain the program without it: program._prune([the variables you fetch])",
                 )
 

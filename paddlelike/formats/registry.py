@@ -222,5 +222,5 @@ def _instance(format: object, what: str) -> AnyFormat:  # noqa: A002
     if not isinstance(instance, AnyFormat):
         raise FormatError(f"{what} is a {type(instance).__name__}, not a FileFormat or FolderFormat")
     if not instance.name.isidentifier():
-        raise FormatError(f"{what} is named {instance.name!r}; a name is an identifier")
+        raise FormatError(f"{what} is named {instance.name!r}; a name must be an identifier")
     return instance

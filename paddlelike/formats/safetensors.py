@@ -170,7 +170,7 @@ class SafetensorsFolder(FolderFormat):
             there = {one.name for one in held} | {one.name for one in list_left_out(held)}
             missing = sorted((wanted or set()) - there)
             if missing:
-                raise FormatError(f"{name} has no {missing[0]!r:.80}, which {indexes[0]} looks for in it")
+                raise FormatError(f"{name} has no {missing[0]!r:.80}, which {indexes[0]} expects there")
             found += [one._replace(file=name) for one in held if wanted is None or one.name in wanted]
         return Listing(found, left_out)
 
@@ -252,7 +252,7 @@ def _parse_entry(name: str, row: Mapping[str, Any], start: int) -> Entry:
     try:
         dtype, shape, (begin, end) = row["dtype"], tuple(row["shape"]), row["data_offsets"]
     except (KeyError, TypeError, ValueError):
-        raise FormatError(f"{name!r:.80}: the header has no dtype, shape and data_offsets of it") from None
+        raise FormatError(f"{name!r:.80}: the header has no dtype, shape and data_offsets for it") from None
     if not isinstance(dtype, str):
         raise FormatError(f"{name!r:.80} has the element type {dtype!r:.20}")
     if not all(type(number) is int and 0 <= number < 2**62 for number in (*shape, begin, end)):

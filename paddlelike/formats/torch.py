@@ -196,7 +196,7 @@ def _rebuild_tensor(
 ) -> _View:
     counts = (offset, *shape, *strides)
     if not isinstance(storage, _Storage) or not all(type(n) is int and 0 <= n < 2**48 for n in counts):
-        raise FormatError("a tensor whose storage, shape or strides are none")
+        raise FormatError("a tensor with an invalid storage, shape or strides")
     if len(shape) != len(strides):
         raise FormatError(f"a tensor of shape {shape!r:.80} and strides {strides!r:.80}")
     check_shape("a tensor", shape, storage.itemsize)
@@ -251,7 +251,7 @@ def _find_storage(identifier: object) -> _Storage:
         or type(count) is not int
         or not 0 <= count < 2**48
     ):
-        raise FormatError("a storage has a class, key or count that cannot be")
+        raise FormatError("a storage has an invalid class, key or count")
     dtype = _STORAGES.get(name)
     return _Storage(key, dtype, count, _FOREIGN[name] if dtype is None else numpy_dtype(dtype).itemsize)
 
@@ -306,7 +306,7 @@ def _read_legacy(file: Source) -> tuple[_Tensors, dict[str, Member]]:
     (magic, _, _, value, keys), at, by_key = _load_pickles(data, 5)
     if magic != _MAGIC or not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
         raise FormatError(
-            "the file begins as one of torch.save, but has another magic number or no list of keys"
+            "the file begins like a file of torch.save, but has another magic number or no list of keys"
         )
     flat = _flatten(value, at)
     storages = {}

@@ -227,7 +227,7 @@ def make_refusal(where: str, bad: Sequence[str], count: int) -> LoadError:
     )
     if len(bad) > 1 and len(bad) >= count:
         hint = (
-            f"not one file is as it was saved: {manifest_path(where)} is most likely of another save; "
+            f"no file is as it was saved: {manifest_path(where)} probably belongs to another save; "
             "verify=False loads the files as they are"
         )
     lines = "".join(f"\n  {problem}" for problem in sorted(bad))

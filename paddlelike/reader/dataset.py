@@ -108,7 +108,7 @@ class DatasetBase(Versioned):
             if variable.dtype not in (VarType.FP32, VarType.INT64):
                 raise ValueError(
                     f"set_use_var: variable {variable.name!r} is {variable.dtype.name}, expected float32 or "
-                    "int64, which lines of text are read as"
+                    "int64, the types of values in text"
                 )
         self.use_var = list(var_list)
 
@@ -159,7 +159,7 @@ class DatasetBase(Versioned):
         """Yield the samples of all files. Raises FeedError when no variables are set."""
         if not self.use_var:
             raise FeedError(
-                "dataset: no variables are set, which the lines fill",
+                "dataset: no variables are set for the values in the lines",
                 hint="call set_use_var([x, y]) with the data variables, in the order of the slots of a line",
             )
         for path in self.filelist:

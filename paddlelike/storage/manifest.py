@@ -190,10 +190,10 @@ def decode(data: bytes, read: Callable[[str], bytes] | None = None) -> Manifest:
     while earlier is not None:
         path = make_part_name(earlier.number)
         if read is None:
-            raise FormatError(f"the manifest continues {path}, which is not read here")
+            raise FormatError(f"the manifest continues {path}, which is not supported")
         part, before = _decode_part(read(path))
         if part.digest != earlier.digest or earlier.number != (before.number + 1 if before else 0):
-            raise FormatError(f"the manifest continues {path}, which is another one")
+            raise FormatError(f"the manifest continues {path}, which is a different manifest")
         changes.append({**dict.fromkeys(earlier.gone), **changes.pop()})  # type: ignore[dict-item]
         changes.append(part.files)
         parts.append(path)

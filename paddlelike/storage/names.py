@@ -91,11 +91,11 @@ def _broken_rule(name: str) -> str | None:
         return "a name has no NUL character"
     # S7
     if not parts[0] and len(parts) > 1:
-        return "a name does not begin with a slash, which would be an absolute path"
+        return "a name must not begin with a slash, which would be an absolute path"
     if re.match(r"[A-Za-z]:([/\\]|$)", name) or (os.name == "nt" and ":" in name):
         return "a name does not begin with a drive letter"
     if ".." in parts:
-        return "a name has no part '..', which would leave the directory"
+        return "a name must not have a part '..', which would leave the directory"
     if parts[-1] in ("", "."):
         return "a name ends in the name of a file"
     if len(parts) > _DEEPEST:
@@ -103,5 +103,5 @@ def _broken_rule(name: str) -> str | None:
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        return "a name is text that can be encoded as UTF-8"
+        return "a name must be text that can be encoded as UTF-8"
     return None

@@ -75,7 +75,7 @@ class SaveOptions(KeywordOptions):
         if self.durability not in ("atomic", "process", "power"):
             raise ValueError(f'durability is "atomic", "process" or "power", not {self.durability!r}')
         if self.checksum is not None and self.checksum not in ALGORITHMS:
-            raise ValueError(f"checksum is one of {list(ALGORITHMS)} or None, not {self.checksum!r}")
+            raise ValueError(f"checksum must be one of {list(ALGORITHMS)} or None, not {self.checksum!r}")
         if self.delta not in (False, True, "base"):
             raise ValueError(f'delta is False, True or "base", not {self.delta!r}')
         if self.delta and (not self.manifest or self.checksum is None):

@@ -58,10 +58,10 @@ def read_frequency(given: object, who: str) -> Frequency:
     count, unit = given if isinstance(given, tuple) and len(given) == 2 else (given, DataUnit.sample)
     if type(count) is not int or not isinstance(unit, DataUnit):
         raise TypeError(
-            f"{who}: frequency is a number, or (number, DataUnit.minibatch or .sweep); got {given!r}"
+            f"{who}: frequency must be a number, or (number, DataUnit.minibatch or .sweep); got {given!r}"
         )
     if count < 0:
-        raise ValueError(f"{who}: frequency is 0 or more, got {count}")
+        raise ValueError(f"{who}: frequency must be 0 or more, got {count}")
     return Frequency(count, unit)
 
 
@@ -163,7 +163,7 @@ class CheckpointConfig:
         for name, value in (("restore", restore), ("preserve_all", preserve_all)):
             if not isinstance(value, bool):
                 raise TypeError(
-                    f"CheckpointConfig: {name} is True or False, got {value!r}\n  hint: the unit of a "
+                    f"CheckpointConfig: {name} must be True or False, got {value!r}\n  hint: the unit of a "
                     "frequency is given by frequency_unit=, or with it: frequency=(2, DataUnit.sweep)"
                 )
         if filename is None and frequency not in (None, 0):

@@ -170,7 +170,7 @@ def check_external_state(value: object, where: str) -> None:
     if isinstance(value, Mapping):
         for key, one in value.items():
             if type(key) is not str:
-                raise TypeError(f"{where} has the key {key!r}; keys are texts\n  hint: use str(key)")
+                raise TypeError(f"{where} has the key {key!r}; keys must be texts\n  hint: use str(key)")
             if key == ARRAY_KEY:
                 raise TypeError(f"{where} has the key {key!r}, which marks arrays\n  hint: use another name")
             check_external_state(one, f"{where}[{key!r}]")

@@ -118,7 +118,7 @@ def test_invalid_formats_cannot_be_registered() -> None:
     class Spaced(type(registry.find("state"))):  # type: ignore[misc]
         name = "two words"
 
-    with pytest.raises(FormatError, match="is named 'two words'; a name is an identifier"):
+    with pytest.raises(FormatError, match="is named 'two words'; a name must be an identifier"):
         registry.register(Spaced)
 
 

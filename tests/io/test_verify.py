@@ -213,7 +213,7 @@ def test_a_manifest_of_another_save_is_explained(saved: Path, tmp_path: Path) ->
     fluid.global_scope().find_var("rows").get_selected_rows().set_height(10)
     fluid.io.save_persistables(executor(), tmp_path / "b", mixed())
     (tmp_path / "b" / "__manifest__").replace(tmp_path / "a" / "__manifest__")
-    with pytest.raises(LoadError, match="most likely of another save"):
+    with pytest.raises(LoadError, match="probably belongs to another save"):
         unchanged(lambda: load(saved, mixed()))
 
 

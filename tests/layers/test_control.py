@@ -327,7 +327,7 @@ def test_a_branch_condition_must_be_a_single_bool() -> None:
     x = fluid.data("x", [2], "float32")
     with layers.Switch() as switch, switch.case(x < 1.0):
         layers.assign(x, layers.create_global_var([2], 0.0, "float32", name="out"))
-    with pytest.raises(OperatorError, match="condition is one bool"):
+    with pytest.raises(OperatorError, match="condition must be one bool"):
         run("out", x=np.zeros(2, "float32"))
 
 

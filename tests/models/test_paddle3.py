@@ -172,7 +172,7 @@ def test_an_input_without_dims_is_reported_as_damage() -> None:
 
 
 def test_unknown_operators_and_attributes_are_named() -> None:
-    with pytest.raises(FormatError, match="not read here: teleport"):
+    with pytest.raises(FormatError, match="not supported: teleport"):
         decode_program(change("gelu", "1.gelu", "#", "1.teleport"))
     with pytest.raises(FormatError, match="'gelu' of Paddle 3 has attribute 'tilt' = 7"):
         decode_program(change("gelu", "1.gelu", "tilt", {"#": "0.a_i32", "D": 7}))

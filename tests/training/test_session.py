@@ -350,7 +350,7 @@ def test_training_from_an_endless_source_requires_a_limit() -> None:
     ("make", "error", "text"),
     [
         (lambda: training.CheckpointConfig(None, 5), ValueError, "needs a file name"),
-        (lambda: training.CheckpointConfig("f", 1.5), TypeError, "frequency is a number of samples"),
+        (lambda: training.CheckpointConfig("f", 1.5), TypeError, "frequency must be a number"),
         (lambda: training.CheckpointConfig("f", -1), ValueError, "0 or more"),
         (lambda: training.CheckpointConfig("f", 2, training.DataUnit.sweep), TypeError, "frequency_unit="),
         (lambda: training.CheckpointConfig("folder/"), ValueError, "ends with a name"),

@@ -166,7 +166,7 @@ def test_external_state_is_restored(tmp_path: Path) -> None:
         ((1, 2), r"external_state\['a'\]\[0\] is a tuple.*\n.*use list"),
         (b"x", "is a bytes"),
         (np.float32(2), "is a float32.*\n.*item()"),
-        ({1: 2}, "has the key 1; keys are texts"),
+        ({1: 2}, "has the key 1; keys must be texts"),
         ({"__array__": 2}, "marks arrays"),
         (np.array(["a"]), "is a ndarray"),
         (print, "is a builtin_function"),

@@ -88,7 +88,7 @@ def test_the_interface_is_described_as_it_is(server: LoopbackServer) -> None:
         ({"inputs": {"x": None}}, "not an array of numbers"),
         ({"inputs": {"y": [1]}}, "x is missing; the model does not feed y"),
         ({"inputs": [1]}, "inputs are an object with x, got list"),
-        ({"inputs": {"x": {"value": 1}}}, "a list, or an object with values and lengths"),
+        ({"inputs": {"x": {"value": 1}}}, "must be a list, or have values and lengths"),
         (
             {"inputs": {"x": {"values": [[0] * 13], "lengths": [[5]]}}},
             "lengths of x do not match its 1 rows: .* ends level 0 at 5",

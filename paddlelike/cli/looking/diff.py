@@ -17,7 +17,7 @@ def command(
     left: Annotated[
         str, typer.Argument(help="A directory, a file, or a prefix of fluid.save; of any format.")
     ],
-    right: Annotated[str, typer.Argument(help="Another one; its format may be another.")],
+    right: Annotated[str, typer.Argument(help="The other path; its format may differ.")],
     json: bool = Json,
 ) -> None:
     """Compare two sets of values, and their programs.

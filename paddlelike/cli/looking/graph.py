@@ -14,7 +14,7 @@ def command(
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help=".dot, .svg, .png or .pdf.")
     ] = None,
-    block: Annotated[int, typer.Option(help="Which block; 0 is the outermost one.")] = 0,
+    block: Annotated[int, typer.Option(help="The index of the block; 0 is the outermost.")] = 0,
     operators: Annotated[bool, typer.Option("--operators", help="Leave out the variables.")] = False,
     level: Annotated[
         str | None,

@@ -23,7 +23,7 @@ Loops = Annotated[
     ),
 ]
 
-Port = Annotated[int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0: any free one.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0: any free port.")]
 Token = Annotated[
     str | None,
     typer.Option(

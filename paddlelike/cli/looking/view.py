@@ -19,7 +19,7 @@ def command(
         str, typer.Argument(help="A directory, a file, or a prefix of fluid.save; of any format.")
     ],
     other: Annotated[
-        str | None, typer.Argument(help="Another one, to see what changed from PATH to it.")
+        str | None, typer.Argument(help="A second path, to show what changed from PATH to it.")
     ] = None,
     output: Annotated[
         str | None,

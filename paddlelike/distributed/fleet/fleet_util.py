@@ -457,7 +457,7 @@ def _read(client: HDFSClient, path: str) -> list[str]:
 
 def _check(done: bool, name: str, folder: str) -> None:
     if not done:
-        raise SaveError(f"{name} was not copied to {folder}", hint="the log has what hadoop said")
+        raise SaveError(f"{name} was not copied to {folder}", hint="the log has hadoop's messages")
 
 
 def _find_auc(positive: Array, negative: Array) -> float:

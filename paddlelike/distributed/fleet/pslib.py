@@ -125,8 +125,8 @@ class _Copies:
         self.variables = self._pair("var_list")
         if self._pair("dense_tables"):
             raise UnsupportedError(
-                "fleet.minimize: copy_table copies the dense table of one loss to that of another, and there "
-                "is one loss here",
+                "fleet.minimize: copy_table copies the dense table of one loss to another loss, but there "
+                "is only one loss",
                 hint="name the parameters: src_var_list and dest_var_list",
             )
 

@@ -271,7 +271,7 @@ def _add_collective(job: argparse._ArgumentGroup) -> None:
         type=_items,
         metavar="HOST,...",
         help=f"collective: the machines of the job; their workers have the ports from {DEFAULT_PORT}, or "
-        "--started_port, on. A job step of Slurm needs it not: srun --ntasks-per-node=1 with the launcher",
+        "--started_port, on. Slurm does not need it: srun --ntasks-per-node=1 with the launcher",
     )
     job.add_argument(
         "--use_paddlecloud",

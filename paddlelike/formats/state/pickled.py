@@ -243,7 +243,7 @@ def _scalar(dtype: object, raw: object) -> PickledArray:
 
 
 def _ndarray(*_: object) -> object:
-    raise FormatError("numpy.ndarray is called, which no pickled array does")
+    raise FormatError("the pickle calls numpy.ndarray, unlike any pickled array")
 
 
 def _encode(text: Text | str, encoding: str) -> bytes | Latin1:

@@ -237,7 +237,7 @@ class _Files:
             return arrays[key]
         if key in others:
             return others.pop(key).what
-        raise FormatError(f"{file} has no {key!r:.80}, which the metadata looks for in it")
+        raise FormatError(f"{file} has no {key!r:.80}, which the metadata expects there")
 
     def list_rest(self) -> list[LeftOut]:
         """Return the contents of the files other than the pieces."""

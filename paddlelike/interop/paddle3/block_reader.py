@@ -99,7 +99,7 @@ class Block:
         )
         if unknown:
             raise FormatError(
-                f"the program of Paddle 3 has operators that are not read here: {', '.join(unknown)[:300]}",
+                f"the program of Paddle 3 has operators that are not supported: {', '.join(unknown)[:300]}",
                 hint="export the model again with the environment variable FLAGS_enable_pir_api=0",
             )
 

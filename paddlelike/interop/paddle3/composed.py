@@ -40,7 +40,7 @@ class _Call:
         return self.make("scale", {"X": name}, self.type(name), scale=factor, bias=0.0, bias_after_scale=True)
 
     def refuse(self, why: str) -> None:
-        raise FormatError(f"operator {self.block.kind!r} of Paddle 3 {why}, which is not read here")
+        raise FormatError(f"operator {self.block.kind!r} of Paddle 3 {why}, which is not supported")
 
 
 def _swiglu(call: _Call) -> None:

@@ -99,11 +99,11 @@ def read_type(tree: Any) -> Type | list[Type] | None:
             raise FormatError("the program of Paddle 3 has a list that does not hold tensors")
         return found  # type: ignore[return-value]
     if name not in (TENSOR, ARRAY):
-        raise FormatError(f"the program of Paddle 3 has a value of type {name!r:.80}, which is not read here")
+        raise FormatError(f"the program of Paddle 3 has a value of type {name!r:.80}, which is not supported")
     parts = get(tree, "D", list)
     dtype = TYPES.get(get(get(parts, 0, dict), "#", str))
     if dtype is None:
-        raise FormatError(f"the program of Paddle 3 has elements {parts[0]!r:.80}, which are not read here")
+        raise FormatError(f"the program of Paddle 3 has elements {parts[0]!r:.80}, which are not supported")
     kind = VarType.LOD_TENSOR if name == TENSOR else VarType.LOD_TENSOR_ARRAY
     return Type(kind, dtype, _read_numbers(get(parts, 1, list)))
 
@@ -132,7 +132,7 @@ def _read_attribute(tree: dict[str, Any]) -> object:
         plain = [_read_attribute(one) for one in values if get(one, "#", str) in _PLAIN]
         if len(values) > _MAX_ITEMS or len(plain) < len(values):
             raise FormatError(
-                f"the program of Paddle 3 has an attribute {values!r:.80}, which is not read here"
+                f"the program of Paddle 3 has an attribute {values!r:.80}, which is not supported"
             )
         return plain
     if kind == "1.a_intarray":
@@ -143,7 +143,7 @@ def _read_attribute(tree: dict[str, Any]) -> object:
     if kind == "1.a_dtype":
         name = get(tree, "D", str)
         if name not in DTYPES:
-            raise FormatError(f"the program of Paddle 3 has elements {name!r:.80}, which are not read here")
+            raise FormatError(f"the program of Paddle 3 has elements {name!r:.80}, which are not supported")
         return int(DTYPES[name])
     if kind == "1.a_place":
         return None
@@ -152,5 +152,5 @@ def _read_attribute(tree: dict[str, Any]) -> object:
     if kind in ("0.a_f32", "0.a_f64") and isinstance(tree.get("VD"), str):
         value = _SPECIAL.get(tree["VD"])
     if wanted is None or not isinstance(value, wanted) or (wanted is not bool and isinstance(value, bool)):
-        raise FormatError(f"the program of Paddle 3 has an attribute {tree!r:.80}, which is not read here")
+        raise FormatError(f"the program of Paddle 3 has an attribute {tree!r:.80}, which is not supported")
     return value

@@ -330,7 +330,7 @@ def _read_while(block: Block, op: dict[str, Any]) -> None:
     arguments = get(tree, "args", list)
     if len(arguments) != len(carried) - 1 or len(get(op, "O", list)) != len(arguments):
         raise FormatError(
-            f"the program of Paddle 3 is damaged: a loop over {len(carried) - 1} values has {len(arguments)}"
+            f"the program of Paddle 3 is damaged: a loop over {len(carried) - 1} has {len(arguments)} values"
         )
     for node, name in zip(arguments, carried[1:], strict=True):
         inner.set_value(get(node, "#", int), name)

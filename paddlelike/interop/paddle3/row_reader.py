@@ -28,7 +28,7 @@ def read_row(block: Block, op: dict[str, Any]) -> None:
     """Append an operator to a block. Raises FormatError when the table does not know it, or a part of it."""
     row = find_row(block.kind)
     if row is None:
-        raise FormatError(f"operator {block.kind!r:.80} of Paddle 3 is not read here")
+        raise FormatError(f"operator {block.kind!r:.80} of Paddle 3 is not supported")
     attrs = _read_attrs(row, read_attributes(op))
     nodes = get(op, "I", list)
     target = block.find_target(get(nodes, 0, dict)) if row.name != block.kind and nodes else ""
@@ -96,7 +96,7 @@ def _read_attrs(row: Row, given: dict[str, Any]) -> dict[str, Any]:
         if one is None and name not in IGNORED:
             raise FormatError(
                 f"operator {row.name!r} of Paddle 3 has attribute {name!r:.80} = {value!r:.80}, "
-                "which is not read here"
+                "which is not supported"
             )
         if one is not None and one.target:
             attrs[one.target] = value
@@ -120,7 +120,7 @@ def _read_operands(block: Block, row: Row, nodes: list[Any], attrs: dict[str, An
             continue
         if not any(operand):
             raise FormatError(
-                f"operator {row.name!r} of Paddle 3 has operand {index}, which is not read here"
+                f"operator {row.name!r} of Paddle 3 has operand {index}, which is not supported"
             )
         if operand.attr and isinstance(value, Constant):
             attrs[operand.attr] = fold(value, operand.kind)
@@ -196,7 +196,7 @@ def _complete_values(block: Block, inputs: Slots, outputs: Slots, attrs: dict[st
     values = attrs.pop("values", [])
     if name is None:
         raise FormatError(
-            f"values of type {VarType(dtype)} in operator {block.kind!r} of Paddle 3 are not read here"
+            f"values of type {VarType(dtype)} in operator {block.kind!r} of Paddle 3 are not supported"
         )
     attrs["dtype"] = dtype
     if values:  # Paddle 2.5 and later read no other list

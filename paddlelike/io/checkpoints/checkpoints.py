@@ -100,7 +100,7 @@ class Checkpoints:
         limits = ("keep_last", keep_last, 1), ("keep_best", keep_best, 0), ("every", every, 1)
         for name, value, least in limits:
             if value is not None and value < least:
-                raise ValueError(f"Checkpoints: {name} is at least {least}, not {value}")
+                raise ValueError(f"Checkpoints: {name} must be at least {least}, not {value}")
         if best not in ("smallest", "largest"):
             raise ValueError(f'Checkpoints: best is "smallest" or "largest", not {best!r}')
         self._checkpoints = _open_store(root, self._get_names())

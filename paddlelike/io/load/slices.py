@@ -128,7 +128,7 @@ def _check_rows(rows: tuple[int, int]) -> tuple[int, int]:
     try:
         start, stop = (int(row.__index__()) for row in rows)
     except (AttributeError, TypeError, ValueError) as error:
-        raise TypeError(f"rows is the first row and the one after the last, not {rows!r}") from error
+        raise TypeError(f"rows must be (first row, row after the last), not {rows!r}") from error
     return start, stop
 
 

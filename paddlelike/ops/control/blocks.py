@@ -209,7 +209,7 @@ def _is_condition_true(who: str, conditions: list[Array], *, scalar: bool) -> bo
         return all(condition.size for condition in conditions)
     if len(conditions) != 1 or conditions[0].size != 1 or conditions[0].dtype != np.bool_:
         came = ", ".join(f"{c.dtype}{list(c.shape)}" for c in conditions)
-        raise ShapeError(f"{who}: the condition is one bool, got {came}")
+        raise ShapeError(f"{who}: the condition must be one bool, got {came}")
     return bool(conditions[0].item())
 
 

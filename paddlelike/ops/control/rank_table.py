@@ -290,7 +290,7 @@ class _Merge(OpDef):
 def _read_mask(ctx: Context, mask: Array) -> Array:
     """Return the mask as one row; raise EnforceNotMet unless it is bool."""
     if mask.dtype != np.bool_:
-        raise EnforceNotMet(f"{ctx.op.type}: Mask is bool, one for each row; got {mask.dtype}")
+        raise EnforceNotMet(f"{ctx.op.type}: Mask must be bool, one for each row; got {mask.dtype}")
     return mask.reshape(-1)
 
 

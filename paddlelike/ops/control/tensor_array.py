@@ -212,7 +212,7 @@ def _make_grad_ops(names: list[str]) -> list[str]:
 def _read_index(who: str, i: Array) -> int:
     """Return the index of an element, a tensor of one number."""
     if i.size != 1:
-        raise ShapeError(f"{who}: the index is one number, got shape {list(i.shape)}")
+        raise ShapeError(f"{who}: the index must be one number, got shape {list(i.shape)}")
     place = int(i.item())
     if place < 0:
         raise EnforceNotMet(f"{who}: the index is {place}; it counts from 0")

@@ -96,7 +96,7 @@ def _check_coded(prior: Array, variances: Array | None, target: Array, attrs: Bo
     if prior.ndim != 2 or prior.shape[1] != 4:
         raise ShapeError(f"box_coder: {shapes}; PriorBox needs (anchors, 4)")
     if variances is not None and variances.shape != prior.shape:
-        raise ShapeError(f"box_coder: {shapes}, PriorBoxVar {variances.shape}; expected that of PriorBox")
+        raise ShapeError(f"box_coder: {shapes}, PriorBoxVar {variances.shape}; expected equal shapes")
     if attrs.code_type == "encode_center_size":
         if target.ndim != 2 or target.shape[1] != 4:
             raise ShapeError(f"box_coder: {shapes}; to encode, TargetBox needs (boxes, 4)")

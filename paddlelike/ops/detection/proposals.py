@@ -234,7 +234,7 @@ class CollectFpnProposals(OpDef):
     def infer(rois: list[Spec], scores: list[Spec], *, post_nms_topN: int) -> Spec:  # noqa: N803
         if len(rois) != len(scores) or not rois:
             raise ShapeError(
-                f"collect_fpn_proposals: there are {len(rois)} MultiLevelRois, {len(scores)} MultiLevelScores"
+                f"collect_fpn_proposals: got {len(rois)} MultiLevelRois, but {len(scores)} MultiLevelScores"
             )
         if post_nms_topN < 0:
             raise ShapeError(f"collect_fpn_proposals: post_nms_topN is {post_nms_topN}, expected 0 or more")

@@ -66,7 +66,7 @@ class Mul(OpDef):
             if not 0 < cut < len(spec.shape):
                 raise ShapeError(
                     f"mul: {slot.lower()}_num_col_dims is {cut} and {slot} has shape {spec.shape}; "
-                    f"it must be one of 1 .. {len(spec.shape) - 1}",
+                    f"it must be 1 to {len(spec.shape) - 1}",
                     hint="reshape it to a matrix first" if len(spec.shape) < 2 else None,
                 )
         columns, rows = count_elements(x.shape[x_num_col_dims:]), count_elements(y.shape[:y_num_col_dims])

@@ -238,7 +238,7 @@ class SoftmaxWithCrossEntropy(OpDef):
         if len(label.shape) != len(logits.shape):
             raise ShapeError(
                 f"{op}: Label has shape {label.shape} and Logits {logits.shape}; "
-                f"expected as many dims, with {'the same' if soft_label else '1'} in place {axis}"
+                f"expected equally many dims, and {'equal sizes' if soft_label else 'size 1'} of dim {axis}"
             )
         label_last = Spec((*_drop_axis(label.shape, axis), label.shape[axis]), label.dtype)
         check_label(op, last, label_last, soft=soft_label, may_drop=False)

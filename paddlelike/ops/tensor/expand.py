@@ -171,7 +171,7 @@ class Roll(OpDef):
     @staticmethod
     def infer(x: Spec, *, shifts: list[int], dims: list[int]) -> Spec:
         if len(shifts) != (len(dims) or 1):
-            raise ShapeError(f"roll: shifts are {shifts} and dims {dims}, expected as many of both")
+            raise ShapeError(f"roll: shifts are {shifts} and dims {dims}, expected equally many")
         for one in dims:
             normalize_axis("roll", one, len(x.shape), name="dims")
         return Spec(x.shape, x.dtype)

@@ -130,7 +130,7 @@ class Transaction:
     ) -> None:
         SaveOptions(durability=durability)  # checks it
         if checksum is not None and checksum not in hashing.ALGORITHMS:
-            raise ValueError(f"checksum is one of {list(hashing.ALGORITHMS)} or None, not {checksum!r}")
+            raise ValueError(f"checksum must be one of {list(hashing.ALGORITHMS)} or None, not {checksum!r}")
         self.directory = resolve(directory)
         if prefix is None:
             self._layout = choose_layout(self.directory)

@@ -131,7 +131,7 @@ class ReplayedSource(MinibatchSource):
             return
         self._close()
         raise SourceError(
-            f"the reader of {type(self).__name__} does not give the samples again that it gave before "
+            f"the reader of {type(self).__name__} does not repeat its earlier samples "
             f"(sweep {sweep}, position {position})",
             hint="its data changed, or it draws from a generator without a seed; restore the trainer "
             "alone to continue with other samples",
@@ -201,7 +201,7 @@ class GeneratorSource(ReplayedSource):
         max_sweeps: int = INFINITELY_REPEAT,
     ) -> None:
         if form not in get_args(Form):
-            raise SourceError(f"GeneratorSource: form is one of {get_args(Form)}, got {form!r}")
+            raise SourceError(f"GeneratorSource: form must be one of {get_args(Form)}, got {form!r}")
         super().__init__(max_sweeps)
         self._reader = reader
         self._form = form

@@ -179,7 +179,7 @@ def _decode(variable: Variable, given: Any) -> LoDTensor:
     name, lengths = variable.name, None
     if isinstance(given, Mapping):
         if not {"values"} <= set(given) <= {"values", "lengths"}:
-            raise FeedError(f"{name} is a list, or an object with values and lengths, got {sorted(given)}")
+            raise FeedError(f"{name} must be a list, or have values and lengths, got {sorted(given)}")
         given, lengths = given["values"], given.get("lengths")
     try:
         array = np.array(given)

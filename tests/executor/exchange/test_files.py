@@ -63,7 +63,9 @@ def test_the_feeds_and_fetches_of_a_saved_model_are_compared(tmp_path: Path, exe
     (target,) = [block.var(op.input("X")[0]) for op in block.ops if op.type == "fetch"]
     assert has_feeds(block, {"x": 1}, "feed")
     assert has_fetches(block, [target], "fetch")
-    with pytest.raises(GraphError, match=r"feed operators of \['x'\], expected those of \['z'\] at 'feed'"):
+    with pytest.raises(
+        GraphError, match=r"feed operators of \['x'\], expected operators of \['z'\] at 'feed'"
+    ):
         has_feeds(block, ["z"], "feed")
     with pytest.raises(GraphError, match="at 'other'"):
         has_fetches(block, [target], "other")

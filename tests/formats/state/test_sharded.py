@@ -77,7 +77,7 @@ def test_a_checkpoint_without_a_file_or_a_piece_is_refused() -> None:
     with pytest.raises(FormatError, match=r"names '1_0.distcp', which is not in the folder"):
         PaddleDistributed().entries(MemoryFolder({k: v for k, v in files.items() if k != "1_0.distcp"}))
     other = {"1_0.distcp": read_files(REAL / "flat331")["1_0.distcp"]}
-    with pytest.raises(FormatError, match=r"1_0.distcp has no 'model.re?.*', which the metadata looks for"):
+    with pytest.raises(FormatError, match=r"1_0.distcp has no 'model.re?.*', which the metadata expects"):
         PaddleDistributed().entries(MemoryFolder({**files, **other}))
     ours = read_files(REAL / "ours")
     longer = ours["0.metadata"].replace(b"global_shape(J\x02", b"global_shape(J\x04")

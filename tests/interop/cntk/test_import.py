@@ -140,7 +140,7 @@ def test_samples_are_drawn_by_their_weights() -> None:
     (rows,) = run(program, {}, fetches)
     assert rows.shape == (4, 10)
     assert sorted(rows.sum(0)) == [0] * 6 + [1] * 4
-    with pytest.raises(UnsupportedError, match="without repetition"):
+    with pytest.raises(UnsupportedError, match="without replacement"):
         fluid.import_cntk(models["random-frequency-once"])
 
 
@@ -242,7 +242,7 @@ def take_output_of(tree, index: int) -> None:
     ("change", "text"),
     [
         (lambda tree: tree.update(root="nothing"), "no function 'nothing'"),
-        (lambda tree: tree["inputs"].pop(0), "nothing in the file is or computes"),
+        (lambda tree: tree["inputs"].pop(0), "is not in the file"),
         (lambda tree: tree["primitive_functions"][0].pop("op"), "lacks op"),
         (lambda tree: tree["primitive_functions"][0].pop("attributes"), "lacks attributes"),
         (lambda tree: tree["primitive_functions"].append(tree["primitive_functions"][0]), "two functions"),
@@ -256,8 +256,8 @@ def take_output_of(tree, index: int) -> None:
         (lambda tree: tree["primitive_functions"][0]["inputs"].pop(), "has 1 inputs"),
         (lambda tree: tree.update(type="Dictionary"), "no function"),
         (lambda tree: take_output_of(tree, 0), "takes its own output"),
-        (lambda tree: take_output_of(tree, 1), "take what they compute, in a circle"),
-        (lambda tree: take_output_of(tree, -1), "take what they compute, in a circle"),
+        (lambda tree: take_output_of(tree, 1), "depend on each other in a circle"),
+        (lambda tree: take_output_of(tree, -1), "depend on each other in a circle"),
     ],
     ids=[
         "root",

@@ -110,7 +110,7 @@ def test_an_error_about_missing_rows_names_both_sizes(
 
 @pytest.mark.parametrize("rows", [5, (1,), (1, 2, 3), ("a", "b"), (1.5, 2)])
 def test_rows_must_be_two_integers(tmp_path: Path, table: np.ndarray, rows: Any) -> None:
-    with pytest.raises(TypeError, match="rows is the first row"):
+    with pytest.raises(TypeError, match="rows must be"):
         fluid.io.load_slice(tmp_path, "emb", rows)
     assert fluid.io.load_slice(tmp_path, "emb", (np.int64(1), np.int32(2))).shape == (1, 16)
 

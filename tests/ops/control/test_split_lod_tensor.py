@@ -37,5 +37,5 @@ def test_one_branch_may_be_empty(value: bool) -> None:
 
 
 def test_a_mask_is_bool() -> None:
-    with pytest.raises(EnforceNotMet, match="Mask is bool"):
+    with pytest.raises(EnforceNotMet, match="Mask must be bool"):
         call("split_lod_tensor", X[:3], np.ones((3, 1)))

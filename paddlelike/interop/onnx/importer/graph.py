@@ -93,7 +93,7 @@ class Graph:
         if name in self.values:
             return self.values[name]
         if name not in self.known:
-            raise InexpressibleError(f"it reads {name!r:.80}, which was not read")
+            raise InexpressibleError(f"it reads {name!r:.80}, which could not be imported")
         array = self.known[name]
         if id(array) not in self._stored:  # known by another name, too
             trained = name in self.initializers and array.ndim > 0
