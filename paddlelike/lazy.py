@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -20,18 +21,26 @@ from paddlelike.left_out import find_left_out, make_attribute_error, make_getatt
 
 __all__ = ["AliasFinder", "add_function_module", "attach_stub", "read_stub"]
 
-#: Modules of earlier releases, which pickles name, and where their classes are now.
+#: Modules of earlier releases, which pickles name, and where their classes and functions are now.
 MOVED: Final = {
+    "paddlelike.collection.recurrent": "paddlelike.collection.recurrent_builders",
     "paddlelike.distributed.transpiler.dispatch": "paddlelike.distributed.transpiler.slicing",
+    "paddlelike.executor.fetches": "paddlelike.executor.exchange.fetches",
+    "paddlelike.fluid.incubate.hdfs": "paddlelike.distributed.fleet.hdfs",
+    "paddlelike.io.planning.plan": "paddlelike.io.planning.load_plan",
+    "paddlelike.io.select": "paddlelike.io.calls",
     "paddlelike.optimizer.ftrl": "paddlelike.optimizer.adagrad",
     "paddlelike.optimizer.lookahead": "paddlelike.optimizer.wrapping",
     "paddlelike.optimizer.model_average": "paddlelike.optimizer.averages",
     "paddlelike.optimizer.momentum": "paddlelike.optimizer.sgd",
     "paddlelike.optimizer.moving_average": "paddlelike.optimizer.averages",
     "paddlelike.optimizer.recompute": "paddlelike.optimizer.wrapping",
+    "paddlelike.optimizer.refused": "paddlelike.optimizer.wrapping",
     "paddlelike.optimizer.rmsprop": "paddlelike.optimizer.adagrad",
     "paddlelike.training.early_stopping": "paddlelike.training.configs",
     "paddlelike.training.frequency": "paddlelike.training.configs",
+    "paddlelike.training.progress.log": "paddlelike.training.progress.curves",
+    "paddlelike.training.progress.tensorboard": "paddlelike.training.progress.curves",
 }
 
 
@@ -78,6 +87,15 @@ def attach_stub(package: str, stub: Path) -> tuple[list[str], Callable[[str], An
         return found
 
     return names, get, lambda: names
+
+
+def keep_names(package: str, modules: str, former: str = "") -> None:
+    """Let modules answer for names that their package has now, and the package for modules that it had."""
+    face = sys.modules[package]
+    for name in modules.split():
+        vars(sys.modules[f"{package}.{name}"]).setdefault("__getattr__", partial(getattr, face))
+    # not by a finder: the import system would bind layers.loss.cross_entropy, a function, to a module
+    sys.modules.update({f"{package}.{name}": face for name in former.split()})
 
 
 def add_function_module(name: str) -> None:

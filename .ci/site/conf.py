@@ -108,7 +108,7 @@ def write_pages(app: Sphinx) -> None:
 
 def is_from(home: str, module: object, name: str) -> bool:
     """Return whether a public name of a module is defined in the module ``home`` or below it."""
-    return f"{getattr(getattr(module, name), '__module__', '')}.".startswith(f"{home}.")
+    return f"{getattr(inspect.unwrap(getattr(module, name)), '__module__', '')}.".startswith(f"{home}.")
 
 
 def describe(path: str) -> str:

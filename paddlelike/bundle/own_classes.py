@@ -68,6 +68,15 @@ def find_own(module: str, name: str) -> type | None:
     return None if known is None else getattr(import_module(known[0]), known[1])
 
 
+def find_name(module: str, name: str) -> str:
+    """Return the full name that a class or function of this package has now."""
+    try:
+        found = getattr(import_module(module), name)
+    except (AttributeError, ImportError):
+        return f"{module}.{name}"
+    return f"{getattr(found, '__module__', module)}.{getattr(found, '__qualname__', name)}"
+
+
 def is_own(kind: object) -> TypeGuard[type]:
     """Return whether a class is in the table."""
     return isinstance(kind, type) and f"{kind.__module__}.{kind.__qualname__}" in _NAMES

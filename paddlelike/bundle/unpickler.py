@@ -18,7 +18,7 @@ from typing import IO, Any, ClassVar, Final, NoReturn
 
 import numpy as np
 
-from paddlelike.bundle.own_classes import find_own, is_own, is_own_enum, is_own_tuple, restrict
+from paddlelike.bundle.own_classes import find_name, find_own, is_own, is_own_enum, is_own_tuple, restrict
 from paddlelike.bundle.theano import Placeholder, make_stand_in, stand_in
 from paddlelike.errors import FormatError, MissingFileError
 
@@ -107,6 +107,8 @@ class RestrictedUnpickler(pickle._Unpickler):
     def find_class(self, module: str, name: str) -> object:
         """Return the class or function for ``module.name``. Raises FormatError when it is refused."""
         known = self._classes.get(f"{module}.{name}", _PLAIN.get(f"{module}.{name}"))
+        if known is None and self._classes and module.startswith("paddlelike."):
+            known = self._classes.get(find_name(module, name))
         if known is None:
             known = stand_in(module, name)
         if known is None:

@@ -57,6 +57,7 @@ from paddlelike.collection.trainers import (
     Trainer,
 )
 from paddlelike.foundation.docstrings import complete_docstring, read_shared_entries, show_related
+from paddlelike.lazy import keep_names
 
 __all__ = [
     "AdadeltaTrainer",
@@ -110,6 +111,7 @@ for _name in __all__:
     _thing = globals()[_name]
     complete_docstring(_thing, read_shared_entries(_thing.__module__))
 show_related(__name__)
+keep_names(__name__, "expressions")
 
 
 def __getattr__(name: str) -> NoReturn:

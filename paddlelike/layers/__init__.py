@@ -70,6 +70,7 @@ from paddlelike.layers.elementwise.binary import *
 from paddlelike.layers.elementwise.compare import *
 from paddlelike.layers.elementwise.scale import *
 from paddlelike.layers.elementwise.unary import *
+from paddlelike.layers.fluid_modules import FORMER as _FORMER
 from paddlelike.layers.fluid_modules import LISTED as _LISTED
 from paddlelike.layers.fluid_modules import control_flow, distributions, metric_op, ops, sequence_lod
 from paddlelike.layers.fluid_modules import present_names as _present_names
@@ -115,6 +116,7 @@ from paddlelike.layers.tensor.diag import *
 from paddlelike.layers.tensor.gather import *
 from paddlelike.layers.tensor.reshape import *
 from paddlelike.layers.tensor.slice import *
+from paddlelike.lazy import keep_names as _keep_names
 from paddlelike.left_out import make_getattr as _make_getattr
 
 for _module in _LISTED:
@@ -123,6 +125,12 @@ for _module in _LISTED:
 if not _typing.TYPE_CHECKING:
     __getattr__ = _make_getattr(__name__, "layers")
 
+_keep_names(
+    __name__,
+    "detection.proposals elementwise.activation elementwise.unary loss.pairwise loss.pointwise nn.image "
+    "random.tensors",
+    _FORMER,
+)
 __all__ = sorted(
     name
     for name, value in globals().items()
@@ -134,4 +142,5 @@ for _name in __all__:  # what scripts call; the package itself calls the functio
         _complete_docstring(_layer, _read_shared_entries(_layer.__module__))
         _relate(_layer, "layers", _name)
     if isinstance(_layer, _FunctionType):
-        globals()[_name] = _name_near_keyword(_layer)
+        globals()[_name] = _layer = _name_near_keyword(_layer)
+        _layer.__module__ = __name__  # where pickles find it, whatever module defines it

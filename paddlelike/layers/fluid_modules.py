@@ -16,6 +16,25 @@ from typing import Final
 from paddlelike.left_out import make_attribute_error
 from paddlelike.left_out.imported import find_imported
 
+#: Modules of layers in earlier releases, which pickles name.
+FORMER: Final = """
+    control.debugging control.rank_table detection.deformable detection.deformable_conv
+    detection.matching elementwise.arithmetic elementwise.cast elementwise.comparison linalg.fc
+    linalg.matmul linalg.matrices linalg.norm loss.crf loss.cross_entropy loss.ctc loss.distance
+    loss.focal loss.hierarchical_sigmoid loss.label loss.nce loss.sample_logits loss.sequence_labels
+    metric.classification metric.metrics metric.sequence nn.batch_normalization nn.dense nn.focus
+    nn.image.affine_channel nn.image.grid_sampler nn.image.pixel_shuffle nn.image.similarity_focus
+    nn.lookup nn.norm nn.normalization.data_norm nn.normalization.group_norm nn.normalization.lrn
+    nn.normalization.spectral_norm nn.pool nn.unfold ranking.cvm ranking.features ranking.instag
+    recurrent.beam_search recurrent.cudnn_lstm recurrent.gather_tree recurrent.lod_rnn
+    recurrent.lstm_unit recurrent.padded recurrent.rnn recurrent.units reduction.arg
+    reduction.cumulative reduction.reduce reduction.search reduction.sort reduction.sum reduction.unique
+    sequence.conv sequence.expand sequence.image sequence.lod_reset sequence.lod_sequence sequence.pad
+    sequence.part sequence.pool sequence.position sequence.softmax tensor.constants tensor.creation
+    tensor.crop tensor.expand tensor.hash tensor.hashing tensor.indexing tensor.joining tensor.one_hot
+    tensor.pad tensor.padding tensor.range tensor.selected_rows tensor.shaping tensor.stack
+"""
+
 _WORDS: Final = {
     "control_flow": """
         While Switch increment array_write create_array less_than less_equal greater_than greater_equal

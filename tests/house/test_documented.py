@@ -94,7 +94,7 @@ def list_marked(module: str, which: list[str]) -> Iterator[str]:
     package = attrgetter(module)(fluid) if module else fluid
     for name in package.__all__:
         thing = getattr(package, name)
-        home = f"{getattr(thing, '__module__', '')}."
+        home = f"{getattr(inspect.unwrap(thing), '__module__', '')}."
         wanted = (
             not which or name in which or home.startswith(tuple(f"{package.__name__}.{w}." for w in which))
         )
@@ -171,7 +171,7 @@ def list_parameters(thing: Any) -> list[str]:
 
 def find_texts(thing: Any, depth: int = 2) -> list[str]:
     """Return the prose of a docstring, of its package's, and of those that it refers to."""
-    module = importlib.import_module(thing.__module__)
+    module = importlib.import_module(inspect.unwrap(thing).__module__)
     package = importlib.import_module(".".join(thing.__module__.split(".")[:2]))
     texts = [without_examples(docstring(thing)), docstring(package)]
     if depth:

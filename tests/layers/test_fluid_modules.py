@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pickle
 from collections import defaultdict
 from inspect import unwrap
 from pathlib import Path
@@ -48,7 +49,8 @@ def test_the_table_of_modules_matches_fluid() -> None:
 def test_a_layer_is_a_function_or_class_of_the_package(name: str) -> None:
     layer = getattr(fluid.layers, name)
     assert inspect.isfunction(layer) or inspect.isclass(layer)  # no module hides it
-    assert layer.__module__.startswith("paddlelike.layers.")
+    assert unwrap(layer).__module__.startswith("paddlelike.layers")
+    assert pickle.loads(pickle.dumps(layer)) is layer
 
 
 @pytest.mark.parametrize("module", UNLISTED)

@@ -40,11 +40,11 @@ class Expression:
 
     def _join(self, kind: str, x: Any, y: Any) -> Expression:
         """Return an operator of two values; Fluid broadcasts the second one over the first."""
-        x, y = self.lift(x), self.lift(y)
-        if len(x.shape) < len(y.shape) or (x.shape == (1,) and y.shape != (1,)):
-            ones = y.make("fill_zeros_like", y.name)
-            x = Expression(self.node, self.node.emit("elementwise_add", ones.name, x.name, axis=-1))
-        return x.make(kind, x.name, y.name, axis=-1)
+        first, second = self.lift(x), self.lift(y)
+        if len(first.shape) < len(second.shape) or (first.shape == (1,) and second.shape != (1,)):
+            zeros = second.make("fill_zeros_like", second.name)
+            first = zeros.make("elementwise_add", zeros.name, first.name, axis=-1)
+        return first.make(kind, first.name, second.name, axis=-1)
 
     def __add__(self, other: Any) -> Expression:
         return self._join("elementwise_add", self, other)
@@ -63,7 +63,7 @@ class Expression:
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **options: Any) -> Expression:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **options: Any) -> Any:
         """Answer numpy's functions, also those with an array or a number on the left."""
         if method != "__call__" or options or ufunc.__name__ not in _OPERATORS:
             return NotImplemented
