@@ -401,6 +401,14 @@ _ROWS: Final = (
         "paddle/fluid/operators/deformable_conv_op.h, DeformableConvCPUKernel::Compute (1.8.5): the buffer "
         "(N / step, filters, step, H, W) becomes Output as it lies",
     ),
+    Quirk(
+        "clone_schedule",
+        "Program.clone(for_test=True) before minimize",
+        "a learning-rate schedule stays in the copy, and each evaluation counts as a step of training",
+        "the copy without the schedule",
+        "paddle/fluid/framework/prune.cc, PruneBackward (1.8.5): nothing is pruned from a program without "
+        "the gradient of a loss",
+    ),
 )
 #: The rows by name.
 QUIRKS: Final = {row.name: row for row in _ROWS}

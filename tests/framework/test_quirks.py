@@ -513,6 +513,19 @@ def average_precision() -> float:
     return float(run(metric.get_map_var()[0], **feed)[0])
 
 
+def counted_steps() -> Any:
+    """The counter of a schedule after two evaluations before any step; the first step makes it 0."""
+    loss = layers.mean(layers.fc(fluid.data("x", [None, 4]), 3))
+    rate = layers.exponential_decay(0.1, 1, 0.5)
+    evaluation = fluid.default_main_program().clone(for_test=True)
+    optimizer.SGD(rate).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    for _ in range(2):
+        exe.run(evaluation, feed={"x": X}, fetch_list=[loss.name])
+    return np.array(fluid.global_scope().find_var("@LR_DECAY_COUNTER@").get_tensor())
+
+
 GATE = 1 / (1 + np.exp(-X.astype(float)))
 #: By row: what computes it, Fluid's value and the textbook's.
 CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
@@ -579,6 +592,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "elu_gradient": (elu_slope, [1, math.nan], [1, 1]),
     "elementwise_order": (powers, powers_formula(turned=True), powers_formula(turned=False)),
     "empty_fetch": (empty_is_none, True, False),
+    "clone_schedule": (counted_steps, [1], [-1]),
     "string_slots": (line_of_strings, "2 1 7 1 1\n", "1 17 1 1\n"),
 }  # fmt: skip
 #: Rows that only values show: every comparison, every search would warn.

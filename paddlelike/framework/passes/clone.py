@@ -11,6 +11,7 @@ from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.order import order_as_hashed
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.views import find_needed_ops
+from paddlelike.framework.quirks import warn_quirk
 
 
 def copy(program: Program, *, tables: int = 1) -> Program:
@@ -39,10 +40,18 @@ def copy(program: Program, *, tables: int = 1) -> Program:
 
 
 def copy_for_test(program: Program) -> Program:
-    """Return the forward part in test mode: no backward, update or learning-rate operators."""
+    """Return the forward part in test mode: no backward, update or learning-rate operators.
+
+    As in Fluid, nothing is left out of a program without the gradient of a loss: one that ``gradients``
+    differentiated, or one with a schedule and without a minimize.
+    """
     clone = copy(program, tables=5)
     clone._seed = 0
     drop = OpRole.Backward | OpRole.Optimize | OpRole.LRSched
+    roles = [op.attrs.get("op_role", 0) for op in program.global_block().ops]
+    if OpRole.Backward | OpRole.Loss not in roles:
+        has_schedule = any(role & OpRole.LRSched for role in roles)
+        drop = OpRole.LRSched if has_schedule and not warn_quirk("clone_schedule") else OpRole.Forward
     dropped_names: set[str] = set()
     for block in clone.blocks:
         dropped = [op for op in block.ops if op.attrs.get("op_role", 0) & drop]

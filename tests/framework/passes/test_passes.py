@@ -54,6 +54,16 @@ def test_a_copy_for_test_drops_training_with_its_variables(main: fluid.Program) 
     assert not [name for name in names if "@GRAD" in name or "velocity" in name or "learning_rate" in name]
 
 
+def test_a_copy_for_test_keeps_gradients_without_a_loss() -> None:
+    x = fluid.data("x", [None, 4])
+    x.stop_gradient = False
+    (slope,) = fluid.gradients(L.mean(L.square(x)), x)
+    test = fluid.default_main_program().clone(for_test=True)
+    assert types(test) == types(fluid.default_main_program())  # as in Fluid 1.8.5
+    found = fluid.Executor().run(test, feed={"x": np.ones((2, 4), "float32")}, fetch_list=[slope.name])
+    np.testing.assert_allclose(found[0], np.full((2, 4), 2 / 8))
+
+
 def test_a_copy_for_test_predicts_with_the_trained_parameters(main: fluid.Program) -> None:
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fluid.default_startup_program())
