@@ -166,6 +166,11 @@ NAMES: Final[Mapping[str, Reason]] = _list_names(
         """,
         "transpiler. transpiler.distribute_transpiler.",
     ),
+    (
+        _INNER,
+        "delete_ops find_op_by_input_arg find_op_by_output_arg get_indent_space",
+        "transpiler.details.program_utils.",
+    ),
     (_CORE, "framework.OpProtoHolder"),
     (
         DYGRAPH,

@@ -1,4 +1,4 @@
-"""wrapped_decorator, annotations, log_helper, default_scope_funcs, install_check."""
+"""wrapped_decorator, annotations, log_helper, default_scope_funcs, install_check, program_utils."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from paddlelike.fluid import (
     distribute_lookup_table,
     install_check,
     log_helper,
+    program_utils,
     wrapped_decorator,
 )
+from tests.helpers.golden_data import GOLDEN
 
 
 def test_decorated_functions_keep_name_and_signature() -> None:
@@ -106,3 +108,12 @@ def test_scopes_are_stacked_per_thread() -> None:
 def test_install_check_trains_a_small_network(capsys: pytest.CaptureFixture[str]) -> None:
     install_check.run_check()
     assert "is installed and works" in capsys.readouterr().out
+
+
+def test_a_program_is_printed_as_fluid_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
+    fluid.layers.fc(fluid.data("x", [-1, 3]), 2, bias_attr=False)
+    count = fluid.layers.fill_constant([1], "int64", 3)
+    with fluid.layers.Switch() as switch, switch.case(fluid.layers.less_than(count, count)):
+        fluid.layers.fill_constant([1], "int64", 4, out=count)
+    program_utils.program_to_code(fluid.default_main_program())
+    assert capsys.readouterr().out == (GOLDEN / "program_to_code.txt").read_text()
