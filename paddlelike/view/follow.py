@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import PaddlelikeError
 from paddlelike.foundation.locks import Lock
+from paddlelike.framework.hints import make_natural_key
 from paddlelike.io.training_log import Curve, Curves, decode_record
 from paddlelike.storage import manifest
 from paddlelike.storage.names import MANIFEST
@@ -170,7 +171,9 @@ class Follower:
             )
         )
         self._next_id += 1
-        self._saves.sort(key=lambda save: (save.time, -1 if save.step is None else save.step, save.name))
+        self._saves.sort(
+            key=lambda save: (save.time, -1 if save.step is None else save.step, make_natural_key(save.name))
+        )
         del self._saves[:-_MOST_SAVES]
         return True
 

@@ -119,3 +119,14 @@ def test_only_known_save_ids_are_served(tmp_path: Path) -> None:
         assert (status, b"fc_0.w_0" in page) == (200, True)
         for wrong in ("9", "-1", "../x", "", "0" * 50, "%00"):
             assert ask(found, "GET", f"/save?id={wrong}")[0] == 404
+
+
+def test_saves_of_one_second_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    names = ["step_9", "step_10", "step_999", "step_1499"]
+    for name in names:
+        save(tmp_path / name, 1.0)
+    follower = Follower(tmp_path)
+    by_second: dict[str, list[str]] = {}
+    for one in follower.look()["saves"]:
+        by_second.setdefault(one["time"], []).append(one["name"])
+    assert [name for some in by_second.values() for name in some] == names
