@@ -37,7 +37,7 @@ _hooks.provide(
     format_block="paddlelike.framework.codec.text:format_block",
     format_variable="paddlelike.framework.codec.text:format_variable",
     format_operator="paddlelike.framework.codec.text:format_operator",
-    copy_program="paddlelike.framework.passes.clone:copy",
+    copy_program="paddlelike.framework.passes.twins:clone",
     copy_for_test="paddlelike.framework.passes.clone:copy_for_test",
     copy_for_inference="paddlelike.framework.passes.clone:copy_for_inference",
     prune="paddlelike.framework.passes.clone:prune",

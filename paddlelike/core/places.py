@@ -121,14 +121,16 @@ def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
     Raises
     ------
     ValueError
-        CPU_NUM is not an integer.
+        CPU_NUM is not a count of at least 1.
 
     >>> import paddlelike as fluid
     >>> fluid.cpu_places(2)
     [CPUPlace(), CPUPlace()]
     """
     if device_count is None:
-        device_count = int(os.environ.get("CPU_NUM", "1"))
+        given = os.environ.get("CPU_NUM", "1")
+        if not given.strip().isdecimal() or not (device_count := int(given)):
+            raise ValueError(f"the environment variable CPU_NUM is {given!r}, expected a count of at least 1")
     return [CPUPlace()] * device_count
 
 

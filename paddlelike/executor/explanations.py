@@ -22,6 +22,7 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import HOLDERS
 from paddlelike.framework.hints import describe_shape, explain_missing_axis, explain_no_value
 from paddlelike.framework.opdef import EMPTY, Spec, make_arguments, registry
+from paddlelike.framework.passes.views import has_updates
 
 
 def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
@@ -164,6 +165,8 @@ def _explain_missing(names: list[str], op: Operator, block: Block, scope: Scope)
         hint = explain_no_value(names, block.program, scope)
     elif first is not None and (first.is_data or first.need_check_feed):
         hint = f"feed it: exe.run(..., feed={{{names[0]!r}: array}})"
+        if has_updates(block.program):
+            hint += "; what does not need it is computed by program.clone(for_test=True) with use_prune=True"
     else:
         hint = "feed the data variables it is computed from"
     listed = ", ".join(repr(name) for name in names)

@@ -30,9 +30,7 @@ from paddlelike.executor.startup import (
     choose_backend,
     explain_pieces,
     warn_alone,
-    warn_of_twin,
     warn_overwriting,
-    warn_overwritten,
 )
 from paddlelike.executor.steps import run_plan
 from paddlelike.foundation.display import Displayed
@@ -217,10 +215,8 @@ class Executor(Displayed):
             return list(runner(self, scope, feed, fetch_list, return_numpy, return_merged, use_prune))
         if program._workers > 1:
             warn_alone(program)
-        if program._overwritten is not None:
-            warn_overwritten(program, scope)
-        if program._twin is not None:
-            warn_of_twin(program, program._twin, scope)
+        if program._caution is not None:
+            program._caution(program, scope)
         return self._run_program(program, feed, fetch_list, scope, return_numpy, use_prune)
 
     def _run_program(

@@ -16,6 +16,7 @@ added afterwards      other variables of the startup program have values       b
 startup not run       its startup program sets them                            run that startup program
 set by nothing        no known startup program sets them                       load values
 no batch axis         an array has the shape of one sample                     ``array[None]``
+channels elsewhere    the channels are the last axis, or the second            ``transpose``
 ====================  =======================================================  ===========================
 """
 
@@ -161,7 +162,7 @@ def _list_layers(kind: str, numbers: Collection[int]) -> str:
 
 
 def explain_missing_axis(variable: Variable, shape: tuple[int, ...]) -> str | None:
-    """Return the hint for an array that lacks the batch axis of its variable, or None."""
+    """Return the hint for an array that lacks the batch axis, or has the channels elsewhere, or None."""
     want = variable.shape
     rest = want[1:]
     fits = len(rest) == len(shape) and all(w in (-1, h) for w, h in zip(rest, shape, strict=True))
@@ -170,6 +171,10 @@ def explain_missing_axis(variable: Variable, shape: tuple[int, ...]) -> str | No
             f"the array has no batch axis: feed {{{variable.name!r}: array[None]}}, a batch of one sample of "
             f"shape {[1, *shape]}"
         )
+    count = len(shape)
+    for order in ((0, *range(2, count), 1), (0, count - 1, *range(1, count - 1))) if count > 2 else ():
+        if len(want) == count and all(w in (-1, shape[axis]) for w, axis in zip(want, order, strict=True)):
+            return f"its axes are in another order: array.transpose{order}"
     if len(want) == len(shape) + 1 and want[:1] == (-1,):
         return f"feed a batch, whose first axis counts the samples; it declares {describe_shape(want)}"
     return None

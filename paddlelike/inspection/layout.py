@@ -74,7 +74,7 @@ def place_nodes(boxes: Sequence[Box], edges: Sequence[Edge], ranks: Sequence[int
         grid.add(index, edge)
     sides = grid.place()
     centers = tuple((x, (tops[row] + bottoms[row]) / 2) for x, row in zip(grid.x, rows, strict=False))
-    paths = []
+    paths: list[tuple[Point, ...]] = []
     whole = [box.height == bottoms[row] - tops[row] for box, row in zip(boxes, rows, strict=True)]
     for index, (source, target) in enumerate(edges):
         from_row, to_row = rows[source], rows[target]

@@ -272,7 +272,9 @@ def set_program_state(program: ProgramLike | None, state_dict: Mapping[str, Arra
     if problems:
         raise LoadError(
             "set_program_state changed nothing:\n  " + "\n  ".join(problems),
-            hint="the state must be of the same network; leave these names out of the dict to set the others",
+            hint="pass array.T where an array is transposed"
+            if any(values[v.name].shape == v.shape[::-1] != v.shape for v in wanted)
+            else "the state must be of the same network; leave these names out of the dict to set the others",
         )
     if not _warn_of_shift(program, state_dict, values, "the state has") and unused:
         warn_user(f"the program has no persistable {', '.join(map(repr, unused[:8]))}")

@@ -16,10 +16,10 @@ from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.foundation.amounts import describe
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.hints import explain_missing_axis
+from paddlelike.framework.passes.views import has_updates
 
 if TYPE_CHECKING:
     from paddlelike.core.tensor import Array, LoD
@@ -156,7 +156,7 @@ def _check_rows(variable: Variable, array: Array) -> None:
     if not any(op.type in ("mean", "reduce_mean") for op in ops):
         return
     what = f"variable {variable.name!r} is fed a batch of no rows (shape {list(array.shape)})"
-    if any(op.attrs.get("op_role", 0) & OpRole.Optimize for op in ops):
+    if has_updates(variable.block.program):
         raise FeedError(
             f"{what}, and the program trains on a mean: the loss and all parameters would become NaN",
             hint="leave out empty batches: `if len(array):` around the run",

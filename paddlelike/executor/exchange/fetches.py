@@ -62,7 +62,11 @@ def collect_names(fetch_list: FetchList | None) -> list[str]:
     name = getattr(fetch_list, "name", None)
     if name and isinstance(name, str):
         return [name]
-    raise TypeError(f"fetch_list holds {describe(fetch_list)}, expected variables or names")
+    swapped = "\n  hint: feed comes first: exe.run(program, feed={...}, fetch_list=[...])"
+    raise TypeError(
+        f"fetch_list holds {describe(fetch_list)}, expected variables or names"
+        + (swapped if isinstance(fetch_list, dict) else "")
+    )
 
 
 def collect_updates(fetch_list: FetchList | None) -> list[Operator]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
-from weakref import ref
 
 from paddlelike.errors import GraphError
 from paddlelike.foundation.current import Current
@@ -46,15 +44,6 @@ _OF_JOBS: Final = (
 )
 
 
-@dataclass
-class Twin:
-    """A link between a program and its clone, kept until the run shows that the right one is used."""
-
-    program: Callable[[], Program | None]  # a weak reference
-    is_copy: bool = False
-    runs: int = 0
-
-
 class Program(EncodedState, Roles, Displayed):
     """A graph of operators in blocks, which an :class:`Executor` runs.
 
@@ -71,8 +60,7 @@ class Program(EncodedState, Roles, Displayed):
     _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {
         "plans": dict,
         "_started": lambda: None,
-        "_overwritten": lambda: None,
-        "_twin": lambda: None,
+        "_caution": lambda: None,
         "_collection_parameters": dict,  # of paddlelike.collection
         "_collection_rows": dict,
         "_cntk_origin": dict,  # of paddlelike.interop.cntk
@@ -102,8 +90,7 @@ class Program(EncodedState, Roles, Displayed):
         self._before_batch: Any = None  # called before each batch of a dataset: program, its number, scope
         self._started: Any = None  # a weak reference to the last scope that it initialized
         self._sharding: Any = None  # of workers that share the optimizer's state out, who holds what
-        self._overwritten: Any = None  # by which load of a model, see io.export.overwritten
-        self._twin: Twin | None = None  # of the last clone
+        self._caution: Any = None  # called before each run with the program and the scope; may warn
 
     # Blocks, variables, seed
 
@@ -440,11 +427,7 @@ class Program(EncodedState, Roles, Displayed):
         >>> [op.attr("is_test") for op in tested.global_block().ops]
         [True]
         """
-        if for_test:
-            return _copy_for_test.function(self)
-        copy = _copy_program.function(self)
-        self._twin, copy._twin = Twin(ref(copy)), Twin(ref(self), is_copy=True)
-        return copy
+        return _copy_for_test.function(self) if for_test else _copy_program.function(self)
 
     def _prune(self, targets: Sequence[Variable | Operator | str] | Variable | Operator | str) -> Program:
         """Return a copy that computes ``targets`` and nothing else. Raises GraphError for unknown targets."""

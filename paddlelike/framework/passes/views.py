@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import variable_kind
 
 if TYPE_CHECKING:
     import networkx as nx
+
+
+def has_updates(program: Program) -> bool:
+    """Return whether a program updates parameters."""
+    return any(op.attrs.get("op_role", 0) & OpRole.Optimize for op in program.global_block().ops)
 
 
 def collect_reads(op: Operator) -> set[str]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.io.calls import get_program_persistable_vars
 
@@ -31,14 +32,34 @@ def overwritten_marked(program: Program, source: str) -> Iterator[None]:
     changed = [name for name, array in before.items() if not _is_equal(array, _find_array(scope, name))]
     if not changed:
         return
-    mark = ref(scope), source, changed[0], len(changed)
+    caution = _Overwritten(scope, source, changed)
     for other in gc.get_objects():
         if (
             type(other) is Program
             and other is not program
             and any(map(other.global_block().has_var, changed))
         ):
-            other._overwritten = mark
+            other._caution = caution
+
+
+class _Overwritten:
+    """The caution of a program some of whose values a model has replaced."""
+
+    def __init__(self, scope: Scope, source: str, names: list[str]) -> None:
+        self.scope, self.source, self.names = ref(scope), source, names
+
+    def __call__(self, program: Program, scope: Scope) -> None:
+        """Warn, once, when the program runs in the scope of these values."""
+        if self.scope() is not scope:
+            return
+        program._caution = None
+        more = f" and {len(self.names) - 1} more" if len(self.names) > 1 else ""
+        warn_user(
+            f"this program computes with other values than before: {self.names[0]!r}{more} were replaced by "
+            f"the model loaded from {self.source}, which has variables of the same names. Load each model "
+            "into its own scope: `with fluid.scope_guard(fluid.Scope()):` around load_inference_model and "
+            "the runs of its program"
+        )
 
 
 def _take_values(program: Program, source: str, scope: Scope) -> Mapping[str, Array]:

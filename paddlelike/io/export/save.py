@@ -161,7 +161,10 @@ def _list_feeds(given: str | Sequence[str]) -> list[str]:
 def _list_targets(given: Variable | Sequence[Variable]) -> list[Variable]:
     targets = [given] if isinstance(given, Variable) else list(given)
     if not targets or not all(isinstance(target, Variable) for target in targets):
-        raise ValueError(f"target_vars holds variables, at least one, not {given!r}")
+        raise ValueError(
+            f"target_vars holds variables, at least one, not {given!r}\n  hint: the variable that a layer "
+            "returned; by its name, program.global_block().var(name)"
+        )
     return targets
 
 

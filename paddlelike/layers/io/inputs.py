@@ -79,9 +79,17 @@ def data(
 def check_data(layer: str, name: object, shape: Sequence[int | None]) -> list[int]:
     """Return the dims of a data variable, None as -1. Raises TypeError for an invalid name or shape."""
     if not isinstance(name, str | bytes):
-        raise TypeError(f"layer {layer!r}: name must be a string, got {describe(name)}")
+        raise TypeError(
+            f"layer {layer!r}: name must be a string, got {describe(name)}\n  hint: the name comes first: "
+            "fluid.data('x', [None, 13], 'float32')"
+        )
     if not isinstance(shape, list | tuple):
-        raise TypeError(f"layer {layer!r}: shape of {name!r} must be a list of ints, got {describe(shape)}")
+        raise TypeError(
+            f"layer {layer!r}: shape of {name!r} must be a list of ints, got {describe(shape)}\n  hint: "
+            f"[None, {shape}] for a batch of rows of {shape} numbers"
+            if isinstance(shape, int)
+            else f"layer {layer!r}: shape of {name!r} must be a list of ints, got {describe(shape)}"
+        )
     for dim in shape:
         if dim is not None and not isinstance(dim, numbers.Number):
             raise TypeError(

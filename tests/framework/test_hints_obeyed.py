@@ -1,0 +1,255 @@
+"""The advice of errors of building, feeding and running, followed to the letter: the result is right."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.foundation.tracebacks import install_hook
+
+layers = fluid.layers
+ROWS = np.arange(8, dtype="float32").reshape(2, 4)
+
+
+@pytest.fixture(autouse=True)
+def new_programs() -> Any:
+    with (
+        fluid.program_guard(fluid.Program(), fluid.Program()),
+        fluid.unique_name.guard(),
+        fluid.scope_guard(fluid.Scope()),
+    ):
+        yield
+
+
+def run(
+    fetch: Any, feed: dict[str, Any] | None = None, program: fluid.Program | None = None, **options: Any
+) -> Any:
+    exe = fluid.Executor(fluid.CPUPlace())
+    if fluid.default_startup_program().global_block().ops:
+        exe.run(fluid.default_startup_program())
+    return exe.run(program, feed=feed, fetch_list=[fetch], **options)[0]
+
+
+def read_rows() -> fluid.Variable:
+    return fluid.data("x", [None, 4])
+
+
+def fill(value: float) -> fluid.ParamAttr:
+    return fluid.ParamAttr(initializer=fluid.initializer.Constant(value))
+
+
+def train_by_labels() -> fluid.Variable:
+    """Return the scores of a network that is trained, each the sum of a row."""
+    out, y = layers.fc(read_rows(), 1, param_attr=fill(1.0)), fluid.data("y", [None, 1])
+    fluid.optimizer.SGD(0.0).minimize(layers.mean(layers.square_error_cost(out, y)))
+    return out
+
+
+def set_weights(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    layers.fc(read_rows(), 3)
+    fluid.Executor().run(fluid.default_startup_program())
+    fluid.set_program_state(fluid.default_main_program(), {"fc_0.w_0": array})
+    return np.asarray(fluid.global_scope().find_var("fc_0.w_0").get_tensor())
+
+
+def feed_picture(order: tuple[int, ...]) -> Any:
+    picture = np.arange(24, dtype="float32").reshape(1, 2, 3, 4).transpose(order)
+    return run(layers.scale(fluid.data("picture", [None, 3, 4, 2]), 1.0), {"picture": picture})
+
+
+def take_first_copy(count: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setenv("CPU_NUM", count)
+    return len(fluid.cpu_places())
+
+
+def export(target: Callable[[fluid.Variable], Any], tmp_path: Path) -> np.ndarray[Any, Any]:
+    out, exe = train_by_labels(), fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    fluid.io.save_inference_model(str(tmp_path), ["x"], [target(out)], exe)
+    program, names, targets = fluid.io.load_inference_model(str(tmp_path), exe)
+    return np.asarray(exe.run(program, feed={names[0]: ROWS}, fetch_list=targets)[0])
+
+
+class Advice(NamedTuple):
+    """A mistake, part of the hint, the same call as the hint says, and its result by numpy."""
+
+    mistake: Callable[[], object]
+    hint: str
+    obeyed: Callable[[], Any]
+    result: Any
+
+
+SUMS = ROWS.sum(1, keepdims=True)
+ADVICE: dict[str, Advice] = {
+    "a size that is not whole": Advice(
+        lambda: layers.fc(read_rows(), 2.5),  # type: ignore[arg-type]
+        r"2\.5 is not a whole number",
+        lambda: run(layers.fc(read_rows(), 2, param_attr=fill(1.0)), {"x": ROWS}),
+        SUMS.repeat(2, 1),
+    ),
+    "an axis that is not there": Advice(
+        lambda: layers.softmax(read_rows(), axis=2),
+        r"expected -2 \.\. 1",
+        lambda: run(layers.softmax(read_rows(), axis=-2), {"x": 0 * ROWS}),
+        np.full((2, 4), 0.5),
+    ),
+    "a dim that is not there": Advice(
+        lambda: layers.reduce_sum(read_rows(), dim=2),
+        r"take one of -2 \.\. 1",
+        lambda: run(layers.reduce_sum(read_rows(), dim=1), {"x": ROWS}),
+        SUMS[:, 0],
+    ),
+    "a learning rate that is text": Advice(
+        lambda: fluid.ParamAttr(learning_rate="0.5"),  # type: ignore[arg-type]
+        "expected a number",
+        lambda: fluid.ParamAttr(learning_rate=0.5).learning_rate,
+        0.5,
+    ),
+    "an activation that is a function": Advice(
+        lambda: layers.fc(read_rows(), 1, act=layers.relu),
+        "call the function on the layer's output",
+        lambda: run(layers.relu(layers.fc(read_rows(), 1, param_attr=fill(-1.0))), {"x": ROWS}),
+        0 * SUMS,
+    ),
+    "an array in place of an initializer": Advice(
+        lambda: layers.fc(read_rows(), 1, param_attr=fluid.ParamAttr(initializer=np.ones((4, 1)))),
+        r"Constant\(0\.0\) or the like",
+        lambda: run(layers.fc(read_rows(), 1, param_attr=fill(0.0)), {"x": ROWS}),
+        0 * SUMS,
+    ),
+    "a number in place of a variable": Advice(
+        lambda: layers.fc([1.0, 2.0], 1),  # type: ignore[list-item]
+        "layers.assign makes a variable of a numpy array",
+        lambda: run(layers.fc(layers.assign(ROWS), 1, param_attr=fill(1.0))),
+        SUMS,
+    ),
+    "a data variable without its name": Advice(
+        lambda: fluid.data([None, 4], "float32"),  # type: ignore[arg-type]
+        r"fluid\.data\('x', \[None, 13\], 'float32'\)",
+        lambda: fluid.data("x", [None, 13], "float32").shape,
+        (-1, 13),
+    ),
+    "a shape that is a number": Advice(
+        lambda: fluid.data("x", 4),  # type: ignore[arg-type]
+        r"\[None, 4\] for a batch",
+        lambda: run(layers.scale(fluid.data("x", [None, 4]), 2.0), {"x": ROWS}),
+        2 * ROWS,
+    ),
+    "feed and fetch_list swapped": Advice(
+        lambda: fluid.Executor().run(None, [layers.scale(read_rows(), 2.0)], {"x": ROWS}),  # type: ignore[call-overload]
+        r"feed comes first: exe\.run\(program, feed={...}, fetch_list=\[...\]\)",
+        lambda: run(layers.scale(read_rows(), 2.0), feed={"x": ROWS}),
+        2 * ROWS,
+    ),
+    "a list of arrays fed": Advice(
+        lambda: fluid.Executor().run(feed=[ROWS], fetch_list=[layers.scale(read_rows(), 2.0)]),  # type: ignore[list-item]
+        "a dict of arrays by variable name",
+        lambda: run(layers.scale(read_rows(), 2.0), feed={"x": ROWS}),
+        2 * ROWS,
+    ),
+    "numbers of another dtype": Advice(
+        lambda: run(layers.scale(read_rows(), 2.0), {"x": ROWS.astype("float64")}),
+        r"array\.astype\('float32'\)",
+        lambda: run(layers.scale(read_rows(), 2.0), {"x": ROWS.astype("float64").astype("float32")}),
+        2 * ROWS,
+    ),
+    "channels in another place": Advice(
+        lambda: feed_picture((0, 1, 2, 3)),
+        r"array\.transpose\(0, 2, 3, 1\)",
+        lambda: feed_picture((0, 2, 3, 1)),
+        np.moveaxis(np.arange(24).reshape(1, 2, 3, 4), 1, 3),
+    ),
+    "labels that a prediction lacks": Advice(
+        lambda: run(train_by_labels(), {"x": ROWS}),
+        r"computed by program\.clone\(for_test=True\) with use_prune=True",
+        lambda: run(
+            train_by_labels(),
+            {"x": ROWS},
+            fluid.default_main_program().clone(for_test=True),
+            use_prune=True,
+        ),
+        SUMS,
+    ),
+    "weights that are transposed": Advice(
+        lambda: set_weights(np.arange(12, dtype="float32").reshape(3, 4)),
+        r"pass array\.T",
+        lambda: set_weights(np.arange(12, dtype="float32").reshape(3, 4).T),
+        np.arange(12).reshape(3, 4).T,
+    ),
+    "a regularizer that is a number": Advice(
+        lambda: fluid.optimizer.SGD(0.1, regularization=0.01).minimize(
+            layers.mean(layers.fc(read_rows(), 1))
+        ),  # type: ignore[arg-type]
+        r"fluid\.regularizer\.L2Decay\(0\.01\)",
+        lambda: decay_once(fluid.regularizer.L2Decay(0.01)),
+        np.full((4, 1), 1 - 0.1 * 0.01, "float32"),
+    ),
+}
+
+
+def decay_once(regularization: Any) -> np.ndarray[Any, Any]:
+    """Return weights of ones after a step of rate 0.1 whose gradient is that of the penalty alone."""
+    loss = layers.mean(layers.fc(read_rows(), 1, param_attr=fill(1.0), bias_attr=False))
+    fluid.optimizer.SGD(0.1, regularization=regularization).minimize(loss)
+    run(loss, {"x": 0 * ROWS})
+    return np.asarray(fluid.global_scope().find_var("fc_0.w_0").get_tensor())
+
+
+@pytest.mark.parametrize("advice", ADVICE.values(), ids=ADVICE)
+def test_a_hint_is_followed_and_the_result_is_right(advice: Advice) -> None:
+    with (
+        fluid.program_guard(fluid.Program(), fluid.Program()),
+        fluid.unique_name.guard(),
+        pytest.raises(Exception, match=advice.hint),
+    ):
+        advice.mistake()
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        np.testing.assert_allclose(advice.obeyed(), advice.result, rtol=1e-6)  # float32
+
+
+def test_a_target_is_found_by_its_name_as_the_hint_says(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"by its name, program\.global_block\(\)\.var\(name\)"):
+        export(lambda out: out.name, tmp_path)
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+        found = export(lambda out: out.block.program.global_block().var(out.name), tmp_path)
+    np.testing.assert_array_equal(found, SUMS)
+
+
+def test_the_count_of_places_is_set_as_the_error_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in ("0", "two", "-1"):
+        with pytest.raises(ValueError, match="expected a count of at least 1"):
+            take_first_copy(wrong, monkeypatch)
+    assert take_first_copy("1", monkeypatch) == 1
+
+
+def test_names_of_a_model_are_fed_one_by_one_as_the_hint_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export(lambda out: out, tmp_path)
+    exe = fluid.Executor()
+    program, names, targets = fluid.io.load_inference_model(str(tmp_path), exe)
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    install_hook()
+    try:
+        exe.run(program, feed={names: ROWS}, fetch_list=targets)
+    except TypeError:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+    assert "feed={names[0]: array}" in capsys.readouterr().err
+    np.testing.assert_array_equal(exe.run(program, feed={names[0]: ROWS}, fetch_list=targets)[0], SUMS)
+
+
+@pytest.mark.slow
+def test_a_script_that_imports_paddle_runs_as_the_hint_says(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import paddle.fluid as fluid\nprint(fluid.Executor(fluid.CPUPlace()).place)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "paddlelike", "run", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "CPUPlace\n"
