@@ -154,6 +154,11 @@ _KINDS: Final = (
     _Kind(_starts_with(b"\x89PNG"), "a PNG image", _REMOVE),
     _Kind(_starts_with(b"\xff\xd8\xff"), "a JPEG image", _REMOVE),
     _Kind(
+        lambda head, size: size == 22 and head.startswith(b"PK\x05\x06"),
+        "an empty zip archive, as numpy.savez writes it of no arrays",
+        "save the arrays again",
+    ),
+    _Kind(
         _starts_with(b"PK\x03\x04", b"PK\x05\x06"),
         "a zip archive (npz, PyTorch, Keras or a packed model directory)",
         "unpack it, or convert its arrays; numpy.load opens an npz",

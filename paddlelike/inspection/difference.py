@@ -15,7 +15,7 @@ import numpy as np
 from paddlelike.errors import FormatError, PaddlelikeError
 from paddlelike.foundation.display import Displayed
 from paddlelike.framework.graph.program import Program
-from paddlelike.inspection.inspect import array_of
+from paddlelike.inspection.inspect import array_of, numbers_of
 from paddlelike.interop.content import Content, Held, open_content
 from paddlelike.storage import hashing
 from paddlelike.storage.problems import raises_own_errors
@@ -199,6 +199,7 @@ def _compare_values(name: str, one: Content, left: Held, other: Content, right: 
     if _bits(a) == _bits(b):
         return None
     differing = int(np.count_nonzero(a != b))
+    a, b = (numbers_of(value, left.entry.dtype) for value in (first, second))
     if a.dtype.kind not in "fiub":
         return Change(name, "values", *texts, elements=differing)
     with np.errstate(all="ignore"):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats.base import Value
@@ -211,6 +212,12 @@ def array_of(value: Value) -> np.ndarray[Any, Any]:
     return array
 
 
+def numbers_of(value: Value, dtype: VarType) -> np.ndarray[Any, Any]:
+    """Return the elements of a value as numbers: bfloat16, which numpy lacks, as float32."""
+    array = array_of(value)
+    return (array.astype(np.uint32) << 16).view(np.float32) if dtype == VarType.BF16 else array
+
+
 _ACCUMULATORS = (
     "_moment_0", "_moment1_0", "_moment2_0", "_velocity_0", "_inf_norm_0", "_squared_0", "_linear_0",
     "_mean_square_0", "_mean_grad_0", "_momentum_0", "__avg_squared_grad_0", "__avg_squared_update_0",
@@ -237,7 +244,7 @@ def _describe(content: Content, held: Held, *, statistics: bool, histogram: bool
     summary = problem = bins = sample = None
     if statistics:
         try:
-            array = array_of(content.read(held))
+            array = numbers_of(content.read(held), entry.dtype)
             summary = summarize(array) if array.dtype.kind in "fiub" else None
             if histogram and summary is not None:
                 bins, sample = count_bins(array, summary), take_sample(array)

@@ -51,6 +51,7 @@ FILES = {
     "pickle 2": ({"w": 1}, "a pickle, as fluid.save writes"),
     "pickle 4": (pickle.dumps({"w": np.zeros(300)}, 4), "a pickle, as fluid.save writes"),
     "png": (b"\x89PNG\r\n\x1a\n" + bytes(20), "a PNG image"),
+    "empty zip": (b"PK\x05\x06" + bytes(18), "an empty zip archive"),
     "jpeg": (b"\xff\xd8\xff\xe0" + bytes(20), "a JPEG image"),
     "zip": (zipped("net/readme.txt"), "a zip archive"),
     "npz": (zipped("w.npy"), "an npz file"),

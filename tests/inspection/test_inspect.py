@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from paddlelike.errors import MissingFileError
 from paddlelike.formats.paddle import lod_tensor
-from paddlelike.inspection import inspect, summarize
+from paddlelike.inspection import compare, inspect, summarize
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 FIT = GOLDEN / "fit_a_line"
@@ -116,3 +117,21 @@ def test_arrays_of_any_kind_have_a_summary(array: np.ndarray) -> None:
     assert found.zeros == int((finite == 0).sum())
     if finite.size:
         assert (found.minimum, found.maximum) == (finite.min(), finite.max())
+
+
+@pytest.mark.parametrize("last", [np.inf, 0.5])
+def test_statistics_and_differences_of_bfloat16_are_of_its_numbers(tmp_path: Path, last: float) -> None:
+    header = json.dumps({"w": {"dtype": "BF16", "shape": [3], "data_offsets": [0, 6]}}).encode()
+    for name, numbers in (("a", [1.5, -3, last]), ("b", [1.5, -2, last])):
+        bits = (np.float32(numbers).view(np.uint32) >> 16).astype(np.uint16)
+        data = len(header).to_bytes(8, "little") + header + bits.tobytes()
+        (tmp_path / f"{name}.safetensors").write_bytes(data)
+    (variable,) = inspect(tmp_path / "a.safetensors").variables
+    assert variable.dtype == "BF16"
+    assert variable.statistics is not None
+    found = variable.statistics
+    assert (found.minimum, found.maximum, found.inf) == (-3, 1.5, np.isinf(last))
+    (change,) = compare(tmp_path / "a.safetensors", tmp_path / "b.safetensors").changed
+    assert change.elements == 1
+    if np.isfinite(last):
+        assert (change.norm, change.largest) == (1, 1)

@@ -98,7 +98,7 @@ def _print(found: Inspection) -> None:
 def _print_values(path: str, name: str, *, json: bool) -> None:
     import numpy as np
 
-    from paddlelike.inspection.inspect import array_of
+    from paddlelike.inspection.inspect import numbers_of
     from paddlelike.interop.content import open_content
 
     with open_content(path) as content:
@@ -109,7 +109,7 @@ def _print_values(path: str, name: str, *, json: bool) -> None:
                 f"{path} holds no variable {name!r}", hint=near or "paddlelike inspect lists the variables"
             )
         value: Any = content.read(held)
-        array = array_of(value)
+        array = numbers_of(value, held.entry.dtype)
         if json:
             rows = value.rows() if hasattr(value, "height") else None
             print_json({"name": name, "dtype": held.entry.dtype.name, "values": array.tolist(), "rows": rows})
