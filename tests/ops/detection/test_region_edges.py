@@ -11,6 +11,7 @@ import paddlelike as fluid
 from paddlelike.core.random import Generator
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.ops.kernels.detection.boxes import sample_reservoir
+from paddlelike.ops.kernels.fast.polygons import suppress_polygons
 from tests.helpers.fresh import fresh_programs
 from tests.ops.detection.proposal_cases import ANCHORS, INFO, LOD, boxes
 from tests.ops.harness.contract import call
@@ -33,6 +34,29 @@ def test_no_region_at_all_gives_no_rows(type: str, attrs: dict[str, Any]) -> Non
     found, _ = call(type, X, NO_ROIS, *more, lods={"ROIs": [[0, 0]]}, **attrs)
     out = found[0] if isinstance(found, tuple) else found
     assert out.shape == (0, attrs.get("output_channels", 2), attrs["pooled_height"], attrs["pooled_width"])
+
+
+@pytest.mark.parametrize("corner", [np.inf, -np.inf, np.nan, 1e30])
+def test_bins_of_a_region_without_an_end_stay_inside_the_image(corner: float) -> None:
+    rois = np.array([[0, 0, corner, 3], [corner, corner, 2, 2], [0, corner, 2, corner]], np.float32)
+    with np.errstate(invalid="ignore", over="ignore"):
+        out, _ = call(
+            "psroi_pool",
+            X,
+            rois,
+            lods={"ROIs": [[0, 3]]},
+            **SIZES | {"pooled_width": 1, "output_channels": 1},
+        )
+    assert ((out >= 0) & (out <= X.max())).all()
+
+
+def test_the_compiled_suppression_of_polygons_ends_when_its_results_are_full() -> None:
+    square = np.array([0, 0, 1, 0, 1, 1, 0, 1], np.float32)
+    apart = square + 2 * np.arange(4, dtype=np.float32)[:, None]
+    kept = np.full(2, -1)
+    number = np.float32
+    assert suppress_polygons.function(apart, number(0.5), number(1), kept) == 2
+    assert kept.tolist() == [0, 1]
 
 
 def test_offsets_that_do_not_fit_the_images_are_refused() -> None:

@@ -231,4 +231,6 @@ def _bin_edges(start: Array, size: Array, bins: int, length: int) -> tuple[Array
     index = np.arange(bins).astype(size.dtype)
     low = np.floor(index * step + start[:, None])
     high = np.ceil((index + 1) * step + start[:, None])
-    return np.clip(low, 0, length).astype(np.int64), np.clip(high, 0, length).astype(np.int64)
+    # As in C++, a corner that no int32 holds, or NaN, becomes the least one, which ends at 0.
+    first, last = (np.where(np.abs(edge) < 2**31, np.clip(edge, 0, length), 0) for edge in (low, high))
+    return first.astype(np.int64), last.astype(np.int64)

@@ -60,12 +60,14 @@ _HELPERS = (_cut, _measure_common)
 
 @compile_late("int64(T[:, ::1], T, T, int64[::1])", least=1 << 8, exact=False, helpers=_HELPERS)
 def suppress_polygons(polygons: Array, threshold: Number, eta: Number, kept: Array) -> int:
-    """Like ``suppress_boxes``, for polygons."""
+    """Like ``suppress_boxes``, for polygons: as many as fit into ``kept``."""
     number = polygons.dtype.type
     edges = np.empty((len(polygons), 5, polygons.shape[1] // 2))
     areas = np.empty(len(polygons), polygons.dtype)
     count = 0
     for i in range(len(polygons)):
+        if count == len(kept):
+            break
         areas[i] = _cut(polygons[i], edges[i])
         removed = False
         for k in range(count):

@@ -8,7 +8,7 @@ with weights. The sizes come, in this order, from one tensor per dim (SizeTensor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import read_numbers
 
 _CUBIC = -0.75  # the free parameter of Keys' kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 class InterpolateAttrs(Attrs):
@@ -139,7 +142,7 @@ def _find_taps(
 
 
 def _find_positions(
-    size: int, count: int, align_corners: bool, half: bool, scale: float, dtype: Any = np.float32
+    size: int, count: int, align_corners: bool, half: bool, scale: float, dtype: DTypeLike = np.float32
 ) -> Array:
     """Return the positions of the output elements in the input, in float32 as Paddle computes them.
 
@@ -155,7 +158,7 @@ def _find_positions(
 
 
 def _nearest(
-    size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0, dtype: Any = None
+    size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0, dtype: DTypeLike = None
 ) -> Taps:
     at = _find_positions(size, count, align_corners, half=False, scale=scale)
     index = (at + np.float32(0.5) if align_corners else at).astype(np.int64)
@@ -163,7 +166,7 @@ def _nearest(
 
 
 def _linear(
-    size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0, dtype: Any = None
+    size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0, dtype: DTypeLike = None
 ) -> Taps:
     at = np.maximum(_find_positions(size, count, align_corners, half=align_mode == 0, scale=scale), 0)
     low = at.astype(np.int64)
@@ -173,7 +176,12 @@ def _linear(
 
 
 def _cubic(
-    size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0, dtype: Any = np.float32
+    size: int,
+    count: int,
+    align_corners: bool,
+    align_mode: int,
+    scale: float = 0.0,
+    dtype: DTypeLike = np.float32,
 ) -> Taps:
     at = _find_positions(size, count, align_corners, half=True, scale=scale, dtype=dtype).astype(dtype)
     floor = np.floor(at)
