@@ -8,19 +8,21 @@ the loop. What a block computes is read from its operators, as an expression of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from paddlelike.core.tensor import Array
 from paddlelike.errors import ShapeError
 from paddlelike.framework.graph.operator import Operator
+from paddlelike.inference import onednn
 from paddlelike.ops.kernels.linalg import multiply
 from paddlelike.ops.kernels.special import sigmoid
 
 Expression = tuple[object, ...]
 Constants = Callable[[str], Array | None]  # the value of a variable that is the same at every run
 Kernel = Callable[..., tuple[Array, ...]]
+Product = Callable[[Array], Array]
 
 _X: Final[Expression] = ("input", 0)
 _H: Final[Expression] = ("state", 0)
@@ -43,7 +45,7 @@ class Loop(NamedTuple):
     outputs: dict[str, int]
 
 
-def find_loop(op: Operator, find_constant: Constants) -> Loop | None:
+def find_loop(op: Operator, find_constant: Constants, library: onednn.Library | None) -> Loop | None:
     """Return a ``recurrent`` operator as a loop over a known cell, or None."""
     xs, initial = op.input("inputs"), op.input("initial_states")
     inner, states = list(op.attrs["ex_states"]), list(op.attrs["states"])
@@ -60,7 +62,8 @@ def find_loop(op: Operator, find_constant: Constants) -> Loop | None:
     constants = [find_constant(name) for name in names]
     if any(one is None for one in constants):
         return None
-    kernel = make(*(one for one in constants if one is not None), reverse=bool(op.attrs.get("reverse")))
+    given = (one for one in constants if one is not None)
+    kernel = make(*given, reverse=bool(op.attrs.get("reverse")), library=library)
     if kernel is None:
         return None
     return Loop(kernel, [*xs, *initial], dict(zip(op.output("outputs"), found, strict=True)))
@@ -167,7 +170,9 @@ def _match_gru(h: Expression) -> tuple[Callable[..., Kernel | None], list[str]] 
     return None
 
 
-def _make_lstm(w: Array, b: Array, forget: Array, *, reverse: bool) -> Kernel | None:
+def _make_lstm(
+    w: Array, b: Array, forget: Array, *, reverse: bool, library: onednn.Library | None
+) -> Kernel | None:
     size = len(b) // 4
     if forget.shape != (1,) or w.shape[1:] != (4 * size,) or w.shape[0] <= size:
         return None
@@ -177,15 +182,15 @@ def _make_lstm(w: Array, b: Array, forget: Array, *, reverse: bool) -> Kernel | 
     added[2 * size : 3 * size] += forget
     sign = np.where(np.arange(4 * size) < 3 * size, -1, 1).astype(w.dtype)
     w, added = w[:, order] * sign, added[order] * sign
-    inputs, states = np.ascontiguousarray(w[:-size]), np.ascontiguousarray(w[-size:])
+    project = _make_product(library, np.ascontiguousarray(w[:-size]), added)
+    recur = _make_product(library, np.ascontiguousarray(w[-size:]))
 
     def run(x: Array, h: Array, c: Array) -> tuple[Array, Array]:
-        steps = _multiply_inputs(x, inputs, added, (h, c), size)
+        steps = _multiply_inputs(x, w.dtype, project, (h, c), size)
         hs, cs = (np.empty((*x.shape[:2], size), w.dtype) for _ in range(2))
-        product = np.empty(steps.shape[1:], w.dtype)
         for t in range(len(x))[:: -1 if reverse else 1]:
             z = steps[t]
-            z += np.dot(h, states, out=product)
+            z += recur(h)
             gates, candidate = z[:, : 3 * size], z[:, 3 * size :]
             np.exp(gates, out=gates)
             gates += 1
@@ -201,22 +206,30 @@ def _make_lstm(w: Array, b: Array, forget: Array, *, reverse: bool) -> Kernel | 
     return run
 
 
-def _make_gru(w: Array, b: Array, w_candidate: Array, b_candidate: Array, *, reverse: bool) -> Kernel | None:
+def _make_gru(
+    w: Array,
+    b: Array,
+    w_candidate: Array,
+    b_candidate: Array,
+    *,
+    reverse: bool,
+    library: onednn.Library | None,
+) -> Kernel | None:
     size = len(b_candidate)
     if b.shape != (2 * size,) or w.shape[1:] != (2 * size,) or w_candidate.shape != (len(w), size):
         return None
     inputs = np.hstack([w[:-size], w_candidate[:-size]])
-    added = np.hstack([b, b_candidate])
-    states, states_candidate = w[-size:], w_candidate[-size:]
+    project = _make_product(library, inputs, np.hstack([b, b_candidate]))
+    recur, recur_candidate = (_make_product(library, one[-size:]) for one in (w, w_candidate))
 
     def run(x: Array, h: Array) -> tuple[Array]:
-        steps = _multiply_inputs(x, inputs, added, (h,), size)
+        steps = _multiply_inputs(x, w.dtype, project, (h,), size)
         hs = np.empty((*x.shape[:2], size), w.dtype)
         for t in range(len(x))[:: -1 if reverse else 1]:
             gates, candidate = steps[t, :, : 2 * size], steps[t, :, 2 * size :]
-            gates += h.dot(states)
+            gates += recur(h)
             sigmoid(gates, gates)
-            candidate += (gates[:, :size] * h).dot(states_candidate)
+            candidate += recur_candidate(gates[:, :size] * h)
             np.tanh(candidate, out=candidate)
             h = np.subtract(h, candidate, out=hs[t])
             h *= gates[:, size:]
@@ -226,11 +239,25 @@ def _make_gru(w: Array, b: Array, w_candidate: Array, b_candidate: Array, *, rev
     return run
 
 
-def _multiply_inputs(x: Array, weight: Array, bias: Array, states: Sequence[Array], size: int) -> Array:
-    """Return ``x weight + bias`` of all steps. Raises ShapeError for states of another shape."""
+def _make_product(library: onednn.Library | None, w: Array, bias: Array | None = None) -> Product:
+    """Return the function ``x w + bias``, by the library where that takes it."""
+
+    def multiply_plain(x: Array) -> Array:
+        out = multiply(x, w)
+        if bias is not None:
+            out += bias
+        return out
+
+    if library is None or w.dtype != np.float32:
+        return multiply_plain
+    return onednn.Product(library, w, bias, 1, None, multiply_plain)
+
+
+def _multiply_inputs(
+    x: Array, dtype: np.dtype[Any], project: Product, states: Sequence[Array], size: int
+) -> Array:
+    """Return the products of all steps with the inputs. Raises ShapeError for states of another shape."""
     steps, batch, width = x.shape
-    if x.dtype != weight.dtype or any(h.shape != (batch, size) or h.dtype != x.dtype for h in states):
+    if x.dtype != dtype or any(h.shape != (batch, size) or h.dtype != x.dtype for h in states):
         raise ShapeError(f"recurrent: input of shape {x.shape}, states {[h.shape for h in states]}")
-    out = multiply(x.reshape(steps * batch, width), weight)
-    out += bias
-    return out.reshape(steps, batch, -1)
+    return project(x.reshape(steps * batch, width)).reshape(steps, batch, -1)

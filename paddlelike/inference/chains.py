@@ -160,13 +160,13 @@ class Finder:
                 found.append(chain)
         return found
 
-    def find_loops(self) -> dict[int, Loop]:
+    def find_loops(self, library: onednn.Library | None) -> dict[int, Loop]:
         """Return the loops over known cells by the index of their operators."""
         found = {}
         for index, op in enumerate(self._ops):
             if op.type != "recurrent":
                 continue
-            loop = find_loop(op, self._find_constant)
+            loop = find_loop(op, self._find_constant, library)
             if loop is not None:
                 read = {name: which for name, which in loop.outputs.items() if self._readers[name]}
                 found[index] = loop._replace(outputs=read)
@@ -303,11 +303,15 @@ class Finder:
         cls = registry.find_for_version(op.type, op.block.program.paddle_version)
         if cls is None or not cls.by_element or len(cls.input_slots) != 1 or len(op.output_arg_names) != 1:
             return None
-        kernel = cls.make_overwriting_kernel(cls.make_forward_keywords(op.attrs))
-        if kernel is None:
+        keywords = cls.make_forward_keywords(op.attrs)
+        kernel = cls.make_overwriting_kernel(keywords)
+        chain.activated = onednn.find_activation(op.type, keywords)
+        if kernel is not None:
+            chain.activation = functools.partial(_overwrite, kernel)
+        elif chain.activated is not None:
+            chain.activation = functools.partial(_replace, functools.partial(cls.forward, **keywords))
+        else:
             return None
-        chain.activation = functools.partial(_overwrite, kernel)
-        chain.activated = onednn.find_activation(op.type, cls.make_forward_keywords(op.attrs))
         return op.output_arg_names[0]
 
 
@@ -331,6 +335,10 @@ def _is_fixed(op: Operator) -> bool:
 
 def _overwrite(kernel: Callable[[Array, Array], bool], array: Array) -> None:
     kernel(array, array)
+
+
+def _replace(kernel: Callable[[Array], Array], array: Array) -> None:
+    array[...] = kernel(array)
 
 
 def _multiply(w: Array, bias: Array | None, activation: Activation | None, cut: int, x: Array) -> Array:

@@ -67,7 +67,7 @@ class PredictionPlan(Plan):
         keep = {*self.fetches, *self.fetched_by_op.values()}
         finder = Finder(ops, self._scope, keep)
         chains = run_quietly(finder.find)
-        loops = finder.find_loops()
+        loops = finder.find_loops(self._library)
         inner = sum(len(block.program.blocks[ops[index].attrs["sub_block"]].ops) for index in loops)
         self.chains = len(chains) + len(loops)
         self.joined = sum(len(chain.ops) for chain in chains) + len(loops) + inner

@@ -78,8 +78,8 @@ def open_onnxruntime(folder, feed):
 
 ENGINES = {
     "plain": lambda folder, feed: open_paddlelike(folder, feed, lambda config: config.switch_ir_optim(False)),
-    "paddlelike": open_paddlelike,
-    "fast": lambda folder, feed: open_paddlelike(folder, feed, flags={"FLAGS_use_fast_kernels": True}),
+    "paddlelike": lambda folder, feed: open_paddlelike(folder, feed, flags={"FLAGS_use_fast_kernels": False}),
+    "fast": open_paddlelike,
     "engine": lambda folder, feed: open_paddlelike(folder, feed, lambda config: config.enable_onnxruntime()),
     "onnxruntime": open_onnxruntime,
     "fluid": open_fluid,

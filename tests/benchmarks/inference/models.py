@@ -65,6 +65,47 @@ def _build_resnet50(x: Any) -> Any:
     return L.fc(L.pool2d(x, pool_type="avg", global_pooling=True), 1000, act="softmax")
 
 
+def _build_yolov3(x: Any) -> Any:
+    """Darknet-53, three heads, boxes of 80 classes without their suppression."""
+
+    def convolve(x: Any, count: int, size: int, stride: int = 1) -> Any:
+        return L.leaky_relu(_convolve(x, count, size, stride, None), 0.1)
+
+    x, stages = convolve(x, 32, 3), []
+    for depth, count in ((1, 64), (2, 128), (8, 256), (8, 512), (4, 1024)):
+        x = convolve(x, count, 3, 2)
+        for _ in range(depth):
+            x = L.elementwise_add(x, convolve(convolve(x, count // 2, 1), count, 3))
+        stages.append(x)
+    outs = []
+    for count, stage in zip((512, 256, 128), stages[:1:-1], strict=True):
+        x = stage if not outs else L.concat([L.resize_nearest(convolve(x, count, 1), scale=2.0), stage], 1)
+        for size in (1, 3, 1, 3, 1):
+            x = convolve(x, count if size == 1 else 2 * count, size)
+        outs.append(L.reshape(L.conv2d(convolve(x, 2 * count, 3), 255, 1), [0, 255, -1]))
+    return L.concat(outs, 2)
+
+
+def _build_ssd(x: Any) -> Any:
+    """MobileNetV1 at 300 with six maps of features: places and scores of 21 classes."""
+    x = _convolve(x, 32, 3, 2)
+    maps = []
+    rest = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)]
+    for at, (count, stride) in enumerate(rest):
+        x = _convolve(_convolve(x, x.shape[1], 3, stride, groups=x.shape[1]), count, 1)
+        if at in (10, 12):
+            maps.append(x)
+    for count in (512, 256, 256, 128):
+        x = _convolve(_convolve(x, count // 2, 1), count, 3, 2)
+        maps.append(x)
+    outs = [
+        L.reshape(L.transpose(L.conv2d(one, 6 * size, 1), [0, 2, 3, 1]), [0, -1, size])
+        for one in maps
+        for size in (4, 21)
+    ]
+    return L.concat([L.concat(outs[::2], 1), L.softmax(L.concat(outs[1::2], 1))], 2)
+
+
 def _make_encoder(words: int, layers: int, size: int, heads: int) -> Callable[[Any], Any]:
     def project(x: Any) -> Any:
         return L.transpose(L.reshape(_connect(x, size), [0, 0, heads, size // heads]), [0, 2, 1, 3])
@@ -110,6 +151,8 @@ MODELS: Final[dict[str, Model]] = {
     "mobilenet": Model(_build_mobilenet, _IMAGE),
     "vgg16": Model(_build_vgg16, _IMAGE),
     "resnet50": Model(_build_resnet50, _IMAGE),
+    "yolov3": Model(_build_yolov3, {"x": ([3, 320, 320], "float32", 0)}),
+    "ssd": Model(_build_ssd, {"x": ([3, 300, 300], "float32", 0)}),
     "crnn": Model(_build_crnn, {"x": ([1, 32, 100], "float32", 0)}),
     "ernie_tiny": Model(_make_encoder(18_000, 4, 312, 12), {"ids": ([64, 1], "int64", 18_000)}),
     "bert": Model(_make_encoder(30_522, 12, 768, 12), {"ids": ([128, 1], "int64", 30_522)}),
