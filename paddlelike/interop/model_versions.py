@@ -35,9 +35,14 @@ SUFFIX: Final = ".pdmodel"
 _VALUES: Final = ".pdiparams"
 _PIR: Final = ".json"
 _HEAD: Final = 64
-#: Operators of Fluid 1.8 that Paddle 2.6.2 does not have, or has no CPU kernel of, and four of Paddle 3.
+#: Operators of Paddle 3 that Paddle 2.6.2 does not have, nor others that compute the same.
+_NEW: Final = frozenset({
+    "bitwise_left_shift", "bitwise_right_shift", "copysign", "fractional_max_pool2d", "fractional_max_pool3d",
+    "gammaincc", "median",
+})  # fmt: skip
+
+#: Operators of Fluid 1.8 that Paddle 2.6.2 does not have, or has no CPU kernel of.
 _GONE: Final = frozenset({
-    "bitwise_left_shift", "bitwise_right_shift", "copysign", "median",
     "allreduce", "center_loss", "checkpoint_notify", "conv_shift", "cos_sim", "diag", "equal_reduce",
     "expand_as", "filter_by_instag", "fl_listen_and_serv", "flatten", "gaussian_random_batch_size_like",
     "inplace_abn", "isfinite", "lookup_sparse_table", "lstm_unit", "lstmp", "margin_rank_loss",
@@ -134,7 +139,7 @@ def convert_arrangement(
     elif not name.endswith(SUFFIX):
         data = encode_program(make_fluid18(program))
     else:
-        _check_attributes(program)
+        _check_known(program)
         lacking = {op.type for block in program.blocks for op in block.ops} & _GONE
     files: dict[str, list[Buffer]] = {name: [data]}
     if values:
@@ -143,9 +148,15 @@ def convert_arrangement(
     return ModelReport(here, there, dict(counts), tuple(feeds), tuple(fetches), tuple(sorted(lacking)))
 
 
-def _check_attributes(program: Program) -> None:
-    """Raise UnsupportedError for attributes that Paddle 2.6.2 would pass over in silence."""
+def _check_known(program: Program) -> None:
+    """Raise UnsupportedError for operators of Paddle 3, and attributes that 2.6.2 passes over in silence."""
     ops = [op for block in program.blocks for op in block.ops]
+    later = sorted({op.type for op in ops} & _NEW)
+    if later:
+        raise UnsupportedError(
+            f"Paddle 2.6 has no {', '.join(later)}, nor operators that compute the same",
+            hint="convert to a .json, which Paddle 3 opens",
+        )
     found = [
         f"{type} with {name}={op.attrs[name]!r}"
         for (type, name), meant in _LATER.items()

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.errors import LoadError, SaveError
+from paddlelike.errors import LoadError, SaveError, UnsupportedError
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.graph.program import Program
-from paddlelike.interop.model_versions import _LATER, convert_arrangement
+from paddlelike.interop.model_versions import _LATER, _NEW, convert_arrangement
 from paddlelike.interop.paddle3.operators import load_rows
 from tests.helpers.golden_data import GOLDEN
 from tests.models.archive import find_names, read_archive, run_model, write_files
@@ -125,6 +125,27 @@ def test_defaults_of_paddle_2_are_written_as_attributes(tmp_path: Path) -> None:
     written = [op for op in program.global_block().ops if op.type == "set_value"]
     assert [one.r for op in written for one in op.attrs["values"]] == [0.0]
     assert not any(op.attrs.get(f"{kind}_values") for op in written for kind in ("fp32", "int32", "int64"))
+
+
+@pytest.mark.parametrize(
+    ("archive", "name", "type"),
+    [
+        ("exports331", "copysign", "copysign"),
+        ("exports331", "median_1", "median"),
+        ("exports331", "right_shift", "bitwise_right_shift"),
+        ("pir_versions", "3.3.1-fractional", "fractional_max_pool2d"),
+        ("pir_versions", "3.3.1-gammainc", "gammaincc"),
+    ],
+)
+def test_an_operator_that_paddle_2_lacks_is_named_with_the_way(
+    archive: str, name: str, type: str, tmp_path: Path
+) -> None:
+    """The golden file has null for each of them."""
+    with pytest.raises(UnsupportedError, match=rf"2\.6 has no {type}, .*\n.*to a \.json, which Paddle 3"):
+        write_later(archive, name, tmp_path / "a.pdmodel")
+    assert not (tmp_path / "a.pdmodel").exists()
+    known = json.loads(gzip.decompress((GOLDEN / "attributes262.json.gz").read_bytes()))
+    assert {type for type, names in known.items() if names is None} == _NEW
 
 
 def test_attributes_of_paddle_3_become_attributes_of_paddle_2_or_are_refused() -> None:
