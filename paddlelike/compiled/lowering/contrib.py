@@ -126,7 +126,7 @@ def tree_conv(
     nodes: jax.Array, edges: jax.Array, w: jax.Array, *, max_depth: int, ctx: OpContext
 ) -> jax.Array:
     weights = _weigh_places(edges, nodes.shape[1], max_depth, nodes.dtype, ctx)
-    patches = jnp.einsum("bknm,bmd->bndk", weights, nodes)
+    patches = _fill_padding(jnp.einsum("bknm,bmd->bndk", weights, nodes), edges)
     return jnp.einsum("bndk,dkof->bnof", patches, w)
 
 
@@ -142,7 +142,21 @@ def tree_conv_grad(
     # Patches (O, F, 3), but the filter is read as (D, 3, O, F): as Fluid does.
     above = d_out.reshape(*d_out.shape[:2], -1)
     mixed = jnp.einsum("bkrn,bro->bnok", weights, above).reshape(*nodes.shape[:2], -1)
-    return mixed @ w.reshape(w.shape[0], -1).T, dw
+    return _fill_padding(mixed @ w.reshape(w.shape[0], -1).T, edges), dw
+
+
+def _fill_padding(rows: jax.Array, edges: jax.Array) -> jax.Array:
+    """Return rows (B, N, ...), those behind a tree from the tree before: see ``tree_conv_padding``."""
+    if not follows_fluid("tree_conv_padding"):
+        return rows
+    total = (edges != 0).all(-1).sum(1) + 1
+    exists = (jnp.arange(rows.shape[1]) < total[:, None]).reshape(*rows.shape[:2], *(1,) * (rows.ndim - 2))
+
+    def follow(before: jax.Array, given: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        now = jnp.where(given[1], given[0], before)
+        return now, now
+
+    return jax.lax.scan(follow, jnp.zeros_like(rows[0]), (rows, exists))[1]
 
 
 def _weigh_places(

@@ -19,4 +19,6 @@ def softmax(x: jax.Array, *, axis: int) -> jax.Array:
 def maxout(x: jax.Array, *, groups: int, axis: int) -> jax.Array:
     axis = axis % x.ndim
     shape = (*x.shape[:axis], x.shape[axis] // groups, groups, *x.shape[axis + 1 :])
-    return x.reshape(shape).max(axis + 1)
+    parts = x.reshape(shape)
+    first = jnp.argmax(parts, axis + 1, keepdims=True)  # of equal ones: its gradient is the whole one
+    return jnp.take_along_axis(parts, first, axis + 1).squeeze(axis + 1)

@@ -9,6 +9,7 @@ from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError, find_bucket
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value, get_rows
+from paddlelike.framework.quirks import follows_fluid
 
 
 def require_sequences(*values: Value | None) -> None:
@@ -125,6 +126,8 @@ def sequence_conv(
     require_sequences(x)
     if paddingTrainable:
         raise LoweringError("the padding is trained")
+    if contextStart > 0 and follows_fluid("sequence_conv_gradient"):
+        raise LoweringError("short sequences have another gradient")
     rows = jnp.arange(x.rows.shape[0])[:, None] + jnp.arange(contextStart, contextStart + contextLength)
     first, end = (spread(x, edge)[:, None] for edge in (x.offsets[-1][:-1], x.offsets[-1][1:]))
     inside = (rows >= first) & (rows < end) & x.used[:, None]

@@ -158,7 +158,12 @@ def _find_positions(
 
 
 def _nearest(
-    size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0, dtype: DTypeLike = None
+    size: int,
+    count: int,
+    align_corners: bool,
+    align_mode: int,
+    scale: float = 0.0,
+    dtype: DTypeLike | None = None,
 ) -> Taps:
     at = _find_positions(size, count, align_corners, half=False, scale=scale)
     index = (at + np.float32(0.5) if align_corners else at).astype(np.int64)
@@ -166,7 +171,12 @@ def _nearest(
 
 
 def _linear(
-    size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0, dtype: DTypeLike = None
+    size: int,
+    count: int,
+    align_corners: bool,
+    align_mode: int,
+    scale: float = 0.0,
+    dtype: DTypeLike | None = None,
 ) -> Taps:
     at = np.maximum(_find_positions(size, count, align_corners, half=align_mode == 0, scale=scale), 0)
     low = at.astype(np.int64)
