@@ -2,7 +2,7 @@
 
 Fluid computes on one thread by default. BLAS libraries take every core, and their threads
 spin while they wait: with another busy process on the machine a small network's step takes several times as
-long. And they add up in an order that depends on how many there are. Where more threads are asked for,
+long. And they add up in an order that depends on how many there are. Where more threads are requested,
 kernels share their work themselves (:mod:`paddlelike.ops.kernels.threads`).
 """
 

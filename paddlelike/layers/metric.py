@@ -158,7 +158,7 @@ def mean_iou(input: Variable, label: Variable, num_classes: int) -> tuple[Variab
 
     Operator ``mean_iou``.
 
-    ``num_classes`` is the count C of classes. The mean has shape (1,), the counts of wrong and
+    ``num_classes`` is the number C of classes. The mean has shape (1,), the counts of wrong and
     correct ones (C,).
 
     Parameters

@@ -182,7 +182,7 @@ def test_gradients_are_saved_and_loaded_with_the_values(tmp_path: Path) -> None:
         np.testing.assert_allclose(one.grad_as_array(), wanted, rtol=1e-5, atol=1e-7)
 
 
-def test_decayed_values_match_those_of_the_file() -> None:  # D43
+def test_decayed_values_match_the_file() -> None:  # D43
     m = dy.ParameterCollection()
     x = m.add_parameters(3)
     m.populate(GOLDEN / "decay.model")

@@ -101,7 +101,7 @@ def test_a_value_that_a_script_sets_is_used_by_the_next_run(net: Net) -> None:
     np.testing.assert_allclose(got, want, **CLOSE)
 
 
-def test_every_run_counts_as_a_write_of_what_it_updates_only(net: Net) -> None:
+def test_a_run_counts_as_a_write_only_of_updated_variables(net: Net) -> None:
     train(net, batches(1))
     versions = {name: net.scope.find_var(name).version for name in ("fc_0.w_0", "learning_rate_0")
                 if net.scope.find_var(name) is not None}  # fmt: skip

@@ -51,7 +51,7 @@ def test_rows_of_the_dtype_table_agree_with_numpy_and_have_unique_names() -> Non
     assert len(set(names)) == len(names)
 
 
-def test_the_values_match_those_of_framework_proto() -> None:
+def test_the_values_match_framework_proto() -> None:
     assert [VarType.FP32, VarType.LOD_TENSOR, VarType.UINT8, VarType.BF16] == [5, 7, 20, 22]
     assert [AttrType.INT, AttrType.BLOCK, AttrType.LONGS] == [0, 8, 11]
     assert str(VarType.FP32) == "VarType.FP32"

@@ -88,7 +88,7 @@ def test_a_seed_gives_the_bits_of_fluid(
     ("count", "expected"),
     [(1, "af5570f5a1810b7a"), (20, "6e9a23007c6c109b"), (50001, "84697ec77137bff3")],
 )
-def test_permutations_match_those_of_the_real_system(count: int, expected: str) -> None:
+def test_permutations_match_the_real_system(count: int, expected: str) -> None:
     assert digest(shuffle_range(count, 9)) == expected
 
 

@@ -47,7 +47,7 @@ def test_an_array_with_gaps_is_refused() -> None:
         view_strided(np.arange(8)[::2], (2,), (1,))
 
 
-def test_bytes_at_an_address_match_those_of_the_array() -> None:
+def test_bytes_at_an_address_match_the_array() -> None:
     array = np.arange(5, dtype="<i4")
     assert bytes(view_bytes_at(array.ctypes.data, array.nbytes)) == array.tobytes()
     with pytest.raises(ValueError, match="are not memory of an array"):

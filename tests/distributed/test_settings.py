@@ -9,7 +9,7 @@ from paddlelike.distributed.settings import Settings
 from paddlelike.errors import RoleError
 
 
-def test_the_defaults_match_those_of_fluid() -> None:
+def test_the_defaults_match_fluid() -> None:
     settings = Settings.from_environment({})
     limits = settings.limits
     assert (limits.window, limits.barrier, limits.attempts) == (180.0, 900.0, 3)

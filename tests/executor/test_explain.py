@@ -34,7 +34,7 @@ def explain_training(exe: fluid.Executor) -> tuple[Explanation, Any]:
         return explained, (before, read())
 
 
-def test_multiply_adds_and_bytes_match_those_of_the_arithmetic(exe: fluid.Executor) -> None:
+def test_multiply_adds_and_bytes_match_the_arithmetic(exe: fluid.Executor) -> None:
     explained, _ = explain_training(exe)
     steps = {step.operators[0]: step for step in explained.steps}
     assert steps["conv2d"].multiply_adds == 4 * 5 * 6 * 6 * 3 * 3 * 3

@@ -22,7 +22,7 @@ def test_an_executor_refuses_a_gpu_that_is_not_there() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
-def test_the_peak_memory_of_a_step_is_that_of_its_live_variables() -> None:
+def test_the_peak_memory_of_a_step_is_the_memory_of_its_live_variables() -> None:
     found = measure("gelu")  # 60 MB, of which the figure is 0.9; its formulas have several passes
     assert found["live"] > 40e6
     assert found["grown"] <= 1.1 * (found["persistable"] + found["live"])

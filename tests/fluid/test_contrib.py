@@ -182,7 +182,7 @@ def test_files_are_divided_among_trainers() -> None:
     assert shares == [["0", "1", "2"], ["3", "4"], ["5", "6"]]
 
 
-def test_messages_about_programs_match_those_of_fluid(tmp_path: Path) -> None:
+def test_messages_about_programs_match_fluid(tmp_path: Path) -> None:
     from paddlelike.fluid.proto import framework_pb2
 
     fluid.layers.relu(fluid.data("x", [None, 3]))

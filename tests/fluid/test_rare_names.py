@@ -19,7 +19,7 @@ def test_short_names_of_clips_are_aliases() -> None:
     assert fluid.clip.ClipByGlobalNorm is fluid.clip.GradientClipByGlobalNorm
 
 
-def test_constants_match_those_of_fluid() -> None:
+def test_constants_match_fluid() -> None:
     framework = fluid.framework
     names = (framework.EMPTY_VAR_NAME, framework.TEMP_VAR_NAME, framework.GRAD_VAR_SUFFIX)
     assert names == ("@EMPTY@", "@TEMP@", "@GRAD")

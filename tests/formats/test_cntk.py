@@ -52,7 +52,7 @@ def test_every_file_of_cntk_is_read_and_written_back_byte_for_byte(name: str) ->
 
 
 @pytest.mark.parametrize("name", ["mlp", "mlp64", "convnet", "plain", "bn", "lstm"])
-def test_the_values_of_a_model_match_those_of_cntk(name: str) -> None:
+def test_the_values_of_a_model_match_cntk(name: str) -> None:
     values = CntkFile().read_all((GOLDEN / f"{name}.model").read_bytes())
     with np.load(GOLDEN / f"{name}.npz") as file:
         real = {key[2:]: file[key] for key in file.files if key[:2] in ("p:", "c:")}

@@ -240,7 +240,7 @@ def test_a_pickle_keeps_the_schedule_and_the_names(tmp_path: Path) -> None:
             np.testing.assert_equal(after[key], value)
 
 
-def test_loads_name_what_they_leave_out(tmp_path: Path) -> None:
+def test_loads_name_the_values_they_leave_out(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"adam.* holds what no variable can: .*LR_Scheduler/last_epoch"):
         state = fluid.load_program_state(tmp_path / "adam") if make_pair(tmp_path) else {}
     assert "linear_0.w_0_moment1_0" in state

@@ -375,7 +375,7 @@ def count_loss_steps(exe: fluid.Executor, program: fluid.Program, loss: str, cou
 
 
 @pytest.mark.parametrize("trained", ["original", "clone"])
-def test_the_one_of_two_clones_that_has_no_optimizer_is_said_to_train_nothing(
+def test_a_clone_without_optimizer_that_runs_often_causes_a_warning(
     exe: fluid.Executor, trained: str
 ) -> None:
     main, startup, out = build()

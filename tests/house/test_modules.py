@@ -37,6 +37,8 @@ AVOIDED = {
     "is not a": r"(?<![Tt]here )\b(?:is|are|was|were) no(?:ne of)? (?!(?:longer|such|more|one)\b)[A-Za-z`]",
     "or None when ...": r"\bNone: nothing\b",
     "how many there are": r"\bhow many .* there are is\b",
+    "requested": r"\basked for\b",
+    "the number of": r"\bthe count (?:[A-Z] )?of [a-z]+s\b(?! that\b)",
 }
 
 
@@ -58,3 +60,18 @@ def test_pages_avoid_hard_phrases(path: Path) -> None:
 def test_hard_phrases_are_found() -> None:
     assert find_avoided("x is no array") == ["line 1: 'x is no array': write 'is not a'"]
     assert find_avoided("there is no array, and it is no longer here") == []
+
+
+def test_names_of_tests_need_no_second_reading() -> None:
+    names = [
+        node.name
+        for path in sorted((PROJECT / "tests").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
+    assert len(names) > 3000
+    assert [
+        name
+        for name in names
+        if re.search(r"_(?:that|those)_of_|(?<!there)_(?:is|are)_no_(?!longer)|_asked_for", name)
+    ] == []

@@ -138,7 +138,7 @@ def test_products_with_activations_equal_their_formulas(name: str, rows: int) ->
 
 @pytest.mark.slow
 @needs_library
-def test_what_the_library_cannot_do_is_left_to_numpy() -> None:
+def test_operators_that_the_library_cannot_run_are_left_to_numpy() -> None:
     def find_windows(spatial: Any) -> Any:
         return make_windows("conv2d", spatial, (3, 3), (1, 1), (1, 1))
 

@@ -378,7 +378,7 @@ def test_a_loop_whose_condition_may_change_is_not_reported(body: Body) -> None:
     run(build_loop(body))
 
 
-def test_a_loop_that_is_told_to_count_does_so_as_the_warning_says() -> None:
+def test_the_advice_for_a_loop_without_a_counter_works() -> None:
     with fluid.program_guard(fluid.Program()), pytest.warns(UserWarning, match=r"layers\.increment\(i\)"):
         build_loop(FIXED["nothing is counted"])
     assert run(build_loop(CHANGED["the index"])) == [3]

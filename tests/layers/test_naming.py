@@ -52,7 +52,7 @@ SIGNATURES = [
 
 
 @pytest.mark.parametrize(("name", "arguments"), SIGNATURES, ids=[name for name, _ in SIGNATURES])
-def test_signatures_equal_those_of_fluid(name: str, arguments: str) -> None:
+def test_signatures_match_fluid(name: str, arguments: str) -> None:
     assert written(attrgetter(name)(fluid)) == f"({arguments}"
 
 

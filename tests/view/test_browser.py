@@ -395,7 +395,7 @@ def test_a_single_row_is_entered_in_a_form(driver: Any) -> None:
         ]
 
 
-def test_sizes_match_those_of_the_command_line(driver: Any, model: Path) -> None:
+def test_sizes_match_the_command_line(driver: Any, model: Path) -> None:
     page = Page(driver, (model / "both.html").as_uri())
     sizes = [0, 1, 999, 1000, 1024, 999_949, 999_950, 3 << 20, 10**9 - 1, 10**10, 5 * 10**13]
     found = [page.run(f"formatSize({size})") for size in sizes]

@@ -70,8 +70,8 @@ def save_inference_model(
     params_filename
         One file for all parameters; None: a file each.
     export_for_deployment
-        False: the whole program, as ``<model>.main_program``, and all its persistables; the feeds are not
-        asked for, as in Fluid.
+        False: the whole program, as ``<model>.main_program``, and all its persistables; the feeds are
+        ignored, as in Fluid.
     program_only
         Save the program without values.
     durability

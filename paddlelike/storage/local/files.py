@@ -60,7 +60,7 @@ def read_front(path: str, size: int) -> bytes:
     try:
         # in one call, so that no interrupt leaves it open
         data, _ = next(zip(map(os.pread, first, (size,), (0,)), map(os.close, again)))  # noqa: B905
-        # devices give as much as is asked for, or nothing; pipes and sockets have no positions
+        # devices give as much as is requested, or nothing; pipes and sockets have no positions
         if 0 < len(data) < size or stat.S_ISREG(os.stat(path).st_mode):
             return bytes(data)
     except BaseException as error:

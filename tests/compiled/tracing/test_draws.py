@@ -34,7 +34,7 @@ def noise() -> Any:
     return L.mean(cost) + L.mean(L.square(out))
 
 
-def test_compiled_random_draws_are_those_of_numpy() -> None:
+def test_compiled_random_draws_match_numpy() -> None:
     rng = np.random.default_rng(5)
     feeds = [
         {"x": rng.standard_normal((4, 6)).astype("float32"), "y": rng.integers(0, 20, (4, 1))}

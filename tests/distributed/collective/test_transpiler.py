@@ -21,7 +21,7 @@ RECORDS = json.loads(lzma.decompress((GOLDEN / "collective185.json.xz").read_byt
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_programs_match_those_of_paddle_185(name: str) -> None:
+def test_programs_match_paddle_185(name: str) -> None:
     for mine, theirs in zip(make_programs(CASES[name]), RECORDS[name], strict=True):
         form = json.loads(json.dumps(canonical(mine)))
         describe_as_recorded(form, theirs)

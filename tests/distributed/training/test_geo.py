@@ -175,7 +175,7 @@ def small(rows: int) -> Any:
 
 
 @pytest.mark.parametrize("name", _RECORDED)
-def test_losses_match_those_of_jobs_of_fluid(name: str) -> None:
+def test_losses_match_jobs_of_fluid(name: str) -> None:
     optimizer, rows, servers, push_nums, text = _RECORDED[name]
     expected = np.array([line.split() for line in text.split(";")], float)
 
@@ -218,7 +218,7 @@ def test_a_geo_sgd_save_includes_steps_since_the_last_exchange(tmp_path: Path) -
         np.testing.assert_allclose(found, trained[name], atol=1e-7)  # the difference, rounded, was added
 
 
-def test_programs_match_those_of_fluid() -> None:
+def test_programs_match_fluid() -> None:
     with Job(NETWORK, servers=2).start() as job:
         trainer, server = job.trainer(0), job.server(job.endpoints[0])
     ops = trainer.main.global_block().ops

@@ -131,7 +131,7 @@ def test_two_trainers_have_the_same_bits_whoever_comes_first(servers: int) -> No
     assert found[0] == found[1]
 
 
-def test_a_save_equals_that_of_one_process_and_loads_on_any_number_of_servers(tmp_path: Path) -> None:
+def test_a_save_equals_one_of_a_single_process_and_loads_on_any_number_of_servers(tmp_path: Path) -> None:
     network = Network(clicks(tables.CountFilterEntry(2)), OPTIMIZERS["adam"])
     here, there = str(tmp_path / "here"), str(tmp_path / "there")
     train_here(network, 4, save=here)

@@ -165,7 +165,7 @@ time.sleep(60)
 """
 
 
-def test_files_of_killed_processes_are_removed_and_those_of_live_ones_kept(stores: Path) -> None:
+def test_files_of_killed_processes_are_removed_and_files_of_live_ones_kept(stores: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", _LEFT], stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "ready\n"

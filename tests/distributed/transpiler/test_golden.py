@@ -23,7 +23,7 @@ def test_the_golden_file_holds_every_case() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_trainer_and_server_programs_match_those_of_fluid(name: str) -> None:
+def test_trainer_and_server_programs_match_fluid(name: str) -> None:
     wanted = records()[name]["programs"]
     made = programs(fluid, CASES[name], reset_name_scope)
     assert sorted(made) == sorted(wanted)
@@ -33,5 +33,5 @@ def test_trainer_and_server_programs_match_those_of_fluid(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_slices_of_variables_match_those_of_fluid(name: str) -> None:
+def test_slices_of_variables_match_fluid(name: str) -> None:
     assert overview(fluid, CASES[name], reset_name_scope) == records()[name]["overview"]

@@ -67,7 +67,7 @@ def test_services_are_looked_up_by_name(run: Any) -> None:
     assert run.service("window") is None
 
 
-def test_a_seed_starts_a_new_stream_and_none_uses_that_of_the_scope(run: Any) -> None:
+def test_a_seed_starts_a_new_stream_and_none_uses_the_generator_of_the_scope(run: Any) -> None:
     assert run.random(7).state == run.random(7).state
     assert run.random(0) is run.scope.generator
 

@@ -92,7 +92,7 @@ def test_the_function_has_the_bits_and_versions_of_the_steps(
 
 @pytest.mark.parametrize("x", [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("make", [fit, drop])
-def test_the_function_releases_what_the_steps_release(make: Any, x: Any) -> None:
+def test_the_unrolled_function_releases_values_as_early_as_the_steps(make: Any, x: Any) -> None:
     with fresh_programs(seed=3) as (main, startup):
         loss = make(fluid.data("x", [None, 40]), fluid.data("ids", [None, 1], "int64", lod_level=1))
         fluid.optimizer.SGD(0.05).minimize(loss)

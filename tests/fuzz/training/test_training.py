@@ -40,7 +40,7 @@ def test_optimisations_change_no_result_of_many_programs(first: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2000, 2002))
-def test_compiled_programs_give_numbers_near_those_of_numpy(seed: int) -> None:
+def test_compiled_programs_give_numbers_near_numpy(seed: int) -> None:
     pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
     assert compare(seed, "jax") == []
 

@@ -78,7 +78,7 @@ RULES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "hal
 @pytest.mark.parametrize("rule", [*RULES, "tf_crop_and_resize"])
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize("fed", ["sizes", "scales"])
-def test_a_resize_by_computed_numbers_gives_that_of_known_ones(rule: str, mode: str, fed: str) -> None:
+def test_a_resize_by_computed_numbers_equals_one_by_known_numbers(rule: str, mode: str, fed: str) -> None:
     """Known ones are a product with a matrix, computed ones a sum of the elements near each place."""
     options: dict[str, Any] = {"coordinate_transformation_mode": rule, "mode": mode}
     if mode == "cubic":
@@ -121,6 +121,6 @@ def test_a_size_that_a_program_needs_beforehand_is_named_with_the_way() -> None:
     assert found.shape == (2, 3, 2, 2)
 
 
-def test_a_value_for_what_is_not_an_input_names_those_that_are() -> None:
+def test_a_value_for_a_name_that_is_not_an_input_lists_the_inputs() -> None:
     with pytest.raises(ValueError, match=r"values names 'size', .* \['x', 'sizes'\]; did you mean 'sizes'"):
         run("Resize", "x - - sizes", {"x": X, "sizes": whole(2, 3, 2, 2)}, {"size": whole(1)})

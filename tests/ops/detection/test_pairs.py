@@ -28,7 +28,7 @@ def polygons(corners: int) -> np.ndarray:
 
 @pytest.mark.parametrize("normalized", [True, False])
 @pytest.mark.parametrize("size", [4, 8, 16])
-def test_overlaps_of_single_pairs_match_those_of_many_pairs(size: int, normalized: bool) -> None:
+def test_overlaps_of_single_pairs_match_overlaps_of_many_pairs(size: int, normalized: bool) -> None:
     shapes = boxes() if size == 4 else polygons(size // 2)
     measured = measure_shapes(shapes, normalized=normalized)
     overlaps = find_shape_overlaps(measured, measured)

@@ -29,7 +29,7 @@ class DeformableAttrs(Attrs):
     im2col_step: int = Int(64)
 
     def mixed_images(self, count: int) -> int:
-        """Return the count of images whose results Fluid mixes: see ``deformable_steps``."""
+        """Return the number of images whose results Fluid mixes: see ``deformable_steps``."""
         step = self.im2col_step
         return step if step > 1 and count % step == 0 and follows_fluid("deformable_steps") else 1
 

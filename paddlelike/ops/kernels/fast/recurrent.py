@@ -76,7 +76,7 @@ def _add_product(out: Array, x: Array, weight: Array) -> None:
             out[j] += x[k] * weight[k, j]
 
 
-#: Kernels of whole sequences. Where nobody asked for them, only long ones are worth the start of numba.
+#: Kernels of whole sequences. Unless they are requested, only long ones are worth the start of numba.
 _WHOLE: Final[dict[str, Any]] = {
     "least": 1 << 16, "asked": 1 << 11, "exact": False,
     "helpers": (_add_product, _exponentiate, _sigmoid, _tanh),

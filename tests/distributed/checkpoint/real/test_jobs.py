@@ -44,7 +44,7 @@ RUN_OF = {
 
 @pytest.mark.parametrize("servers", [1, 2, 3])
 @pytest.mark.parametrize("run", RUN_OF)
-def test_the_losses_after_the_reload_match_those_of_the_real_job(run: str, servers: int) -> None:
+def test_the_losses_after_the_reload_match_the_real_job(run: str, servers: int) -> None:
     network, feeds = RUN_OF[run]
     with SavingJob(network, servers=servers, loaded=RUNS / run / "saved_by_trainer0") as job:
         losses = job.go(feeds, 5, 10)

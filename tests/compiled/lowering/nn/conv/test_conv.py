@@ -63,7 +63,7 @@ LAYERS: dict[str, tuple[tuple[int, ...], Layer]] = {
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_convolutions_and_their_gradients_match_those_of_numpy(name: str) -> None:
+def test_convolutions_and_their_gradients_match_numpy(name: str) -> None:
     shape, layer = LAYERS[name]
 
     def loss() -> Any:
