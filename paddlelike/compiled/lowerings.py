@@ -143,7 +143,7 @@ def find_lowering(cls: type[OpDef]) -> Lowering | None:
 
 
 def find_across_rows(cls: type[OpDef]) -> Lowering | None:
-    """Return the lowering of an operator for sequences that mixes their rows, or None."""
+    """Return the lowering of an operator that mixes the rows of sequences, or None."""
     load_lowerings()
     return _ACROSS.get(cls.type)
 

@@ -130,7 +130,7 @@ def _match_affine(found: object, *joined: Expression) -> list[str] | None:
 
 
 def _search(found: object, kind: str) -> list[Expression]:
-    """Return the parts of an expression that begin with a word, the outermost first."""
+    """Return the parts of an expression that begin with an operator name, the outermost first."""
     if not isinstance(found, tuple):
         return []
     inside = [part for one in found for part in _search(one, kind)]

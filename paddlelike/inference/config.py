@@ -12,7 +12,7 @@ from paddlelike.left_out import make_attribute_error
 
 
 class Precision(IntEnum):
-    """Precisions of TensorRT; here every model computes in its own."""
+    """Precisions of TensorRT; here every model keeps its own precision."""
 
     Float32 = 0
     Int8 = 1

@@ -192,10 +192,10 @@ class PaddlePredictor:
         return self._program
 
     def clear_intermediate_tensor(self) -> None:
-        """Do nothing: a run leaves no intermediate values behind."""
+        """Do nothing: a run keeps no intermediate values."""
 
     def try_shrink_memory(self) -> int:
-        """Return 0, the bytes that were given back: a run leaves nothing behind."""
+        """Return 0 released bytes, since a run keeps no memory."""
         return 0
 
 

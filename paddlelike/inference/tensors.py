@@ -122,7 +122,7 @@ class PaddleBuf:
 
 
 class PaddleTensor:
-    """A tensor that is handed to :meth:`PaddlePredictor.run`, or comes back from it.
+    """A tensor passed to :meth:`PaddlePredictor.run`, or returned by it.
 
     Parameters
     ----------
@@ -198,11 +198,11 @@ class ZeroCopyTensor:
         return self._name
 
     def reshape(self, shape: Sequence[int]) -> None:
-        """Set the shape that the next array is given."""
+        """Set the shape of the next array."""
         self._shape = tuple(shape)
 
     def copy_from_cpu(self, data: NDArray[np.generic]) -> None:
-        """Take a copy of an array. Raises FeedError for a dtype that the engine does not have.
+        """Copy an array into this tensor. Raises FeedError for a dtype that the engine does not have.
 
         An array with another shape but as many elements gets the shape set by :meth:`reshape`.
         """

@@ -182,7 +182,7 @@ def _find_odd_values(found: Inspection) -> Iterator[Finding]:
 
 
 def _find_left_out(found: Inspection) -> Iterator[Finding]:
-    """Find the contents of files that no conversion or load brings into a program."""
+    """Find contents of files that no load or conversion can use."""
     for file, left_out in found.left_out.items():
         for is_plain in (False, True):
             some = [one for one in left_out if one.is_value and one.is_plain == is_plain]

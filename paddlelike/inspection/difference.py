@@ -101,7 +101,7 @@ def compare(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> Difference:
-    """Compare the values, and the programs, that two paths of any known formats hold.
+    """Compare the values and programs in two paths of any known formats.
 
     Values are compared bit for bit, so that NaN equals NaN of the same bits. Memory stays below the largest
     variable, twice.
@@ -164,7 +164,7 @@ def _check_readable(content: Content) -> None:
 
 
 def _locate(content: Content, name: str) -> str:
-    """Return the path of a file of a content."""
+    """Return the path of a file of open contents."""
     return content.path if content.is_file else os.path.join(content.path, name)
 
 

@@ -111,7 +111,7 @@ class Inspection(Displayed):
         ]
 
     def __bool__(self) -> bool:
-        """Whether everything could be read and is finite, and there is something."""
+        """Whether there is something, and all of it could be read and is finite."""
         if any(one.is_value and not one.is_plain for some in self.left_out.values() for one in some):
             return False
         known = any(file.kind != "other" for file in self.files)

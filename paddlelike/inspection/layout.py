@@ -174,7 +174,7 @@ def _place_rows(boxes: Sequence[Box], rows: Sequence[int]) -> tuple[list[float],
 
 
 class _Grid:
-    """Nodes, and the bends of edges, by row and column. Both have keys: bends come after all nodes."""
+    """Nodes, and the bends of edges, by row and column. Keys of bends follow those of nodes."""
 
     def __init__(self, boxes: Sequence[Box], rows: Sequence[int]) -> None:
         self.boxes, self.rows = boxes, rows

@@ -135,7 +135,7 @@ def _bend(points: Sequence[Point]) -> Iterator[Point]:
 
 
 def _quote(text: str) -> str:
-    """Return text as a string of DOT, whatever it holds."""
+    """Return any text as an escaped string of DOT."""
     return '"' + _clean(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 

@@ -90,7 +90,7 @@ def summarize(array: np.ndarray[Any, Any]) -> Statistics:
 
 
 class Histogram(NamedTuple):
-    """How many finite elements lie in each of equal bins from ``low`` to ``high``."""
+    """The number of finite elements in each of equal bins from ``low`` to ``high``."""
 
     low: float
     high: float

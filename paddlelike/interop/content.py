@@ -233,7 +233,7 @@ class Content:
                 self.files.append(FileFacts(name, form.name, form.title, file.size, why))
 
     def name_foreign(self, names: list[str]) -> None:
-        """Take a directory of another system for one thing, unless a file in it was read."""
+        """Treat a directory of another system as one item, unless a file in it was read."""
         foreign = explain_names(names)
         pieces = [held for held in self.variables if not held.file.endswith(".distcp")]
         if foreign is None or pieces or self.programs:
@@ -287,7 +287,7 @@ class Content:
         return known.name, known.title
 
     def _add_onnx(self, name: str, file: File) -> None:
-        """Add the program that an ONNX model is here, if it can be read as one."""
+        """Add the program of an ONNX model, if it can be imported."""
         from paddlelike.interop.onnx import import_onnx
 
         if file.size > _LARGEST_MODEL:
@@ -386,7 +386,7 @@ class _UnknownError(Exception):
 
 
 def list_persistables(program: Program) -> list[Any]:
-    """Return the variables of a program that are saved: persistable, and not its feed and fetch lists."""
+    """Return the saved variables of a program: persistables except feed and fetch lists."""
     kinds = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS)
     return [one for one in program.list_vars() if one.persistable and one.type in kinds]
 
@@ -458,7 +458,7 @@ def _make_missing(text: str, where: Location, name: str) -> MissingFileError:
 
 
 def _order(name: str) -> tuple[int, str]:
-    """Return the order of looking: programs first, which name the values of other files."""
+    """Return a sort key that puts programs first, since they name the values of other files."""
     base = os.path.basename(name)
     return (0 if base.startswith("__model__") or base.endswith((".pdmodel", ".json")) else 1), name
 

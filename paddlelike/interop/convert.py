@@ -300,7 +300,7 @@ def find_model(source: str, target: str) -> ModelFiles:
 
 
 def find_prefixed(path: str) -> model_files.Model | None:
-    """Return the model of Paddle 2 or 3 that a prefix or a program names; None: a path of another kind."""
+    """Return the model of Paddle 2 or 3 of a prefix or program file; None for other paths."""
     is_other = os.path.isfile(path) and not path.endswith(model_files.PROGRAMS)
     return None if is_other or os.path.isdir(path) else model_files.find_model(path)
 

@@ -138,7 +138,7 @@ def _cast(op: Operator) -> None:
 
 
 def _compute_truths(op: Operator, first: str) -> None:
-    """Let an operator compute with int32 in the place of truth values."""
+    """Let an operator compute with int32 in place of bool."""
     block = op.block
     for names, kind in ((op.inputs, "in"), (op.outputs, "out")):
         for slot, given in names.items():

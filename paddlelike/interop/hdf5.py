@@ -200,7 +200,7 @@ def _rename(
 
 
 class ParamSetter(NamedTuple):
-    """How one variable is set: run ``assign``, feeding ``placeholder``."""
+    """The way to set one variable: run ``assign``, feeding ``placeholder``."""
 
     assign: Program
     placeholder: Variable

@@ -180,7 +180,7 @@ def _rename_unnamed_norm(rules: Rules, ours: str, theirs: str) -> Rules:
 
 
 def _optional(name: str) -> str:
-    """Return a pattern of a name that need not be there; ``*`` stands for a number."""
+    """Return a pattern for a name that may be missing; ``*`` stands for a number."""
     return "re:" + name.replace(".", r"\.").replace("*", "([0-9]+)")
 
 

@@ -70,7 +70,7 @@ def _check(rules: Rules, values: Mapping[str, Value]) -> None:
 
 
 def _apply(rule: Any, name: str, values: Mapping[str, Value], store: Store) -> dict[str, Value]:
-    """Return the values that a Rename makes of the one called ``name``."""
+    """Return the values that a Rename makes from the value ``name``."""
     sources, targets = find_sources(rule, name), match_targets(rule, name)
     absent = [one for one in sources if one not in values]
     if absent:

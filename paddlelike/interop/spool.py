@@ -81,7 +81,7 @@ class Spool:
         return self.store(_with_array(value, np.asarray(value.held_array, dtype)))
 
     def release(self, buffers: Iterable[Buffer]) -> Iterator[Buffer]:
-        """Yield buffers in pieces, and give the pages of each back when the next one is requested.
+        """Yield buffers in pieces; release the pages of a piece when the next is requested.
 
         An empty buffer says that all values before it have been copied: their pages are given back too.
         """
@@ -119,7 +119,7 @@ class Spool:
         return _with_array(value, held.view(array.dtype).reshape(array.shape))
 
     def _map_file(self, path: str) -> Array | None:
-        """Return the bytes of a file, mapped; None: too many are."""
+        """Return the mapped bytes of a file; None if too many files are mapped."""
         if path not in self._mapped:
             if len(self._mapped) >= _MOST_FILES:
                 return None

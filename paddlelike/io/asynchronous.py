@@ -106,7 +106,7 @@ class PendingSave:
             self._run()
 
     def cancel(self, reason: BaseException) -> bool:
-        """End the save with ``reason`` if no thread has begun it, and return whether none has.
+        """End the save with ``reason`` if no thread has begun it; return whether it was ended.
 
         The reason is reported by whoever calls this.
         """
@@ -177,14 +177,14 @@ def pending_lock() -> RLock:
 def start_save(
     target: str, work: Callable[[], SaveReport], hurry: Callable[[], None] = lambda: None
 ) -> PendingSave:
-    """Begin a save in a thread, after the one before has ended; ``hurry``: see :class:`PendingSave`."""
+    """Begin a save in a thread after the previous save has ended; ``hurry``: see :class:`PendingSave`."""
     save = PendingSave(target, work, hurry)
     begin(save)
     return save
 
 
 def begin(save: PendingSave) -> None:
-    """Have a save carried out by a thread, after the one before has ended.
+    """Let a thread carry out a save after the previous save has ended.
 
     An interrupt either comes before its work is begun, and then it never is; or it is raised while the thread
     runs, and then the next save waits for that.
@@ -200,7 +200,7 @@ def begin(save: PendingSave) -> None:
 
 
 def _take_turn(save: PendingSave) -> PendingSave | None:
-    """Make ``save`` the running one, before it runs; return the one that has not ended yet, if there is."""
+    """Register ``save`` as the running save before it runs; return a save that has not ended yet, if any."""
     with _state.guard.hold():
         last = _state.last
         if last is not None and not last.done() and not last._is_run_here():

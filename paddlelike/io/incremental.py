@@ -28,7 +28,7 @@ _MOST: Final = 200_000  # values remembered of all directories; those of the las
 
 
 class Location(Protocol):
-    """The directory of a save or a load, as the ledger sees it."""
+    """The directory of a save or a load, in the form for the ledger."""
 
     @property
     def key(self) -> str:

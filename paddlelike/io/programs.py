@@ -89,7 +89,7 @@ def build_load_program(
 
 @contextmanager
 def collections_paused() -> Iterator[None]:
-    """Pause the garbage collector, which would look again and again at thousands of new operators."""
+    """Pause the garbage collector, which would scan thousands of new operators repeatedly."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -216,7 +216,7 @@ class TrainingLog(Displayed):
 
 
 def _is_damaged(line: str) -> bool:
-    """Return whether a line was a record as a whole, and not cut by the death of its writer."""
+    """Return whether a line is a complete record, not cut by the end of its writer."""
     if re.search(r', "crc32": ".{10}', line):
         return True
     if not line.startswith('{"run"') or line.count("{") != line.count("}"):
@@ -229,7 +229,7 @@ def _is_damaged(line: str) -> bool:
 
 
 def decode_record(line: str) -> Record | None:
-    """Return the record of a line; None for a line that is none, as a killed process leaves one, or damaged.
+    """Return the record of a line; None if it is incomplete, damaged or not a record.
 
     >>> decode_record('{"run": 1, "step": 3, "values": {"loss": "nan"}}')
     Record(run=1, step=3, values={'loss': nan})

@@ -68,7 +68,7 @@ def verify(dirname: str | os.PathLike[str]) -> Verification:
 
 
 class Comparison(NamedTuple):
-    """The records that a load compares its files with.
+    """The records for comparing the files of a load.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ def choose_comparison(
 
 
 def is_of_another_save(where: Location, comparison: Comparison, bad: Sequence[str]) -> bool:
-    """Return whether a manifest is of another save than the files, which then count and not the manifest."""
+    """Return whether the files are from a newer save than the manifest; then the files are used."""
     if comparison.records is None or comparison.complete or not isinstance(where, LocalDirectory):
         return False
     return not describes(where.path, comparison.records, bad)
@@ -150,7 +150,7 @@ def is_of_another_save(where: Location, comparison: Comparison, bad: Sequence[st
 def check_problems(
     where: Location | None, comparison: Comparison, bad: Sequence[str], *, shown: str, count: int
 ) -> tuple[str, ...]:
-    """Warn, and return a line for the report, if files differ from a manifest that is of another save.
+    """Warn, and return a line for the report, if files differ from a manifest of another save.
 
     Also warn of a manifest that cannot be used.
 

@@ -162,7 +162,7 @@ def present_names(module: ModuleType) -> None:
 
 
 def _add_module(name: str) -> ModuleType:
-    """Return a module that only presents names, and let ``import`` find it."""
+    """Create a module that only re-exports names, so that ``import`` finds it."""
     module = ModuleType(f"paddlelike.layers.{name}", f"The names of Fluid's ``layers.{name}``.")
     module.__spec__ = ModuleSpec(module.__name__, None)
     sys.modules[module.__name__] = module

@@ -306,7 +306,7 @@ def _periods(length: float, staircase: bool) -> Variable:
 
 
 def _cycles(step: Variable, length: int) -> Variable:
-    """Return which cycle ``step`` belongs to, counted from 1."""
+    """Return the number of the cycle of ``step``, counted from 1."""
     cycles = emit("ceil", {"X": step / length})
     zero = fill_constant([1], "float32", 0.0)
     one = fill_constant([1], "float32", 1.0)

@@ -1,4 +1,4 @@
-"""Inputs of ranking models: clicks and views, and rows with tags.
+"""Inputs of ranking models: clicks and shows, and rows with tags.
 
 Parameters
 ----------

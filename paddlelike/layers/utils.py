@@ -69,7 +69,7 @@ def pack_sequence_as(structure: Structure, flat_sequence: Sequence[Any]) -> Stru
 
 
 def is_sequence(seq: object) -> bool:
-    """Return whether ``seq`` is a list, a tuple, a dict or another sequence but text."""
+    """Return whether ``seq`` is a list, tuple, dict or other sequence, but not text."""
     return isinstance(seq, Mapping | Sequence) and not isinstance(seq, str)
 
 

@@ -14,7 +14,7 @@ from paddlelike.framework.opdef import Array, Attr, Bool, OpDef, Spec
 
 
 def check_same_dtype(op: str, first: Array, others: Iterable[Array], names: str = "X and Y") -> None:
-    """Raise EnforceNotMet unless all operands hold one element type, which no kernel of Fluid converts."""
+    """Raise EnforceNotMet unless all operands have one element type: Fluid's kernels convert none."""
     for other in others:
         if other.dtype != first.dtype:
             raise EnforceNotMet(
@@ -103,7 +103,7 @@ def check_same_shape(op: str, **specs: Spec) -> Spec:
 
 
 def check_shape_attr(op: str, shape: Sequence[int], *, unknown: bool = False) -> tuple[int, ...]:
-    """Return ``shape`` as a tuple. Raises ShapeError when a dim is negative, but for -1 if ``unknown``."""
+    """Return ``shape`` as a tuple. Raises ShapeError for negative dims, except -1 if ``unknown``."""
     if any(dim < (-1 if unknown else 0) for dim in shape):
         raise ShapeError(
             f"{op}: shape is {list(shape)}, expected dims of 0 or more",

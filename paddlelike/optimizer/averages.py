@@ -1,4 +1,4 @@
-"""Means of the parameters over training, to test and save with."""
+"""Means of the parameters over training, for tests and saves."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ ParamGrads = list[ParamGrad]
 
 
 class Accumulator(NamedTuple):
-    """A kind of variable that the updates keep for each parameter."""
+    """A kind of state variable that updates keep per parameter."""
 
     name: str
     fill: float | str = 0.0  # initial value; a str names an attribute of the operator
@@ -134,7 +134,7 @@ class State(NearKeywords, Versioned):
             ) from None
 
     def _check_fresh(self, program: Program, chosen: Sequence[Parameter | str] | None) -> None:
-        """Raise GraphError when a parameter was trained before, while nothing has changed yet."""
+        """Raise GraphError, before any change, when a parameter was already trained."""
         known = {name for variables in self._accumulators.values() for name in variables}
         names: Iterable[str]
         if chosen is None:

@@ -1,4 +1,4 @@
-"""fluid.DataFeedDesc: a file that says how lines of text become samples (Paddle's ``data_feed.proto``)."""
+"""fluid.DataFeedDesc: a file that describes the slots in lines of text (Paddle's ``data_feed.proto``)."""
 
 from __future__ import annotations
 

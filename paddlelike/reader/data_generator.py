@@ -18,7 +18,7 @@ Slots = Sequence[tuple[str, Sequence[Any]]]  # a sample: the name and the values
 
 
 class DataGenerator:
-    """Base of the generators of lines; subclasses define how a sample is written."""
+    """Base of the generators; subclasses define the form of a line."""
 
     def __init__(self) -> None:
         self.batch_size_ = 32

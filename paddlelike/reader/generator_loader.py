@@ -252,7 +252,7 @@ def _make_tuples(reader: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[A
 
 
 def _is_importable(reader: object) -> bool:
-    """Return whether pickle can keep a source: not a function without a name in its module."""
+    """Return whether a source can be pickled; functions without a name in their module cannot."""
     if not isinstance(reader, types.FunctionType):
         return not isinstance(reader, types.GeneratorType)
     return getattr(sys.modules.get(reader.__module__), reader.__qualname__, None) is reader

@@ -46,7 +46,7 @@ class BatchQueue(Versioned):
         return 0 if self._batches is None else self._batches.count_ready()
 
     def capacity(self) -> int:
-        """Return the number of batches that are read ahead at most."""
+        """Return the largest number of batches that are read ahead."""
         return self._capacity
 
     def close(self) -> None:

@@ -326,7 +326,7 @@ class _Samples:
         return item
 
     def put(self, item: tuple[Any, BaseException | None]) -> bool:
-        """Wait for room in the queue. Return False if nobody reads it any more."""
+        """Wait for room in the queue. Return False if it is no longer read."""
         while not self.stop.is_set():
             self._freed.clear()
             if self._items.qsize() < self._size:

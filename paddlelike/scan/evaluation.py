@@ -379,7 +379,7 @@ def _make_loaded(path: str, name: str) -> Loaded:
 
 
 class _ClassVariables(Variables):
-    """The variables of a class, which its methods do not see."""
+    """The variables of a class, which are invisible in its methods."""
 
 
 def _imports_what_is_there(body: Sequence[ast.stmt]) -> bool:

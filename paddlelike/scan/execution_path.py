@@ -220,7 +220,7 @@ class Way:
             raise ExitedError
 
     def _set(self, values: dict[str, Value], name: str, found: Value) -> None:
-        """Set an attribute of an object, which may be a module's that other scripts import."""
+        """Set an attribute of an object, possibly in a module that other scripts import."""
         self._changed.append((values, name, values.get(name)))
         values[name] = found
 
@@ -234,7 +234,7 @@ class Way:
 
     @contextmanager
     def _possible(self) -> Iterator[None]:
-        """Follow code that a run may or may not reach."""
+        """Follow code that is not certain to run."""
         before, self._certain = self._certain, False
         try:
             yield

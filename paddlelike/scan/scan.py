@@ -103,7 +103,7 @@ def _are_of_use(files: Sequence[FileFinding]) -> bool:
 
 
 def _refuse(path: str, count: int) -> NoReturn:
-    """Raise the error for a folder that holds nothing to judge."""
+    """Raise the error for a folder without scripts, models or values."""
     with open_content(path or ".") as content:
         raise FormatError(
             f"none of the {format_count(count, 'file')} in {path} is a script, a model or values",

@@ -78,7 +78,7 @@ class LocalModule(Value):
 
 @dataclass(eq=False)
 class LocalFunction(Value):
-    """A function or lambda of a script; of a method ``bound`` is its object."""
+    """A function or lambda of a script; ``bound`` is the object of a method."""
 
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     file: str
@@ -96,7 +96,7 @@ class LocalClass(Value):
     bases: tuple[Value, ...]
 
     def find(self, name: str) -> Value | None:
-        """Return a member of it or of its bases in scripts."""
+        """Return a member of the class or of its bases in scripts."""
         if name in self.variables.names:
             return self.variables.names[name]
         found = (base.find(name) for base in self.bases if isinstance(base, LocalClass))

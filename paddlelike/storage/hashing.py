@@ -200,7 +200,7 @@ def new_hasher(algorithm: str) -> Hasher:
 
 
 def hash_bytes(data: bytes | memoryview, algorithm: str = "xxh3_128") -> str:
-    """Return the checksum of a small file's bytes, with the least overhead.
+    """Return the checksum of a small file's bytes with little overhead.
 
     >>> hash_bytes(b"abc", "crc32")
     'crc32:352441c2'
@@ -235,7 +235,7 @@ def join_pieces(pieces: Sequence[str], parts: bytes = b"") -> Checksum:
 
 
 def encode_parts(digests: bytes) -> str:
-    """Return the digests of all parts of a file as one text; '' where there are few."""
+    """Return the digests of all parts of a file as one text; '' if there are few parts."""
     count = len(digests) // 8
     if count < _LEAST:
         return ""
@@ -249,7 +249,7 @@ def encode_parts(digests: bytes) -> str:
 
 
 def choose_part(size: int) -> int:
-    """Return how many bytes of a file have a checksum in its parts.
+    """Return the number of bytes of a file that have a checksum in its parts.
 
     >>> choose_part(100), choose_part(1 << 28), choose_part(1 << 30), choose_part(1 << 50)
     (16384, 16384, 65536, 1048576)

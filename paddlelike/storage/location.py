@@ -13,7 +13,7 @@ __all__ = ["File", "LocalDirectory", "Location", "Writing", "is_remote", "locate
 
 
 def locate(path: Path) -> Location:
-    """Return the directory that a path or a URL names.
+    """Return the directory of a path or a URL.
 
     ``file://`` is a local path; other URLs go through the store of their scheme, see
     :mod:`paddlelike.storage.remote.stores`.

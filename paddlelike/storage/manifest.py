@@ -258,7 +258,7 @@ def is_complete(data: bytes) -> bool:
 
 
 def _find_elements(data: bytes) -> memoryview:
-    """Return the elements of the variable file that a manifest is.
+    """Return the bytes inside a manifest, which is a variable file.
 
     Raises
     ------

@@ -109,7 +109,7 @@ class RowStore:
                 self._db.write(batch)
 
     def scan(self) -> Iterator[tuple[Array, Array]]:
-        """Yield all ids and rows of now in parts, by rising id (as unsigned numbers)."""
+        """Yield all present ids and rows in parts, by rising id (as unsigned numbers)."""
         last = None
         with self._failures("read"):
             items = self._db.items()
@@ -124,7 +124,7 @@ class RowStore:
             yield ids, self._join([row for _, row in part])
 
     def _check_end(self, last: bytes | None) -> None:
-        """Raise StorageError if there are entries behind the last key of an iteration."""
+        """Raise StorageError if there are entries after the last key of an iteration."""
         cursor = self._db.iter()
         if last is None:
             cursor.seek_to_first()
@@ -180,7 +180,7 @@ def get_folder() -> Path:
 
 
 def map_array(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return an array in an unnamed file beside the stores, which the system may take out of memory.
+    """Return an array in an unnamed file beside the stores, which can be paged out.
 
     Raises StorageError where the disk is full.
     """

@@ -15,14 +15,14 @@ def cuts(data: bytes) -> Iterator[bytes]:
 
 
 def flips(data: bytes) -> Iterator[bytes]:
-    """The file with one byte changed in three ways, at every place."""
+    """Yield the file with one byte changed in three ways, at every offset."""
     for at in range(len(data)):
         for mask in (0x01, 0x80, 0xFF):
             yield data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :]
 
 
 def refuses(read: Callable[[bytes], object], data: bytes) -> bool:
-    """Whether ``read`` raises FormatError; any other exception goes through."""
+    """Return whether ``read`` raises FormatError; other exceptions propagate."""
     try:
         read(data)
     except FormatError:
@@ -31,7 +31,7 @@ def refuses(read: Callable[[bytes], object], data: bytes) -> bool:
 
 
 def peak_memory(call: Callable[[], object]) -> int:
-    """The most bytes that were taken while ``call`` ran."""
+    """Return the peak number of bytes allocated while ``call`` ran."""
     tracemalloc.start()
     try:
         call()

@@ -99,7 +99,7 @@ class FormatContract:
 
     @classmethod
     def sample(cls) -> dict[str, Any]:
-        """Values of every kind that the format can hold, sorted by name."""
+        """Return values of every kind that the format can hold, sorted by name."""
         rng = np.random.default_rng(0)
         holds = cls.format.holds
         values: dict[str, Any] = {}
@@ -125,7 +125,7 @@ class FormatContract:
 
     @classmethod
     def damaged(cls, files: Files) -> Iterator[Files]:
-        """Files cut at every length, with every byte changed, and with sizes that cannot be."""
+        """Yield files cut at every length, with every byte changed, and with impossible sizes."""
         for name, data in files.items():
             for changed in (*cuts(data), *flips(data)):
                 yield {**files, name: changed}
@@ -375,7 +375,7 @@ def assert_same(values: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
 
 
 def _with_extremes(data: bytes) -> Iterator[bytes]:
-    """The file with a huge number written over every 4 or 8 bytes."""
+    """Yield the file with a huge number in place of each 4 or 8 bytes."""
     for width in (4, 8):
         for at in range(0, len(data) - width + 1, 2):
             for value in EXTREMES[:2] if width == 4 else EXTREMES[2:]:

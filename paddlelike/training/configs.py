@@ -41,7 +41,7 @@ FrequencyLike: TypeAlias = int | tuple[int, DataUnit] | None
 
 
 def read_frequency(given: object, who: str) -> Frequency:
-    """Return the frequency that was given to ``who``: a number of samples, or a pair of count and unit.
+    """Return the frequency given to ``who``: a number of samples, or a pair of number and unit.
 
     Raises
     ------
@@ -100,7 +100,7 @@ class EarlyStopping:
     def __call__(
         self, index: int, average_error: float, cv_num_samples: int, cv_num_minibatches: int
     ) -> bool:
-        """Take the metric of a cross validation; return whether the training goes on."""
+        """Record the metric of a cross validation; return whether training continues."""
         if self.best_average is None or self._sign * (self.best_average - average_error) > self.least:
             self.best_average, self._waited = average_error, 0
         else:

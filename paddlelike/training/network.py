@@ -1,4 +1,4 @@
-"""The description of a network in a checkpoint, and its differences from the network that continues."""
+"""The description of a network in a checkpoint, and its differences from the network to be trained."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class TrainingSession:
         return True
 
     def _act(self) -> bool:
-        """Run the actions that are due after a minibatch; return whether to continue training."""
+        """Run the actions due after a minibatch; return whether to continue training."""
         goes_on = [action.reach(self._count(action)) for action in self._actions]  # all of them
         return all(goes_on)
 

@@ -274,7 +274,7 @@ class Trainer:
         self.executor.run(self.program)
 
     def close(self) -> None:
-        """Tell the servers that this trainer has finished, in a distributed training. It trains no more."""
+        """In distributed training, tell the servers that this trainer has finished and trains no more."""
         self.executor.close()
 
     def _distribute(self, network: Program) -> None:
@@ -335,7 +335,7 @@ def _as_list(given: object) -> list[Any]:
 
 
 def _fit(variable: Variable, value: Any) -> Any:
-    """Return a value in the dtype of its variable, without a LoD of single rows that the variable lacks."""
+    """Return a value in the dtype of its variable; a LoD of single rows is dropped if the variable has none."""
     wanted = numpy_dtype(variable.dtype)
     if isinstance(value, LoDTensor):
         lengths = value.recursive_sequence_lengths()

@@ -40,7 +40,7 @@ class _Save(NamedTuple):
 
 @dataclass
 class _Log:
-    """A log that is read from the end of the last look on."""
+    """A log that is read from the end of the last read on."""
 
     path: str
     curves: Curves = field(default_factory=Curves)
@@ -110,7 +110,7 @@ class Follower:
             }
 
     def find_save(self, id: int) -> str | None:  # noqa: A002
-        """Return the path of a save that :meth:`look` has listed; None: there is none."""
+        """Return the path of a save listed by :meth:`look`, or None."""
         with self._lock.hold():
             names = [save.name for save in self._saves if save.id == id]
         return os.path.join(self.directory, names[0]) if names else None
@@ -144,7 +144,7 @@ class Follower:
         return changed
 
     def _add_save(self, path: str) -> bool:
-        """Add the save of a manifest that is new or was replaced; return whether it was."""
+        """Add the save of a manifest if it is new or replaced; return whether it was added."""
         try:
             facts = os.stat(path)
             stamp = (facts.st_ino, facts.st_mtime_ns)

@@ -211,7 +211,7 @@ def _format_layers(table: LayerTable) -> Html:
 
 
 def _format_verdict(what: str, report: Any) -> tuple[Html, Html]:
-    """Return a heading that says whether all went well, and the text of the report."""
+    """Return a heading with the outcome, and the text of the report."""
     verdict = what if report else f"not everything is {what}"
     return format_heading(type(report).__name__, verdict), format_lines([str(report)])
 

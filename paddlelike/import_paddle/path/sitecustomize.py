@@ -137,7 +137,7 @@ def _is_of_today() -> bool:
 
 
 def _was_number(array: Any) -> bool:
-    """Return whether older numpys made numbers of an array of shape (1,), or of the rows of (n, 1, ...)."""
+    """Return whether older numpy converted an array of shape (1,), or rows of (n, 1, ...), to numbers."""
     return bool(array.ndim and array.size == len(array) and (array.ndim > 1 or array.size == 1))
 
 
@@ -215,7 +215,7 @@ def _add_numpy_hint(error: BaseException | None) -> None:
 
 
 def _build_messages(module: ModuleType) -> None:
-    """Give a module that an old protoc wrote its messages, from the description that it begins with."""
+    """Create the messages of a module by an old protoc from the description at its beginning."""
     builder = import_module("google.protobuf.internal.builder")
     builder.BuildMessageAndEnumDescriptors(module.DESCRIPTOR, module.__dict__)
     builder.BuildTopDescriptorsAndMessages(module.DESCRIPTOR, module.__name__, module.__dict__)
@@ -250,7 +250,7 @@ class _RestoringFinder:
 
 
 def _run_next() -> None:
-    """Run the ``sitecustomize`` that this one stands before on the path."""
+    """Run the next ``sitecustomize`` on the path."""
     here = Path(__file__).parent
     rest = [entry for entry in sys.path if Path(entry or ".").resolve() != here.resolve()]
     spec = PathFinder.find_spec("sitecustomize", rest)

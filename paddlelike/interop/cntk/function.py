@@ -160,7 +160,7 @@ class Function:
             raise FormatError(f"the functions {names} depend on each other in a circle")
 
     def find_shape(self, uid: str) -> tuple[int, ...] | None:
-        """Return the static shape of a value, if a placeholder that stands for it says so."""
+        """Return the static shape of a value, if its placeholder has one."""
         if self._shapes is None:
             self._shapes = {
                 self.resolve(leaf.uid): leaf.shape

@@ -44,7 +44,7 @@ _FIRST_WEIGHT: Final = 0.02  # of RMSProp
 
 
 class _Learner(Optimizer, ABC):
-    """Makes a step of a gradient, and lets ``sgd`` subtract it."""
+    """Base of learners: operators compute a step from a gradient, and ``sgd`` subtracts it."""
 
     kind: ClassVar[str]
     type = "sgd"

@@ -22,7 +22,7 @@ _NOT_COMPARED: Final = {"is_test", "op_callstack", "op_role", "op_role_var", "op
 
 
 class Part(NamedTuple):
-    """The function that a program was read from, and the variables that are unchanged since."""
+    """The original function of a program, and the variables that are still unchanged."""
 
     leaves: list[dict[str, Any]]
     functions: list[dict[str, Any]]
@@ -36,7 +36,7 @@ def remember_origin(
     held: Mapping[str, Any],
     refs: Mapping[str, Ref],
 ) -> None:
-    """Keep the function that a program was read from, without the values that are ``held`` in the scope.
+    """Keep the original function of a program, without the values that are ``held`` in the scope.
 
     ``refs``: what variables are in it.
     """
@@ -58,7 +58,7 @@ def remember_origin(
 def find_origin(
     program: Program, inputs: Sequence[str], outputs: Sequence[str], scope: Scope
 ) -> dict[str, Any] | None:
-    """Return the function of CNTK that a program was read from, with the values of the scope.
+    """Return the original CNTK function of a program, with the values of the scope.
 
     None where the program was not read from one, has been changed, or other inputs or outputs are meant.
     Raises NotInitializedError when a parameter holds no value.

@@ -53,7 +53,7 @@ class Reader:
 
 
 class Constant:
-    """A value that is known; ``shape`` is None for a list of integers."""
+    """A known value; ``shape`` is None for a list of integers."""
 
     def __init__(self, value: Any, shape: list[int] | None, dtype: int) -> None:
         self.value, self.shape, self.dtype = value, shape, dtype
@@ -129,7 +129,7 @@ class Block:
             block = block.outer
 
     def find_one(self, node: Any) -> str:
-        """Return the variable of an operand, which for a constant is made now."""
+        """Return the variable of an operand; for a constant, create it."""
         value = self.find(node)
         if isinstance(value, Constant):
             value = self.values[node["%"]] = self.make_constant(value)
@@ -140,7 +140,7 @@ class Block:
         return value
 
     def find_target(self, node: Any) -> str:
-        """Return the variable of an operand that is written in place; a constant is made where it stands."""
+        """Return the variable of an operand that is written in place; a constant is created in place."""
         block: Block | None = self
         while block is not None and node["%"] not in block.values:
             block = block.outer

@@ -238,7 +238,7 @@ class Writer:
             self.kinds[op.output("Out")[0]] = self.kinds[op.input("X")[0]]
 
     def _check_attrs(self, op: Operator, row: Row) -> None:
-        """Refuse an attribute that matters and has no place."""
+        """Refuse an attribute that matters and cannot be written."""
         known = {one.attr for one in row.operands} | {one.target for one in row.attributes}
         known |= {
             "reduce_all",

@@ -30,7 +30,7 @@ class _Call:
         return self.block.find_type(name)
 
     def make(self, type_: str, inputs: dict[str, Any], out: str | Type, **attrs: Any) -> str:
-        """Append an operator. Return its result: a variable, or one of that type which is made now."""
+        """Append an operator. Return its result: the given variable, or a new one of the given type."""
         name = out if isinstance(out, str) else self.block.declare_new(out)
         given = {slot: [one] if isinstance(one, str) else one for slot, one in inputs.items()}
         self.block.emit(type_, given, {"Y" if type_ == "stack" else "Out": [name]}, attrs)

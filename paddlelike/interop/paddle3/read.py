@@ -129,7 +129,7 @@ def _read_full_with_tensor(block: Block, op: dict[str, Any]) -> None:
 
 
 def _read_empty(block: Block, op: dict[str, Any]) -> None:
-    """Read a tensor that is not filled as one of zeros."""
+    """Read an uninitialized tensor as zeros."""
     sizes = block.find(get(get(op, "I", list), 0, dict))
     dtype, node = get(read_attributes(op), "dtype", int), get(get(op, "O", list), 0, dict)
     if isinstance(sizes, Constant):

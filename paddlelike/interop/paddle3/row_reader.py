@@ -1,4 +1,4 @@
-"""An operator of Paddle 3 that is a row of the table, as one of a ProgramDesc."""
+"""An operator of Paddle 3 in the table, read as an operator of a ProgramDesc."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TO_OWN: Final = {VarType.FP64: VarType.FP32, VarType.FP16: VarType.FP32, VarTyp
 
 
 def read_row(block: Block, op: dict[str, Any]) -> None:
-    """Append an operator to a block. Raises FormatError when the table does not know it, or a part of it."""
+    """Append an operator to a block. Raises FormatError when it, or a part of it, is not in the table."""
     row = find_row(block.kind)
     if row is None:
         raise FormatError(f"operator {block.kind!r:.80} of Paddle 3 is not supported")
@@ -150,7 +150,7 @@ def _read_size(block: Block, row: Row, operand: Operand, node: Any, inputs: dict
 
 
 def _divide(block: Block, name: str, count: int) -> list[str]:
-    """Return the numbers of a list as variables of their own."""
+    """Return the numbers of a list as separate variables."""
     kind = block.find_type(name)
     parts = [block.declare_new(kind._replace(shape=[1])) for _ in range(count)]
     block.emit("split", {"X": [name]}, {"Out": parts}, {"axis": 0, "num": count, "sections": []})
@@ -230,7 +230,7 @@ def _complete_range(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str
 
 
 def _complete_strides(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
-    """Set which bounds are known; without this, Fluid 1.8 and Paddle 2 end with a segmentation fault.
+    """Record which bounds are known; otherwise Fluid 1.8 and Paddle 2 end with a segmentation fault.
 
     Steps back begin at -1, the last element: from a greater number Paddle 2 starts elsewhere. And they end at
     -1, before the first element, which in Paddle 3 is what lies before every dim.

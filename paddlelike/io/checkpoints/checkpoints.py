@@ -209,7 +209,7 @@ class Checkpoints:
         return save_chosen(executor, request, holding=holding, after_commit=finish)
 
     def _choose_base(self) -> str | None:
-        """Return the checkpoint to share unchanged files with: the last but one.
+        """Return the checkpoint with which unchanged files are shared: the last but one.
 
         So no file of a checkpoint is one of its neighbour's: a bit that rots leaves every other one whole.
         """
@@ -329,7 +329,7 @@ class Checkpoints:
 
     @contextlib.contextmanager
     def reading(self, checkpoint: Checkpoint) -> Iterator[str]:
-        """Give the path of a checkpoint, which no process removes inside the ``with``.
+        """Give the path of a checkpoint; no process removes it inside the ``with``.
 
         Raises
         ------
@@ -442,7 +442,7 @@ class Checkpoints:
             self._remove_all([checkpoint for checkpoint in found if checkpoint.step not in kept], staying)
 
     def _remove_all(self, old: Listing, staying: Listing) -> None:
-        """Remove checkpoints, once a newer one that stays survives a power cut.
+        """Remove checkpoints after a newer one is safe against a power cut.
 
         Of several that stay it is the one before the newest: the system has had time to write it, so that
         this rarely waits for the disk.

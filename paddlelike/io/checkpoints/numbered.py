@@ -127,7 +127,7 @@ class NumberedCheckpoints(Checkpoints):
         return state
 
     def _order(self, one: Checkpoint) -> tuple[int, bool]:
-        """Return the key of the list's order: of equals, the one without a number is the last."""
+        """Return the sort key of the list: among equals, the name without a number is last."""
         return one.step, one.path == self.path
 
     def _get_names(self) -> Names:

@@ -48,11 +48,11 @@ class RemoteCheckpointStore:
 
     @contextlib.contextmanager
     def hold(self, path: str | None) -> Iterator[bool]:
-        """Give whether a checkpoint exists; it stays at least until the save after the next one."""
+        """Give whether a checkpoint exists; it is kept at least until the save after the next."""
         yield path is not None and self.manifest(path) is not None
 
     def reserve(self, path: str) -> None:
-        """Delete the files of a removed checkpoint at this path, and the note of its removal."""
+        """Delete the files of a removed checkpoint at this path, and the record of its removal."""
         name = path.rpartition("/")[2]
         with translate_errors(path):
             if "removed" in self._list_kinds(name).get(name, ()):
@@ -97,7 +97,7 @@ class RemoteCheckpointStore:
         self._store.remove(self._folder, [f"{name}.removed"])
 
     def _group_kinds(self, names: Iterable[str]) -> dict[str, set[str]]:
-        """Return the kinds of files beside each checkpoint: markers, and the note of its removal."""
+        """Return the kinds of files beside each checkpoint: markers, and the record of its removal."""
         found: dict[str, set[str]] = {}
         for name in names:
             match = self._marker.fullmatch(name)

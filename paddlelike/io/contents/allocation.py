@@ -58,7 +58,7 @@ def copy_from(data: bytes, wants: Sequence[Want]) -> list[Value]:
 
 
 def get_offset(entry: Entry) -> int:
-    """Return where the elements of an entry begin that is not encoded."""
+    """Return the offset of the elements of an entry that is not encoded."""
     assert entry.offset is not None
     return entry.offset
 

@@ -45,7 +45,7 @@ def compare_file(name: str, open_file: Callable[[], File], record: Record | None
 
 
 def compare_checksum(name: str, checksum: str, record: Record) -> str | None:
-    """Return that a file with this checksum is not the one that was saved, or None."""
+    """Return the problem if a file with this checksum is not the saved one, else None."""
     if checksum == record.checksum:
         return None
     return f"{name}: its bytes are not those that were saved ({checksum}; the manifest has {record.checksum})"

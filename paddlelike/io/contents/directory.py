@@ -203,7 +203,7 @@ class DirectoryContents:
 
 
 def _is_part(want: Want) -> bool:
-    """Return whether a want is for some rows of its file: by its rows, or by a header of a slice only."""
+    """Return whether a want covers only some rows of its file, by its rows or by the header of a slice."""
     header, size = want.held.header, want.held.size
     if want.rows is not None or header.lod or header.height is not None or header.offset is None:
         return want.rows is not None

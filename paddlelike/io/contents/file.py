@@ -109,7 +109,7 @@ class FileContents:
 
     @property
     def unnamed(self) -> Positional | None:
-        """This, where the format stores no names and none were assigned."""
+        """The contents themselves, if the format stores no names and none were assigned."""
         return None if self._is_named else self
 
     @property

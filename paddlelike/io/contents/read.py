@@ -250,7 +250,7 @@ def _fill_ends(
 
 
 def _find_runs(indexes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the one after the last of the indexes that follow each other."""
+    """Yield ranges (first, last + 1) of consecutive indexes."""
     for _, run in itertools.groupby(enumerate(indexes), lambda pair: pair[1] - pair[0]):
         listed = [index for _, index in run]
         yield listed[0], listed[-1] + 1

@@ -80,7 +80,7 @@ class Chain(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """The reason why the chain of a variable is not read."""
+    """The reason why a variable's chain cannot be read."""
 
     what: str
     hint: str = RESTORE

@@ -38,7 +38,7 @@ def make_inference_program(program: Program, feeds: list[str], targets: list[str
 def prepend_feed_ops(
     inference_program: Program, feed_target_names: Sequence[str], feed_holder_name: str = "feed"
 ) -> None:
-    """Put an operator in front of a program for each variable that is fed; the last one comes first."""
+    """Insert an operator at the front of a program for each fed variable, in reverse order."""
     if not feed_target_names:
         return
     block = inference_program.global_block()
@@ -148,7 +148,7 @@ def warn_of_metrics(program: Program) -> None:
 
 
 def warn_of_updated_feeds(program: Program, feeds: list[str], targets: list[str]) -> None:
-    """Warn if the targets read a fed variable after an operator that updates it; Fluid prunes that one."""
+    """Warn if the targets read a fed variable after an operator updates it; Fluid prunes that operator."""
     ops = program.global_block().ops
     needed = find_needed_ops(program.global_block(), targets=set(targets), fed=set(feeds))
     read: set[str] = set()

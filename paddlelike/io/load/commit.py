@@ -135,7 +135,7 @@ def find_initial_rates(program: Program, scope: Scope) -> dict[str, float]:
 
 
 def name_changed_rates(before: Mapping[str, float], loaded: Iterable[str], scope: Scope) -> list[str]:
-    """Return a line for every loaded learning rate that is not the one before."""
+    """Return a line for every loaded learning rate that differs from the previous one."""
     lines = []
     for name in loaded:
         holder = scope.find_var(name) if name in before else None

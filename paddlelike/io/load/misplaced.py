@@ -1,4 +1,4 @@
-"""Find the path that was meant when a load finds nothing."""
+"""Find the intended path when a load finds nothing."""
 
 from __future__ import annotations
 

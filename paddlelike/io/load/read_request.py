@@ -91,7 +91,7 @@ def _read_once(executor: Executor, request: LoadRequest, over: InPlaceTargets) -
 
 
 def _choose_comparison(request: LoadRequest) -> Comparison:
-    """Return the records that a load compares its files with."""
+    """Return the records for comparing the files of a load."""
     source, options = request.source, request.options
     if source.where is not None:
         return choose_comparison(source.where, source.filename, verify=options.verify, lazy=options.lazy)

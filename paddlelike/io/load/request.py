@@ -172,7 +172,7 @@ def make_request(
 
 
 def list_names(given: Iterable[Variable | str] | Program | None) -> list[str] | None:
-    """Return the names that the argument ``names`` of a load means."""
+    """Return the names given by the argument ``names`` of a load."""
     if given is None:
         return None
     values = [v for v in given.list_vars() if is_persistable(v)] if isinstance(given, Program) else given

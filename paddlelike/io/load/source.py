@@ -43,7 +43,7 @@ class Source:
 
     @classmethod
     def find(cls, dirname: str | os.PathLike[str] | None, filename: str | bytes | None) -> Source:
-        """Return the source that the arguments of a load mean; ``dirname`` may name a model of Paddle 2.
+        """Return the source for the arguments of a load; ``dirname`` may name a model of Paddle 2.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Guesses which file is meant for a variable: similar names, other counters in names, unique shapes."""
+"""Guesses the file for a variable: similar names, other counters in names, unique shapes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OTHER_KINDS: Final = {"weight": "w", "kernel": "w", "w": "w", "bias": "b", "b":
 
 
 class Proposal(NamedTuple):
-    """A file that is probably meant for a variable, and the reason."""
+    """The probable file for a variable, and the reason."""
 
     file: str
     variable: str

@@ -302,7 +302,7 @@ class _Planner:
         return Named(name, variable.dtype, tuple(variable.shape))
 
     def _suggest(self, all_missing: bool) -> str:
-        """Return the next step where the problems themselves suggest none."""
+        """Return a next step for problems without their own hints."""
         refused = [self.variables.get(row.variable or "") for row in self.rows if row.what in PROBLEMS]
         fits = [step.variable for step in self.steps]
         if not self.contents.names() and all_missing:
@@ -321,7 +321,7 @@ class _Planner:
 
 
 def _explain_no_base(variable: Variable) -> str | None:
-    """Return why there is no value that an overlap could be copied into, or None."""
+    """Return why there is no value into which an overlap could be copied, or None."""
     holder = global_scope().find_var(variable.name)
     if holder is None or not holder.is_initialized():
         advice = explain_no_value([variable.name], variable.block.program)

@@ -21,7 +21,7 @@ class Misfit(Exception):  # noqa: N818  (caught by the planner)
 
 
 class Recipe(NamedTuple):
-    """The files that a value is computed from, and the rule to apply; None: one file, unchanged."""
+    """The source files of a value, and the rule to apply; None: one file, unchanged."""
 
     files: tuple[str, ...]
     rule: Rename | None = None

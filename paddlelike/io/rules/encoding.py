@@ -40,7 +40,7 @@ def decode_rules(text: str) -> list[Rule]:
 
 
 def describe_changes(rule: Rename) -> list[str]:
-    """Return the changes that a rule makes to a value, as text."""
+    """Describe the changes that a rule makes to a value."""
     return [key if value is True else f"{key}={value}" for key, value in list(_encode_rule(rule).items())[2:]]
 
 

@@ -1,4 +1,4 @@
-r"""Rules: which names of a checkpoint become which variables of a program, and how the values change.
+r"""Rules that map names of a checkpoint to variables of a program, and change values.
 
 A pattern is a name in which ``*`` stands for any text and ``?`` for one character; with ``re:`` in front it
 is a regular expression, of a kind that always ends (see :mod:`paddlelike.io.rules.patterns`). A target
@@ -174,7 +174,7 @@ def find_sources(rule: Rename, name: str) -> list[str]:
 
 
 def get_matcher(pattern: str) -> Match:
-    """Return the function that matches a whole name with a pattern; its result holds the wildcards' texts."""
+    """Return the function that matches whole names with a pattern; its result has the wildcards' texts."""
     return _compile(pattern).match
 
 

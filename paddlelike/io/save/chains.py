@@ -84,7 +84,7 @@ class ChainWriter:
         self._contents: dict[int, Contents] = {}
 
     def place(self, item: Item, more: Mapping[str, Any], *, shares: bool = True) -> Place | None:
-        """Decide where a variable goes, and pass a link to the transaction, with a copy of its rows.
+        """Choose the destination of a variable, and pass a link with a copy of its rows to the transaction.
 
         None: it goes into a file of its own name. Without ``shares`` no chain of a base is continued. Each
         link has ``more`` facts; with ``shards`` it is of a table sharded by id, with room for more rows.
@@ -171,7 +171,7 @@ class ChainWriter:
     def _fold(
         self, item: Item, chain: Chain, link: SelectedRows, index: int
     ) -> tuple[Chain, SelectedRows, int] | None:
-        """Return the part of a chain that stays, the link behind it and its level; None: write everything."""
+        """Return the kept part of a chain, the next link and its level; None: write everything."""
         levels = [record.facts["link"].get("level", 0) for record in chain.records[1:]]
         keep, level = _choose_fold(levels, least=int(self._is_base))
         if not len(link.row_array) and not (self._is_base and keep < len(chain.records)):
@@ -285,7 +285,7 @@ def _sum_bytes(chain: Chain, link: SelectedRows) -> int:
 
 
 def _compare_with(item: Item, saved: SelectedRows) -> SelectedRows | None:
-    """Return the link from the saved value of a table to its present one; None: there is none."""
+    """Return the link from the saved value of a table to its present value, or None."""
     value = item.value
     assert isinstance(value, SelectedRows)
     table = SelectedRows(value.row_array, value.height(), item.array)

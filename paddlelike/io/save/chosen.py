@@ -100,7 +100,7 @@ class _Save:
         self._after_commit = after_commit
 
     def finish(self, commit: Callable[[], SaveReport]) -> SaveReport:
-        """Return the report of the commit, after which other saves may come."""
+        """Return the report of the commit; other saves may begin after it."""
         with self.ending:
             report = commit()
         if self._after_commit is not None:
@@ -108,7 +108,7 @@ class _Save:
         return report
 
     def abandon(self, error: BaseException) -> None:
-        """Let other saves come after an error in the thread that requested this one."""
+        """Allow other saves after an error in the requesting thread."""
         if self.pending is None or self.pending.cancel(error):
             self.ending.close()
 

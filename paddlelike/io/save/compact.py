@@ -1,4 +1,4 @@
-"""Compacting: the variables of a directory that lie in chains of deltas are written whole again."""
+"""Compacting: variables stored in chains of deltas are written whole again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from paddlelike.storage.options import SaveOptions
 
 
 def compact(dirname: str | os.PathLike[str]) -> Committed:
-    """Write each variable of a directory that lies in a chain of deltas into one file, as Paddle has it.
+    """Write each variable in a chain of deltas into one file, in Paddle's format.
 
     All in one transaction, after which the chains are gone; other files stay as they are. The values, which
     are verified, are in memory at the same time.
@@ -75,7 +75,7 @@ def compact(dirname: str | os.PathLike[str]) -> Committed:
 
 
 def _read(where: Location) -> dict[str, tuple[Value, Mapping[str, Any]]]:
-    """Return the values of a directory that lie in chains, with the facts of their links 0."""
+    """Return the values of a directory in chains, with the facts of their first links."""
     chains = list_chains(where)
     for name, chain in chains.items():
         if isinstance(chain, Broken):

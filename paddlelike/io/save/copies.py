@@ -36,7 +36,7 @@ _HELD: Final = 32 << 20  # bytes that are copied in the time that a snapshot tak
 
 
 class KeptMemory:
-    """The memory of copies that are not used any more, for the copies of the next save.
+    """Memory of finished copies, kept for the copies of the next save.
 
     Several threads may take memory at once; none is given to two of them.
     """
@@ -57,7 +57,7 @@ class KeptMemory:
             self._free.setdefault(buffer.nbytes, []).append(buffer)
 
     def clear(self) -> None:
-        """Return all memory that is kept to the system."""
+        """Release all kept memory to the system."""
         self._free = {}
 
 
@@ -150,7 +150,7 @@ class _Held:
         self._spans = [_find_span(buffer) for buffer in buffers]
 
     def write(self, checksum: str | None, path: str) -> Checksum | None:
-        """Have the process of the snapshot write a file that exists, and return its checksum."""
+        """Let the snapshot process write an existing file, and return its checksum."""
         spans = [base64.b64encode(one).decode() if isinstance(one, bytes) else one for one in self._spans]
         request = {"path": path, "spans": spans, "checksum": checksum, "parent": os.getpid()}
         answer = self._snapshot.ask(request)
@@ -165,7 +165,7 @@ class _Held:
 
 
 class _Paced:
-    """The contents of a file that are read here, with rests until somebody waits."""
+    """The contents of a file that this process reads, with pauses until the save is awaited."""
 
     def __init__(self, contents: Sequence[Iterable[Buffer]], waited_for: bytearray) -> None:
         self._contents = contents

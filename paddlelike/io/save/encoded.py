@@ -146,7 +146,7 @@ def describe_combined(items: Sequence[Item]) -> dict[str, Any]:
 
 @functools.lru_cache(4096)  # of thousands of variables, most have the type and shape of another one
 def _describe_array(dtype: np.dtype[Any], shape: tuple[int, ...]) -> dict[str, Any]:
-    """Return the facts of a variable but its name, which must not be changed."""
+    """Return the facts of a variable except its name. The result must not be changed."""
     facts = make_facts("", _get_type_name(dtype), shape)
     del facts["variable"]
     return facts

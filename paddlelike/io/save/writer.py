@@ -197,7 +197,7 @@ class Writer:
 
     @property
     def target(self) -> str:
-        """The directory, or the file when there is only a combined one."""
+        """The directory, or the combined file if there is no other."""
         alone = not self._singles and len(self._combined) == 1
         return os.path.join(self.where.path, *self._combined) if alone else self.where.path
 
@@ -220,7 +220,7 @@ class Writer:
         return whole, links
 
     def _add_gathered(self, one: GatheredFile) -> None:
-        """Pass a file of other processes to the transaction: in a chain the rows that changed since the save.
+        """Pass a file of other processes to the transaction; for a chain, only changed rows.
 
         The whole value is in memory meanwhile, and until the commit where it begins a chain.
         """

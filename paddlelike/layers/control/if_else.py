@@ -1,4 +1,4 @@
-"""Branches that each take some rows of a batch."""
+"""Branches that each process some rows of a batch."""
 
 from __future__ import annotations
 

@@ -174,5 +174,5 @@ class DetectionMAP:
         return self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape)
 
     def _create_flag(self) -> Variable:
-        """Return the variable that says whether there were earlier batches."""
+        """Return the variable that is true after earlier batches."""
         return self._create_state("has_state", "int32", [1])

@@ -1,4 +1,4 @@
-"""Regions that a network proposes: chosen from anchors, divided among levels, labelled for training.
+"""Proposed regions: chosen from anchors, divided among levels, labelled for training.
 
 Ren et al., Faster R-CNN, 2015; Lin et al., Feature pyramid networks, 2017; He et al., Mask R-CNN, 2017.
 

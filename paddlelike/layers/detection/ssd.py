@@ -358,7 +358,7 @@ def _stop(variable: Variable) -> Variable:
 def _mine(
     helper: LayerHelper, loss: Variable, matched: Variable, overlap: Variable, options: dict[str, Any]
 ) -> tuple[Variable, Variable]:
-    """Return the anchors that stand for the background, and the matches that remain."""
+    """Return the anchors used as background, and the remaining matches."""
     inputs = {"ClsLoss": loss, "MatchIndices": matched, "MatchDist": overlap}
     outputs = {"NegIndices": "int32", "UpdatedMatchIndices": matched.dtype}
     attrs = {key: value for key, value in options.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Losses of pairs: of scores that are ordered, of embeddings that belong together.
+"""Losses of pairs: of ordered scores, and of matching embeddings.
 
 Parameters
 ----------

@@ -171,7 +171,7 @@ def create_alias_parameters(
 
 
 def alias_table(distribution: Sequence[float]) -> tuple[Any, Any]:
-    """Return, per class, the probability to keep it and the class to take otherwise (Walker's alias method).
+    """Return, per class, the probability to keep it and the alternative class (Walker's alias method).
 
     A class drawn uniformly is kept with its probability, else replaced; -1: always kept.
 

@@ -139,7 +139,7 @@ def sequence_expand_as(x: Variable, y: Variable, name: str | None = None) -> Var
 
 
 def lod_reset(x: Variable, y: Variable | None = None, target_lod: Sequence[int] | None = None) -> Variable:
-    """Return ``x`` with the LoD of ``y``, or the offsets that ``y`` (without LoD) or ``target_lod`` holds.
+    """Return ``x`` with the LoD of ``y``, or with offsets from ``y`` (without LoD) or ``target_lod``.
 
     Operator ``lod_reset``.
 

@@ -380,7 +380,7 @@ def _write_gradient(inside: Context, name: str, value: Any) -> None:
 
 
 def _merge_arrays(old: Any, new: Any) -> Any:
-    """Return the gradient that a step passes on: its result, added to elements that it did not replace."""
+    """Return the gradient that a step passes on: its result plus elements that it did not replace."""
     if not isinstance(new, LoDTensorArray) or not isinstance(old, LoDTensorArray):
         return new
     for index, (one, other) in enumerate(zip(old, new, strict=False)):

@@ -1,4 +1,4 @@
-"""Anchors: the boxes that detectors start from, at every place of a feature map.
+"""Anchors: the initial boxes of detectors, at every position of a feature map.
 
 prior_box and density_prior_box give them as shares of the image (Liu et al., SSD, 2016; Zhang et al.,
 FaceBoxes, 2017), anchor_generator in pixels (Ren et al., Faster R-CNN, 2015).
@@ -84,7 +84,7 @@ def _as_float32(number: float) -> float:
 
 @register
 class PriorBox(OpDef):
-    """Boxes of each size and ratio at every place of Input ``(N, C, H, W)``, as shares of Image.
+    """Boxes of each size and ratio at every position of Input ``(N, C, H, W)``, as fractions of Image.
 
     Boxes and Variances are ``(H, W, priors, 4)``. At a place there are, for each of ``min_sizes``, boxes of
     every ratio (1 first) and one of side ``sqrt(min_size * max_size)``.

@@ -178,7 +178,7 @@ class _Record:
 
 
 def _match(found: Array, true: Array, threshold: float) -> tuple[Array, Array]:
-    """Return, for each detection, the true box that it overlaps most, and whether by enough."""
+    """Return, for each detection, the true box with the largest overlap, and whether the overlap suffices."""
     overlaps = find_overlaps(np.clip(found, 0, 1), true, normalized=True)
     best = overlaps.argmax(1)
     return best, overlaps[np.arange(len(best)), best] > np.float32(threshold)

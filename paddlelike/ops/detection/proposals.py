@@ -1,4 +1,4 @@
-"""Regions that a network proposes: chosen from anchors, and divided among the levels of a pyramid.
+"""Proposed regions: chosen from anchors, and divided among the levels of a pyramid.
 
 Ren et al., Faster R-CNN, 2015; Lin et al., Feature pyramid networks, 2017.
 """

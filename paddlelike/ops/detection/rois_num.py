@@ -100,7 +100,7 @@ def _distribute(
 def _multiclass_nms(
     boxes: Array, scores: Array, counts: Array | None, *, attrs: NmsAttrs
 ) -> tuple[Array, Array, Array]:
-    """Like multiclass_nms2; how many boxes an image has, or keeps, is a tensor, not a LoD."""
+    """Like multiclass_nms2, but tensors, not LoDs, have the numbers of boxes per image."""
     if counts is None:
         return keep_boxes(boxes, scores, None, attrs)
     return keep_boxes(boxes, scores, np.r_[0, np.cumsum(counts)], attrs)
@@ -108,7 +108,7 @@ def _multiclass_nms(
 
 @register_kernel("matrix_nms", "BBoxes Scores -> Out Index? RoisNum?", MatrixNmsAttrs.table(), changed=True)
 def _matrix_nms(boxes: Array, scores: Array, *, attrs: MatrixNmsAttrs) -> tuple[Array, Array, Array]:
-    """The same as in Fluid 1.8; how many boxes an image keeps is a tensor, not a LoD."""
+    """As in Fluid 1.8, but a tensor, not a LoD, has the number of boxes kept per image."""
     return keep_decayed(boxes, scores, attrs)
 
 

@@ -244,7 +244,7 @@ class Yolov3Loss(OpDef):
 def _match(
     x: Array, box: Array, label: Array, score: Array | None, attrs: LossAttrs
 ) -> tuple[Matches, Array]:
-    """Return the true boxes that this head is to predict, and GTMatchMask."""
+    """Return the true boxes assigned to this head, and GTMatchMask."""
     if len(box) != len(x) or label.shape != box.shape[:2]:
         raise EnforceNotMet(
             f"yolov3_loss: X has shape {x.shape}, GTBox {box.shape}, GTLabel {label.shape}; expected the "

@@ -91,7 +91,7 @@ class SaveCombine(_Saving):
 
 @register
 class Load(_Loading):
-    """Load one variable from one file; with ``seek`` only ``shape`` from element ``seek`` on."""
+    """Load one variable from one file; with ``seek`` only an array of ``shape`` from element ``seek`` on."""
 
     type = "load"
     attrs = {"file_path": String(), "load_as_fp16": Bool(False), "seek": Long(-1), "shape": Longs(())}

@@ -46,7 +46,7 @@ class CreatePyReader(OpDef):
 
 @register
 class CreateDoubleBufferReader(OpDef):
-    """The same reader under another name: batches are read ahead anyway."""
+    """The same reader under another name, since batches are always read ahead."""
 
     type = "create_double_buffer_reader"
     inputs = ("UnderlyingReader",)

@@ -63,7 +63,7 @@ def _combine_dims(a: int, b: int) -> int:
 
 
 def align(x: Array, y: Array, axis: int) -> tuple[Array, Array]:
-    """Return X and Y as views on which numpy's broadcasting is Paddle's."""
+    """Return X and Y as views for which numpy broadcasts as Paddle does."""
     if axis in (-1, x.ndim - y.ndim) or x.ndim == y.ndim:
         return x, y
     if x.ndim > y.ndim:

@@ -79,7 +79,7 @@ def _draw_pairs(source: Twister, total: int, count: int) -> tuple[Array, Array]:
 
 
 def log_uniform_probability(classes: Array, count: int) -> Array:
-    """Return the probability of each of ``count`` classes, small numbers more often."""
+    """Return the probability of each of ``count`` classes, decreasing with the class number."""
     return np.log1p(1.0 / (classes + 1.0)) / math.log(count)
 
 

@@ -284,7 +284,7 @@ class GrowingRows(SelectedRows):
             self.add_rows(ids[len(self._rows) :])
 
     def _begin_store(self) -> None:
-        """Begin a store for this table's rows if the leading table has one."""
+        """Create a store for this table's rows if the leading table has one."""
         values = self.held_array
         assert values is not None
         if self._cold is None:

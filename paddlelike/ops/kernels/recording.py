@@ -240,7 +240,7 @@ def _is_predicate(function: Any) -> bool:
 
 
 def _write_scalars(operations: list[_Operation], targets: Mapping[str, str]) -> list[str]:
-    """Return the lines for one element, which has the name of its array; ``all_p[at]`` is its place."""
+    """Return the lines for one element, named like its array; ``all_p[at]`` is its position in the array."""
     lines = []
     for name, function, args in operations:
         if function in _SYMBOLS:

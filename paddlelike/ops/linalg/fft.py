@@ -21,7 +21,7 @@ class TransformAttrs(Attrs):
     forward: bool = Bool(True)
 
     def scale(self, *, as_forward: bool) -> Any:
-        """Return how numpy scales the transform if its exponent is taken to have that sign."""
+        """Return numpy's scaling mode for a transform whose exponent has that sign."""
         return self.normalization if self.forward == as_forward else _OPPOSITE[self.normalization]
 
 

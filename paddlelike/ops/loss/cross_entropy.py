@@ -67,7 +67,7 @@ def flatten_labels(
 
 
 def _are_classes(labels: Array, classes: int, ignore_index: int | None) -> bool:
-    """Return whether all labels are certainly valid, not ignored classes: a check by one call of numpy."""
+    """Return whether all labels are certainly valid classes, not ignored ones, by one call of numpy."""
     if ignore_index is not None and 0 <= ignore_index < classes:
         return False
     if type(labels) is not np.ndarray or labels.dtype != np.int64:

@@ -156,7 +156,7 @@ class ModifiedHuberLoss(OpDef):
 
 @register
 class TeacherStudentSigmoidLoss(OpDef):
-    """Clicks and a teacher's scores in one label, as losses of ``sigmoid(X)``.
+    """Losses of ``sigmoid(X)`` against clicks and a teacher's scores, both in one label.
 
     With h(z) = log(1 + e^X) - X z: Label below -1 is h(0) (no click, no teacher), below 0 is h(1)
     (click, no teacher), below 1 is h(0) + h(Label), from 1 on h(1) + h(Label - 1). Where X is

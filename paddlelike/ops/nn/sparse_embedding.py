@@ -139,7 +139,7 @@ def _sum_by_id(values: Array | None, ids: Array, where: Array, count: int, defau
 
 
 def _count(counts: GrowingRows, ids: Array, shows: Array, clicks: Array) -> Array:
-    """Increase the counts of ids, each there once; return how often each was shown."""
+    """Increase the counts of distinct ids; return how often each was shown."""
     places = counts.find_rows(ids)
     new = places < 0
     if new.any():

@@ -86,7 +86,7 @@ class CAllReduceProd(_CAllReduce):
 
 @register
 class AllReduce(_Exchange):
-    """The same, by a number: ``reduce_type`` 0 is the sum, 1 the product, 2 the greatest, 3 the least."""
+    """A reduction selected by ``reduce_type``: 0 the sum, 1 the product, 2 the maximum, 3 the minimum."""
 
     type = "allreduce"
     attrs = {"reduce_type": Int(0), "sync_mode": Bool(False)}
@@ -110,7 +110,7 @@ class CBroadcast(_Exchange):
 
 @register
 class Broadcast(CBroadcast):
-    """``Out = X`` of worker ``root``, as an older operator has it."""
+    """``Out = X`` of worker ``root``; the older form of c_broadcast."""
 
     type = "broadcast"
     attrs = {"sync_mode": Bool(False), "root": Int(0)}

@@ -118,7 +118,7 @@ class SplitIds(OpDef):
 
     @staticmethod
     def infer(ids: list[Spec]) -> None:
-        """Leave the shape of ``Out`` open: the number of ids for each server is only known at run time."""
+        """Leave the shape of ``Out`` unknown: the number of ids per server is only known at run time."""
 
     @staticmethod
     def forward(
@@ -152,7 +152,7 @@ class MergeIds(OpDef):
 
     @staticmethod
     def infer(ids: list[Spec], rows: list[Spec], x: list[Spec]) -> None:
-        """Leave ``Out`` as the lookup that it replaces declared it."""
+        """Leave ``Out`` as declared by the replaced lookup."""
 
     @staticmethod
     def forward(ctx: Context, ids: list[Array], rows: list[Array], x: list[Array]) -> list[Array]:
@@ -195,7 +195,7 @@ class RefByTrainerId(OpDef):
 
 
 def _make_join(type_: str, cls: type[OpDef], op: OpView) -> GradOp:
-    """Return the operator that puts the gradients of the parts together."""
+    """Return the operator that joins the gradients of the parts."""
     d_out = [grad_name(name) for name in op.output("Out")]
     d_x = [grad_name(name) for name in op.input("X")]
     attrs = {name: op.attrs[name] for name in cls.attrs if name in op.attrs}

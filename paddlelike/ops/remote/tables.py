@@ -71,7 +71,7 @@ class Prefetch(OpDef):
 
     @staticmethod
     def infer(x: list[Spec]) -> None:
-        """Leave ``Out`` with the shape that it was declared with."""
+        """Leave ``Out`` as declared."""
 
     @staticmethod
     def forward(ctx: Context, x: list[Array]) -> list[Array]:

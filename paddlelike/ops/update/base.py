@@ -59,7 +59,7 @@ class Update(OpDef):
 
     @classmethod
     def choose_rows(cls, keywords: Mapping[str, Any], *, as_dense: bool) -> Rows:
-        """Return how a sparse gradient is applied; ``as_dense``: as a dense gradient."""
+        """Return the way to apply a sparse gradient; ``as_dense``: as a dense gradient."""
         return cls.rows
 
     @classmethod
@@ -68,7 +68,7 @@ class Update(OpDef):
 
     @classmethod
     def run(cls, inputs: Sequence[Any], keywords: Mapping[str, Any], *, as_dense: bool = False) -> Any:
-        """Carry out an update; ``as_dense``: a sparse gradient is applied as a dense one."""
+        """Run an update; ``as_dense``: apply a sparse gradient as a dense one."""
         places = _find_places(cls, cls.list_elements(keywords))  # type: ignore[arg-type] # mypy: no class is Hashable
         if isinstance(inputs[places.elements[0]], GrowingRows):
             return cls._update_table(inputs, keywords, places)

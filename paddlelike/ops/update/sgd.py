@@ -80,7 +80,7 @@ def _holds_rows(param: object, grad: SelectedRows) -> bool:
 
 
 def _descend_rows(param: Array, rows: Array, values: Array, lr: float) -> None:
-    """Take the steps of rows one by one, as Fluid does: repeated ids are rounded each time."""
+    """Update rows one by one, as Fluid does: repeated ids are rounded each time."""
     width = param.size // len(param)
     places = rows if width == 1 else (rows[:, None] * width + np.arange(width)).reshape(-1)
     np.subtract.at(param.reshape(-1), places, (values * param.dtype.type(lr)).reshape(-1))

@@ -150,7 +150,7 @@ def clear(layout: Layout, *, spare: bool, synced: bool = False) -> None:
 
 
 class _Staged(NamedTuple):
-    """The marks of a new version, and the files of the version before."""
+    """The marks of a new version, and the files of the previous version."""
 
     token: str | None
     written: dict[str, Any]  # path -> stamp, without a token
@@ -200,7 +200,7 @@ def _list_known(staged: _Staged, new: str) -> dict[str, int]:
 
 
 def _identify(directory: str, files: Iterable[str]) -> object:
-    """Return the identity of this version of a directory: its manifest's checksum, or its files."""
+    """Return the identity of a directory's version: the checksum of its manifest, or its files."""
     path = os.path.join(directory, MANIFEST)
     if is_file(path, follow=False):
         with File(path) as file:
@@ -213,13 +213,13 @@ def _identify(directory: str, files: Iterable[str]) -> object:
 
 
 def _is_before(directory: str, staged: _Staged) -> bool:
-    """Return whether a directory is the version before. Raises StorageError, OSError."""
+    """Return whether a directory is the previous version. Raises StorageError, OSError."""
     files = {path for path, _, is_folder in walk(directory) if not is_folder}
     return staged.files.keys() <= files and _identify(directory, files) == staged.before
 
 
 def _settle(layout: Layout, staged: _Staged, new: str) -> bool:
-    """Return whether ``new`` is the version before and is not needed any more.
+    """Return whether ``new`` is the previous version and no longer needed.
 
     Raises
     ------

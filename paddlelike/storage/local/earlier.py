@@ -55,7 +55,7 @@ def remove_old_manifest(layout: Layout) -> None:
 
 
 def list_parts(directory: str, continued: Manifest | None) -> list[str]:
-    """Return the earlier manifests in a directory that a new one, which continues another, does not need."""
+    """Return the earlier manifests in a directory that a new manifest does not need."""
     kept: list[str] = []
     if continued is not None:
         kept = [*continued.parts, make_part_name(len(continued.parts))]

@@ -1,4 +1,4 @@
-"""The next version of a directory: built beside it, swapped in, and the version before cleared up.
+"""The next version of a directory: built beside it and swapped in; the previous version is removed.
 
 It is built in ``new/`` of the hidden entry (see :mod:`.layout`). After the swap ``new/`` is the version
 before; :mod:`.staged` tells the two apart when the process was killed.
@@ -90,7 +90,7 @@ class Generation:
         self._drop_spares()
 
     def _drop_links(self) -> None:
-        """Remove the links of the version before: nothing may be written through one."""
+        """Remove the links of the previous version, so that nothing is written through a link."""
         for path in list(self._spares):
             where = os.path.join(self.new, path)
             if os.path.islink(where):
@@ -225,7 +225,7 @@ class Generation:
             self._use_journal()
 
     def note_staged(self, token: str | None, records: Mapping[str, Record], *, keep: bool) -> None:
-        """Write ``staged``: how the new version is known, and the files of the present one.
+        """Write ``staged``: the identity of the new version, and the files of the present one.
 
         ``keep``: the present one stays beside the directory after the commit.
         """
@@ -239,7 +239,7 @@ class Generation:
     # The commit
 
     def commit(self, *, sync: bool, keep: bool) -> None:
-        """Put the new version in place of the present one, and bring that to the disk where nothing is kept.
+        """Replace the present version by the new one, and sync it if no generation is kept.
 
         Raises
         ------

@@ -140,7 +140,7 @@ def commit(layout: Layout, paths: Sequence[str], dropped: Sequence[str] = (), *,
 
 
 def finish(layout: Layout) -> None:
-    """Continue where the journal, if there is one, says that a process was killed. The lock is held.
+    """Continue the journal of a killed process, if there is one. The lock is held.
 
     Raises
     ------

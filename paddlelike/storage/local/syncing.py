@@ -29,7 +29,7 @@ _hooks: Final[list[object]] = []
 
 
 def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: int) -> None:
-    """Bring a commit to the disk, call ``finish``, which removes the version before, and release the lock.
+    """Sync a commit, call ``finish``, which removes the previous version, and release the lock.
 
     It is handed over here, so that an interrupt leaves it with its holder or with the thread. ``nbytes`` were
     written: those of a small save are waited for.

@@ -172,7 +172,7 @@ class Transaction:
         return False
 
     def release(self) -> None:
-        """Give the lock back, of a save that was not committed."""
+        """Release the lock of a save that was not committed."""
         self._lock.release()
 
     def add(self, name: str, buffers: Iterable[Buffer], facts: Mapping[str, Any] | None = None) -> None:

@@ -185,7 +185,7 @@ class _Writer:
         return Record(facts.st_size, checksum, make_stamp(facts), piece.facts, pieces, self._author, parts)
 
     def _write_shared(self, path: str, piece: Piece, shared: Shared) -> Record:
-        """Write the beginning of a file, make room for the rest, and have it written."""
+        """Write the beginning of a file, reserve space for the rest, and let the rest be written."""
         record = self._write_file(None, path, piece)
         where = os.path.join(self._root, path)
         try:

@@ -26,7 +26,7 @@ class Info(NamedTuple):
 
     @property
     def stamp(self) -> tuple[int, int]:
-        """The tag in the form that a manifest holds."""
+        """The tag in the form for a manifest."""
         return int.from_bytes(hashlib.sha256(self.tag.encode()).digest()[:6], "big"), self.size
 
 
@@ -52,7 +52,7 @@ class Store(Protocol):
         """Write one file, over an existing one."""
 
     def create(self, path: str, data: bytes) -> bool:
-        """Write one file where there is none; return False where there is one. Of two callers one wins."""
+        """Create a file; return False if it exists. Only one of several concurrent callers succeeds."""
 
     def list_prefix(self, front: str) -> dict[str, Info | None]:
         """Return the entries whose paths begin with ``front``, by name; None for a folder."""

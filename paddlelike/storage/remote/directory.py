@@ -57,7 +57,7 @@ def locate_prefix(url: str) -> RemoteDirectory:
 
 
 class RemoteDirectory(RemoteRoot):
-    """A directory of a store, as readers see it."""
+    """A directory of a store, for readers."""
 
     def __init__(self, store: Store, url: str, root: str, base: str | None = None) -> None:
         super().__init__(store, url, root, base)

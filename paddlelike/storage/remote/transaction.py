@@ -191,7 +191,7 @@ class RemoteTransaction:
         return {path: files[path] for path in mine}, () if removed else stale, removed
 
     def _create(self, mark: str, data: bytes) -> bool:
-        """Create the marker; return False where another save has it. An answer that is lost is looked up.
+        """Create the marker; return False if another save has created it. A lost response is looked up.
 
         Raises
         ------

@@ -75,7 +75,7 @@ class ProgressWriter:
         self._began = {"training": time.monotonic(), "test": time.monotonic()}
 
     def update_training(self, samples: int, loss: float, metric: float | None) -> None:
-        """Take the averages of a minibatch of the training."""
+        """Record the averages of a training minibatch."""
         spans = self._training.add(samples, loss, metric)
         if spans is not None:
             counts, updates, losses, metrics = spans
@@ -84,7 +84,7 @@ class ProgressWriter:
             )
 
     def update_test(self, samples: int, metric: float) -> None:
-        """Take the average metric of a minibatch of a test."""
+        """Record the average metric of a test minibatch."""
         if not self._test.now[1]:
             self._began["test"] = time.monotonic()
         spans = self._test.add(samples, 0.0, metric)
@@ -120,7 +120,7 @@ class ProgressWriter:
         tally.reset()
 
     def begin(self, done: int, total: int | None) -> None:
-        """A training session begins, ``done`` samples of ``total`` (None: without end) having been seen."""
+        """Begin a session after ``done`` samples of ``total`` (None: no end)."""
 
     def end(self) -> None:
         """The session ended, with an error or without."""

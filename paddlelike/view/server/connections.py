@@ -43,7 +43,7 @@ class Places:
             self._strangers[connection] = None
 
     def admit(self, connection: socket.socket) -> bool:
-        """Note that a connection has shown the token; return whether it may stay for another request."""
+        """Record that a connection has shown the token; return whether it may stay for another request."""
         with self._lock.hold():
             if connection in self._owners:
                 return True
@@ -70,7 +70,7 @@ class TimedReader(io.RawIOBase):
         self._end = clock() + seconds
 
     def start(self) -> None:
-        """Begin a request: its time runs from now on."""
+        """Begin a request and its time limit."""
         self._end = self._clock() + self._seconds
 
     def readable(self) -> bool:

@@ -32,7 +32,7 @@ _SHORTEST: Final = 16  # characters of a token
 
 
 class Request(NamedTuple):
-    """A request that was let in: its query without the token, and its JSON (None: a GET)."""
+    """An accepted request: its query without the token, and its JSON (None: a GET)."""
 
     query: Mapping[str, str]
     json: Any = None

@@ -22,7 +22,7 @@ __all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm", "SpectralNorm"
 
 
 class BatchNorm(BuiltLayer):
-    """Normalization over a batch, as :func:`paddlelike.layers.batch_norm`; ``is_test`` says which program.
+    """Normalization over a batch, as :func:`paddlelike.layers.batch_norm`; ``is_test`` for test programs.
 
     >>> import paddlelike as fluid
     >>> norm = BatchNorm(3, act="relu")

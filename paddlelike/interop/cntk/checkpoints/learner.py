@@ -19,7 +19,7 @@ _SCHEDULE: Final = "learnig_rate_schedule"  # as CNTK spells it
 
 @dataclass(frozen=True)
 class CntkLearner:
-    """A learner of CNTK, as a checkpoint has it.
+    """The state of a learner of CNTK in a checkpoint.
 
     Attributes
     ----------

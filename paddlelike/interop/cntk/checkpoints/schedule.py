@@ -63,7 +63,7 @@ def follow_schedule(
 
 
 def _list_operators(loss: Variable, rates: Mapping[str, Sequence[Update]]) -> Iterator[_Row]:
-    """Yield the operators: how many ends were passed, the rates, the velocities, and the new count."""
+    """Yield the operators for the number of ends passed, the rates, the velocities, and the new count."""
     count, ends, passed, index = (_PREFIX + name for name in ("count", "ends", "passed", "index"))
     yield "less_equal", {"X": [ends], "Y": [count]}, {"Out": [passed]}, {}
     yield "cast", {"X": [passed]}, {"Out": [f"{index}es"]}, {"in_dtype": 0, "out_dtype": 3}

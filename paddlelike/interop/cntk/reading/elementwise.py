@@ -112,7 +112,7 @@ def _compare(step: Step, type_: str, x: Variable, y: Variable) -> Variable:
 
 @reads("Equal", "NotEqual")
 def _read_equal(step: Step) -> Value:
-    """Test that neither is less: Fluid's ``equal`` tolerates differences of 1e-8."""
+    """Compare exactly, by testing that neither is less: Fluid's ``equal`` tolerates differences of 1e-8."""
     (x, y), like = step.align(step.value(), step.value(1))
     other = step.binary(
         "elementwise_add", *(_compare(step, one, x, y) for one in ("less_than", "greater_than"))

@@ -31,7 +31,7 @@ class InexpressibleError(Exception):
 
 
 class Value(NamedTuple):
-    """A value of the function: a variable, and which of its dims are CNTK's.
+    """A value of the function: a variable, and the dims that exist in CNTK.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Step:
         return found
 
     def axes(self, *names: str) -> list[Axis]:
-        """Return the axes of the first attribute there is, as a list."""
+        """Return the axes of the first existing attribute, as a list."""
         for name in names:
             found = self.node.attributes.get(name)
             axes = found if isinstance(found, list) else [found]
@@ -104,7 +104,7 @@ class Step:
         raise FormatError(f"{self.node.uid} ({self.kind}) has no axis")
 
     def static_dim(self, axis: Axis, rank: int) -> int:
-        """Return the static dim, counted from the first one, that an axis is. Refuses axes of other kinds."""
+        """Return the static dim of an axis, counted from the first. Refuses axes of other kinds."""
         index = axis.static_index
         if index > _LAST_STATIC:
             self.refuse(f"it works along the axis {axis.name}")

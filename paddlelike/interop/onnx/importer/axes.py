@@ -111,7 +111,7 @@ class _Branches:
         return helper.make_node("Constant", [], [f"{self._name}_{name}"], value=array)
 
     def _note_type(self, output: str, count: int) -> None:
-        """Note how many dims the result has, whatever the axes."""
+        """Record the number of dims of the result, which does not depend on the axes."""
         node = self._node
         typed = node.graph.typed.get(output)
         if typed is not None and typed.dims is not None:

@@ -56,7 +56,7 @@ def _write_defaults(model: ModelProto, kinds: Collection[str], opset: int) -> No
 
 
 def _write_functions(model: ModelProto, kinds: Collection[str], opset: int) -> bool:
-    """Make nodes that leave an input out calls of functions of the model; return whether there are any.
+    """Turn nodes with a missing input into calls of functions of the model; return whether there are any.
 
     ONNX's inliner asks for the type of every input, of one that is left out, too.
     """

@@ -127,7 +127,7 @@ class Expression:
         return Expression(self.node, self.node.reduce("sum", self.name, *range(len(self.shape))))
 
     def take(self, places: Expression, axis: int) -> Expression:
-        """Return the parts of a dim at places."""
+        """Return the elements of a dim at the given positions."""
         dims = list(self.shape)
         dims[axis] = -1
         given = {"X": self.name, "Index": places.name}

@@ -222,7 +222,7 @@ class Node:
         return self.emit(f"reduce_{kind}", x, dim=list(axes), keep_dim=keep, reduce_all=whole)
 
     def dims_at_run(self, name: str) -> str:
-        """Return the dims of a value as it comes, int64."""
+        """Return the dims of a value at run time, int64."""
         return self.cast(self.emit("shape", {"Input": name}), VarType.INT64)
 
     def slice(self, name: str, axis: int, start: int, end: int) -> str:
@@ -250,7 +250,7 @@ class Node:
         return found
 
     def alias(self, value: Value, index: int = 0) -> None:
-        """Make a value that is there already an output."""
+        """Make an existing value an output."""
         if self.wants(index):
             self.graph.values[self.proto.output[index]] = value
 

@@ -16,7 +16,7 @@ _SIZES = (4, 8, 16, 24, 32)  # numbers of a box: its edges, or the corners of a 
 
 
 class ChoiceAttrs(Attrs):
-    """Attributes of every suppression: which scores count, and how many boxes of an image are kept."""
+    """Attributes of every suppression: thresholds of scores, and limits of boxes per image."""
 
     background_label: int = Int(0)
     score_threshold: float = Float(REQUIRED)

@@ -57,7 +57,7 @@ def find_iou(first: tuple[Array, ...], second: tuple[Array, ...]) -> Array:
 
 
 class Matches(NamedTuple):
-    """The true boxes that this head is to predict, in their order: one element each, of ``box`` a row."""
+    """The true boxes assigned to this head, in order: one element each, of ``box`` a row."""
 
     image: Array
     place: Array  # index of the true box in the image

@@ -52,7 +52,7 @@ class Steps:
         return self.bounds[1] if len(self.bounds) > 1 else 0
 
     def are_small(self, width: int) -> bool:
-        """Return whether all steps of so many cells are left to one compiled kernel, if there is one."""
+        """Return whether one compiled kernel should run all steps of ``width`` cells, if it exists."""
         return self.first <= _FEW and self.first * width * width <= _NARROW
 
     def owner(self) -> Array:

@@ -134,7 +134,7 @@ class Unpool(OpDef):
 
 
 class UnpoolAttrs(Attrs):
-    """Attributes of unpool and unpool3d; ``output_size`` ends with the spatial dims."""
+    """Attributes of unpool and unpool3d; the last numbers of ``output_size`` are the spatial dims."""
 
     output_size: list[int] = Ints([])
 

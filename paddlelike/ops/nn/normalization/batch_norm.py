@@ -42,7 +42,7 @@ class BatchNormAttrs(Attrs):
 
     @property
     def fixed_statistics(self) -> bool:
-        """Whether Mean and Variance are used instead of the batch's."""
+        """Whether Mean and Variance are used instead of the statistics of the batch."""
         return self.use_global_stats or (self.is_test and not self.trainable_statistics)
 
 

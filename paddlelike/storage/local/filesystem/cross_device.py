@@ -39,7 +39,7 @@ def move_across_devices(moves: Sequence[tuple[str, str]]) -> None:
 
 
 def _copies(moves: Sequence[tuple[str, str]]) -> list[OpenFile | None]:
-    """Return open copies that have no name yet; None where none can be created."""
+    """Return open unnamed copies; None if they cannot be created."""
     copies = []
     for source, target in moves:
         copy = None

@@ -216,7 +216,7 @@ class Lock:
             close_files(self._files)
 
     def is_lost(self) -> bool:
-        """Return whether another process has taken the lock over, as this one was stopped for a lease."""
+        """Return whether another process has taken over the lock, since this one was stopped for too long."""
         return self._token is not None and not renew(self._path, self._token)
 
     def check(self) -> None:
@@ -264,7 +264,7 @@ class Lock:
             raise SaveError(message, hint=error.hint) from error
 
     def _try(self, *, create: bool) -> bool | None:
-        """Return whether the lock was taken; None: its last holder removed the file at this moment."""
+        """Return whether the lock was taken; None if its last holder removed the file meanwhile."""
         opened: list[int] = []  # until the lock is ours
         folders: list[int] = []
         _ends = close_at_end(opened), close_at_end(folders)  # where an interrupt comes before the calls below

@@ -60,7 +60,7 @@ class Content(NamedTuple):
     is_awaited: bool = False
 
     def is_here(self) -> bool:
-        """Return whether the process can be seen from here."""
+        """Return whether the process is visible in this process's namespace."""
         import socket  # late: it takes long
 
         return self.host == socket.gethostname() if self.place is None else self.place == _get_place()
@@ -70,7 +70,7 @@ class Content(NamedTuple):
         return self.pid == os.getpid() and self.is_here()
 
     def is_dead(self) -> bool:
-        """Return whether the holder was a process that could be seen from here, and is dead."""
+        """Return whether the holder is a visible process that is dead."""
         return self.is_here() and _get_start(self.pid) != self.start
 
 
@@ -161,12 +161,12 @@ class Heartbeat:
                 renew(path, token)
 
     def stop(self) -> None:
-        """End the thread, at once or after its next look."""
+        """End the thread, at once or after its next check."""
         self._stopped.set()
 
 
 def _create(path: str, content: bytes) -> str | None:
-    """Create a lock file, whole, and return its token; None: there is one."""
+    """Create a complete lock file and return its token; None if the file exists."""
     token = content.split()[3].decode()
     aside = f"{path}-{token}"
     with open(aside, "xb") as file:

@@ -16,7 +16,7 @@ except ImportError:  # not a POSIX system
 
 
 def hold(fd: int) -> bool:
-    """Keep saves from writing into an open file; return False where one is writing into it now.
+    """Keep saves from writing into an open file; return False if a save is writing into it now.
 
     The lock is held until the last copy of the descriptor is closed, and a mapping has one.
     """

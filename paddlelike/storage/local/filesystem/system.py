@@ -80,7 +80,7 @@ def sync_directory(path: str) -> None:
 
 
 def drop_cache(path: str) -> None:
-    """Let the next read of a file come from the disk; nothing where that is not possible."""
+    """Let the next read of a file come from the disk, if possible."""
     if not hasattr(os, "posix_fadvise"):
         return
     # it may be a link that leads nowhere: whoever reads it says so

@@ -55,7 +55,7 @@ def _convert_ctc_align(step: Step) -> None:
 
 @converts("crf_decoding")
 def _convert_crf_decoding(step: Step) -> None:
-    """Find the labels with the greatest score; with Label, whether each is right."""
+    """Find the labels with the greatest score; if Label is given, whether each is correct."""
     whole = step.input("Transition")
     start, end = (step.add("Gather", whole, step.constant(row, np.int64), axis=0) for row in (0, 1))
     between = step.add("Slice", whole, step.ints(2), step.ints(np.iinfo(np.int64).max))

@@ -50,11 +50,11 @@ class Sum:
 
 
 class Unknown:
-    """A size that is not a sum of the others; a reshape can leave one of a kind to ONNX."""
+    """A size that is not a sum of other sizes; a reshape can leave one such size to ONNX."""
 
 
 class Sizes:
-    """The sizes of each trace: a first one, one for each symbol with another size for it, and a proof."""
+    """The sizes of each trace: first trace, one trace per symbol with another size, and a proof."""
 
     _PRIMES = (11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
 
@@ -69,7 +69,7 @@ class Sizes:
             self.traces = [{}]
 
     def merge(self, values: Sequence[Any]) -> Any:
-        """Merge the values that several traces have in one place: equal values, or sums of sizes.
+        """Merge the values of several traces at one position: equal values, or sums of sizes.
 
         Raises InexpressibleError where it is neither.
         """

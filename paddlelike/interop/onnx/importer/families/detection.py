@@ -11,7 +11,7 @@ from paddlelike.interop.onnx.importer.readers import reads
 
 
 def _count(node: Node, size: str) -> str:
-    """Return 0, 1, 2, ... below a number that is computed, int64."""
+    """Return 0, 1, 2, ... below a computed number, int64."""
     bounds = {"Start": node.constant([0], np.int64), "End": size, "Step": node.constant([1], np.int64)}
     return node.emit("range", bounds, shaped=[-1])
 

@@ -12,7 +12,7 @@ from paddlelike.interop.onnx.importer.readers import reads
 
 @reads("NegativeLogLikelihoodLoss")
 def _read_nll(node: Node) -> None:
-    """Compute the negative of the true class' element times its weight."""
+    """Compute the negative element of the true class times its weight."""
     rank, classes, reduction = node.rank(), node.dims()[1], node.attr("reduction", "mean")
     if classes < 0:
         node.refuse("the number of classes is not known")

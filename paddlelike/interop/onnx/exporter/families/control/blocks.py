@@ -70,7 +70,7 @@ def _find_condition(step: Step, slot: str) -> str:
 
 
 def make_empty(graph: Graph, variable: Variable) -> str:
-    """Return a placeholder for a variable without a value: zeros, or an empty array, that nobody reads."""
+    """Return a placeholder for a variable without a value: zeros, or an empty array, which is never read."""
     if variable.type == VarType.LOD_TENSOR_ARRAY:
         return graph.add("SequenceEmpty", [], dtype=dtype_row(variable.dtype).onnx)[0]
     dims = [max(dim, 1) for dim in variable.shape]

@@ -153,7 +153,7 @@ def _pool(step: Step, x: str, spatial: Sequence[int], *, average: bool) -> str:
 
 
 def _find_later_factor(step: Step, spatial: Sequence[int]) -> str | None:
-    """Return the factor by which Paddle 2's means are larger, since its windows end with the padding."""
+    """Return the factor by which means of Paddle 2 are larger, since its windows end with the padding."""
     if step.op.block.program.paddle_version < PADDLE2_VERSION or -1 in spatial:
         return None
     given = {name: step.attr(name) for name in PoolAttrs.table()}

@@ -8,7 +8,7 @@ from paddlelike.interop.onnx.importer.readers import reads
 
 
 def _transform(node: Node, x: str, axis: int, *, real: bool, forward: bool = True, half: bool = False) -> str:
-    """Return the transform of real or of complex numbers; ``half``: that from which the rest follows."""
+    """Return the transform of real or complex numbers; ``half``: only the half that determines the rest."""
     options = {"axes": [axis], "normalization": "backward", "forward": forward}
     dims, wide = list(node.shape(x)), node.graph.variable(x).dtype
     if half:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def find_keys(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.generic]) -> str:
-    """Compare each element with each key, along a new last dim. LabelEncoder finds NaN since version 4."""
+    """Compare each element with each key, along a new last dim. LabelEncoder matches NaN since version 4."""
     table = np.asarray(keys, dtype)
     x = node.unsqueeze(node.cast(node.input(), dtype), node.rank())
     found = node.emit("equal", x, node.constant(table, dtype), axis=-1)
@@ -30,7 +30,7 @@ def find_keys(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.generi
 
 
 def find_place(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.generic]) -> str:
-    """Return the place of each element among the keys, in a last dim of 1; their number if there is none."""
+    """Return the index of each element among the keys, in a last dim of 1; if absent, the number of keys."""
     hit = node.cast(find_keys(node, keys, dtype), VarType.FP32)
     other = node.scale(node.reduce("max", hit, -1), -1, 1)
     both = node.emit("concat", [hit, other], axis=node.rank())

@@ -43,7 +43,7 @@ def as_image(node: Node, name: str, rank: int) -> str:
 
 
 def as_signal(node: Node, name: str, rank: int) -> str:
-    """Return an image of height 1 as the signal that it was."""
+    """Return an image of height 1 as the original signal."""
     return node.squeeze(name, 2) if rank == 3 else name
 
 

@@ -122,7 +122,7 @@ def _run_by_steps(
     index: int,
     backwards: bool,
 ) -> tuple[str, list[str]]:
-    """Run a cell step by step that no operator of Paddle computes."""
+    """Run a cell step by step, for cells that no operator of Paddle computes."""
     x = _reverse(node, layer.x, layer) if backwards else layer.x
     places = (5, 6) if node.type == "LSTM" else (5,)
     states = [_find_state(node, layer, place, index) or _zeros(node, layer) for place in places]
