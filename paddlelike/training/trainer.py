@@ -335,7 +335,7 @@ def _as_list(given: object) -> list[Any]:
 
 
 def _fit(variable: Variable, value: Any) -> Any:
-    """Return a value in the dtype of its variable; a LoD of single rows is dropped if the variable has none."""
+    """Return a value in the dtype of its variable, without a LoD of single rows if it has none."""
     wanted = numpy_dtype(variable.dtype)
     if isinstance(value, LoDTensor):
         lengths = value.recursive_sequence_lengths()

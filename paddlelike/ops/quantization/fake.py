@@ -61,7 +61,7 @@ class FakeQuantizeAbsMax(OpDef):
 
 @register
 class FakeChannelWiseQuantizeAbsMax(FakeQuantizeAbsMax):
-    """Like fake_quantize_abs_max, with a scale for each ``X[c]``, the filter of an output channel; OutScale ``(C,)``."""
+    """Like fake_quantize_abs_max, with a scale for each filter ``X[c]``; OutScale ``(C,)``."""
 
     type = "fake_channel_wise_quantize_abs_max"
 
@@ -83,7 +83,7 @@ class _RangeAttrs(Attrs):
 
 @register
 class FakeQuantizeRangeAbsMax(OpDef):
-    """Like fake_quantize_abs_max, with the maximum of the last ``window_size`` steps, or InScale if ``is_test``.
+    """Like fake_quantize_abs_max, with the maximum of ``window_size`` steps, or InScale if ``is_test``.
 
     OutScales holds the greatest value of each of these steps, Iter ``(1,)`` int64 counts them.
     """
