@@ -96,7 +96,7 @@ class ServerPartition:
             raise LoadError(
                 f"nothing was loaded from {where}: the program of parameter server {endpoint} has no "
                 "placement, which says which rows are its own",
-                hint="a program read from bytes has lost it: load with the one of "
+                hint="a program read from bytes has no placement: load with the one of "
                 "DistributeTranspiler.get_pserver_program(endpoint)",
             )
         if endpoint not in placement.endpoints:
@@ -203,7 +203,7 @@ class TrainerPartition:
         return with_local_lookups(program)
 
     def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:
-        """Return the trainer's own variables; no server keeps some of them, such as moving means.
+        """Return the variables that a trainer loads itself; some, such as moving means, are on no server.
 
         Raises LoadError in the process of a parameter server, and where the trainer has no such variable.
         """

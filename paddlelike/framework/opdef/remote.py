@@ -30,7 +30,7 @@ class Remote(Protocol):
         """Return the variables in ``Out``."""
 
     def fetch_barrier(self, ctx: Context) -> None:
-        """End the receiving of a step."""
+        """Tell the servers that this step has received everything."""
 
     def prefetch(self, ctx: Context, ids: list[Array]) -> list[Array]:
         """Return, for the ids of each endpoint (n, 1), their rows (n, width)."""

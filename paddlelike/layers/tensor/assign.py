@@ -224,7 +224,7 @@ def assign(input: Variable | Array, output: Variable | None = None) -> Variable:
 
 
 def create_named(name: str | None, dtype: DtypeLike) -> Variable | None:
-    """Return a new variable called ``name``, None without one: some layers of Fluid name their output so."""
+    """Return a new variable called ``name``, or None without a name; some layers of Fluid name outputs so."""
     return None if name is None else LayerHelper("out", name=name).create_variable(name=name, dtype=dtype)
 
 

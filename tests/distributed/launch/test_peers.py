@@ -110,7 +110,7 @@ def test_launchers_that_fail_at_once_meet_at_the_next_attempt() -> None:
     assert world.attempts == {A: 1, B: 1}
 
 
-def test_two_quick_failures_of_one_launcher_cost_its_peer_one_attempt() -> None:
+def test_two_quick_failures_of_a_launcher_use_one_attempt_of_its_peer() -> None:
     world = run_job({A: [0, 1], B: []}, {A: 0.01, B: 0.5}, max_restarts=2)
     assert world.attempts == {A: 2, B: 2}
 

@@ -38,7 +38,7 @@ def test_the_combined_file_of_another_network_is_not_proposed(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("load", ["load_persistables", "load"])
-def test_the_parent_of_epoch_directories_is_refused_with_its_newest_epoch(tmp_path: Path, load: str) -> None:
+def test_loading_the_parent_of_epoch_directories_names_the_newest_epoch(tmp_path: Path, load: str) -> None:
     for epoch in (2, 9, 10):
         save(tmp_path / f"epoch_{epoch}", network())
     main = network()[0]

@@ -142,7 +142,7 @@ class Step:
         return emit_all("transpose2", {"X": x}, outputs, {"axis": list(perm)})[0]
 
     def create(self, name: str, dtype: DtypeLike) -> Variable:
-        """Return a new variable beside the first input."""
+        """Return a new variable in the block of the first input."""
         return self.value().variable.block.create_var(name=unique_name.generate(name), dtype=dtype)
 
     def unary(self, type_: str, x: Variable, **attrs: Any) -> Variable:
