@@ -74,7 +74,7 @@ def append_backward(
     producer = _find_producer(loss)
     block = loss.block
     producer._set_attr("op_role", producer.attrs.get("op_role", 0) | OpRole.Loss)
-    if block.idx != 0:
+    if block.program.current_block().idx != 0:
         return append_in_branch(loss, producer, parameter_list, no_grad_set, callbacks)
     stops = collect_stops(block, no_grad_set)
     parameters = _select_parameters(block, parameter_list)
@@ -102,12 +102,13 @@ def append_in_branch(
     no_grad_set: Iterable[Variable | str] | None,
     callbacks: Sequence[Callable[..., None]] | None,
 ) -> list[tuple[Variable, Variable]]:
-    """Append the backward pass of a loss that a branch computes, to a new block.
+    """Append the backward pass of a loss, of the current branch or a block around it, to a new block.
 
     The pass goes on through the blocks around the branch. Whoever completes the branch appends the operator
     that runs the new block. Returns and raises as :func:`append_backward` does.
     """
-    branch, program = loss.block, loss.block.program
+    program = loss.block.program
+    branch = program.current_block()
     parameters = _select_parameters(branch, parameter_list)
     stops = collect_stops(program.global_block(), no_grad_set)
     target = program._create_block(parent_idx=branch.parent_idx)
@@ -123,7 +124,8 @@ def append_in_branch(
         stops |= find_unused_outputs(path, wanted, stops)
         steps += build_steps(block, path, stops, given)
         given |= {name for step in steps for name in collect_gradients(step.grad.outputs)}
-        wanted = {name for op in path for name in op.input_arg_names if name not in stops}
+        if path:
+            wanted = {name for op in path for name in op.input_arg_names if name not in stops}
         block = block.parent
     steps = names.rename(add_sums(steps, target.idx))  # of variables that several blocks use
     _append(target, [Step(seed, producer)], OpRole.Backward | OpRole.Loss, names, callbacks)
@@ -231,11 +233,6 @@ def _find_producer(loss: object) -> Operator:
     """Return the operator that computes a loss. Raises TypeError and GraphError when it is not a loss."""
     if not isinstance(loss, Variable):
         raise TypeError(f"append_backward: loss is {loss!r}, expected a variable")
-    if any(dim != 1 for dim in loss.shape):
-        raise GraphError(
-            f"append_backward: loss {loss.name!r} has shape {list(loss.shape)}, expected [1]",
-            hint="reduce it to one value, as layers.mean does",
-        )
     block = loss.block
     if block.idx != 0 and block is not block.program.current_block():
         raise GraphError(
@@ -245,6 +242,12 @@ def _find_producer(loss: object) -> Operator:
     producer = next((op for op in reversed(block.ops) if loss.name in op.output_arg_names), None)
     if producer is None:
         raise GraphError(f"append_backward: no operator computes {loss.name!r}")
+    of_a_branch = producer.type == "select_input"  # its declared shape is that of one branch
+    if not of_a_branch and any(dim != 1 for dim in loss.shape):
+        raise GraphError(
+            f"append_backward: loss {loss.name!r} has shape {list(loss.shape)}, expected [1]",
+            hint="reduce it to one value, as layers.mean does",
+        )
     return producer
 
 

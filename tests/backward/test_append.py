@@ -253,3 +253,38 @@ def test_gradients_are_summed_before_the_operator_that_reads_the_total() -> None
     # Fluid 1.8.5's: the first sum is read by the gradient of cast, which is left out, for nothing reads it
     reads = ["reduce_sum_grad", "elementwise_mul_grad", "elementwise_div_grad", "reduce_sum_grad"]
     assert added == [*reads, "sum", "elementwise_mul_grad", "sum"]
+
+
+def test_the_loss_of_a_branch_may_be_declared_wider() -> None:
+    """Fluid 1.8.5 declares the shape of the branch that is not taken here, and computes 6 and 3."""
+    weight = fluid.layers.create_parameter(
+        [1], "float32", default_initializer=fluid.initializer.Constant(2.0)
+    )
+    switch = fluid.data("switch", [1])
+    loss = fluid.layers.cond(
+        switch > 1.0, lambda: weight * 3.0, lambda: fluid.layers.concat([weight, weight])
+    )
+    assert loss.shape == (2,)
+    ((_, gradient),) = fluid.backward.append_backward(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    found = exe.run(feed={"switch": np.array([2.0], "float32")}, fetch_list=[loss, gradient])
+    np.testing.assert_array_equal(found, [[6.0], [3.0]])
+
+
+@pytest.mark.parametrize(("taken", "moved"), [(0, 0.002), (1, 0.02), (2, 0.2)])  # as in Fluid 1.8.5
+def test_only_the_branch_that_is_taken_updates_by_an_outer_loss(taken: int, moved: float) -> None:
+    start = fluid.ParamAttr("w", initializer=fluid.initializer.Constant(1.0))
+    loss = L.mean(L.fc(fluid.data("x", [None, 1]), 1, param_attr=start, bias_attr=False))
+    step, zero, one = (L.fill_constant([1], "float32", float(value)) for value in (taken, 0, 1))
+
+    def train_by(rate: float) -> Callable[[], None]:
+        return lambda: fluid.optimizer.SGD(rate).minimize(loss) and None
+
+    L.case([(L.equal(step, zero), train_by(0.001)), (L.equal(step, one), train_by(0.01))], train_by(0.1))
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    for _ in range(2):
+        exe.run(feed={"x": np.ones((1, 1), "float32")})
+    found = np.array(fluid.global_scope().find_var("w").get_tensor())
+    np.testing.assert_allclose(1 - found, [[moved]], rtol=1e-4)  # float32 beside 1

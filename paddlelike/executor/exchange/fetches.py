@@ -189,7 +189,17 @@ def as_numpy(tensor: LoDTensor | list[LoDTensor]) -> Array | list[Array]:
     return view_fetched(np.array(tensor, order="C"))
 
 
-class FetchedArray(np.ndarray[Any, Any]):
+class _EqualToNdarray(type):
+    """Compare equal to ``numpy.ndarray``: scripts test ``type(loss) == np.ndarray``."""
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls or other is np.ndarray
+
+    def __hash__(cls) -> int:
+        return hash(np.ndarray)
+
+
+class FetchedArray(np.ndarray[Any, Any], metaclass=_EqualToNdarray):
     """A fetched array whose rows have one element each, so that it and its rows convert to numbers.
 
     Fluid scripts print losses as ``"%f" % exe.run(...)[0]`` and predictions (N, 1) row by row; numpy from 2.4

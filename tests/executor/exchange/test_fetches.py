@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,14 @@ def test_rows_of_one_element_print_as_numbers(exe: fluid.Executor) -> None:
     )
     (both,) = exe.run(compiled, feed=feed, fetch_list=[total])
     assert ["%.1f" % row for row in both] == ["1.5", "2.5"]  # noqa: UP031
+
+
+def test_the_type_of_a_fetched_array_equals_ndarray(exe: fluid.Executor) -> None:
+    (loss,) = exe.run(feed={"x": np.ones((1, 1), "float32")}, fetch_list=[fluid.data("x", [None, 1])])
+    assert type(loss) == np.ndarray  # noqa: E721  # as scripts ask
+    assert {np.ndarray: "array"}[type(loss)] == "array"
+    assert type(loss) != float  # noqa: E721
+    assert type(pickle.loads(pickle.dumps(loss))) is np.ndarray
 
 
 def test_a_fed_lod_is_fetched_with_its_rows_and_never_dropped(exe: fluid.Executor) -> None:
