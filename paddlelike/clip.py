@@ -9,24 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.versioned import Versioned
+from paddlelike.core import VarType, Versioned
 from paddlelike.errors import GraphError
 from paddlelike.foundation.docstrings import show_related
 from paddlelike.foundation.keyword_options import NearKeywords
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.guards import default_main_program, name_scope
-from paddlelike.framework.graph.operator import OpRole
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework import (
+    OpRole,
+    Parameter,
+    Program,
+    Variable,
+    default_main_program,
+    name_scope,
+    warn_quirk,
+)
 from paddlelike.framework.opdef import GradOp, grad_name
-from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.elementwise.binary import elementwise_div, elementwise_max, elementwise_mul
 from paddlelike.layers.emit import emit
 from paddlelike.layers.tensor.constant import fill_constant
 
 if TYPE_CHECKING:
-    from paddlelike.framework.graph.block import Block
+    from paddlelike.framework import Block
 
 __all__ = [
     "ErrorClipByValue",

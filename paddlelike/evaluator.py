@@ -10,14 +10,11 @@ import numpy as np
 from paddlelike import layers, metrics, unique_name
 from paddlelike.errors import GraphError
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.guards import program_guard
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable, program_guard
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:
-    from paddlelike.core.tensor import Array
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import Array, DtypeLike
     from paddlelike.executor.run import Executor
 
 __all__ = ["ChunkEvaluator", "DetectionMAP", "EditDistance", "Evaluator"]

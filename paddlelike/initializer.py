@@ -39,8 +39,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType, numpy_dtype
-from paddlelike.core.versioned import Versioned
+from paddlelike.core import VarType, Versioned, numpy_dtype
 from paddlelike.errors import GraphError
 from paddlelike.foundation.docstrings import complete_docstring, read_shared_entries, show_related
 from paddlelike.foundation.keyword_options import NearKeywords
@@ -48,11 +47,9 @@ from paddlelike.foundation.keyword_options import NearKeywords
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from paddlelike.core.tensor import Array
-    from paddlelike.framework.graph.block import Block
-    from paddlelike.framework.graph.operator import Operator
-    from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+    from paddlelike.core import Array
+    from paddlelike.framework import Block, Operator, Variable
+from paddlelike.framework import warn_quirk
 
 __all__ = [
     "MSRA",

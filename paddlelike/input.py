@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.guards import default_main_program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import VarType
+from paddlelike.framework import Variable, default_main_program
 from paddlelike.layers.checks import INTEGERS, check_variable
 from paddlelike.layers.emit import emit
 from paddlelike.layers.io.inputs import check_data
@@ -15,7 +14,7 @@ from paddlelike.layers.nn.embedding import look_up_table, normalize_padding_idx
 from paddlelike.layers.tensor.gather import prepare_one_hot
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["data", "embedding", "one_hot"]

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from paddlelike.core import Array
 from paddlelike.foundation.docstrings import complete_docstring, read_entries, show_related
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import warn_quirk
 from paddlelike.layers.detection.average_precision import DetectionMAP
 from paddlelike.ops.kernels.areas import compute_precision_recall_area, compute_roc_area
 
@@ -30,8 +31,6 @@ __all__ = [
     "Precision",
     "Recall",
 ]
-
-Array = np.ndarray[Any, Any]
 
 
 class MetricBase:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
-from paddlelike.core.versioned import Versioned
+from paddlelike.core import Versioned
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.keyword_options import NearKeywords
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.versioned import Versioned
+from paddlelike.core import VarType, Versioned
 from paddlelike.foundation.docstrings import complete_docstring, read_entries, show_related
 from paddlelike.foundation.keyword_options import NearKeywords
-from paddlelike.framework.graph.guards import name_scope
+from paddlelike.framework import name_scope
 
 if TYPE_CHECKING:
-    from paddlelike.framework.graph.block import Block
-    from paddlelike.framework.graph.variable import Parameter, Variable
+    from paddlelike.framework import Block, Parameter, Variable
 
 __all__ = [
     "L1Decay",

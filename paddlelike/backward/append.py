@@ -26,12 +26,10 @@ from paddlelike.backward.paths import (
 )
 from paddlelike.backward.recompute import build_recomputing_steps, finish_as_fluid
 from paddlelike.backward.steps import Step, add_sums, collect_gradients
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.foundation.garbage import pause_collection
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Operator, OpRole, Variable
 from paddlelike.framework.opdef import EMPTY, GRAD, GradOp, grad_name, make_plain_op
 
 

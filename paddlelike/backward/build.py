@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from paddlelike.backward import steps as transform
 from paddlelike.backward.paths import find_constants, find_path, has_gradient
 from paddlelike.backward.steps import GradBlock, Step
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.core import VarType
+from paddlelike.framework import Block, Operator, warn_quirk
 from paddlelike.framework.opdef import BlockGradient, GradOp, grad_name, registry
-from paddlelike.framework.quirks import warn_quirk
 
 
 def build_steps(

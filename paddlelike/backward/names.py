@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from paddlelike import unique_name
 from paddlelike.backward.steps import Step, find_total_name, find_variable_name, restore_names
-from paddlelike.framework.graph.block import Block
+from paddlelike.framework import Block
 from paddlelike.framework.opdef import EMPTY, GRAD, grad_name
 
 

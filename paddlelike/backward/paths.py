@@ -6,12 +6,10 @@ from collections.abc import Iterable
 
 from paddlelike.errors import GraphError, QuirkWarning, UnsupportedError
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Operator, Variable, follows_fluid
 from paddlelike.framework.opdef import GRAD, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
-from paddlelike.framework.quirks import QUIRKS, follows_fluid
+from paddlelike.framework.quirks import QUIRKS
 
 
 def collect_stops(block: Block, no_grad_set: Iterable[Variable | str] | None) -> set[str]:

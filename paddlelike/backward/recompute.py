@@ -15,11 +15,9 @@ from paddlelike import unique_name
 from paddlelike.backward import steps as transform
 from paddlelike.backward.paths import find_path, find_unused_outputs, has_gradient
 from paddlelike.backward.steps import Step
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Operator, OpRole, Variable
 from paddlelike.framework.opdef import GRAD, RECOMPUTED, GradOp, grad_name, registry
 
 Span = tuple[int, int]  # the first operator of a segment, and the one after its last

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Block, Operator
 from paddlelike.framework.opdef import EMPTY, GRAD, GradOp, grad_name, make_plain_op
 
 _CONTRIBUTION: Final = re.compile(r"@RENAME@block\d+@\d+$")

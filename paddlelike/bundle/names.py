@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.scope import Scope, ScopeVariable
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import LoDTensor, Scope, ScopeVariable, SelectedRows
 from paddlelike.errors import SaveError
 
 PICKLE: Final = "pkl"  # the member with the pickle

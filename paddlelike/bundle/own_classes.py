@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Final, TypeGuard
 
 from paddlelike.errors import FormatError
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Operator
 from paddlelike.lazy import MOVED
 from paddlelike.reader.dataset import DatasetBase
 

@@ -53,8 +53,7 @@ def _train(start: str | None, target: str, export: str | None = None) -> tuple[f
     import numpy as np
 
     from paddlelike import layers, unique_name
-    from paddlelike.core.places import CPUPlace
-    from paddlelike.core.scope import Scope, scope_guard
+    from paddlelike.core import CPUPlace, Scope, scope_guard
     from paddlelike.executor.run import Executor
     from paddlelike.framework import Program, program_guard
     from paddlelike.input import data

@@ -17,16 +17,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paddlelike import initializer, layers
 from paddlelike.collection.expressions import Expression, Operand, cmult, inputTensor, to_expression
 from paddlelike.collection.graph import run
-from paddlelike.framework.graph.guards import program_guard
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import Array
+from paddlelike.framework import Program, Variable, program_guard
 from paddlelike.initializer import Initializer
 
 if TYPE_CHECKING:
@@ -49,8 +48,6 @@ __all__ = [
     "vecInput",
     "zeros",
 ]
-
-Array = np.ndarray[Any, Any]
 
 
 def inputVector(value: Sequence[float]) -> Expression:  # noqa: N802

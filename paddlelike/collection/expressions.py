@@ -47,10 +47,9 @@ from paddlelike import layers
 from paddlelike.backward import gradients
 from paddlelike.collection.graph import current_graph, evaluate, run
 from paddlelike.collection.parameters import Parameters
+from paddlelike.core import Array
 from paddlelike.errors import GraphError, ShapeError
-from paddlelike.framework.graph.guards import program_guard
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable, program_guard
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -74,8 +73,6 @@ __all__ = [
     "tanh",
     "to_expression",
 ]
-
-Array = np.ndarray[Any, Any]
 
 
 #: What stands in an expression.

@@ -29,7 +29,7 @@ from collections.abc import Callable, Sequence
 from paddlelike import layers
 from paddlelike.collection.expressions import Expression, Operand, build, esum, to_expression
 from paddlelike.errors import ShapeError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 
 __all__ = [
     "abs",

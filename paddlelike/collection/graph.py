@@ -8,23 +8,17 @@ global scope, so every graph sees the same values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import convert_dtype
-from paddlelike.core.places import CPUPlace
-from paddlelike.core.scope import global_scope
+from paddlelike.core import Array, CPUPlace, convert_dtype, global_scope
 from paddlelike.executor.run import Executor
-from paddlelike.framework.graph.guards import default_main_program, program_guard
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable, default_main_program, program_guard
 from paddlelike.initializer import Initializer
 
 __all__ = ["current_graph", "evaluate", "initialize", "renew_cg", "run"]
 
-Array = np.ndarray[Any, Any]
 
 _fresh: list[Program] = []  # the graph of the last renew_cg(), if any
 

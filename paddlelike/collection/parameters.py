@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from paddlelike.collection import files
 from paddlelike.collection.graph import current_graph, initialize
-from paddlelike.core.scope import Scope, global_scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import Array, LoDTensor, Scope, global_scope
 from paddlelike.errors import GraphError, ShapeError
 from paddlelike.formats.dynet import PARAMETER, Block
-from paddlelike.framework.graph.guards import default_main_program, default_startup_program
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Parameter
+from paddlelike.framework import Parameter, Program, default_main_program, default_startup_program
 from paddlelike.initializer import Initializer
 
 if TYPE_CHECKING:
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Parameters", "create"]
 
-Array = np.ndarray[Any, Any]
 Path = str | os.PathLike[str]
 
 

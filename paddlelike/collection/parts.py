@@ -39,7 +39,7 @@ from paddlelike.collection.expressions import (
 )
 from paddlelike.collection.functions import logsumexp, sqrt, square
 from paddlelike.errors import ShapeError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 
 __all__ = [
     "concatenate_cols",

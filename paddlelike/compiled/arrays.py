@@ -10,7 +10,7 @@ import numpy as np
 
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.values import Packed
-from paddlelike.core.tensor import LoDTensor, LoDTensorArray
+from paddlelike.core import LoDTensor, LoDTensorArray
 from paddlelike.ops.control.rank_table import RankTable
 
 _KNOWN = (np.ndarray, np.generic)  # while a program is traced

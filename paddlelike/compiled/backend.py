@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from paddlelike.core.places import CUDAPlace, Place
+from paddlelike.core import CUDAPlace, Place
 from paddlelike.errors import ExtraMissingError, UnsupportedError
 from paddlelike.framework.flags import flag
 from paddlelike.hooks import Hook

@@ -16,12 +16,10 @@ from paddlelike.compiled.pieces.gradients import find_forward_for_numpy, is_spar
 from paddlelike.compiled.pieces.piece import Piece
 from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.compiled.state.repeats import CompiledFrame
-from paddlelike.core.places import Place
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, Place, Scope
 from paddlelike.executor.plans.frame import Frame
 from paddlelike.executor.steps import run_steps
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Operator
 from paddlelike.framework.opdef import EMPTY, GRAD, registry
 
 #: Map each output slot without a LoD to the input slot whose rows it follows.

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from paddlelike.compiled.run import find_engine
-from paddlelike.core.places import Place
-from paddlelike.framework.graph.program import Program
+from paddlelike.core import Place
+from paddlelike.framework import Program
 
 if TYPE_CHECKING:
     from paddlelike.compiled.pieces.piece import Piece

@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from paddlelike.compiled.values import Packed
-from paddlelike.core import memory
-from paddlelike.core.tensor import LoD
+from paddlelike.core import LoD, memory
 
 _SMALLEST: Final = 8
 

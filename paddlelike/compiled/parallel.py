@@ -25,15 +25,13 @@ from paddlelike.compiled.tracing.draws import Draw, DrawLoop, draw_all, find_sha
 from paddlelike.compiled.tracing.orders import delay_transposes
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed, SparseRows
-from paddlelike.core.places import Place
-from paddlelike.core.scope import Scope, ScopeVariable
-from paddlelike.core.tensor import LoD, LoDTensor
+from paddlelike.core import LoD, LoDTensor, Place, Scope, ScopeVariable
 from paddlelike.errors import OperatorError
 from paddlelike.executor.copies import warn_numpy
 from paddlelike.executor.exchange.feeds import put_feeds
 from paddlelike.executor.explanations import format_line
 from paddlelike.executor.plans.frame import Frame
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Operator
 
 _NO_STEP: Final = -1  # of a refusal for another reason than an operator
 _AXIS = "copies"

@@ -6,16 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.compiled.backend import load_jax
-from paddlelike.core.places import Place
-from paddlelike.core.scope import Scope
+from paddlelike.core import Place, Scope
 from paddlelike.executor.exchange.feeds import put_feeds, warn_unknown
 from paddlelike.executor.exchange.fetches import get_fetched
 from paddlelike.executor.exchange.files import provide_files
 from paddlelike.executor.plans.cached import get_plan
 from paddlelike.executor.plans.frame import Frame
 from paddlelike.executor.startup import warn_overwriting
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Operator, Program
 from paddlelike.ops.remote.collective import find_job
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # the launcher needs none of them, and starts without numpy
     from collections.abc import Iterator
 
-    from paddlelike.core.scope import Scope
-    from paddlelike.framework.graph.program import Program
+    from paddlelike.core import Scope
+    from paddlelike.framework import Program
     from paddlelike.framework.opdef.remote import Remote
     from paddlelike.io.partition import Partition
 

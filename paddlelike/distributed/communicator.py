@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from paddlelike.core.scope import global_scope
+from paddlelike.core import global_scope
 from paddlelike.errors import RoleError
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 
 if TYPE_CHECKING:
     from paddlelike.distributed.client.client import Client

@@ -13,17 +13,14 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.scope import global_scope
+from paddlelike.core import VarType, global_scope
 from paddlelike.distributed.checkpoint.partitions import find_endpoint, find_placement
 from paddlelike.distributed.placement import Kind
 from paddlelike.errors import EnforceNotMet, GraphError, LoadError
 from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.formats.paddle.server_tables import ServerTables
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.guards import default_main_program
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable, default_main_program
 from paddlelike.initializer import Constant
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.save.save import save_vars
@@ -36,7 +33,7 @@ from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import Location, locate
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.distributed.client.client import Client
     from paddlelike.executor.run import Executor
     from paddlelike.interop.convert import ConvertReport

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import Array, Scope, SelectedRows
 from paddlelike.distributed.checkpoint import operators
 from paddlelike.distributed.checkpoint.partitions import find_placement
 from paddlelike.distributed.client.client import Client
@@ -30,12 +29,8 @@ from paddlelike.errors import (
     OperatorError,
     PaddlelikeError,
 )
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Block, Operator, Program
 from paddlelike.framework.opdef import Context
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(slots=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from paddlelike.core.scope import global_scope
+from paddlelike.core import global_scope
 from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.client.trainers import find_client, find_trainer_id
 from paddlelike.distributed.roles import read_role
 from paddlelike.distributed.transpiler import DistributeTranspiler
 from paddlelike.errors import UnsupportedError
 from paddlelike.executor.run import Executor
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 
 
 class Share(NamedTuple):

@@ -1,6 +1,6 @@
 """Running programs: plans, the Executor, compiled and parallel programs."""
 
-from paddlelike.core.scope import global_scope, scope_guard
+from paddlelike.core import global_scope, scope_guard
 from paddlelike.executor.compiled import CompiledProgram, ParallelExecutor
 from paddlelike.executor.datasets import FetchHandler
 from paddlelike.executor.exchange.fetches import _fetch_var as _fetch_var

@@ -13,18 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from paddlelike.core.places import CPUPlace, Place, cpu_places
-from paddlelike.core.scope import Scope, global_scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import CPUPlace, LoDTensor, Place, Scope, global_scope
+from paddlelike.core.places import cpu_places
 from paddlelike.errors import EnforceNotMet
 from paddlelike.executor.copies import Copies
 from paddlelike.executor.exchange.fetches import collect_names, view_fetched
 from paddlelike.executor.run import Executor
 from paddlelike.executor.startup import choose_backend, explain_pieces
 from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy
-from paddlelike.framework.graph.guards import default_main_program
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable, default_main_program
 from paddlelike.hooks import Hook
 
 if TYPE_CHECKING:

@@ -13,9 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from paddlelike.core.places import Place
-from paddlelike.core.scope import Scope, ScopeVariable
-from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows
+from paddlelike.core import LoD, LoDTensor, Place, Scope, ScopeVariable, SelectedRows
 from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.exchange.feeds import put_feeds
 from paddlelike.executor.exchange.fetches import get_fetched
@@ -25,8 +23,7 @@ from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.executor.run import Executor
 from paddlelike.executor.steps import run_steps
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.operator import OpRole
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import OpRole, Program
 from paddlelike.framework.passes.views import collect_writes
 from paddlelike.hooks import Hook
 

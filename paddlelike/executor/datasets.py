@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from paddlelike.core.scope import Scope, global_scope
-from paddlelike.core.tensor import LoDTensor
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import LoDTensor, Scope, global_scope
+from paddlelike.framework import Variable
 
 if TYPE_CHECKING:
     from paddlelike.framework.typing import Feed, ProgramLike

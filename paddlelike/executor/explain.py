@@ -10,10 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core import memory
-from paddlelike.core.dtypes import convert_dtype
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import Array, LoDTensor, Scope, SelectedRows, convert_dtype, memory
 from paddlelike.errors import UnsupportedError
 from paddlelike.executor.exchange.feeds import put_feeds
 from paddlelike.executor.plans.frame import Frame, Step
@@ -21,11 +18,10 @@ from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.executor.plans.touched import ROWS
 from paddlelike.executor.steps import run_steps
 from paddlelike.executor.threads import thread_limit
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Operator
 from paddlelike.framework.opdef import OpDef, Spec, make_arguments, name_results, registry
 from paddlelike.ops.kernels.fast.late import count_calls
 
-Array = np.ndarray[Any, Any]
 _SLOWEST: Final = 12  # steps shown one by one
 
 

@@ -6,8 +6,7 @@ import re
 
 import numpy as np
 
-from paddlelike.core.dtypes import convert_dtype
-from paddlelike.core.scope import Scope
+from paddlelike.core import Scope, convert_dtype
 from paddlelike.errors import (
     EnforceNotMet,
     NotInitializedError,
@@ -17,8 +16,7 @@ from paddlelike.errors import (
     UnsupportedError,
 )
 from paddlelike.executor.plans.frame import Frame
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Block, Operator
 from paddlelike.framework.graph.variable import HOLDERS
 from paddlelike.framework.hints import describe_shape, explain_missing_axis, explain_no_value
 from paddlelike.framework.opdef import EMPTY, Spec, make_arguments, registry

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from paddlelike.executor.plans.frame import Frame, Step
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Operator
 
 ORDERS: Final = ("default", "calls", "total", "max", "min", "ave")
 _TITLES: Final = {"calls": "number of calls", "ave": "average time", **{k: f"{k} time" for k in ORDERS[2:5]}}

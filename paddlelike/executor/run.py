@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 from weakref import ref
 
-from paddlelike.core import memory
-from paddlelike.core.places import Place, require_device
-from paddlelike.core.scope import Scope, global_scope
+from paddlelike.core import Place, Scope, global_scope, memory
+from paddlelike.core.places import require_device
 from paddlelike.errors import EnforceNotMet, UnsupportedError
 from paddlelike.executor import profile
 from paddlelike.executor.datasets import FetchHandler, run_dataset
@@ -35,16 +34,14 @@ from paddlelike.executor.startup import (
 from paddlelike.executor.steps import run_plan
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.guards import default_main_program
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Operator, Program, default_main_program
 from paddlelike.hooks import Hook
 
 if TYPE_CHECKING:
-    from paddlelike.core.tensor import Array, LoDTensor
+    from paddlelike.core import Array, LoDTensor
     from paddlelike.executor.datasets import Batches
     from paddlelike.executor.explain import Explanation
-    from paddlelike.framework.graph.variable import Variable
+    from paddlelike.framework import Variable
     from paddlelike.framework.typing import Feed, FetchList, ProgramLike
 
 _run_compiled: Final[Hook[..., list[Any] | None]] = Hook("run_compiled")

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.core import LoDTensor, Scope, SelectedRows
 from paddlelike.core.floats import run_quietly
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import EOFException, FaultError, OperatorError
 from paddlelike.executor import profile
 from paddlelike.executor.exchange.feeds import put_feeds
@@ -19,8 +18,8 @@ from paddlelike.executor.plans.rewrites.groups import is_batched
 from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.executor.plans.unrolled import Unrolled
 from paddlelike.executor.threads import thread_limit
+from paddlelike.framework import Operator
 from paddlelike.framework.flags import flag
-from paddlelike.framework.graph.operator import Operator
 
 
 def run_plan(plan: Plan, scope: Scope, services: dict[str, Any], feeds: Mapping[str, Any]) -> Frame:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from paddlelike.core.dtypes import convert_dtype as find_dtype
-from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.core import convert_dtype as find_dtype
+from paddlelike.core import numpy_dtype
 from paddlelike.layers import checks
 
 __all__ = ["check_dtype", "check_type", "check_variable_and_dtype", "convert_dtype"]

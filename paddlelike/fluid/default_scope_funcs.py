@@ -6,8 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from paddlelike.core import Scope
-from paddlelike.core.scope import ScopeVariable
+from paddlelike.core import Scope, ScopeVariable
 
 __all__ = ["enter_local_scope", "find_var", "get_cur_scope", "leave_local_scope", "scoped_function", "var"]
 

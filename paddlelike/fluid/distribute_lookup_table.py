@@ -1,9 +1,7 @@
 """``fluid.distribute_lookup_table``: the table of a program that is sharded by id over servers."""
 
 from paddlelike.distributed.transpiler.training import find_table as find_distributed_lookup_table
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Operator, Program, Variable
 
 __all__ = [
     "find_distributed_lookup_table",

@@ -29,8 +29,7 @@ from typing import ClassVar, Final, Generic, TypeVar
 
 import numpy as np
 
-from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype
-from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
+from paddlelike.core import TENSOR_DTYPES, Array, LoDTensor, SelectedRows, VarType, convert_dtype
 from paddlelike.errors import FormatError, SaveError
 from paddlelike.formats.entry import Entry, read_dense, read_dense_rows
 from paddlelike.formats.sources import Buffer, Folder, Readable, as_source

@@ -20,19 +20,16 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import Array, LoDTensor, VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import check_shape, copy_into
 from paddlelike.formats.entry import Entry, LeftOut, Listing
 from paddlelike.formats.sources import Buffer, Readable, as_source
-
-Array = np.ndarray[Any, Any]
 
 PARAMETER: Final = "#Parameter#"
 LOOKUP_PARAMETER: Final = "#LookupParameter#"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core import memory
-from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
+from paddlelike.core import TENSOR_DTYPES, Array, VarType, memory
 from paddlelike.errors import FormatError
 from paddlelike.formats.sources import Cursor, Source
-
-Array = np.ndarray[Any, Any]
 
 _MAX_DIMS: Final = 32  # numpy 1.x has no more
 _MOST_UNPACKED: Final = 1 << 30, 64  # bytes, and times the size of the file, whichever is more

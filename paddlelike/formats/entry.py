@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
-from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.core import Array, LoDTensor, VarType, numpy_dtype
 from paddlelike.errors import FormatError
 from paddlelike.formats.elements import TensorPart, check_total, copy_into, read_elements
 from paddlelike.formats.sources import Source

@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.core.tensor import Array
+from paddlelike.core import Array, VarType, convert_dtype
 from paddlelike.errors import ExtraMissingError, FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import check_shape

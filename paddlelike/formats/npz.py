@@ -16,8 +16,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype
-from paddlelike.core.tensor import Array
+from paddlelike.core import TENSOR_DTYPES, Array, VarType, convert_dtype
 from paddlelike.errors import FormatError
 from paddlelike.formats import npy
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values

@@ -21,8 +21,7 @@ from typing import Final, NamedTuple, cast
 
 import numpy as np
 
-from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype, numpy_dtype
-from paddlelike.core.tensor import Array
+from paddlelike.core import TENSOR_DTYPES, Array, VarType, convert_dtype, numpy_dtype
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import check_shape, view_elements

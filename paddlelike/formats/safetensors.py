@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype, numpy_dtype
+from paddlelike.core import TENSOR_DTYPES, VarType, convert_dtype, numpy_dtype
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import SNIFF_BYTES, Capabilities, FileFormat, FolderFormat, Values
 from paddlelike.formats.elements import check_shape, view_elements

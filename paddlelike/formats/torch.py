@@ -21,8 +21,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
-from paddlelike.core.tensor import Array
+from paddlelike.core import Array, VarType, convert_dtype, numpy_dtype
 from paddlelike.core.views import view_strided
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values

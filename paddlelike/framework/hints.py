@@ -27,9 +27,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.scope import Scope, global_scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, Scope, VarType, global_scope
 from paddlelike.framework.graph.guards import default_startup_program
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable

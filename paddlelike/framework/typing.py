@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from paddlelike.core.scope import Scope
+from paddlelike.core import Scope
 from paddlelike.core.typing import FedValue
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program

@@ -17,11 +17,9 @@ from typing import Final, cast
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.core import Array, LoDTensor, Scope, VarType, numpy_dtype
 from paddlelike.errors import ShapeError
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Operator
 from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 from paddlelike.inference import onednn

@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from paddlelike.core.places import CPUPlace
-from paddlelike.core.scope import Scope, scope_guard
+from paddlelike.core import CPUPlace, Scope, scope_guard
 from paddlelike.errors import PaddlelikeError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.locks import RLock
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 from paddlelike.io.load.load import load_persistables
 from paddlelike.storage.location import locate
 

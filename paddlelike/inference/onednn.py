@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.tensor import Array
+from paddlelike.core import Array
 from paddlelike.framework.flags import flag
 from paddlelike.ops.kernels.fast.late import FLAG
 from paddlelike.ops.kernels.nn.image.layouts import as_channels_last

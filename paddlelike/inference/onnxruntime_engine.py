@@ -13,13 +13,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.places import CPUPlace
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.core import Array, CPUPlace, LoDTensor, Scope
 from paddlelike.errors import ExtraMissingError, UnsupportedError
 from paddlelike.executor.run import Executor
+from paddlelike.framework import Program
 from paddlelike.framework.flags import flag
-from paddlelike.framework.graph.program import Program
 from paddlelike.inference.parts import Part, cut_into_parts, find_kept
 from paddlelike.inference.tensors import Runner, Value, split_value
 

@@ -6,9 +6,8 @@ from collections.abc import Collection
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
+from paddlelike.core import VarType
+from paddlelike.framework import Operator, Program
 from paddlelike.framework.opdef import registry
 from paddlelike.framework.passes import clone as passes
 from paddlelike.framework.passes.views import collect_reads, collect_writes

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from paddlelike.core import Scope
 from paddlelike.core.floats import run_quietly
-from paddlelike.core.scope import Scope
 from paddlelike.executor import profile
 from paddlelike.executor.exchange.fetches import get_fetched
 from paddlelike.executor.plans.binding import bind_kernel, make_storer
@@ -32,9 +32,7 @@ from paddlelike.ops.kernels.fast.late import FLAG, on_request
 from paddlelike.ops.kernels.threads import count_threads
 
 if TYPE_CHECKING:
-    from paddlelike.framework.graph.block import Block
-    from paddlelike.framework.graph.operator import Operator
-    from paddlelike.framework.graph.program import Program
+    from paddlelike.framework import Block, Operator, Program
 
 
 # Winograd's formula in numpy takes less time than the library's direct one for filters of 3x3 from here on.

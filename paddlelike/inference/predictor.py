@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddlelike.core.places import CPUPlace
-from paddlelike.core.scope import Scope, scope_guard
-from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.core import Array, CPUPlace, LoDTensor, Scope, scope_guard
 from paddlelike.errors import FeedError, LoadError
 from paddlelike.executor.run import Executor
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 from paddlelike.inference.config import AnalysisConfig, NativeConfig
 from paddlelike.inference.follow import Follower
 from paddlelike.inference.plan import PlanEngine

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from paddlelike.core.tensor import Array, LoD, LoDTensor
+from paddlelike.core import Array, LoD, LoDTensor
 from paddlelike.errors import FeedError
 
 Value = tuple[Array, LoD]

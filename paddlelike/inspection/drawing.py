@@ -8,12 +8,9 @@ import subprocess
 from dataclasses import dataclass
 from typing import Final
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import ExtraMissingError, GraphError, UnsupportedError
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Operator, Program, Variable
 from paddlelike.inspection.flow import Flow, FlowNode, find_producer, list_levels
 from paddlelike.inspection.layers import get_role
 from paddlelike.inspection.layout import Layout

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Block, Operator
 from paddlelike.framework.graph.variable import HOLDERS
 from paddlelike.inspection.layers import find_output, get_role, join_runs
 from paddlelike.inspection.layout import rank_by_longest_path

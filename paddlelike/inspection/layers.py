@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.core import numpy_dtype
 from paddlelike.foundation.display import Displayed
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import HOLDERS, TENSOR_LIKE, Parameter, Variable
+from paddlelike.framework import Block, Operator, OpRole, Parameter, Program, Variable
+from paddlelike.framework.graph.variable import HOLDERS, TENSOR_LIKE
 
 _TITLES: Final = ("layer", "operators", "output", "parameters", "reads")
 _WIDEST: Final = 40

@@ -14,21 +14,27 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
-from paddlelike.core.scope import Scope, global_scope, scope_guard
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import (
+    Array,
+    LoDTensor,
+    Scope,
+    SelectedRows,
+    VarType,
+    convert_dtype,
+    global_scope,
+    numpy_dtype,
+    scope_guard,
+)
 from paddlelike.errors import ExtraMissingError, FormatError, LoadError
 from paddlelike.executor.run import Executor
 from paddlelike.formats.paddle.server_tables import ServerTables
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 from paddlelike.io.contents.interface import Held, Unreadable, Want
 from paddlelike.io.deltas.chain import Broken, list_chains
 from paddlelike.io.deltas.contents import open_directory, read_link, replay
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save.save import save_vars
 from paddlelike.storage.location import locate
-
-Array = np.ndarray[Any, Any]
 
 _COLUMNS: Final = ("id", "row", "forgotten")
 _KEY: Final = b"paddlelike"

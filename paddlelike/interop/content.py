@@ -6,8 +6,7 @@ import os
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.scope import Scope
+from paddlelike.core import Scope, VarType
 from paddlelike.errors import FormatError, LoadError, MissingFileError, PaddlelikeError, StorageError
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, FileFormat, FolderFormat, Value
@@ -20,8 +19,8 @@ from paddlelike.formats.paddle.server_tables import ServerTables
 from paddlelike.formats.state.sharded import PaddleDistributed
 from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.near_names import suggest_names
+from paddlelike.framework import Program
 from paddlelike.framework.codec.decode import decode_program
-from paddlelike.framework.graph.program import Program
 from paddlelike.io.asynchronous import wait_for_pending
 from paddlelike.io.contents.interface import Held as Looked
 from paddlelike.io.contents.interface import Want

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import TENSOR_DTYPES, numpy_dtype
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import TENSOR_DTYPES, LoDTensor, numpy_dtype
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat, FolderFormat, Value
@@ -41,7 +40,7 @@ from paddlelike.storage.options import Durability, SaveOptions
 from paddlelike.storage.problems import is_directory, is_there, raises_own_errors
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.interop.onnx.models import ModelReport
 
 Path = str | os.PathLike[str]

@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from paddlelike.errors import FormatError, PaddlelikeError, UnsupportedError
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Operator, Program, Variable
 from paddlelike.framework.opdef import ABSENT, REQUIRED, registry
 from paddlelike.io.export.program import check_feeds, find_ports, make_inference_program
 

@@ -12,15 +12,12 @@ import math
 from collections.abc import Container, Iterator, Sequence
 from typing import Any, Final
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError, UnsupportedError
+from paddlelike.framework import Block, Operator, Program, Variable
 from paddlelike.framework.environment import PADDLE2_VERSION, PADDLE3_VERSION
 from paddlelike.framework.graph.attributes import COMMON_ATTRS, complete_attrs
-from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.inference import infer_outputs
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.framework.passes.clone import copy
 

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.scope import global_scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, global_scope
 from paddlelike.errors import FormatError, MissingFileError, NotInitializedError, SaveError
 from paddlelike.executor.run import Executor
 from paddlelike.formats.hdf5 import Hdf5, read_attributes
 from paddlelike.formats.sources import Source
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable
 from paddlelike.framework.hints import explain_no_value
 from paddlelike.io.calls import get_program, is_parameter, is_persistable, select
 from paddlelike.io.load.load import load_vars

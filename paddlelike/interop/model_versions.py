@@ -10,14 +10,14 @@ import os
 from collections import Counter
 from typing import Any, Final
 
-from paddlelike.core.scope import Scope, scope_guard
+from paddlelike.core import Scope, scope_guard
 from paddlelike.errors import LoadError, SaveError, UnsupportedError
 from paddlelike.executor.run import Executor
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.paddle.recognize import is_pir, is_program
 from paddlelike.formats.sources import Buffer
+from paddlelike.framework import Program
 from paddlelike.framework.codec.encode import encode_program
-from paddlelike.framework.graph.program import Program
 from paddlelike.interop.content import list_persistables, open_content
 from paddlelike.interop.damage import refuse_damage
 from paddlelike.interop.fluid18 import make_fluid18

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import Array, LoDTensor
 from paddlelike.errors import LoadError
 from paddlelike.formats.base import Value
 from paddlelike.foundation.near_names import suggest_names
@@ -15,7 +15,6 @@ from paddlelike.io.planning.recipe import reorder
 from paddlelike.io.rules.rule import Init, Rename, Skip, find_sources, get_matcher, match_targets
 from paddlelike.io.rules.rules import Rules
 
-Array = np.ndarray[Any, Any]
 Recipe = Callable[[Iterable[str]], Rules]  # from the names in the source
 Store = Callable[[Value], Value]
 

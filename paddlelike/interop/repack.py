@@ -13,8 +13,8 @@ from typing import Final
 from paddlelike.errors import GraphError, LoadError, SaveError
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.paddle.directory import encode_value, make_facts
+from paddlelike.framework import Program
 from paddlelike.framework.codec.encode import encode_program
-from paddlelike.framework.graph.program import Program
 from paddlelike.interop.content import Content, Held, list_persistables, open_content
 from paddlelike.interop.damage import refuse_damage
 from paddlelike.io.export.program import check_feeds, find_ports, make_inference_program

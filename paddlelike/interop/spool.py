@@ -18,8 +18,7 @@ from typing import IO, Any, Final, NamedTuple, Self
 
 import numpy as np
 
-from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
+from paddlelike.core import Array, LoDTensor, SelectedRows, numpy_dtype
 from paddlelike.errors import FormatError, SaveError, StorageError
 from paddlelike.formats.base import FileFormat, FolderFormat, Value
 from paddlelike.formats.entry import Entry

@@ -13,12 +13,10 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
-from paddlelike.core.tensor import Array
+from paddlelike.core import Array, VarType, convert_dtype, numpy_dtype
 from paddlelike.executor.run import Executor
-from paddlelike.framework.graph.guards import default_main_program, default_startup_program
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable as ProgramVariable
+from paddlelike.framework import Program, default_main_program, default_startup_program
+from paddlelike.framework import Variable as ProgramVariable
 from paddlelike.interop.hdf5 import ParamSetter, build_setter, read_value
 from paddlelike.io.calls import is_parameter, is_persistable, select
 from paddlelike.storage.manifest import library_version

@@ -8,17 +8,16 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.garbage import pause_collection
+from paddlelike.framework import Parameter, Program, Variable, default_main_program
 from paddlelike.framework.codec.encode import build_message
-from paddlelike.framework.graph.guards import default_main_program
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import HOLDERS, Parameter, Variable
+from paddlelike.framework.graph.variable import HOLDERS
 
 if TYPE_CHECKING:
-    from paddlelike.framework.graph.block import Block
+    from paddlelike.framework import Block
     from paddlelike.framework.typing import ProgramLike
 
 

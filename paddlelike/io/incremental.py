@@ -13,16 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary, ref
 
-import numpy as np
-
-from paddlelike.core.scope import ScopeVariable
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, ScopeVariable
 from paddlelike.errors import StorageError
 from paddlelike.foundation.locks import Lock
 from paddlelike.storage.manifest import Manifest, Record
 
 T = TypeVar("T")
-Array = np.ndarray[Any, Any]
 
 _MOST: Final = 200_000  # values remembered of all directories; those of the last one in any case
 

@@ -17,13 +17,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.scope import global_scope
+from paddlelike.core import VarType, global_scope
 from paddlelike.executor.run import Executor
+from paddlelike.framework import Operator, OpRole, Program, Variable
 from paddlelike.framework.graph.attributes import complete_attrs
-from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
 from paddlelike.ops.io.files import Files
 from paddlelike.storage.location import is_remote

@@ -11,19 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import convert_dtype
-from paddlelike.core.places import CPUPlace
-from paddlelike.core.scope import global_scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import Array, CPUPlace, LoDTensor, convert_dtype, global_scope
 from paddlelike.errors import LoadError, MissingFileError, NotInitializedError
 from paddlelike.executor.run import Executor
 from paddlelike.formats.state.fluid_save import FluidSave
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.warn import warn_user
+from paddlelike.framework import Program, Variable
 from paddlelike.framework.codec.encode import build_message
 from paddlelike.framework.environment import add_operator_versions
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.hints import explain_no_value, explain_renumbering, explain_shift
 from paddlelike.hooks import Hook
 from paddlelike.io import asynchronous
@@ -45,7 +41,6 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
 
-Array = np.ndarray[Any, Any]
 
 _complete_state: Final[Hook[[Program, list[str]], None]] = Hook("complete_state")
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
+from paddlelike.core import VarType, convert_dtype, numpy_dtype
 from paddlelike.errors import GraphError
 from paddlelike.foundation.amounts import describe
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
 
 __all__ = [
     "BOOL",

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from paddlelike import unique_name
 from paddlelike.errors import ShapeError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.layers.helper import LayerHelper
 
 _REDUCE_TYPES: Final = ("sum", "prod", "max", "min")  # in the order of the attribute of ``allreduce``

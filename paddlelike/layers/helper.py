@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core import VarType, convert_dtype
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.guards import default_main_program, default_startup_program
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework import (
+    Operator,
+    Parameter,
+    Program,
+    Variable,
+    default_main_program,
+    default_startup_program,
+)
 from paddlelike.hooks import Hook
 from paddlelike.initializer import Constant, Initializer, Xavier
 from paddlelike.param_attr import ParamAttr, WeightNormParamAttr
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["LayerHelper", "LayerHelperBase"]

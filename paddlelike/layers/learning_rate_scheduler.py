@@ -26,10 +26,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.guards import default_main_program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable, default_main_program
 from paddlelike.layers.control.branches import Switch
 from paddlelike.layers.control.step_counter import autoincreased_step_counter
 from paddlelike.layers.elementwise.binary import elementwise_min
@@ -38,7 +37,7 @@ from paddlelike.layers.tensor.assign import assign, create_global_var
 from paddlelike.layers.tensor.constant import fill_constant
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
 
 __all__ = [
     "cosine_decay",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.core import VarType
+from paddlelike.framework import Variable, warn_quirk
 from paddlelike.initializer import Constant
 from paddlelike.layers.checks import FLOATS, INTEGERS, WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit, emit_all

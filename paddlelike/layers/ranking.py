@@ -22,7 +22,7 @@ out_val_if_empty
 
 from __future__ import annotations
 
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import FLOATS, check_variable
 from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper

@@ -32,9 +32,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.core import VarType, convert_dtype
+from paddlelike.framework import Variable, warn_quirk
 from paddlelike.layers.checks import (
     BOOL,
     FLOATS,
@@ -50,7 +49,7 @@ from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.tensor.assign import assign
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
 
 __all__ = [
     "argmax",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 
 Structure = TypeVar("Structure")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import Array
-from paddlelike.framework.quirks import follows_fluid
 
 
 def reduce_extreme(x: Array, axes: tuple[int, ...], *, is_greatest: bool) -> Array:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attr, Bool, OpDef, Spec
 

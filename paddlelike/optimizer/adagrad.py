@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from paddlelike.clip import GradientClipBase
-from paddlelike.framework.graph.variable import Parameter, Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Parameter, Variable, warn_quirk
 from paddlelike.optimizer.base import Optimizer
 from paddlelike.optimizer.state import Accumulator
 

@@ -6,11 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.clip import GradientClipBase
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.guards import name_scope
-from paddlelike.framework.graph.variable import Parameter, Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.core import VarType
+from paddlelike.framework import Block, Parameter, Variable, name_scope, warn_quirk
 from paddlelike.optimizer.base import Optimizer
 from paddlelike.optimizer.state import Accumulator, ParamGrads
 

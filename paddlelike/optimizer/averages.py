@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paddlelike import unique_name
-from paddlelike.core.versioned import Versioned
+from paddlelike.core import Versioned
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.keyword_options import NearKeywords
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.guards import default_main_program, name_scope, program_guard
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Parameter, Variable
-from paddlelike.framework.quirks import follows_fluid, warn_quirk
+from paddlelike.framework import (
+    Block,
+    Parameter,
+    Program,
+    Variable,
+    default_main_program,
+    follows_fluid,
+    name_scope,
+    program_guard,
+    warn_quirk,
+)
 from paddlelike.layers.checks import INTEGERS
 from paddlelike.layers.control.branches import Switch
 from paddlelike.layers.control.step_counter import autoincreased_step_counter

@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from paddlelike.backward import append_backward
 from paddlelike.clip import GradientClipBase, append_gradient_clip_ops, error_clip_callback
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.guards import (
+from paddlelike.framework import (
+    Block,
+    Operator,
+    Parameter,
+    Program,
+    Variable,
     default_main_program,
     default_startup_program,
     device_guard,
     name_scope,
     program_guard,
 )
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.framework.opdef import registry
 from paddlelike.optimizer.state import Accumulator, ParamGrad, ParamGrads, State
 from paddlelike.regularizer import append_regularization_ops

@@ -6,18 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.versioned import Versioned
+from paddlelike.core import VarType, Versioned
 from paddlelike.errors import GraphError
 from paddlelike.foundation.keyword_options import NearKeywords
-from paddlelike.framework.graph.guards import default_main_program, device_guard, name_scope
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework import Parameter, Program, Variable, default_main_program, device_guard, name_scope
 from paddlelike.initializer import Constant
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
 
 ParamGrad = tuple[Parameter, Variable]
 ParamGrads = list[ParamGrad]

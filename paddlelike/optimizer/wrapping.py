@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
-from paddlelike.core.versioned import Versioned
+from paddlelike.core import Versioned
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.foundation.keyword_options import NearKeywords
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.guards import default_startup_program, program_guard
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework import (
+    Block,
+    Operator,
+    Parameter,
+    Program,
+    Variable,
+    default_startup_program,
+    program_guard,
+)
 from paddlelike.layers.control.branches import Switch
 from paddlelike.layers.elementwise.binary import (
     elementwise_add,

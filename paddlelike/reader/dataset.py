@@ -21,11 +21,9 @@ from typing import IO, Any, Final, Protocol
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
-from paddlelike.core.tensor import LoDTensor
-from paddlelike.core.versioned import Versioned
+from paddlelike.core import LoDTensor, VarType, Versioned, numpy_dtype
 from paddlelike.errors import FeedError, MissingFileError, UnsupportedError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 
 _HADOOP: Final = ("hdfs:", "afs:")  # files that Fluid reads by a command
 _LAST_FIELDS: Final = ("rank_offset", "pv_batch_size")  # of a description, in their order

@@ -7,15 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.core.places import Place, cpu_places
-from paddlelike.core.tensor import LoDTensor
-from paddlelike.core.versioned import Versioned
+from paddlelike.core import LoDTensor, Place, Versioned, numpy_dtype
+from paddlelike.core.places import cpu_places
 from paddlelike.errors import FeedError
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.guards import default_main_program
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable, default_main_program
 
 
 class DataFeeder(Versioned):

@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from paddlelike.core.dtypes import convert_dtype, numpy_dtype
-from paddlelike.core.tensor import LoDTensor
-from paddlelike.core.versioned import Versioned
+from paddlelike.core import LoDTensor, Versioned, convert_dtype, numpy_dtype
 from paddlelike.errors import FeedError, GraphError
-from paddlelike.framework.graph.guards import default_main_program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable, default_main_program
 from paddlelike.reader.feeder import DataFeeder
 from paddlelike.reader.program_reader import BatchQueue, declare_loader
 from paddlelike.reader.readers import ReadAhead, Reader
@@ -26,7 +23,7 @@ from paddlelike.reader.readers import batch as batch_reader
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from paddlelike.core.tensor import Array
+    from paddlelike.core import Array
     from paddlelike.core.typing import Places
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paddlelike.core.tensor import LoDTensor
-from paddlelike.core.versioned import Versioned
+from paddlelike.core import LoDTensor, Versioned
 from paddlelike.errors import UnsupportedError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.reader.dataset import DatasetBase
 from paddlelike.reader.generator_loader import GeneratorLoader, group_items
 

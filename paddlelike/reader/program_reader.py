@@ -7,20 +7,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.scope import global_scope
-from paddlelike.core.tensor import LoDTensor
-from paddlelike.core.versioned import Versioned
+from paddlelike.core import LoDTensor, VarType, Versioned, global_scope
 from paddlelike.errors import EOFException, GraphError, NotInitializedError
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.guards import default_main_program, default_startup_program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Variable, default_main_program, default_startup_program
 from paddlelike.reader.readers import ReadAhead
 from paddlelike.unique_name import UniqueNameGenerator
 
 if TYPE_CHECKING:
-    from paddlelike.core.places import Place
+    from paddlelike.core import Place
 
 #: The names of non-iterable loaders. As in Fluid, ``unique_name.guard`` does not restart these counters, so
 #: that two loaders built under two guards have two queues.

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paddlelike.core.places import Place
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, Place
 from paddlelike.errors import EnforceNotMet, FeedError
 
 if TYPE_CHECKING:
-    from paddlelike.core.tensor import Array
+    from paddlelike.core import Array
 
 
 def create_lod_tensor(

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from paddlelike.core.places import is_compiled_with_cuda
+from paddlelike.core import is_compiled_with_cuda
 from paddlelike.scan import paddle_names
 from paddlelike.scan.execution_path import ExitedError
 from paddlelike.scan.expressions import Expressions, apply

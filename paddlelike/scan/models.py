@@ -11,7 +11,7 @@ from typing import Final
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats.base import SNIFF_BYTES
 from paddlelike.formats.paddle.recognize import is_pir
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 from paddlelike.framework.opdef import registry
 from paddlelike.interop.content import Content, list_persistables, open_content
 from paddlelike.scan.report import FileFinding

@@ -38,7 +38,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.storage.hashing import ALGORITHMS

@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import LoDTensor, SelectedRows, VarType, numpy_dtype
 from paddlelike.errors import FormatError
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, FileFormat, FolderFormat

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, Unpack
 
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
 from paddlelike.storage.options import SaveKeywords
 from paddlelike.training.sources.base import MinibatchSource

@@ -20,7 +20,7 @@ from paddlelike.training.sources.memory import MinibatchSourceFromData
 from paddlelike.training.trainer import Trainer
 
 if TYPE_CHECKING:
-    from paddlelike.core.tensor import Array
+    from paddlelike.core import Array
     from paddlelike.training.sources.generator import Reader
 
 

@@ -7,12 +7,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from paddlelike.core.tensor import Array
+from paddlelike.core import Array
 from paddlelike.errors import GraphError
 from paddlelike.executor.run import Executor
 from paddlelike.formats import registry
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework import Parameter, Program, Variable
 from paddlelike.interop.cntk.load import import_cntk, read_bytes
 from paddlelike.interop.cntk.save import export_cntk
 from paddlelike.interop.onnx import export_onnx, import_onnx

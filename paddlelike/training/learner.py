@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from paddlelike.errors import UnsupportedError
 from paddlelike.executor.run import Executor
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 from paddlelike.hooks import Hook
 from paddlelike.optimizer.base import Optimizer
 
 if TYPE_CHECKING:
-    from paddlelike.framework.graph.operator import Operator
+    from paddlelike.framework import Operator
     from paddlelike.optimizer.state import ParamGrads
 
 

@@ -10,9 +10,7 @@ from typing import Any, Final
 
 from paddlelike.core.roles import OpRole
 from paddlelike.errors import LoadError
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Block, Operator, Program
 
 #: Attributes that do not change what a network computes from given parameters.
 _IGNORED: Final = {

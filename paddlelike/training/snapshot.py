@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from paddlelike.core.random import Generator
-from paddlelike.core.scope import global_scope
+from paddlelike.core import Generator, global_scope
 from paddlelike.errors import FormatError, SaveError
 from paddlelike.executor.run import Executor
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 from paddlelike.io.checkpoints.checkpoint import ARRAY_KEY, Checkpoint, decode_state, encode_state
 from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
 from paddlelike.training.learner import Workers, exchange_values

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from paddlelike.core.scope import global_scope
+from paddlelike.core import global_scope
 from paddlelike.executor.run import Executor
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 
 
 def initialize(executor: Executor, startup: Program, program: Program) -> None:

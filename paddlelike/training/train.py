@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.training.configs import CheckpointConfig, CrossValidationConfig, TestConfig
 from paddlelike.training.feeding import Feeding
 from paddlelike.training.progress.writer import ProgressWriter, Span

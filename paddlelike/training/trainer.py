@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import Array, LoDTensor, numpy_dtype
 from paddlelike.errors import FeedError, GraphError
 from paddlelike.executor.run import Executor
-from paddlelike.framework.graph.guards import default_startup_program, program_guard
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable, default_startup_program, program_guard
 from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
 from paddlelike.layers import mean
 from paddlelike.optimizer.base import Optimizer
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
     from paddlelike.io.asynchronous import PendingSave
     from paddlelike.io.report import SaveReport
 
-Array = np.ndarray[Any, Any]
 Learner = Optimizer | DistributedLearner
 
 

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.scope import Scope, ScopeVariable
-from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
+from paddlelike.core import Array, LoDTensor, Scope, ScopeVariable, SelectedRows
 from paddlelike.errors import ExtraMissingError
 from paddlelike.executor import Executor
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Parameter, Variable, variable_kind
+from paddlelike.framework import Parameter, Program, Variable, variable_kind
 from paddlelike.inspection.diagnosis import Diagnosis
 from paddlelike.inspection.difference import Difference
 from paddlelike.inspection.inspect import Inspection

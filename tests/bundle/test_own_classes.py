@@ -21,7 +21,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike import bundle
 from paddlelike.bundle.own_classes import _TABLE, is_own
-from paddlelike.core.versioned import Versioned
+from paddlelike.core import Versioned
 from paddlelike.errors import FormatError, MissingFileError, UntrustedError
 from paddlelike.io.contents.lazy import MappedTensor
 from paddlelike.ops.kernels.growing_rows import GrowingRows, RowRule

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
 import paddlelike as fluid
-from paddlelike.core.scope import Scope
+from paddlelike.core import Scope
 from paddlelike.errors import FeedError
 from tests.compiled.harness.nets import Net, build, train
 

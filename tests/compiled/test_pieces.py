@@ -15,7 +15,7 @@ from paddlelike.compiled.backend import settings
 from paddlelike.compiled.packing import RefusedError
 from paddlelike.compiled.pieces.piece import Piece
 from paddlelike.compiled.run import find_engine
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.errors import ExtraMissingError, NotInitializedError, OperatorError, UnsupportedError
 from tests.compiled.harness.nets import Net, batches, build, regression, train, use
 

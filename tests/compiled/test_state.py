@@ -16,7 +16,7 @@ pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=I
 
 import paddlelike as fluid
 from paddlelike.compiled.engine import Engine
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from paddlelike.errors import OperatorError
 from tests.compiled.harness.nets import Net, batches, build, regression, train
 

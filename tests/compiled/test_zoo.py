@@ -11,8 +11,7 @@ import pytest
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.core.scope import Scope
+from paddlelike.core import Scope, numpy_dtype
 from paddlelike.errors import PaddlelikeError
 from tests.helpers.fresh import fresh_programs
 from tests.zoo.layers import LAYERS

@@ -15,7 +15,7 @@ import pytest
 
 import paddlelike as fluid
 import paddlelike.collection as dy
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import LoDTensor, SelectedRows
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.core.dtypes import TENSOR_DTYPES, AttrType, VarType, convert_dtype, dtype_row, numpy_dtype
+from paddlelike.core import TENSOR_DTYPES, AttrType, VarType, convert_dtype, dtype_row, numpy_dtype
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from paddlelike.core import places
-from paddlelike.core.places import (
-    CPUPlace,
-    CUDAPinnedPlace,
-    CUDAPlace,
-    Place,
-    cpu_places,
-    cuda_pinned_places,
-    cuda_places,
-    is_compiled_with_cuda,
-    require_device,
-)
+from paddlelike.core import CPUPlace, CUDAPinnedPlace, CUDAPlace, Place, is_compiled_with_cuda, places
+from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places, require_device
 from paddlelike.errors import UnsupportedError
 
 

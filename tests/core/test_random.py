@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddlelike.core import memory
-from paddlelike.core.random import Generator, shuffle_range
+from paddlelike.core import Generator, memory
+from paddlelike.core.random import shuffle_range
 
 MODULUS = 2**31 - 1
 

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.core import memory, row_changes
+from paddlelike.core import LoDTensor, memory, row_changes
 from paddlelike.core.row_changes import OldRows, find_tables, keep_old_rows, note_rows
-from paddlelike.core.tensor import LoDTensor
 from paddlelike.formats.elements import view_elements
 
 Array = np.ndarray[Any, Any]

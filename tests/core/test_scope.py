@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
+from paddlelike.core import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import EnforceNotMet
 
 

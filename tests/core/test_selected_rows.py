@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 
 ROWS = st.lists(st.integers(0, 50), unique=True, max_size=20)
 

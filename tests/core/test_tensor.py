@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.errors import EnforceNotMet, FeedError
 
 PLACE = fluid.CPUPlace()

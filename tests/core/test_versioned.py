@@ -9,11 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.core.places import CPUPlace, CUDAPlace
-from paddlelike.core.random import Generator
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
-from paddlelike.core.versioned import Versioned
+from paddlelike.core import (
+    CPUPlace,
+    CUDAPlace,
+    Generator,
+    LoDTensor,
+    LoDTensorArray,
+    Scope,
+    SelectedRows,
+    Versioned,
+)
 from paddlelike.errors import FormatError
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import paddlelike as fluid
 from paddlelike import inspection
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.errors import FormatError, MissingFileError, PaddlelikeError
 from paddlelike.formats.explain import HEAD, explain
 from paddlelike.formats.paddle import lod_tensor, selected_rows

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats.entry import list_left_out
 from paddlelike.formats.safetensors import Safetensors, SafetensorsFolder

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat

@@ -13,10 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType, numpy_dtype
-from paddlelike.core.scope import Scope, global_scope, scope_guard
+from paddlelike.core import Scope, VarType, global_scope, numpy_dtype, scope_guard
 from paddlelike.errors import PaddlelikeError
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 from paddlelike.io.calls import is_persistable
 from tests.fuzz import readers
 from tests.fuzz.guard import Fault

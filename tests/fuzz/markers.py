@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, Final
 
 import paddlelike as fluid
-from paddlelike.core.scope import Scope, scope_guard
+from paddlelike.core import Scope, scope_guard
 from paddlelike.storage import manifest
 from tests.fuzz.guard import Fault
 from tests.fuzz.loaders import ROOM, executor, program_of, watched_scope

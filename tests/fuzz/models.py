@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from paddlelike.core.scope import Scope
+from paddlelike.core import Scope
 from tests.fuzz.guard import Fault
 from tests.fuzz.makers.mutations import mutate
 from tests.fuzz.readers import Target

@@ -13,8 +13,8 @@ from paddlelike.formats import state
 from paddlelike.formats.explain import HEAD, explain
 from paddlelike.formats.paddle import combined, lod_tensor, selected_rows
 from paddlelike.formats.state import pickles
+from paddlelike.framework import Program
 from paddlelike.framework.codec.schema import Messages, messages, parse
-from paddlelike.framework.graph.program import Program
 from tests.fuzz.guard import Fault, Guard
 from tests.fuzz.makers import pickle_maker, program_maker, seeds, stream_maker
 from tests.fuzz.makers.mutations import mutate

@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from paddlelike.core.dtypes import TENSOR_DTYPES
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import TENSOR_DTYPES, LoDTensor, SelectedRows
 from paddlelike.errors import FormatError
 from paddlelike.formats import state
 from paddlelike.formats.paddle import combined, lod_tensor, selected_rows
 from paddlelike.formats.state import pickles
+from paddlelike.framework import Program
 from paddlelike.framework.codec.schema import messages, parse
-from paddlelike.framework.graph.program import Program
 from paddlelike.storage import manifest
 from tests.fuzz.makers import seeds
 

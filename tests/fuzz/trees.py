@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.core.scope import Scope, global_scope, scope_guard
+from paddlelike.core import Scope, global_scope, scope_guard
 from paddlelike.errors import PaddlelikeError
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 from paddlelike.storage.local.files import list_names
 from paddlelike.storage.local.transaction import Transaction
 from paddlelike.storage.names import relative_path

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import AttrType, VarType
+from paddlelike.core import AttrType, VarType
 from paddlelike.framework.codec.schema import messages
 
 Canonical = dict[str, Any]

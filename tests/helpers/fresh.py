@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from paddlelike import unique_name
-from paddlelike.core.scope import Scope, scope_guard
-from paddlelike.framework.graph.guards import program_guard, reset_name_scope
-from paddlelike.framework.graph.program import Program
+from paddlelike.core import Scope, scope_guard
+from paddlelike.framework import Program, program_guard
+from paddlelike.framework.graph.guards import reset_name_scope
 from paddlelike.reader.program_reader import LOADER_NAMES
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 from tests.helpers.fresh import fresh_programs
 from tests.helpers.golden_data import Arrays
 from tests.helpers.networks import SEED, Built, as_feed, network

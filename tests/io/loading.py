@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 
 T = TypeVar("T")
 Programs = tuple[fluid.Program, fluid.Program]

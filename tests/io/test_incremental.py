@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.scope import ScopeVariable
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, ScopeVariable
 from paddlelike.framework.opdef import registry
 from paddlelike.io import incremental
 from paddlelike.io.incremental import Ledger, get_state, ledger

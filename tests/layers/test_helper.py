@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.layer_helper import LayerHelper  # Fluid's name of the module
 from paddlelike.layers import utils

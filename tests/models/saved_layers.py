@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 
 
 def save_layer(build: Callable[[], Any], folder: Path, exe: Any) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
+from paddlelike.core import LoDTensor, LoDTensorArray, SelectedRows, VarType
 from paddlelike.errors import EnforceNotMet, ShapeError, UnsupportedError
 from paddlelike.framework.opdef import Spec, find
 from paddlelike.ops.kernels.special import erf

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.core.dtypes import AttrType
+from paddlelike.core import AttrType
 from paddlelike.framework.graph.operator import COMMON_ATTRS
 from paddlelike.framework.opdef import ABSENT, REQUIRED, Attr, AttrTable, GradOp, OpDef, Slot, registry
 from tests.helpers.golden_data import table

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core import VarType, convert_dtype
 from paddlelike.framework.opdef import make_arguments, registry
 from tests.ops.harness import contract
 from tests.ops.harness.collect import CASES

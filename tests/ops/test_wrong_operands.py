@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Spec, registry
 

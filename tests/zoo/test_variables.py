@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.framework.codec.schema import messages
 from paddlelike.framework.graph.order import order_as_hashed
 from tests.helpers.fresh import fresh_programs

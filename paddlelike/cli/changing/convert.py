@@ -29,7 +29,7 @@ def _list_recipes(incomplete: str) -> list[str]:
 
 def _check_dtype(name: str | None) -> str | None:
     if name is not None:
-        from paddlelike.core.dtypes import numpy_dtype
+        from paddlelike.core import numpy_dtype
 
         try:
             numpy_dtype(name)

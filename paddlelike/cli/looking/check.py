@@ -77,8 +77,7 @@ def _run(
 ) -> dict[str, Any]:
     import numpy as np
 
-    from paddlelike.core.places import CPUPlace
-    from paddlelike.core.scope import Scope, scope_guard
+    from paddlelike.core import CPUPlace, Scope, scope_guard
     from paddlelike.executor.run import Executor
     from paddlelike.io.export.load import load_inference_model
     from paddlelike.ops.control.blocks import LoopLimit

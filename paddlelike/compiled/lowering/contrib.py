@@ -14,8 +14,8 @@ from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError, find_bucket
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value
-from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.framework.quirks import follows_fluid
+from paddlelike.core import numpy_dtype
+from paddlelike.framework import follows_fluid
 
 
 def _require_one_level(*values: Value) -> None:

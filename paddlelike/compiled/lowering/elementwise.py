@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from paddlelike.compiled.formulas import stands_for
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.values import SparseRows
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.ops.elementwise import binary
 from paddlelike.ops.kernels import broadcasting, special
 

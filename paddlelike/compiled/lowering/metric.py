@@ -12,7 +12,7 @@ from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value, get_rows
-from paddlelike.framework.quirks import follows_fluid
+from paddlelike.framework import follows_fluid
 from paddlelike.ops.metric.sequence import SCHEMES
 
 

@@ -10,8 +10,7 @@ from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value, get_rows
-from paddlelike.core.random import Generator
-from paddlelike.core.tensor import Array
+from paddlelike.core import Array, Generator
 from paddlelike.framework.opdef import registry
 from paddlelike.ops.random.sampling import Seed
 

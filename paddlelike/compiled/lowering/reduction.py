@@ -15,9 +15,9 @@ from paddlelike.compiled.lowerings import Lowering, Results, add_rows, evaluate_
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, SparseRows, Value, get_rows
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import GRAD, OpDef, registry
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops import extremes
 from paddlelike.ops.reduction import reduce
 

@@ -13,8 +13,7 @@ from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value, get_rows
-from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.core.tensor import Array
+from paddlelike.core import Array, numpy_dtype
 from paddlelike.ops.operands import read_numbers
 from paddlelike.ops.tensor import pad as pads
 

@@ -15,8 +15,8 @@ from paddlelike.compiled.lowerings import Lowering, add_rows, lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import SparseRows
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import registry
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.update import base, rules, sgd
 from paddlelike.ops.update.base import Update
 from paddlelike.ops.update.rules import Rows, Step

@@ -26,7 +26,7 @@ from paddlelike.compiled.values import Packed
 from paddlelike.core.memory import keep_freed_block
 from paddlelike.errors import OperatorError
 from paddlelike.executor.explanations import format_line
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Operator
 
 
 class Executable(NamedTuple):

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterator
 
 from paddlelike.compiled.lowerings import Lowering, find_lowering
 from paddlelike.compiled.pieces.piece_plan import CompiledPlan
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.executor.plans.frame import Frame
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Operator
 from paddlelike.framework.opdef import GRAD, OpDef, registry
 
 

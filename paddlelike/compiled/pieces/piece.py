@@ -23,7 +23,7 @@ from paddlelike.compiled.state.tables import DeviceTables, KeptRows
 from paddlelike.compiled.tracing.draws import draw_all
 from paddlelike.compiled.tracing.sizes import KnownSizes, Sizes, describe_sizes
 from paddlelike.compiled.values import Packed, SparseRows, align_feed, find_array_type
-from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows
+from paddlelike.core import LoD, LoDTensor, SelectedRows
 from paddlelike.errors import OperatorError
 from paddlelike.executor.plans.frame import Frame
 from paddlelike.executor.plans.touched import is_unsigned

@@ -8,9 +8,7 @@ from paddlelike.executor.plans.frame import Positions, Step
 from paddlelike.executor.plans.layout import NOTHING
 from paddlelike.executor.plans.run_plan import Outputs, Plan
 from paddlelike.executor.plans.touched import find_row_gradients
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Block, Operator, Program
 from paddlelike.framework.opdef import EMPTY, GRAD, OpDef, registry
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from paddlelike.compiled.pieces.piece_plan import CompiledPlan
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Operator
 
 #: Outputs of operators with several that depend on one input and one attribute alone, or on a tensor instead.
 _OWN: Final = {

@@ -16,8 +16,8 @@ from paddlelike.compiled.pieces.executables import Executable
 from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.compiled.tracing.draws import Draw
 from paddlelike.compiled.values import find_array_type, is_large
-from paddlelike.core.scope import Scope, ScopeVariable
-from paddlelike.core.tensor import LoDTensor, adopt_all
+from paddlelike.core import LoDTensor, Scope, ScopeVariable
+from paddlelike.core.tensor import adopt_all
 from paddlelike.executor.plans.binding import Take, make_taker
 from paddlelike.executor.plans.frame import Frame
 

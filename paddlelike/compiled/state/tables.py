@@ -18,19 +18,15 @@ import jax
 import numpy as np
 
 from paddlelike.compiled.pieces.piece_plan import CompiledPlan
-from paddlelike.core import row_changes
-from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.core import Array, numpy_dtype, row_changes
 from paddlelike.core.row_changes import OldRows, Table
 from paddlelike.core.rows import unique_rows
 from paddlelike.core.views import view_bytes_at
 from paddlelike.foundation.locks import Event
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Operator, Variable
 from paddlelike.framework.opdef import registry
 from paddlelike.ops.update.base import Update
 from paddlelike.ops.update.rules import Rows
-
-Array = np.ndarray[Any, Any]
 
 _LOOKUPS: Final = ("lookup_table_grad", "lookup_table_v2_grad")
 #: Operators whose result has the rows of X and no others.

@@ -13,9 +13,8 @@ from typing import Any, Final
 import jax
 import numpy as np
 
-from paddlelike.core.dtypes import AttrType
-from paddlelike.core.tensor import LoD
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.core import AttrType, LoD
+from paddlelike.framework import Operator
 from paddlelike.framework.opdef import OpDef
 
 _LARGEST: Final = 64  # elements; larger constants belong to the device

@@ -12,9 +12,8 @@ import numpy as np
 from paddlelike.compiled.packing import LoweringError, Uncovered
 from paddlelike.compiled.tracing.draws import Draw
 from paddlelike.compiled.values import Packed
-from paddlelike.core.random import Generator
-from paddlelike.core.tensor import LoD
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.core import Generator, LoD
+from paddlelike.framework import Operator
 
 if TYPE_CHECKING:
     from paddlelike.compiled.pieces.piece_plan import CompiledPlan

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from paddlelike.core import memory
-from paddlelike.core.random import Generator
+from paddlelike.core import Generator, memory
 
 Given = Mapping[int, Any]  # the inputs of a piece, by position
 

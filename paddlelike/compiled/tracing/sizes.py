@@ -15,7 +15,7 @@ import numpy as np
 
 from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.compiled.tracing.constants import has_plain_kernel, run_kernel
-from paddlelike.core.tensor import LoD
+from paddlelike.core import LoD
 from paddlelike.executor.plans.layout import NOTHING
 from paddlelike.framework.opdef import OpDef, registry
 

@@ -27,7 +27,7 @@ from paddlelike.compiled.tracing.rows import call_with_rows, find_packed, to_row
 from paddlelike.compiled.tracing.sizes import KnownSizes
 from paddlelike.compiled.values import Packed
 from paddlelike.executor.plans.frame import Step
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Operator
 from paddlelike.framework.opdef import GRAD, RECOMPUTED, OpDef, registry
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.distributed.checkpoint.shards import Shards
 from paddlelike.distributed.placement import TABLE_FOLDER, shard_name
 from paddlelike.errors import SaveError
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Operator, OpRole, Program, Variable
 from paddlelike.framework.passes import clone as passes
 from paddlelike.io.contents.interface import Contents, Held, Positional, Reading, Unreadable, Want
 from paddlelike.io.partition import LoadShare, WholePartition

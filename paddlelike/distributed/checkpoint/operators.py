@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from paddlelike.core.dtypes import convert_dtype
+from paddlelike.core import convert_dtype
 from paddlelike.distributed.checkpoint.gather import Gathering, gather_files
 from paddlelike.distributed.checkpoint.servers import OneByOne, Servers
 from paddlelike.distributed.placement import TABLE_FOLDER, Kind, Placement, Slice

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.scope import global_scope
+from paddlelike.core import VarType, global_scope
 from paddlelike.distributed.checkpoint.gather import Gathering, gather_files
 from paddlelike.distributed.checkpoint.local import with_local_lookups
 from paddlelike.distributed.checkpoint.servers import connect_servers, read_positions
@@ -21,8 +20,7 @@ from paddlelike.distributed.server.position import note_empty_load, read_positio
 from paddlelike.errors import LoadError, PaddlelikeError, SaveError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable
 from paddlelike.io.calls import get_program_persistable_vars
 from paddlelike.io.partition import LoadShare, Partition, SaveShare
 from paddlelike.io.rules.rule import Init

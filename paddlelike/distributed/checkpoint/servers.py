@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
-from paddlelike.core.scope import global_scope
+from paddlelike.core import Array, global_scope
 from paddlelike.distributed.client.geo import exchanges
 from paddlelike.errors import SaveError
 from paddlelike.foundation.locks import Lock
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 
 if TYPE_CHECKING:
     from paddlelike.distributed.wire import Receiver
 
-Array = np.ndarray[Any, Any]
 Wanted = tuple[str, str]  # endpoint, name of the variable there
 
 

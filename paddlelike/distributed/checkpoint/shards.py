@@ -9,15 +9,12 @@ table (a single process wrote it) every server takes each n-th row; and a single
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from paddlelike.core import memory
-from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
+from paddlelike.core import TENSOR_DTYPES, Array, LoDTensor, SelectedRows, VarType, global_scope, memory
 from paddlelike.core.rows import unique_rows
-from paddlelike.core.scope import global_scope
-from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.placement import TABLE_FOLDER, Slice, shard_name
 from paddlelike.errors import LoadError
 from paddlelike.formats.entry import Entry
@@ -29,7 +26,6 @@ from paddlelike.io.contents.read import view_bytes
 from paddlelike.storage.location import Location
 from paddlelike.storage.manifest import Manifest, Record
 
-Array = np.ndarray[Any, Any]
 Choice = Callable[[Array], Array]
 
 _CHUNK: Final = 4 << 20  # bytes that are looked through at a time

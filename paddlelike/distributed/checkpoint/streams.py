@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 from paddlelike.distributed.checkpoint.servers import Servers
 from paddlelike.distributed.client.receivers import Sink
 from paddlelike.distributed.placement import Slice

@@ -6,11 +6,11 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import Array, VarType, numpy_dtype
 from paddlelike.distributed.checkpoint.servers import Servers
 from paddlelike.distributed.checkpoint.streams import (
     Fill,
@@ -38,7 +38,6 @@ from paddlelike.storage.local.writing import Shared
 if TYPE_CHECKING:
     from paddlelike.distributed.wire import Receiver
 
-Array = np.ndarray[Any, Any]
 
 _MOST: Final = 1 << 40  # bytes of one server's rows
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import LoDTensor, SelectedRows, VarType
 from paddlelike.distributed.checkpoint.shards import Shards, find_misfit
 from paddlelike.distributed.placement import TABLE_FOLDER, Kind, Slice
 from paddlelike.errors import LoadError

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.distributed.client.outbox import Outbox, Value
 from paddlelike.distributed.placement import SEEN, Entry, Kind
 from paddlelike.foundation.locks import Condition

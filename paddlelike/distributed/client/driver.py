@@ -8,9 +8,7 @@ import queue
 import select
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
+from typing import NamedTuple, TypeVar
 
 from paddlelike.core import memory
 from paddlelike.distributed.client.calls import Calls, Payload
@@ -28,7 +26,6 @@ from paddlelike.errors import DeadlineError, FaultError, FormatError, RemoteErro
 from paddlelike.foundation.locks import Condition, RLock
 from paddlelike.foundation.threads import Pool, Thread
 
-Array = np.ndarray[Any, Any]
 Goal = Callable[[TrainerState, float], None]
 _Result = TypeVar("_Result")
 

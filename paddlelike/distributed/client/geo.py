@@ -17,14 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.core import Array, LoDTensor, Scope, SelectedRows
 from paddlelike.core.rows import unique_rows
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.errors import NotInitializedError
-
-Array = np.ndarray[Any, Any]
 
 
 class Geo:

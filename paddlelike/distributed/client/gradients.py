@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.distributed.client.outbox import Outbox, Value, row_counts, value_parts
 from paddlelike.distributed.placement import Kind, ServerTable
 from paddlelike.distributed.wire import FLUSH, Item, Note

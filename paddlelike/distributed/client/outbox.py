@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import Array, SelectedRows
 from paddlelike.distributed.placement import Entry, rows_at, values_at
 from paddlelike.distributed.wire import Part, as_bytes
 from paddlelike.errors import GraphError
 
-Array = np.ndarray[Any, Any]
 Value = Array | SelectedRows
 Outbox = dict[int, Value]  #: gradients of one push to one server, by index of the entry
 

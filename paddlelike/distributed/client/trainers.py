@@ -8,9 +8,9 @@ import weakref
 from collections.abc import Iterator
 from typing import Final
 
-from paddlelike.core.scope import Scope, global_scope
+from paddlelike.core import Scope, global_scope
 from paddlelike.distributed.client.client import Client
-from paddlelike.framework.graph.block import Block
+from paddlelike.framework import Block
 
 #: Operators whose attribute ``trainer_id`` is right, the most reliable first.
 _WITH_TRAINER_ID: Final = (

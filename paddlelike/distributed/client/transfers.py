@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core import memory
+from paddlelike.core import Array, memory
 from paddlelike.distributed.client.calls import Exchange
 from paddlelike.distributed.client.driver import Driver
 from paddlelike.distributed.client.outbox import SAME_NETWORK
@@ -20,8 +20,6 @@ from paddlelike.distributed.protocol.messages import Pull, Share
 from paddlelike.distributed.settings import Settings
 from paddlelike.distributed.wire import Into, Part, Receiver
 from paddlelike.errors import GraphError
-
-Array = np.ndarray[Any, Any]
 
 _MOST_IDS = 1 << 34  # bytes of the row ids of a table
 _MOST_TEXT = 1 << 32  # bytes of the texts of all trainers in one exchange

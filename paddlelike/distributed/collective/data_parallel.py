@@ -12,15 +12,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from paddlelike.core.scope import Scope, global_scope
+from paddlelike.core import Scope, global_scope
 from paddlelike.distributed.collective.sharding import Sharding, plan_sharding
 from paddlelike.distributed.collective.transpiler import add_up_gradients, is_transpiled, scale_loss_gradient
 from paddlelike.distributed.collective.workers import find_workers
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.executor.strategies import BuildStrategy
-from paddlelike.framework.graph.operator import OpRole
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import OpRole, Program, Variable
 from paddlelike.io.partition import LoadShare, SaveShare, WholePartition
 from paddlelike.io.rules.rule import Skip
 from paddlelike.storage.options import SaveOptions

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.distributed.collective.transpiler import (
     Collective,
     GradAllReduce,
     LocalSGD,
     SingleProcessMultiThread,
 )
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 
 _TRANSPILERS: Final = {one.mode: one for one in (GradAllReduce, LocalSGD)}
 

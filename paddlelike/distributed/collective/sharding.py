@@ -12,10 +12,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.program import Program
+from paddlelike.core import VarType
+from paddlelike.framework import Block, Operator, OpRole, Program
 from paddlelike.framework.passes.views import collect_writes
 
 

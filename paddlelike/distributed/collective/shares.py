@@ -26,15 +26,13 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import Array, LoDTensor, Scope
 from paddlelike.distributed.collective.jax_runtime import PULSE, Notes
 from paddlelike.distributed.collective.job import Job
 from paddlelike.distributed.collective.sharding import Sharding
 from paddlelike.foundation.locks import Condition, Event
 from paddlelike.foundation.threads import Thread
 
-Array = np.ndarray[Any, Any]
 _Watch = Callable[[float], None]
 _Fail = Callable[[Exception], NoReturn]
 

@@ -11,14 +11,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.distributed.collective.sharding import Sharding
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.guards import default_main_program, default_startup_program
-from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import (
+    Block,
+    Operator,
+    OpRole,
+    Program,
+    Variable,
+    default_main_program,
+    default_startup_program,
+)
 
 _ROLE: Final = "op_role"
 _SNAPSHOT: Final = "@SNAPSHOT"

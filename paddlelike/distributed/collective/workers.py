@@ -13,25 +13,21 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import Array, LoDTensor, Scope, SelectedRows
 from paddlelike.distributed.collective.jax_runtime import Exchanges
 from paddlelike.distributed.collective.job import Job, make_job, read_job
 from paddlelike.distributed.collective.member import Member
 from paddlelike.distributed.collective.sharding import Sharding
 from paddlelike.errors import GraphError, RoleError, UnsupportedError
 from paddlelike.foundation.threads import Task
+from paddlelike.framework import Operator, Program
 from paddlelike.framework.flags import flag
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
 from paddlelike.framework.opdef import Context
 from paddlelike.framework.opdef.remote import Reduced
-
-Array = np.ndarray[Any, Any]
 
 _BUCKET: Final = 4 << 20  # bytes of sums in one exchange
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddlelike.core.places import CPUPlace
+from paddlelike.core import CPUPlace
 from paddlelike.distributed.fleet.optimizer import DistributedOptimizer
 from paddlelike.distributed.fleet.role_maker_base import RoleMakerBase
 from paddlelike.errors import RoleError
 from paddlelike.executor import Executor
 
 if TYPE_CHECKING:
-    from paddlelike.core.tensor import Array
+    from paddlelike.core import Array
 
 __all__ = ["DistributedOptimizer", "Fleet", "Mode"]
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from paddlelike.errors import LoadError
 from paddlelike.executor import Executor
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 from paddlelike.io import load_persistables, save_persistables
 from paddlelike.storage.local.filesystem.system import sync_directory
 

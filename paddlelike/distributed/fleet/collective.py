@@ -25,15 +25,13 @@ from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.executor import BuildStrategy, CompiledProgram, ExecutionStrategy, Executor
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.guards import default_startup_program
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program, default_startup_program
 from paddlelike.hooks import Hook
 from paddlelike.io import save_inference_model, save_persistables
 from paddlelike.optimizer import RecomputeOptimizer
 
 if TYPE_CHECKING:
-    from paddlelike.framework.graph.operator import Operator
-    from paddlelike.framework.graph.variable import Parameter, Variable
+    from paddlelike.framework import Operator, Parameter, Variable
     from paddlelike.io.report import SaveReport
     from paddlelike.optimizer.base import Optimizer
     from paddlelike.optimizer.state import ParamGrads

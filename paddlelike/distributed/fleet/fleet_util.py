@@ -19,17 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.scope import Scope, global_scope, scope_guard
+from paddlelike.core import Array, Scope, global_scope, scope_guard
 from paddlelike.distributed.fleet import parameter_server, pslib
 from paddlelike.distributed.fleet.hdfs import HDFSClient
 from paddlelike.errors import SaveError
 from paddlelike.executor import Executor
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable
 from paddlelike.io import load_vars, save_inference_model, save_vars
 from paddlelike.ops.kernels.areas import compute_roc_area
-
-Array = np.ndarray[Any, Any]
 
 _logger = logging.getLogger(__name__)
 _BUCKET_SPAN, _BUCKET_ERROR = 0.01, 0.05  # Fluid's

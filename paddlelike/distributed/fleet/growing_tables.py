@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from paddlelike.core.scope import Scope, global_scope, scope_guard
+from paddlelike.core import Scope, global_scope, scope_guard
 from paddlelike.distributed import growing_tables
 from paddlelike.distributed.fleet.base import Fleet
 from paddlelike.errors import GraphError
 from paddlelike.executor import Executor
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 
 Answer = TypeVar("Answer")
 

@@ -8,10 +8,7 @@ from typing import Protocol
 
 from paddlelike.distributed.fleet.strategy import DistributedStrategy
 from paddlelike.errors import UnsupportedError
-from paddlelike.framework.graph.guards import default_startup_program
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework import Operator, Parameter, Program, Variable, default_startup_program
 from paddlelike.optimizer import Optimizer
 
 

@@ -24,8 +24,7 @@ from paddlelike.distributed.transpiler.config import DistributedMode
 from paddlelike.errors import GraphError
 from paddlelike.executor import CompiledProgram, Executor
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable
 from paddlelike.io import (
     get_program_persistable_vars,
     load_persistables,

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from paddlelike.core.scope import Scope, scope_guard
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import Scope, SelectedRows, scope_guard
 from paddlelike.distributed import growing_tables
 from paddlelike.distributed.fleet.base import Mode
 from paddlelike.distributed.fleet.optimizer import TranspilerOptimizer
@@ -35,9 +34,7 @@ from paddlelike.errors import FormatError, UnsupportedError
 from paddlelike.executor import Executor
 from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.guards import default_startup_program, program_guard
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable, default_startup_program, program_guard
 from paddlelike.io import load_vars, save_persistables, save_vars
 from paddlelike.layers import elementwise_add, mean, scale
 from paddlelike.storage.location import locate

@@ -7,19 +7,17 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.distributed import growing_tables
 from paddlelike.distributed.growing_tables import ShowClickEntry, sparse_embedding
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.guards import default_main_program, program_guard
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable, default_main_program, program_guard
 from paddlelike.initializer import insert_table
 from paddlelike.layers import cast, lod_reset, sequence_expand_as, unsqueeze
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:
-    from paddlelike.framework.graph.block import Block
+    from paddlelike.framework import Block
 
 _CLICK: Final = "click"  # label_var_name
 LOOKUPS: Final = ("lookup_table", "lookup_table_v2")

@@ -13,7 +13,7 @@ import numpy as np
 from paddlelike.foundation.warn import warn_user
 
 if TYPE_CHECKING:
-    from paddlelike.core.tensor import Array
+    from paddlelike.core import Array
 
 _REDUCTIONS: Final[Mapping[str, Callable[..., Any]]] = {"sum": np.sum, "max": np.max, "min": np.min}
 

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from functools import cached_property
 from typing import Any, overload
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.distributed.placement.server_table import DELTA
 from paddlelike.distributed.placement.slices import Kind, Slice
 from paddlelike.errors import GraphError

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 from paddlelike.distributed.placement.slices import Kind
 from paddlelike.errors import FormatError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 from paddlelike.io.partition import TABLE_FOLDER
 
 __all__ = ["TABLE_FOLDER", "Slice", "shard_name"]

@@ -16,13 +16,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.opdef import Context
+from paddlelike.framework import Block, Operator
+from paddlelike.framework.opdef import Array, Context
 from paddlelike.framework.opdef.registry import find_or_none
 from paddlelike.ops.update.base import Update
-
-Array = np.ndarray[Any, Any]
 
 PART: Final = 1 << 16  #: elements of a part
 

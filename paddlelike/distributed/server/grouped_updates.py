@@ -14,17 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.scope import ScopeVariable
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import Array, LoDTensor, ScopeVariable
 from paddlelike.distributed.placement import Kind
 from paddlelike.distributed.server.fused_updates import PART, FusedUpdate, are_alike, are_numbers
 from paddlelike.distributed.server.served import Served
 from paddlelike.distributed.server.staging import Contribution
-from paddlelike.framework.graph.block import Block
+from paddlelike.framework import Block
 from paddlelike.framework.opdef import Context, GroupKernel
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 
-Array = np.ndarray[Any, Any]
 Member = tuple[int, int, FusedUpdate]  # the index of the gradient, the block, and what that does
 
 

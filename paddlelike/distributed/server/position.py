@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from paddlelike.core.scope import Scope
+from paddlelike.core import Scope
 from paddlelike.storage.location import locate
 from paddlelike.storage.manifest import Manifest
 

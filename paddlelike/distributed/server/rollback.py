@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from paddlelike.core.scope import Scope, scope_guard
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import LoDTensor, Scope, SelectedRows, scope_guard
 from paddlelike.distributed.server.position import find_position
 from paddlelike.errors import LoadError, PaddlelikeError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 from paddlelike.io.load.load import load_persistables, load_vars
 from paddlelike.ops.kernels.growing_rows import GrowingRows
 from paddlelike.storage.location import LocalDirectory

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.distributed.placement import DELTA, TRAINER_SUFFIX, Kind, ServerTable, base_name
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Block, Operator, Program
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 from paddlelike.ops.kernels.growing_rows import ANY_ID
 

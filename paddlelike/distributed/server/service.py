@@ -9,16 +9,13 @@ import time
 from functools import partial
 from typing import Any
 
-import numpy as np
-
+from paddlelike.core import Array
 from paddlelike.core.floats import run_quietly
 from paddlelike.distributed.protocol.messages import Push, Reply, Request, Waiting
 from paddlelike.distributed.protocol.server.exchanges import Work
 from paddlelike.distributed.server.staging import Contribution
 from paddlelike.distributed.server.update_threads import Workers
 from paddlelike.foundation.threads import Task
-
-Array = np.ndarray[Any, Any]
 
 _POLL = 0.25  # seconds between two looks at whether memory has become free
 _LONGEST_WAIT = 1.0  # seconds in which a call that waits finds that its trainer was replaced

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddlelike.core import memory
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import Array, SelectedRows, memory
 from paddlelike.distributed.placement import Entry, Kind, ServerTable, rows_at, values_at
 from paddlelike.distributed.protocol.header import read_pairs
 from paddlelike.distributed.protocol.messages import Push
@@ -18,8 +17,6 @@ from paddlelike.distributed.wire.parts import Into
 from paddlelike.errors import FrameError
 from paddlelike.foundation.locks import Lock
 from paddlelike.ops.kernels.growing_rows import ANY_ID
-
-Array = np.ndarray[Any, Any]
 
 
 class _Memory(NamedTuple):

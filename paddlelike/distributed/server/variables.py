@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import Array, LoDTensor, SelectedRows
 from paddlelike.distributed.placement import DELTA, Entry, Kind
 from paddlelike.distributed.server.fused_updates import FusedUpdate, find_fused_update
 from paddlelike.distributed.server.grouped_updates import find_groups
@@ -25,8 +25,6 @@ from paddlelike.foundation.locks import Lock, RLock
 from paddlelike.framework.opdef import Context
 from paddlelike.framework.passes.views import collect_writes
 from paddlelike.ops.kernels.growing_rows import GrowingRows, edit_table
-
-Array = np.ndarray[Any, Any]
 
 
 class Variables:

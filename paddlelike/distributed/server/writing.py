@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import LoDTensor, Scope, SelectedRows
 from paddlelike.distributed.placement import Slice
 from paddlelike.errors import FormatError, NotInitializedError, SaveError
 from paddlelike.formats import elements

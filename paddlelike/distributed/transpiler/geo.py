@@ -7,14 +7,13 @@ to its parameter.
 
 from __future__ import annotations
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.distributed.placement import DELTA
 from paddlelike.distributed.transpiler.config import DistributedMode
 from paddlelike.distributed.transpiler.server import Server
 from paddlelike.distributed.transpiler.split_plan import Plan, make_control_variable
 from paddlelike.distributed.transpiler.training import LOOKUPS, Training
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Block, Program
 
 
 def turn_into_differences(program: Program, plan: Plan) -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.distributed.placement import Kind, Overview, Slice
 from paddlelike.distributed.transpiler.slicing import shape_on_server, yield_state
 from paddlelike.distributed.transpiler.split_plan import Piece, Plan, Trained
 from paddlelike.distributed.transpiler.table_server import count_shard_rows
 from paddlelike.distributed.transpiler.training import Training, find_target, is_update, schedule_ops
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Operator, Program, Variable
 
 
 def place_all(source: Program, startup: Program, training: Training, plan: Plan) -> Overview:

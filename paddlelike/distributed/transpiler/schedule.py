@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from paddlelike.distributed.transpiler.config import Job
 from paddlelike.distributed.transpiler.training import own_attrs, schedule_ops
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Operator, OpRole, Program, Variable
 
 
 def count_asynchronously(program: Program, startup: Program, job: Job) -> Variable | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.distributed.transpiler.config import DistributedMode, thread_counts
 from paddlelike.distributed.transpiler.schedule import add_schedule
 from paddlelike.distributed.transpiler.slicing import shape_on_server, yield_state
@@ -13,10 +13,7 @@ from paddlelike.distributed.transpiler.split_plan import Growing, Piece, Plan
 from paddlelike.distributed.transpiler.table_server import TableBlocks, add_table
 from paddlelike.distributed.transpiler.training import Training, find_target, is_update, own_attrs
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Operator, Program, Variable
 
 #: In the name of the sum of a sparse gradient and its decay.
 _NEW_GRAD = "@NEWGRAD@"

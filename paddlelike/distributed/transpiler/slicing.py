@@ -8,9 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Operator, Variable
 
 
 class PSDispatcher:

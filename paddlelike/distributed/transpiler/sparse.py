@@ -14,10 +14,7 @@ from paddlelike.distributed.transpiler.split_plan import Plan, Trained, make_con
 from paddlelike.distributed.transpiler.training import own_attrs, remote_lookups
 from paddlelike.errors import GraphError
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Operator, OpRole, Program, Variable
 
 _DIST = {"op_role": OpRole.Dist}
 

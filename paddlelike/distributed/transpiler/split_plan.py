@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.distributed.placement import SEEN
 from paddlelike.distributed.transpiler.config import Job
 from paddlelike.distributed.transpiler.slicing import block_name, count_block_rows
 from paddlelike.distributed.transpiler.training import Training, find_growing, trainable_pairs
 from paddlelike.errors import GraphError
+from paddlelike.framework import Program, Variable
 from paddlelike.framework.codec.schema import messages
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
 
 #: Optimizers that look at all rows of a parameter at once, so that it must stay in one piece.
 _NEEDS_WHOLE = ("lamb",)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from paddlelike.distributed.transpiler.split_plan import Plan, make_control_variable
 from paddlelike.distributed.transpiler.training import own_attrs
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Block, Operator, OpRole, Program
 
 #: Initializers that can make a slice by its shape: the whole shape matters only for their bounds, which are
 #: attributes.

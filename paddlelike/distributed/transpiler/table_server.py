@@ -9,13 +9,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.distributed.transpiler.split_plan import Plan
 from paddlelike.distributed.transpiler.training import Training
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Operator, Program, Variable
 
 
 class TableBlocks(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.distributed.transpiler.sparse import fetch_rows_remotely, grow_remotely
 from paddlelike.distributed.transpiler.split_plan import Plan, Trained, make_control_variable
 from paddlelike.distributed.transpiler.training import (
@@ -14,10 +14,7 @@ from paddlelike.distributed.transpiler.training import (
     tables_read_whole,
 )
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Operator, OpRole, Program, Variable
 
 _RPC = {"op_role": OpRole.RPC}
 _DIST = {"op_role": OpRole.Dist}

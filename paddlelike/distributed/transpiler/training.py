@@ -13,10 +13,7 @@ from typing import Any
 
 from paddlelike.errors import GraphError
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework import Block, Operator, OpRole, Parameter, Program, Variable
 
 #: Operators that look up rows, which a server may do.
 LOOKUPS = ("lookup_table", "lookup_table_v2")

@@ -39,8 +39,7 @@ from paddlelike.distributed.transpiler.trainer import add_traffic, remove_update
 from paddlelike.distributed.transpiler.training import Training, find_table, find_training
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.guards import default_main_program, default_startup_program
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program, default_main_program, default_startup_program
 
 
 @dataclass

@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING, Any, TypeGuard, overload
 
 import numpy as np
 
-from paddlelike.core.scope import Scope, global_scope
-from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
+from paddlelike.core import LoDTensor, LoDTensorArray, Scope, SelectedRows, global_scope
 from paddlelike.errors import EnforceNotMet, NotInitializedError
 from paddlelike.executor.plans.frame import Frame
 from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.foundation.amounts import describe
-from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Operator, OpRole, Program, Variable, warn_quirk
 
 if TYPE_CHECKING:
-    from paddlelike.core.tensor import Array
+    from paddlelike.core import Array
     from paddlelike.framework.typing import FetchList, Minimized
 
 

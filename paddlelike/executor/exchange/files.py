@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from paddlelike.core.scope import Scope
+from paddlelike.core import Scope
 from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.framework.opdef.remote import Remote, Workers
 from paddlelike.hooks import Hook

@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, numpy_dtype
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Variable
 
 if TYPE_CHECKING:
-    from paddlelike.core.dtypes import VarType
-    from paddlelike.core.places import Place
+    from paddlelike.core import Place, VarType
 
 
 def has_feed_operators(block: Block, feed_targets: Collection[str], feed_holder_name: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from paddlelike.executor.plans.frame import Frame, Positions, Run, Share, write_persistable
 
 Take = Callable[[list[Any]], Any]  # a sequence, one item per slot

@@ -8,8 +8,7 @@ from typing import Any
 from paddlelike.errors import FeedError
 from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.foundation.garbage import pause_collection
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Operator, Program
 from paddlelike.framework.passes.views import find_needed_ops
 
 

@@ -6,12 +6,9 @@ import copy
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from paddlelike.core.random import Generator
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoD
+from paddlelike.core import Generator, LoD, Scope
 from paddlelike.executor.plans.frame import Frame, write_persistable
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Block, Operator
 
 
 class Snapshot(NamedTuple):

@@ -17,13 +17,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.core.scope import ScopeVariable
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import Array, LoDTensor, ScopeVariable, numpy_dtype
 from paddlelike.executor.plans.frame import Frame, Run, Step
 from paddlelike.framework.opdef import FlatKernel
-
-Array = np.ndarray[Any, Any]
 
 _SMALL: Final = 64 << 10  # bytes; larger arrays have places of their own in memory, for saves
 _MOVES: Final = 64  # how often this is tried for one step: other programs may take the arrays apart each time

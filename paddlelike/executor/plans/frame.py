@@ -7,13 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddlelike.core import memory
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.scope import Scope, ScopeVariable
-from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows, open_for
+from paddlelike.core import LoD, LoDTensor, Scope, ScopeVariable, SelectedRows, VarType, memory
+from paddlelike.core.tensor import open_for
 from paddlelike.executor.plans.layout import Layout
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Operator, Variable
 from paddlelike.framework.opdef import OpDef
 
 Positions = Sequence[int | list[int]]  # in Frame.values, by slot; a list for a slot of several variables

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import HOLDERS, Variable
+from paddlelike.framework import Block, Operator, Program, Variable
+from paddlelike.framework.graph.variable import HOLDERS
 from paddlelike.framework.passes.views import collect_overwritten
 
 NOTHING = 0  # position of a value that is always None, for absent inputs

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Block, Operator
 from paddlelike.framework.opdef import EMPTY, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 

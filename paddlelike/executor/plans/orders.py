@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Operator
 from paddlelike.framework.opdef import OpDef, registry
 
 

@@ -13,8 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import TENSOR_DTYPES
-from paddlelike.core.scope import Scope, ScopeVariable
+from paddlelike.core import TENSOR_DTYPES, Scope, ScopeVariable
 from paddlelike.errors import EnforceNotMet, UnsupportedError
 from paddlelike.executor.plans.binding import Store, bind_kernel, make_storer, make_taker
 from paddlelike.executor.plans.context import StepContext
@@ -34,15 +33,10 @@ from paddlelike.executor.plans.rewrites.scalars import (
 from paddlelike.executor.plans.touched import ROWS, find_row_gradients, update_touched
 from paddlelike.executor.plans.unrolled import Unrolled
 from paddlelike.foundation.near_names import suggest_names
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Block, Operator, OpRole, Program, Variable
 from paddlelike.framework.graph.trust import check_trusted
-from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import OpDef, make_arguments, registry
 from paddlelike.ops.kernels.fast.late import check_flag
-
-Array = np.ndarray[Any, Any]
 
 
 class Fed(NamedTuple):

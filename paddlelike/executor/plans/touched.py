@@ -16,19 +16,15 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import Array, LoDTensor, SelectedRows, VarType
 from paddlelike.executor.plans.binding import make_taker
 from paddlelike.executor.plans.frame import Frame, Step, flatten_positions
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Block, Operator
 from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 
 ROWS: Final = "rows"  # the kernel of a step that works on rows alone
 _LEAST: Final = 1 << 16  # elements of a table; updates of smaller ones take less than finding the rows
-
-Array = np.ndarray[Any, Any]
 
 
 class RowGradients(NamedTuple):

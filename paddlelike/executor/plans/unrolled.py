@@ -31,7 +31,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from paddlelike.executor.plans.frame import Binding, Frame, Run, Step, flatten_positions, write_persistable
 from paddlelike.executor.plans.layout import NOTHING, Layout
 from paddlelike.executor.plans.rewrites import overwriting, scalars

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
-from paddlelike.framework.graph.program import Program
+from paddlelike.core import VarType, numpy_dtype
+from paddlelike.framework import Program
 
 __all__ = ["memory_usage"]
 

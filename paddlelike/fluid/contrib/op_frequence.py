@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 
 __all__ = ["op_freq_statistic"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, overload
 
-from paddlelike.framework.environment import in_dygraph_mode as enabled
+from paddlelike.framework import in_dygraph_mode as enabled
 from paddlelike.left_out import make_getattr
 
 __all__ = ["disable_dygraph", "disable_imperative", "enabled", "no_grad"]

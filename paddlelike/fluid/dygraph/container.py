@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from paddlelike.fluid.dygraph.layers import Layer
-from paddlelike.framework.graph.variable import Parameter
+from paddlelike.framework import Parameter
 from paddlelike.left_out import make_getattr
 
 __all__ = ["LayerList", "ParameterList", "Sequential"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import VarType
+from paddlelike.framework import Variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.param_attr import ParamAttrLike
 

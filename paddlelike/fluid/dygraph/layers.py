@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import LeftOutError
 from paddlelike.fluid.dygraph.layer_object_helper import LayerObjectHelper
-from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework import Parameter, Variable
 from paddlelike.left_out import make_getattr
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.initializer import Initializer
     from paddlelike.param_attr import ParamAttrLike
 

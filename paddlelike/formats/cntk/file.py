@@ -15,8 +15,7 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.core import Array, LoDTensor, VarType, convert_dtype
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.cntk.dictionary import LARGEST, Shape, SizeT, decode, encode

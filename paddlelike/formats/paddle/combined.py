@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import Array, LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat, Values
-from paddlelike.formats.elements import Array
 from paddlelike.formats.entry import Entry
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.lod_tensor import Header

@@ -14,8 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
+from paddlelike.core import Array, LoDTensor, SelectedRows, VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats import elements
 from paddlelike.formats.base import SNIFF_BYTES, Capabilities, FolderFormat, Value, Values

@@ -29,11 +29,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype, dtype_row, numpy_dtype
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import Array, LoDTensor, VarType, convert_dtype, dtype_row, numpy_dtype
 from paddlelike.errors import FormatError
 from paddlelike.formats import elements
-from paddlelike.formats.elements import Array, TensorPart
+from paddlelike.formats.elements import TensorPart
 from paddlelike.formats.explain import HEAD, explain
 from paddlelike.formats.paddle import tensor_desc
 from paddlelike.formats.sources import Buffer, Cursor, Readable, Source, as_source

@@ -19,11 +19,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import Array, SelectedRows, VarType, convert_dtype, numpy_dtype
 from paddlelike.errors import FormatError
 from paddlelike.formats import elements
-from paddlelike.formats.elements import Array, TensorPart
+from paddlelike.formats.elements import TensorPart
 from paddlelike.formats.explain import HEAD, explain
 from paddlelike.formats.paddle import tensor_desc
 from paddlelike.formats.sources import Buffer, Cursor, Readable, as_source

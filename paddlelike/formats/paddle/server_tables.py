@@ -35,8 +35,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
+from paddlelike.core import Array, LoDTensor, SelectedRows, VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FolderFormat, Value, Values
 from paddlelike.formats.elements import check_total, copy_into

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, numpy_dtype
+from paddlelike.core import TENSOR_DTYPES, VarType, numpy_dtype
 from paddlelike.errors import FormatError
 from paddlelike.formats.elements import TensorPart, check_shape
 from paddlelike.formats.sources import Cursor

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.core import Array, LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import SNIFF_BYTES, Capabilities, FolderFormat, Value, Values
 from paddlelike.formats.entry import Entry, LeftOut, Listing

@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.core import Array, LoDTensor, VarType, convert_dtype
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import SNIFF_BYTES, Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import copy_into

@@ -12,11 +12,10 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from paddlelike.core import memory
+from paddlelike.core import Array, memory
 from paddlelike.errors import FormatError
 from paddlelike.formats.elements import check_shape
 
-Array = np.ndarray[Any, Any]
 Constructors = Mapping[tuple[str, str], Callable[..., Any]]
 
 HINT: Final = (

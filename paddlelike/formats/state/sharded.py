@@ -17,9 +17,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from paddlelike.core import memory
-from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
-from paddlelike.core.tensor import Array
+from paddlelike.core import Array, VarType, convert_dtype, memory, numpy_dtype
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FolderFormat, Value, Values
 from paddlelike.formats.elements import check_shape

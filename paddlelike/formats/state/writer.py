@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from paddlelike.core import Array
 from paddlelike.errors import FormatError
-from paddlelike.formats.elements import Array, view_elements
+from paddlelike.formats.elements import view_elements
 from paddlelike.formats.sources import Buffer
 
 _BATCH: Final = 1000  # items that pickle puts into a dict at once

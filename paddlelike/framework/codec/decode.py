@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from paddlelike.core.dtypes import AttrType, VarType
+from paddlelike.core import AttrType, VarType
 from paddlelike.errors import FormatError
 from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.codec import nesting

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Final
 
-from paddlelike.core.dtypes import AttrType
+from paddlelike.core import AttrType
 from paddlelike.errors import GraphError
 from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.codec.fields import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from paddlelike.core.dtypes import AttrType, VarType
+from paddlelike.core import AttrType, VarType
 
 #: Field of OpDesc.Attr that holds a value of that type.
 ATTR_FIELDS: Final = {

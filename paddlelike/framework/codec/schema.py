@@ -11,7 +11,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final
 
-from paddlelike.core.dtypes import AttrType, VarType
+from paddlelike.core import AttrType, VarType
 from paddlelike.errors import FormatError
 from paddlelike.foundation.protobuf import MessageClass, make_classes
 from paddlelike.foundation.text_tables import read_table

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable

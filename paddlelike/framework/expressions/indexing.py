@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 

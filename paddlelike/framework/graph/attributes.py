@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from paddlelike.core.dtypes import AttrType
+from paddlelike.core import AttrType
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import ABSENT, REQUIRED, OpDef
 

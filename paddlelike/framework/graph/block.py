@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.versioned import Versioned
+from paddlelike.core import VarType, Versioned
 from paddlelike.errors import GraphError
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework.graph.attributes import complete_attrs, convert_given_attrs

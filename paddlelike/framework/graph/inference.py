@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from paddlelike.core.dtypes import convert_dtype
+from paddlelike.core import convert_dtype
 from paddlelike.errors import GraphError, ShapeError
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from paddlelike.core.dtypes import AttrType
+from paddlelike.core import AttrType
 from paddlelike.core.roles import OpRole
 from paddlelike.errors import EnforceNotMet
 from paddlelike.foundation.current import Current

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from paddlelike.core.versioned import Versioned
+from paddlelike.core import Versioned
 from paddlelike.hooks import Hook
 
 _decode_message: Final[Hook[[str, bytes], Any]] = Hook("decode_message")

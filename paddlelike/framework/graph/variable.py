@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 import numpy as np
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.near_names import find_same_names
@@ -30,7 +30,8 @@ from paddlelike.import_paddle import is_installed
 if TYPE_CHECKING:
     from types import EllipsisType
 
-    from paddlelike.core.typing import DtypeLike, Number
+    from paddlelike.core import DtypeLike
+    from paddlelike.core.typing import Number
     from paddlelike.framework.graph.block import Block
 
 __all__ = ["HOLDERS", "TENSOR_LIKE", "Parameter", "Variable", "variable_kind"]

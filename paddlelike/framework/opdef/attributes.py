@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Final, NamedTuple, NoReturn, Self, dataclass_t
 
 import numpy as np
 
-from paddlelike.core.dtypes import AttrType
+from paddlelike.core import AttrType
 
 
 class _Marker:

@@ -90,8 +90,6 @@ class OpDef:
     keywords_of_copies: ClassVar[Mapping[str, Any]] = {}
     #: Outputs may share memory with inputs (reshape, slice, ...).
     views: ClassVar[bool] = False
-    #: The kernel (and backward) takes a Context before its arrays.
-    context: ClassVar[bool] = False
     #: Outputs are new arrays without another reference, so that a scope may keep them without a copy.
     fresh: ClassVar[bool] = False
     #: Inputs (N, C, ...) may have their channels last in memory, and then so may results; others get C order.
@@ -123,6 +121,8 @@ class OpDef:
     backward: ClassVar[Kernel]
 
     # Filled in by register.
+    #: The kernel (and backward) takes a Context before its arrays: its first parameter is ``ctx``.
+    context: ClassVar[bool] = False
     attr_order: ClassVar[Sequence[str]]  # the names of attrs in the order in which Fluid declares them
     input_slots: ClassVar[tuple[Slot, ...]]
     output_slots: ClassVar[tuple[Slot, ...]]

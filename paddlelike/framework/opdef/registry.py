@@ -47,6 +47,8 @@ def complete(cls: type[OpDef]) -> None:
     cls.attr_order = order_attrs(cls.type, cls.attrs)
     have = _list_functions(cls)
     count = len(cls.input_slots)
+    if "forward" in have:
+        cls.context = _takes_context(cls.forward)
     cls.infer_attrs, _ = _check_keywords(cls, cls.infer, count) if "infer" in have else ((), False)
     cls.forward_attrs, cls.takes_wanted = (
         _check_keywords(cls, cls.forward, count + cls.context) if "forward" in have else ((), False)
@@ -80,6 +82,13 @@ def find_for_version(type: str, version: int) -> type[OpDef] | None:
 def all_ops() -> Mapping[str, type[OpDef]]:
     """Return every operator by type, gradients included (a copy)."""
     return OPERATORS.all()
+
+
+def _takes_context(function: Kernel) -> bool:
+    """Return whether the first parameter of a kernel is ``ctx``."""
+    code: CodeType = inspect.unwrap(function).__code__
+    first = code.co_varnames[isinstance(function, MethodType) :][:1]  # without cls
+    return first == ("ctx",) and code.co_argcount > 0
 
 
 def _list_functions(cls: type) -> set[str]:
@@ -133,7 +142,6 @@ def _derive_grad(cls: type[OpDef], gradient: Gradient) -> type[OpDef]:
             "inputs": tuple(marked(name) for name in gradient.inputs),
             "outputs": tuple(marked(name) for name in outputs),
             "attrs": cls.attrs,
-            "context": cls.context,
             "external": cls.external,
             "any_order": cls.any_order,
             "by_element": cls.by_element,

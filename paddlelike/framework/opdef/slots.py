@@ -7,8 +7,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.scope import Scope
+from paddlelike.core import Scope, VarType
 
 Array = np.ndarray[Any, Any]
 LoD = list[list[int]]  # offsets per level, as Paddle stores them
@@ -99,7 +98,7 @@ class OpView(Protocol):
 
 
 class Context(Protocol):
-    """The first argument of a kernel with ``context = True``, before its arrays."""
+    """The first argument of a kernel whose first parameter is ``ctx``, before its arrays."""
 
     @property
     def op(self) -> OpView:

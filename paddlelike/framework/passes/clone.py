@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from paddlelike.core.dtypes import AttrType
+from paddlelike.core import AttrType
 from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole

@@ -23,9 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 
 from paddlelike import layers
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework import Block, Operator, Parameter, Variable
 from paddlelike.optimizer.base import Optimizer
 
 if TYPE_CHECKING:

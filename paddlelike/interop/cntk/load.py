@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.core.scope import Scope, global_scope
+from paddlelike.core import Scope, global_scope, numpy_dtype
 from paddlelike.errors import FormatError, MissingFileError
 from paddlelike.formats.cntk.dictionary import decode
 from paddlelike.formats.cntk.file import CntkFile

@@ -11,11 +11,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, Scope
 from paddlelike.errors import NotInitializedError
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Operator, Program
 from paddlelike.interop.cntk.writing.graph import Ref
 
 _NOT_COMPARED: Final = {"is_test", "op_callstack", "op_role", "op_role_var", "op_namescope", "op_device"}

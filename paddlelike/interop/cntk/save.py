@@ -7,16 +7,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.core.scope import Scope, global_scope, scope_guard
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, Scope, global_scope, numpy_dtype, scope_guard
 from paddlelike.errors import NotInitializedError, SaveError, UnsupportedError
 from paddlelike.executor.run import Executor
 from paddlelike.formats.cntk.dictionary import SizeT, encode
 from paddlelike.formats.cntk.file import COMPOSITE
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework import Operator, Parameter, Program, Variable
 from paddlelike.interop.cntk.function import INPUT
 from paddlelike.interop.cntk.origin import Part, find_origin, find_part
 from paddlelike.interop.cntk.writing.graph import Graph, Ref, Step

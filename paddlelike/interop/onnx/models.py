@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
-from paddlelike.core.scope import Scope, scope_guard
+from paddlelike.core import Scope, scope_guard
 from paddlelike.errors import SaveError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.amounts import format_count

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from paddlelike.core.dtypes import AttrType, VarType
+from paddlelike.core import AttrType, VarType
 from paddlelike.errors import FormatError
 from paddlelike.framework.codec.fields import ATTR_FIELDS, REPEATED, TENSOR_FIELDS
 from paddlelike.framework.codec.schema import messages

@@ -10,14 +10,11 @@ from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import UnsupportedError
+from paddlelike.framework import Block, Operator, Program, Variable
 from paddlelike.framework.environment import PADDLE2_VERSION, PADDLE3_VERSION
 from paddlelike.framework.graph.attributes import COMMON_ATTRS
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
 from paddlelike.interop.exporting import name_damage
 from paddlelike.interop.paddle3.json_values import ARRAY, DTYPES, TENSOR, TYPES

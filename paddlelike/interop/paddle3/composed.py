@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import FormatError
 from paddlelike.interop.paddle3.block_reader import Block, Read
 from paddlelike.interop.paddle3.json_values import Type, get, read_attributes

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any, Final, NamedTuple, TypeVar
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import FormatError
 
 Wanted = TypeVar("Wanted")

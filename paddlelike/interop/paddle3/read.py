@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import AttrType, VarType
+from paddlelike.core import AttrType, VarType
 from paddlelike.errors import EnforceNotMet, FormatError
 from paddlelike.interop.paddle3.block_reader import IGNORED, VALUES, Block, Constant, Read, Reader
 from paddlelike.interop.paddle3.composed import COMPOSED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import FormatError
 from paddlelike.framework.codec.schema import make_scalar
 from paddlelike.interop.paddle3.block_reader import IGNORED, VALUES, Block, Constant

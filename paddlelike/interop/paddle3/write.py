@@ -10,10 +10,9 @@ import json
 import math
 from typing import Final
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import UnsupportedError
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Operator, Program
 from paddlelike.interop.paddle3.block_writer import (
     ELEMENTS,
     NAMES,

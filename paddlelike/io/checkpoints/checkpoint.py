@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.random import Generator
+from paddlelike.core import Generator
 from paddlelike.storage.manifest import Manifest
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
-from paddlelike.core.scope import global_scope
+from paddlelike.core import global_scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError, StorageError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.docstrings import describe_like

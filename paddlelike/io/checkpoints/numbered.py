@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from paddlelike.core.scope import global_scope
+from paddlelike.core import global_scope
 from paddlelike.errors import MissingFileError
 from paddlelike.executor.run import Executor
 from paddlelike.io.asynchronous import PendingSave

@@ -7,13 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import TENSOR_DTYPES
+from paddlelike.core import TENSOR_DTYPES, Array, LoDTensor, SelectedRows
 from paddlelike.core.memory import Arena
-from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.core.views import view_strided
 from paddlelike.formats.entry import Entry
 from paddlelike.formats.paddle import lod_tensor, selected_rows
-from paddlelike.io.contents.interface import Array, Value, Want
+from paddlelike.io.contents.interface import Value, Want
 from paddlelike.io.contents.read import Job, Part, view_bytes
 
 _SMALL: Final = 64 << 10  # bytes; larger arrays are copied one by one

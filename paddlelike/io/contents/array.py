@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, VarType, convert_dtype
 from paddlelike.formats.entry import Entry
 from paddlelike.io.contents.interface import Held, Reading, Unreadable, Value, Want
 

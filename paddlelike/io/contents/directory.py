@@ -8,9 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
+from paddlelike.core import TENSOR_DTYPES, Array, LoDTensor, VarType
 from paddlelike.core.memory import Arena
-from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError, MissingFileError, StorageError
 from paddlelike.formats.entry import Entry
 from paddlelike.formats.explain import HEAD, explain
@@ -20,7 +19,7 @@ from paddlelike.formats.paddle.recognize import find_dense_part
 from paddlelike.foundation.near_names import find_near_names
 from paddlelike.io.contents.allocation import allocate, count_bytes, get_offset, to_native
 from paddlelike.io.contents.compare import compare_buffer, compare_file, compare_size
-from paddlelike.io.contents.interface import Array, Held, Reading, Unreadable, Value, Want
+from paddlelike.io.contents.interface import Held, Reading, Unreadable, Value, Want
 from paddlelike.io.contents.lazy import Mapper
 from paddlelike.io.contents.read import Job, Part, read_jobs
 from paddlelike.storage.hashing import PIECE, hash_bytes

@@ -6,9 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import LoDTensor, VarType
 from paddlelike.core.memory import Arena
-from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError, LoadError, MissingFileError
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, FileFormat

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, VarType
 from paddlelike.formats.base import FolderFormat, Value
 from paddlelike.formats.sources import Folder
 from paddlelike.io.contents.interface import Held, Reading, Unreadable, Want

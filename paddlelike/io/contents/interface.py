@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-import numpy as np
-
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import Array, VarType
 from paddlelike.formats.base import Value
 from paddlelike.formats.entry import Entry
 
 __all__ = ["Contents", "Held", "Positional", "Reading", "Unreadable", "Value", "Want"]
-
-Array = np.ndarray[Any, Any]
 
 
 class Held(NamedTuple):

@@ -27,15 +27,11 @@ from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
-from paddlelike.core import memory
-from paddlelike.core.dtypes import TENSOR_DTYPES
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import TENSOR_DTYPES, Array, LoDTensor, memory
 from paddlelike.errors import FormatError
 from paddlelike.formats.entry import Entry
 from paddlelike.storage.local.filesystem.mapping import hold
 from paddlelike.storage.local.filesystem.opening import open_regular, unreadable
-
-Array = np.ndarray[Any, Any]
 
 MIN_BYTES: Final = 64 << 10  # reading less is cheaper than mapping it
 _SHARE: Final = 4  # a load maps no more than this part of the files that may be open

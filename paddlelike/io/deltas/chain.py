@@ -23,7 +23,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.storage.location import Location
 from paddlelike.storage.manifest import Record
 

@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import Array, SelectedRows, VarType
 from paddlelike.errors import FormatError, LoadError, PaddlelikeError
 from paddlelike.formats.paddle import selected_rows
 from paddlelike.io.contents.directory import DirectoryContents
-from paddlelike.io.contents.interface import Array, Contents, Held, Reading, Unreadable, Want
+from paddlelike.io.contents.interface import Contents, Held, Reading, Unreadable, Want
 from paddlelike.io.deltas.chain import FOLDER, RESTORE, Broken, Chain, find_chains, parse_path
 from paddlelike.ops.kernels.growing_rows import ANY_ID
 from paddlelike.storage import hashing

@@ -9,8 +9,8 @@ from typing import Any
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.executor.run import Executor
 from paddlelike.formats.explain import HEAD, explain, explain_names
+from paddlelike.framework import Program
 from paddlelike.framework.codec.decode import decode_program
-from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.trust import describe_operators, find_untrusted_operators
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor, get_program_persistable_vars

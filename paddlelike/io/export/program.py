@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError, LoadError
 from paddlelike.foundation.warn import warn_user
+from paddlelike.framework import Program, Variable
 from paddlelike.framework.graph.order import order_as_hashed
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import HOLDERS, Variable
+from paddlelike.framework.graph.variable import HOLDERS
 from paddlelike.framework.passes import clone as passes
 from paddlelike.framework.passes.views import collect_reads, find_needed_ops
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.warn import warn_user
+from paddlelike.framework import Program, Variable
 from paddlelike.framework.codec.encode import build_message
 from paddlelike.framework.environment import PADDLE_VERSION, add_operator_versions
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor, fingerprint, get_program, get_program_persistable_vars
 from paddlelike.io.export.program import (

@@ -7,9 +7,8 @@ from weakref import ref
 
 import numpy as np
 
-from paddlelike.core.scope import Scope, ScopeVariable, global_scope
-from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.framework.graph.program import Program
+from paddlelike.core import LoDTensor, Scope, ScopeVariable, SelectedRows, global_scope
+from paddlelike.framework import Program
 from paddlelike.io.contents.interface import Reading, Value
 from paddlelike.io.contents.lazy import MappedTensor
 from paddlelike.io.incremental import State, get_array, ledger

@@ -9,15 +9,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from paddlelike.core.scope import global_scope
+from paddlelike.core import global_scope
 from paddlelike.errors import FormatError, LoadError, StorageError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.docstrings import describe_like
 from paddlelike.foundation.keyword_options import show_options
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.operator import OpRole
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import OpRole, Program, Variable
 from paddlelike.io.calls import (
     check_directory,
     check_executor,

@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from paddlelike.core import memory
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import LoDTensor, SelectedRows, VarType, memory
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.framework.opdef import OpView
@@ -25,7 +23,7 @@ from paddlelike.io.load.source import read_stable
 from paddlelike.storage.location import Location, locate, locate_prefix
 
 if TYPE_CHECKING:
-    from paddlelike.core.tensor import Array
+    from paddlelike.core import Array
 
 
 class OperatorReader:

@@ -6,13 +6,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from paddlelike.core.tensor import Array
+from paddlelike.core import Array
 from paddlelike.errors import LoadError
 from paddlelike.formats.state.fluid_save import FluidSave, PrefixedFolder
 from paddlelike.foundation.docstrings import describe_like
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import get_program, is_persistable, select
 from paddlelike.io.contents.array import ArrayContents
@@ -28,7 +27,7 @@ from paddlelike.io.rules.rules import Rules
 from paddlelike.storage.location import locate_prefix
 
 if TYPE_CHECKING:
-    from paddlelike.core.tensor import LoDTensor, SelectedRows
+    from paddlelike.core import LoDTensor, SelectedRows
     from paddlelike.framework.typing import ProgramLike
 
 Path = str | os.PathLike[str]

@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import numpy as np
-
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import Array, LoDTensor, SelectedRows, VarType
 from paddlelike.errors import FormatError, LoadError, MissingFileError, PaddlelikeError
 from paddlelike.formats.entry import list_left_out, note_left_out
 from paddlelike.formats.explain import explain_names
@@ -19,8 +16,8 @@ from paddlelike.formats.state.fluid_save import PARAMETER_FILE, FluidSave, Prefi
 from paddlelike.formats.state.sharded import PaddleDistributed
 from paddlelike.foundation.progress import advance_progress, show_progress
 from paddlelike.foundation.warn import warn_user
+from paddlelike.framework import Variable
 from paddlelike.framework.codec.decode import decode_program
-from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import get_program_persistable_vars
 from paddlelike.io.contents.compare import ComparedFolder
@@ -32,8 +29,6 @@ from paddlelike.io.load.model_files import VALUES, find_model
 from paddlelike.io.load.source import read_stable
 from paddlelike.io.verify import check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate, locate_prefix
-
-Array = np.ndarray[Any, Any]
 
 PROGRAM_FILE: Final = ".pdmodel"
 

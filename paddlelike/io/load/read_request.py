@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from paddlelike.core.scope import global_scope
+from paddlelike.core import global_scope
 from paddlelike.errors import LoadError
 from paddlelike.executor.run import Executor
 from paddlelike.io import asynchronous

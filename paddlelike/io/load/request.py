@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.foundation.keyword_options import KeywordOptions
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable
 from paddlelike.framework.hints import LAYER, explain_shift
 from paddlelike.io.calls import is_parameter, is_persistable
 from paddlelike.io.contents.interface import Contents, Held

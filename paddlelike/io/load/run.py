@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import Array, LoDTensor, Scope
 from paddlelike.errors import LoadError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.progress import show_progress
@@ -79,9 +78,6 @@ class _PlannedFiles:
     def commit(self) -> None:
         """Raise AssertionError: the load commits its values itself."""
         raise AssertionError("the load commits its values itself")
-
-
-Array = np.ndarray[Any, Any]
 
 
 class InPlaceTargets:

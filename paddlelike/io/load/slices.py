@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import Array
+from paddlelike.core import Array, VarType
 from paddlelike.errors import LoadError, StorageError
 from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.foundation.near_names import suggest_names
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.file import FileContents

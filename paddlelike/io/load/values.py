@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from paddlelike.core import memory
-from paddlelike.core.dtypes import dtype_row
-from paddlelike.core.scope import global_scope
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import Array, LoDTensor, SelectedRows, dtype_row, global_scope, memory
 from paddlelike.io.contents.interface import Contents, Reading, Value, Want
 from paddlelike.io.planning.load_plan import Fill, LoadPlan, Step
 from paddlelike.io.planning.recipe import apply_recipe
-
-Array = np.ndarray[Any, Any]
 
 
 def read_values(

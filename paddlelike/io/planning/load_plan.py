@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.near_names import suggest_names
-from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework import Parameter, Variable
 from paddlelike.io.contents.interface import Held
 from paddlelike.io.planning.match import Proposal
 from paddlelike.io.planning.recipe import Recipe

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from paddlelike.errors import LoadError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.io.calls import is_parameter
 from paddlelike.io.contents.interface import Positional
 from paddlelike.io.planning.load_plan import explain_misfit

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.scope import global_scope
+from paddlelike.core import VarType, global_scope
 from paddlelike.foundation.near_names import suggest_names, suggest_patterns
-from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework import Parameter, Variable
 from paddlelike.framework.hints import (
     Named,
     explain_no_value,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from paddlelike.core import memory
-from paddlelike.core.dtypes import VarType, dtype_row
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import Array, VarType, dtype_row, memory
+from paddlelike.framework import Variable
 from paddlelike.io.rules.rule import Rename
 
-Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
 

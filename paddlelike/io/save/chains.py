@@ -8,12 +8,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import Array, LoDTensor, SelectedRows, VarType
 from paddlelike.core.row_changes import find_written_rows, watch_rows
-from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import PaddlelikeError, SaveError
 from paddlelike.formats.paddle import selected_rows
-from paddlelike.io.contents.interface import Array, Contents, Held, Value, Want
+from paddlelike.io.contents.interface import Contents, Held, Value, Want
 from paddlelike.io.deltas.chain import Chain, describe_link, list_chains, make_path
 from paddlelike.io.deltas.contents import ChainedContents, open_directory, read_link
 from paddlelike.io.incremental import Known

@@ -12,8 +12,7 @@ from typing import Any, Final
 from paddlelike.errors import SaveError, StorageError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import fingerprint
 from paddlelike.io.partition import Partition, SaveShare, get_partition

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core import memory
+from paddlelike.core import Array, memory
 from paddlelike.core.row_changes import OldRows, Table, find_tables, keep_old_rows
 from paddlelike.core.views import view_bytes_at
 from paddlelike.formats.sources import Buffer
@@ -27,7 +27,6 @@ from paddlelike.foundation.snapshot import Rests, Snapshot
 from paddlelike.storage.hashing import Checksum, finish, new_hasher
 from paddlelike.storage.local.writing import Shared
 
-Array = np.ndarray[Any, Any]
 _Part = Buffer | OldRows
 
 _LARGE: Final = 64 << 10  # bytes; memory of smaller copies is not reused

@@ -10,19 +10,24 @@ from weakref import ref
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.core.scope import Scope, ScopeVariable, global_scope
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import (
+    Array,
+    LoDTensor,
+    Scope,
+    ScopeVariable,
+    SelectedRows,
+    VarType,
+    convert_dtype,
+    global_scope,
+)
 from paddlelike.errors import NotInitializedError, SaveError, StorageError
 from paddlelike.formats.paddle.directory import encode_value, make_facts
 from paddlelike.formats.sources import Buffer
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable
 from paddlelike.framework.hints import explain_no_value, find_empty
 from paddlelike.io.incremental import State, get_array
 from paddlelike.io.report import Moved, make_moved
 
-Array = np.ndarray[Any, Any]
 Value = LoDTensor | SelectedRows
 
 

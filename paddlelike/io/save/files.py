@@ -15,8 +15,7 @@ from weakref import ref
 
 import numpy as np
 
-from paddlelike.core.scope import ScopeVariable
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import LoDTensor, ScopeVariable, SelectedRows
 from paddlelike.errors import SaveError
 from paddlelike.formats.paddle.lod_tensor import to_fp16
 from paddlelike.framework.opdef import Context, OpView

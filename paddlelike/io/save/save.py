@@ -10,8 +10,7 @@ from paddlelike.executor.run import Executor
 from paddlelike.foundation.docstrings import describe_like
 from paddlelike.foundation.keyword_options import show_options
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import (
     check_directory,

@@ -9,8 +9,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from paddlelike.core.scope import ScopeVariable
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, ScopeVariable
 from paddlelike.errors import SaveError
 from paddlelike.formats.paddle import lod_tensor, selected_rows
 from paddlelike.formats.paddle.directory import encode_value

@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Variable
 from paddlelike.layers.checks import BOOL, check_variable, describe, is_whole
 from paddlelike.layers.control.sub_blocks import ConditionalBlock, find_parent, select_input
 from paddlelike.layers.elementwise.compare import equal, logical_not

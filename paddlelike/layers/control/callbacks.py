@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import check_choice, check_variable, check_variables, describe
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 from paddlelike import unique_name
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Variable
 from paddlelike.layers.checks import BOOL, check_variable
 from paddlelike.layers.control.sub_blocks import ConditionalBlock, find_parent
 from paddlelike.layers.emit import emit, emit_all

@@ -6,11 +6,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Variable
 from paddlelike.framework.opdef.registry import find_or_none
 from paddlelike.layers.checks import BOOL, check_variable, describe
 from paddlelike.layers.control.sub_blocks import find_parent, outer_names, sub_block

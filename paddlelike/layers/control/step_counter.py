@@ -12,7 +12,7 @@ step
 
 from __future__ import annotations
 
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.initializer import Constant
 from paddlelike.layers.helper import LayerHelper
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import VarType
+from paddlelike.framework import Block, Operator, OpRole, Program, Variable
 from paddlelike.framework.opdef import GradOp, grad_name
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.helper import LayerHelper

@@ -15,14 +15,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import VarType
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import check_array, check_variable
 from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
 
 __all__ = ["array_length", "array_read", "array_write", "create_array", "tensor_array_to_tensor"]
 

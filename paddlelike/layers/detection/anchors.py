@@ -29,9 +29,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_type, check_variable, describe
 from paddlelike.layers.emit import emit_all
 

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 
 from paddlelike import unique_name
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.guards import program_guard
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Program, Variable, program_guard, warn_quirk
 from paddlelike.initializer import Constant
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.elementwise.scale import cast
@@ -19,7 +16,7 @@ from paddlelike.layers.tensor.concat import concat
 from paddlelike.layers.tensor.constant import fill_constant
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.executor.run import Executor
 
 

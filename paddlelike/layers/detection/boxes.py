@@ -24,7 +24,7 @@ mismatch_value
 
 from __future__ import annotations
 
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable, describe
 from paddlelike.layers.emit import emit, emit_all
 

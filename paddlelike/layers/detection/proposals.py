@@ -44,7 +44,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable, check_variables
 from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.helper import LayerHelper

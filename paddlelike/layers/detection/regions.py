@@ -68,7 +68,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.initializer import Normal
 from paddlelike.layers.checks import WIDE_FLOATS, as_list, check_variable, describe, repeat_size
 from paddlelike.layers.emit import emit, emit_all

@@ -79,8 +79,7 @@ from typing import Any, Literal, overload
 
 from paddlelike.errors import GraphError
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Variable, warn_quirk
 from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.detection.anchors import prior_box
 from paddlelike.layers.detection.boxes import bipartite_match, box_coder, iou_similarity, target_assign

@@ -39,7 +39,7 @@ from __future__ import annotations
 from typing import Any, Literal, overload
 
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_type, check_variable, check_variables, describe
 from paddlelike.layers.emit import emit, emit_all
 

@@ -67,9 +67,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable
 from paddlelike.layers.emit import emit_all
 from paddlelike.layers.tensor.gather import gather

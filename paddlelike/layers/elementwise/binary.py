@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Variable, warn_quirk
 from paddlelike.layers.checks import NUMBERS, check_variable
 from paddlelike.layers.emit import emit
 from paddlelike.layers.tensor.assign import assign

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import VarType
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import BOOL, NUMBERS, WIDE_FLOATS, check_variable, name_dtypes
 from paddlelike.layers.emit import emit
 

@@ -11,17 +11,16 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core import VarType, convert_dtype
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Variable, warn_quirk
 from paddlelike.layers.checks import FLOATS, NUMBERS, WIDE_FLOATS, check_variable
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.assign import create_named_temporary
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
 
 __all__ = ["cast", "clamp", "clip", "clip_by_norm", "increment", "scale"]
 

@@ -23,8 +23,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import VarType
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import FLOATS, NUMBERS, WIDE_FLOATS, check_variable, name_dtypes
 from paddlelike.layers.emit import emit
 from paddlelike.layers.tensor.assign import assign

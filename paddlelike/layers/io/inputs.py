@@ -6,14 +6,13 @@ import numbers
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.guards import default_main_program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import VarType
+from paddlelike.framework import Variable, default_main_program
 from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
 
 __all__ = ["data", "load"]
 

@@ -30,11 +30,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paddlelike import unique_name
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.guards import program_guard
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable, program_guard
 from paddlelike.layers.checks import describe
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.io.inputs import data
@@ -42,7 +40,7 @@ from paddlelike.reader.loader import PyReader
 from paddlelike.reader.program_reader import BatchQueue, declare_double_buffer, declare_reader
 
 if TYPE_CHECKING:
-    from paddlelike.core.places import Place
+    from paddlelike.core import Place
 
 __all__ = ["create_py_reader_by_data", "double_buffer", "py_reader", "read_file"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_variable, check_variables
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper

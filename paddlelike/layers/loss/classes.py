@@ -18,10 +18,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Variable, warn_quirk
 from paddlelike.layers.checks import FLOATS, INTEGERS, WIDE_FLOATS, check_variable, describe
 from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.helper import LayerHelper

@@ -27,10 +27,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Variable, warn_quirk
 from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.helper import LayerHelper
@@ -38,7 +37,7 @@ from paddlelike.layers.reduction import reduce_mean, reduce_sum
 from paddlelike.layers.tensor.gather import one_hot
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
 
 __all__ = [
     "dice_loss",

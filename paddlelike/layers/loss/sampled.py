@@ -45,16 +45,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.initializer import NumpyArrayInitializer
 from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.param_attr import ParamAttr
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["hsigmoid", "nce", "sampled_softmax_with_cross_entropy"]

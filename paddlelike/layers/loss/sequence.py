@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, overload
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import VarType
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable
 from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.helper import LayerHelper

@@ -37,8 +37,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Variable, warn_quirk
 from paddlelike.initializer import Normal
 from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_variable, describe, is_whole, repeat_size
 from paddlelike.layers.emit import emit

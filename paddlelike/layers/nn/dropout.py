@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import VarType
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from paddlelike.errors import GraphError, UnsupportedError
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Variable, warn_quirk
 from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.elementwise.binary import elementwise_pow
 from paddlelike.layers.elementwise.compare import less_than
@@ -26,7 +25,7 @@ from paddlelike.layers.tensor.reshape import reshape
 from paddlelike.layers.tensor.reshape import shape as shape_of
 
 if TYPE_CHECKING:
-    from paddlelike.core.tensor import Array
+    from paddlelike.core import Array
 
 __all__ = ["Categorical", "MultivariateNormalDiag", "Normal", "Uniform"]
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core import VarType, convert_dtype
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.guards import device_guard
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable, device_guard
 from paddlelike.layers.checks import INTEGERS, check_variable, has_variables, is_whole
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
@@ -20,7 +19,7 @@ from paddlelike.layers.random.tensors import read_dim, read_dims
 from paddlelike.layers.tensor.assign import create_named_temporary
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.framework.typing import ShapeLike
 
 __all__ = ["randint", "random_crop", "randperm", "sampling_id"]

@@ -25,17 +25,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.framework.graph.guards import device_guard
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.core import VarType, convert_dtype
+from paddlelike.framework import Variable, device_guard, warn_quirk
 from paddlelike.layers.checks import check_variable, describe, has_variables, replace_variables
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import add_shape, fill_constant
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.framework.typing import ShapeLike, Size
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.layers.elementwise.binary import (
     elementwise_add,
     elementwise_floordiv,

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from paddlelike import unique_name
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.elementwise.activation import sigmoid, tanh
 from paddlelike.layers.elementwise.binary import elementwise_add, elementwise_mul
@@ -34,7 +34,7 @@ from paddlelike.layers.utils import flatten, map_structure, pack_sequence_as
 from paddlelike.param_attr import ParamAttr
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.framework.typing import Nested
     from paddlelike.param_attr import ParamAttrLike
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import VarType
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import INTEGERS, check_variable
 from paddlelike.layers.control.loops import While
 from paddlelike.layers.control.tensor_array import (
@@ -39,7 +39,7 @@ from paddlelike.layers.tensor.constant import fill_constant, zeros_like
 from paddlelike.layers.utils import map_structure
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.framework.typing import Nested
 
 __all__ = ["Decoder", "beam_search", "beam_search_decode", "dynamic_decode", "gather_tree"]

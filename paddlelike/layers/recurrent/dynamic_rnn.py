@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Variable
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.control.loops import While
 from paddlelike.layers.control.sub_blocks import find_parent
@@ -21,7 +20,7 @@ from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import fill_constant
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
 
 __all__ = ["DynamicRNN"]
 

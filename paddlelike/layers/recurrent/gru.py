@@ -23,8 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Variable, warn_quirk
 from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper

@@ -50,10 +50,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core import VarType, convert_dtype
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Variable, warn_quirk
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable
 from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper
@@ -63,7 +62,7 @@ from paddlelike.layers.tensor.concat import concat
 from paddlelike.ops.recurrent.cudnn_lstm import count_parameters
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.initializer import Initializer
     from paddlelike.param_attr import ParamAttrLike
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Block, Variable
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.control.sub_blocks import find_parent, sub_block
 from paddlelike.layers.helper import LayerHelper

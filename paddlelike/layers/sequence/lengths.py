@@ -35,14 +35,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core import VarType, convert_dtype
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import INTEGERS, NUMBERS, check_variable, check_variables
 from paddlelike.layers.emit import emit, emit_all
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
 
 __all__ = [
     "lod_append",

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core import VarType, convert_dtype
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework import Parameter, Variable
 from paddlelike.initializer import Constant, Initializer
 from paddlelike.layers.checks import describe, is_whole, tensor_dtype
 from paddlelike.layers.emit import emit
@@ -24,8 +24,7 @@ from paddlelike.layers.helper import LayerHelper
 from paddlelike.param_attr import ParamAttr
 
 if TYPE_CHECKING:
-    from paddlelike.core.tensor import Array
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import Array, DtypeLike
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["assign", "create_global_var", "create_parameter", "create_tensor"]

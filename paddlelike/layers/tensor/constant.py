@@ -31,9 +31,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.framework.graph.guards import device_guard
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import VarType, convert_dtype
+from paddlelike.framework import Variable, device_guard
 from paddlelike.layers.checks import (
     as_list,
     check_variable,
@@ -45,7 +44,7 @@ from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.framework.typing import ShapeLike
 
 __all__ = [

@@ -15,15 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from paddlelike.core.dtypes import convert_dtype
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import convert_dtype
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import is_whole
 from paddlelike.layers.emit import emit
 from paddlelike.layers.tensor.assign import assign
 
 if TYPE_CHECKING:
-    from paddlelike.core.tensor import Array
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import Array, DtypeLike
 
 __all__ = ["diag", "diag_embed", "eye"]
 

@@ -26,8 +26,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Variable, warn_quirk
 from paddlelike.layers.checks import (
     as_list,
     check_choice,

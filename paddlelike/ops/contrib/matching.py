@@ -45,7 +45,6 @@ class MatchMatrixTensor(OpDef):
     attrs = {"dim_t": Int(1)}
     lod = {"Out": "X"}
     gradient = Gradient("X", "Y", "W", "Tmp", "Out@GRAD", outputs=("X@GRAD", "Y@GRAD", "W@GRAD"), lod=OWN)
-    context = True
 
     @staticmethod
     def infer(x: Spec, y: Spec, w: Spec, *, dim_t: int) -> tuple[Spec, Spec]:
@@ -139,7 +138,6 @@ class SequenceTopkAvgPooling(OpDef):
     attrs = {"topks": Ints(), "channel_num": Int()}
     lod = {"Out": "ROW"}
     gradient = Gradient("X", "ROW", "COLUMN", "pos", "Out@GRAD", outputs=("X@GRAD",), lod=OWN)
-    context = True
 
     @staticmethod
     def infer(x: Spec, row: Spec, column: Spec, *, topks: list[int], channel_num: int) -> tuple[Spec, None]:
@@ -231,7 +229,6 @@ class VarConv2d(OpDef):
     gradient = Gradient(
         "X", "ROW", "COLUMN", "W", "Out", "Col", "Out@GRAD", outputs=("X@GRAD", "W@GRAD"), lod=OWN
     )
-    context = True
 
     @staticmethod
     def infer(x: Spec, row: Spec, column: Spec, w: Spec, *, attrs: _ConvAttrs) -> tuple[Spec, Spec]:

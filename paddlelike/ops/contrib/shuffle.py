@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.framework.opdef import OWN, Array, Context, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.engines import shuffle
 
@@ -24,7 +24,6 @@ class ShuffleBatch(OpDef):
     outputs = ("Out", "ShuffleIdx", "SeedOut")
     attrs = {"startup_seed": Int(0)}
     lod = {"Out": "X", "SeedOut": "Seed"}
-    context = True
     gradient = Gradient("ShuffleIdx", "Out@GRAD", outputs=("X@GRAD",), lod=OWN, lod_in_run="")
 
     @staticmethod

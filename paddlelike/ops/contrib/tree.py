@@ -10,7 +10,7 @@ import secrets
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Int, Ints, OpDef, Spec, register
 from paddlelike.ops.kernels.engines import draw_below, iterate_mersenne

@@ -11,8 +11,8 @@ import numpy as np
 
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import Array, Gradient, Int, OpDef, Spec, register
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.operands import can_be_equal
 
 

@@ -10,8 +10,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor, LoDTensorArray
+from paddlelike.core import LoDTensor, LoDTensorArray
 from paddlelike.errors import EnforceNotMet, GraphError, ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import (
     EMPTY,
     GRAD,
@@ -27,7 +28,6 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.addition import Totals
 
 Result = TypeVar("Result")
@@ -116,7 +116,6 @@ class _BlockIf(OpDef):
         "is_scalar_condition": Bool(False),
         "skip_eager_deletion_vars": Strings(()),
     }
-    context = True
 
     @classmethod
     def forward(
@@ -173,7 +172,6 @@ class ConditionalBlockGrad(OpDef):
     inputs = ("Cond*", "Input*", "Out*", "Out@GRAD*", "Scope")
     outputs = ("Input@GRAD*",)
     attrs = {"sub_block": Block(), "is_scalar_condition": Bool(False)}
-    context = True
 
     @staticmethod
     def forward(
@@ -228,7 +226,6 @@ class While(OpDef):
     inputs = ("X*", "Condition*")
     outputs = ("Out*", "StepScopes")
     attrs = {"sub_block": Block(), "is_test": Bool(False), "skip_eager_deletion_vars": Strings(())}
-    context = True
 
     @staticmethod
     def forward(
@@ -308,7 +305,6 @@ class WhileGrad(OpDef):
         "original_output_grad": Strings(()),
         "skip_eager_deletion_vars": Strings(()),
     }
-    context = True
 
     @staticmethod
     def forward(

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, Scope
 from paddlelike.errors import EnforceNotMet
 from paddlelike.foundation.locks import Lock
 from paddlelike.framework.opdef import (
@@ -58,7 +57,6 @@ class Print(OpDef):
         "is_forward": Bool(True),
     }
     lod = "In"
-    context = True
     views = True
     external = True
 
@@ -122,7 +120,6 @@ class PyFunc(OpDef):
         "backward_callable_id": Int(-1),
         "backward_skip_vars": Strings([]),
     }
-    context = True
     external = True
 
     @classmethod

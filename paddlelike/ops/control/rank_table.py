@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import LoD, LoDTensor, LoDTensorArray
+from paddlelike.core import LoD, LoDTensor, LoDTensorArray, VarType
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import (
     Array,
@@ -43,7 +42,6 @@ class LodRankTable(OpDef):
 
     type = "lod_rank_table"
     attrs = {"level": Int(0)}
-    context = True
 
     @staticmethod
     def forward(ctx: Context, x: Array, *, level: int) -> RankTable:
@@ -87,7 +85,6 @@ class LodTensorToArray(OpDef):
 
     type = "lod_tensor_to_array"
     inputs = ("X", "RankTable")
-    context = True
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
@@ -116,7 +113,6 @@ class ArrayToLodTensor(OpDef):
 
     type = "array_to_lod_tensor"
     inputs = ("X", "RankTable")
-    context = True
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
@@ -152,7 +148,6 @@ class ShrinkRnnMemory(OpDef):
 
     type = "shrink_rnn_memory"
     inputs = ("X", "RankTable", "I")
-    context = True
     gradient = Gradient("X", "Out@GRAD?", outputs=("X@GRAD",), lod="X")
 
     @staticmethod
@@ -188,7 +183,6 @@ class ReorderLodTensorByRank(OpDef):
 
     type = "reorder_lod_tensor_by_rank"
     inputs = ("X", "RankTable")
-    context = True
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
@@ -213,7 +207,6 @@ class ReorderLodTensorByRankGrad(OpDef):
 
     type = "reorder_lod_tensor_by_rank_grad"
     inputs = ("X", "RankTable")
-    context = True
 
     @staticmethod
     def infer(x: Spec, table: Spec) -> Spec:
@@ -234,7 +227,6 @@ class SplitLodTensor(OpDef):
     inputs = ("X", "Mask")
     outputs = ("OutTrue", "OutFalse")
     attrs = {"level": Int(0)}
-    context = True
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
@@ -267,7 +259,6 @@ class _Merge(OpDef):
 
     inputs = ("X", "Mask", "InTrue", "InFalse")
     attrs = {"level": Int(0)}
-    context = True
 
     @staticmethod
     def infer(x: Spec, mask: Spec, in_true: Spec, in_false: Spec) -> Spec:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import LoDTensor, LoDTensorArray
+from paddlelike.core import LoDTensor, LoDTensorArray, VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
     Array,
@@ -35,7 +34,6 @@ class WriteToArray(OpDef):
 
     type = "write_to_array"
     inputs = ("X", "I")
-    context = True
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
@@ -63,7 +61,6 @@ class ReadFromArray(OpDef):
 
     type = "read_from_array"
     inputs = ("X", "I", "X_W?")
-    context = True
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
@@ -159,7 +156,6 @@ class SelectInput(OpDef):
 
     type = "select_input"
     inputs = ("X*", "Mask")
-    context = True
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
@@ -187,7 +183,6 @@ class SelectOutput(OpDef):
     type = "select_output"
     inputs = ("X", "Mask")
     outputs = ("Out*",)
-    context = True
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:

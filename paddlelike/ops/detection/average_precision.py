@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import (
     NO_LOD,
     REQUIRED,
@@ -24,7 +25,6 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.detection.boxes import find_overlaps
 from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.sorting import argsort_descending, argsort_unstable
@@ -59,7 +59,6 @@ class DetectionMap(OpDef):
     inputs = ("DetectRes", "Label", "HasState?", "PosCount?", "TruePos?", "FalsePos?")
     outputs = ("AccumPosCount", "AccumTruePos", "AccumFalsePos", "MAP")
     attrs = DetectionMapAttrs.table()
-    context = True
 
     @staticmethod
     def infer(

@@ -54,7 +54,6 @@ class BoxCoder(OpDef):
     outputs = ("OutputBox",)
     attrs = BoxCoderAttrs.table()
     lod = "TargetBox"
-    context = True
 
     @staticmethod
     def infer(prior: Spec, variances: Spec | None, target: Spec, *, attrs: BoxCoderAttrs) -> Spec:
@@ -144,7 +143,6 @@ class BoxClip(OpDef):
     inputs = ("Input", "ImInfo")
     outputs = ("Output",)
     lod = "Input"
-    context = True
 
     @staticmethod
     def infer(boxes: Spec, info: Spec) -> Spec:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, LoD, OpDef, Spec, register
 from paddlelike.ops.kernels.detection.boxes import measure_areas
@@ -46,7 +46,6 @@ class GenerateProposals(OpDef):
     inputs = ("Scores", "BboxDeltas", "ImInfo", "Anchors", "Variances")
     outputs = ("RpnRois", "RpnRoiProbs", "RpnRoisLod?")
     attrs = ProposalAttrs.table()
-    context = True
 
     @classmethod
     def infer(cls, scores: Spec, deltas: Spec, info: Spec, anchors: Spec, variances: Spec) -> tuple[Any, ...]:
@@ -171,7 +170,6 @@ class DistributeFpnProposals(OpDef):
     inputs = ("FpnRois",)
     outputs = ("MultiFpnRois*", "RestoreIndex")
     attrs = LevelAttrs.table()
-    context = True
 
     @staticmethod
     def infer(rois: Spec, *, attrs: LevelAttrs) -> tuple[list[Spec], Spec]:
@@ -228,7 +226,6 @@ class CollectFpnProposals(OpDef):
     inputs = ("MultiLevelRois*", "MultiLevelScores*")
     outputs = ("FpnRois",)
     attrs = {"post_nms_topN": Int()}
-    context = True
 
     @staticmethod
     def infer(rois: list[Spec], scores: list[Spec], *, post_nms_topN: int) -> Spec:  # noqa: N803

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from paddlelike.errors import ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import (
     Array,
     Attr,
@@ -24,7 +25,6 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.elementwise.unary import Function, register_function_row
 from paddlelike.ops.kernels.special import bound_below, complement, erf, sigmoid, softplus
 from paddlelike.ops.operands import BACKENDS, MKLDNN, can_be_equal, count_elements, keep_spec
@@ -267,7 +267,6 @@ class Softshrink(OpDef):
     type = "softshrink"
     by_row = True
     attrs = {"lambda": Float(0.5)}  # no name in Python, so the kernels ask the operator for it
-    context = True
     lods_only = True
     lod = "X"
     gradient = Gradient("X", "Out@GRAD", lod="Out@GRAD")

@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import GRAD, OWN, Array, Gradient, Int, Kernel, OpDef, Spec, String, register
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.elementwise.overwriting import make_binary
 from paddlelike.ops.extremes import take_greater, take_less
 from paddlelike.ops.kernels.broadcasting import align, apply, broadcast_shape, sum_rows, sum_to

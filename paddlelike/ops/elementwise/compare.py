@@ -7,11 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows, VarType
 from paddlelike.errors import ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import Array, Bool, Float, Int, OpDef, Spec, register
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.broadcasting import align, broadcast_shape
 from paddlelike.ops.operands import can_be_equal, check_same_dtype
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows, VarType, numpy_dtype
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
     GRAD,

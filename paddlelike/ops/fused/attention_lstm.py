@@ -37,7 +37,6 @@ class AttentionLstm(OpDef):
     outputs = ("Hidden", "Cell", "AttentionedX", "AttentionFCOut", "LSTMX", "LSTMOUT")
     attrs = _Attrs.table()
     lod = {"Hidden": "X", "Cell": "X"}
-    context = True
 
     @classmethod
     def infer(cls, x: Spec, c0: Spec, h0: Spec | None, *weights: Spec | None) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from paddlelike.errors import ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import (
     Array,
     Attrs,
@@ -22,7 +23,6 @@ from paddlelike.framework.opdef import (
     Strings,
     register,
 )
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.broadcasting import align, broadcast_shape, sum_to
 from paddlelike.ops.kernels.special import sigmoid
 

@@ -34,7 +34,6 @@ class FusionGru(OpDef):
     outputs = ("ReorderedH0", "XX", "BatchedInput", "BatchedOut", "Hidden")
     attrs = _GruAttrs.table(origin_mode=Bool(False))
     lod = {"XX": "X", "Hidden": "X"}
-    context = True
 
     @classmethod
     def infer(
@@ -88,7 +87,6 @@ class FusionLstm(OpDef):
     )  # fmt: skip
     attrs = _LstmAttrs.table()
     lod = {"Hidden": "X", "Cell": "X", "XX": "X"}
-    context = True
 
     @classmethod
     def infer(
@@ -135,7 +133,6 @@ class FusedEmbeddingFcLstm(OpDef):
     )  # fmt: skip
     attrs = _LstmAttrs.table()
     lod = {"Hidden": "Ids", "Cell": "Ids", "XX": "Ids"}
-    context = True
 
     @classmethod
     def infer(

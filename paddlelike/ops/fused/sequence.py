@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows, VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
     Array,
@@ -59,7 +58,6 @@ class FusionSeqPoolConcat(OpDef):
     type = "fusion_seqpool_concat"
     inputs = ("X*",)
     attrs = {"pooltype": String("SUM"), "axis": Int(1)}
-    context = True
 
     @staticmethod
     def infer(xs: list[Spec], *, axis: int) -> Spec:
@@ -85,7 +83,6 @@ class FusionSeqPoolCvmConcat(OpDef):
     type = "fusion_seqpool_cvm_concat"
     inputs = ("X*", "CVM")
     attrs = {"pooltype": String("SUM"), "use_cvm": Bool(True), "axis": Int(1)}
-    context = True
 
     @staticmethod
     def infer(xs: list[Spec], cvm: Spec, *, axis: int, use_cvm: bool) -> Spec:
@@ -123,7 +120,6 @@ class FusedEmbeddingSeqPool(OpDef):
         "@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": Bool(True),
     }
     gradient = Gradient("W", "Ids", "Out@GRAD", outputs=("W@GRAD",))
-    context = True
 
     @staticmethod
     def infer(w: Spec, ids: Spec, *, combiner: str) -> Spec:
@@ -190,7 +186,6 @@ class FusionSeqConvEltAddRelu(OpDef):
     outputs = ("Out", "ColMat")
     attrs = _ConvAttrs.table()
     lod = {"Out": "X"}
-    context = True
 
     @classmethod
     def infer(cls, x: Spec, w: Spec, bias: Spec, *, attrs: _ConvAttrs) -> tuple[Spec, Spec]:
@@ -229,7 +224,6 @@ class FusionSeqExpandConcatFc(OpDef):
     outputs = ("Out", "FCOut")
     attrs = {"fc_activation": String("identity")}
     lod = {"Out": "X"}
-    context = True
 
     @classmethod
     def infer(cls, xs: list[Spec], w: Spec, bias: Spec | None) -> tuple[Spec, None]:

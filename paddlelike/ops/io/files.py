@@ -45,7 +45,6 @@ def _files(context: Context) -> Files:
 class _Saving(OpDef):
     """An operator that saves."""
 
-    context = True
     external = True
 
     @staticmethod
@@ -57,7 +56,6 @@ class _Loading(OpDef):
     """An operator that loads."""
 
     inputs = ()
-    context = True
     external = True
 
     @staticmethod

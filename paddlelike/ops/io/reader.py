@@ -35,7 +35,6 @@ class CreatePyReader(OpDef):
         "device_index": Int(0),
         "device_count": Int(1),
     }
-    context = True
     external = True
 
     @staticmethod
@@ -51,7 +50,6 @@ class CreateDoubleBufferReader(OpDef):
     type = "create_double_buffer_reader"
     inputs = ("UnderlyingReader",)
     attrs = {"place": String("AUTO")}
-    context = True
     external = True
 
     @staticmethod
@@ -68,7 +66,6 @@ class Read(OpDef):
     inputs = ("Reader",)
     outputs = ("Out*",)
     attrs = {"throw_eof_exp": Bool(True), "infer_out": Bool(True), "drop_last": Bool(True)}
-    context = True
     external = True
 
     @staticmethod

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.core import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.core.rows import add_rows
-from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.framework.opdef import Array
 
 Value = Array | SelectedRows | LoDTensorArray

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.random import Generator
+from paddlelike.core import Generator
 from paddlelike.framework.opdef import Array
 
 _SIZE: Final = 312  # words of 64 bits

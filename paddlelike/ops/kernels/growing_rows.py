@@ -11,11 +11,9 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from paddlelike.core import Array, SelectedRows
 from paddlelike.core.rows import unique_rows
-from paddlelike.core.tensor import SelectedRows
 from paddlelike.ops.kernels.cold_rows import ColdRows
-
-Array = np.ndarray[Any, Any]
 
 #: The height of tables whose rows are any 64-bit ids.
 ANY_ID: Final = (1 << 63) - 1

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.tensor import LoD
+from paddlelike.core import LoD
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import GRAD, Array, Context, Spec
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, Kernel, OpDef, Spec, register
@@ -99,7 +99,6 @@ class LinearChainCrf(OpDef):
     type = "linear_chain_crf"
     inputs = ("Emission", "Transition", "Label", "Length?")
     outputs = ("Alpha", "EmissionExps", "TransitionExps", "LogLikelihood")
-    context = True
     gradient = Gradient(
         "Emission", "Transition", "Label", "Length", "Alpha", "EmissionExps", "TransitionExps",
         "LogLikelihood@GRAD",
@@ -233,7 +232,6 @@ class CrfDecoding(OpDef):
     inputs = ("Emission", "Transition", "Label?", "Length?")
     outputs = ("ViterbiPath",)
     lod = "Emission"
-    context = True
 
     @staticmethod
     def infer(emission: Spec, transition: Spec, label: Spec | None, length: Spec | None) -> Spec:

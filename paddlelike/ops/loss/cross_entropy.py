@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import (
     OWN,
     Array,
@@ -28,7 +29,6 @@ from paddlelike.framework.opdef import (
     register,
     spares_first,
 )
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.nn.softmax import LOWEST, softmax_rows
 from paddlelike.ops.kernels.special import keep_number
 from paddlelike.ops.operands import can_be_equal, normalize_axis

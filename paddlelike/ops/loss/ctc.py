@@ -80,7 +80,6 @@ class Warpctc(OpDef):
     inputs = ("Logits", "Label", "LogitsLength?", "LabelLength?")
     outputs = ("WarpCTCGrad", "Loss")
     attrs = {"blank": Int(0), "norm_by_times": Bool(False)}
-    context = True
     gradient = Gradient(
         "Loss@GRAD", "Logits", "LogitsLength", "WarpCTCGrad", outputs=("Logits@GRAD",), lod=OWN
     )
@@ -239,7 +238,6 @@ class CtcAlign(OpDef):
     inputs = ("Input", "InputLength?")
     outputs = ("Output", "OutputLength?")
     attrs = {"blank": Int(0), "merge_repeated": Bool(True), "padding_value": Int(0)}
-    context = True
 
     @staticmethod
     def infer(x: Spec, length: Spec | None) -> tuple[Spec, Spec | None]:

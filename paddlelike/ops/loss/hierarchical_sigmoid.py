@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import SelectedRows, VarType
 from paddlelike.core.rows import sum_rows
-from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Bool, Gradient, Int, Longs, OpDef, Spec, Strings, register
 from paddlelike.ops.kernels.linalg import place_rows, sum_multiples

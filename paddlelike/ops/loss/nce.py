@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import SelectedRows, VarType
 from paddlelike.core.rows import sum_rows
-from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
     Array,
@@ -68,7 +67,6 @@ class Nce(OpDef):
         epmap=Strings([]),
         table_names=Strings([]),
     )
-    context = True
     gradient = Gradient(
         "Input",
         "Label",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.class_sampling import draw_log_uniform, log_uniform_probability
@@ -34,7 +34,6 @@ class SampleLogits(OpDef):
     inputs = ("Logits", "Labels", "CustomizedSamples?", "CustomizedProbabilities?")
     outputs = ("Samples", "Probabilities", "LogitsDim", "LabelsDim", "SampledLogits", "SampledLabels")
     attrs = SampleLogitsAttrs.table(uniq=Bool(True))
-    context = True
     gradient = Gradient("LogitsDim", "LabelsDim", "Samples", "SampledLogits@GRAD", outputs=("Logits@GRAD",))
 
     @staticmethod

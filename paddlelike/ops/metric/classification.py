@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import REQUIRED, Array, Int, OpDef, Spec, String, register
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.areas import compute_precision_recall_area, compute_roc_area
 
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
     REQUIRED,
@@ -52,7 +52,6 @@ class EditDistance(OpDef):
     inputs = ("Hyps", "Refs", "HypsLength?", "RefsLength?")
     outputs = ("SequenceNum", "Out")
     attrs = {"normalized": Bool(False)}
-    context = True
 
     @staticmethod
     def infer(
@@ -139,7 +138,6 @@ class ChunkEval(OpDef):
         "chunk_scheme": String("IOB"),
         "excluded_chunk_types": Ints([]),
     }
-    context = True
 
     @staticmethod
     def infer(inference: Spec, label: Spec, lengths: Spec | None, *, chunk_scheme: str) -> tuple[Spec, ...]:

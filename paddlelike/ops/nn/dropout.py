@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.random import Generator
+from paddlelike.core import Generator, VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
     Array,
@@ -60,7 +59,6 @@ class Dropout(OpDef):
     any_order = True
     lod = {"Out": "X"}
     views = True  # upscaled dropout does nothing in tests
-    context = True
     gradient = Gradient("Out@GRAD", "Mask", outputs=("X@GRAD",), lod="Out@GRAD")
 
     @staticmethod

@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows, VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
     NO_LOD,

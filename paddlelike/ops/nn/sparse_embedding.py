@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows, VarType, numpy_dtype
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
     NO_LOD,
@@ -202,7 +201,6 @@ class DistributedSparseEmbedding(OpDef):
     outputs = ("Out", "Seen")
     attrs = {**SparseEmbedding.attrs, "endpoints": Strings(("127.0.0.1:6164",))}
     lod = "Ids"
-    context = True
     external = True
 
     @staticmethod

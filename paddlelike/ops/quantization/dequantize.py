@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Int, Ints, Long, OpDef, Spec, register
 from paddlelike.ops.kernels.detection.regions import round_half_away

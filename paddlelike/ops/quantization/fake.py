@@ -93,7 +93,6 @@ class FakeQuantizeRangeAbsMax(OpDef):
     outputs = ("Out", "OutScale", "OutScales?")
     attrs = _RangeAttrs.table()
     lod = {"Out": "X"}
-    context = True
 
     @staticmethod
     def infer(x: Spec, scale: Spec, step: Spec | None, *, attrs: _RangeAttrs) -> tuple[Spec, Spec, Spec]:

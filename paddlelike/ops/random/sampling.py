@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
-from paddlelike.core.random import Generator, shuffle_range
+from paddlelike.core import Generator, VarType, numpy_dtype
+from paddlelike.core.random import shuffle_range
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, Ints, Longs, OpDef, Spec, register
 from paddlelike.ops.operands import check_shape_attr, infer_sizes, one_element, read_numbers
@@ -37,7 +37,6 @@ class Randint(OpDef):
     type = "randint"
     inputs = SHAPE_INPUTS
     attrs = RandintAttrs.table()
-    context = True
 
     @staticmethod
     def infer(tensor: Spec | None, tensors: list[Spec], *, attrs: RandintAttrs) -> Spec:
@@ -60,7 +59,6 @@ class Randperm(OpDef):
     type = "randperm"
     inputs = ()
     attrs = {"n": Int(), "dtype": Int(3), "seed": Int(0)}
-    context = True
 
     @staticmethod
     def infer(*, n: int, dtype: int) -> Spec:
@@ -80,7 +78,6 @@ class Seed(OpDef):
     type = "seed"
     inputs = ()
     attrs = {"seed": Int(0)}
-    context = True
 
     infer = one_element(VarType.INT32)
 
@@ -100,7 +97,6 @@ class SamplingId(OpDef):
     type = "sampling_id"
     attrs = {"min": Float(0.0), "max": Float(1.0), "seed": Int(0)}
     lod = "X"
-    context = True
 
     @staticmethod
     def infer(x: Spec, *, min: float, max: float) -> Spec:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     Array,
@@ -82,7 +82,6 @@ class _Drawn(OpDef):
     """Random numbers, of a shape from tensors or the attribute."""
 
     inputs = SHAPE_INPUTS
-    context = True
     fresh = True
 
     @classmethod
@@ -117,7 +116,6 @@ class _BatchSizeLike(OpDef):
     """Random numbers with one dim taken from Input."""
 
     inputs = ("Input",)
-    context = True
     fresh = True
 
     @classmethod
@@ -172,7 +170,6 @@ class TruncatedGaussianRandom(OpDef):
     type = "truncated_gaussian_random"
     inputs = ()
     attrs = GaussianAttrs.table(shape=Ints())
-    context = True
     fresh = True
 
     @staticmethod

@@ -24,7 +24,6 @@ class Cvm(OpDef):
     attrs = {"use_cvm": Bool(True)}
     gradient = Gradient("X", "CVM", "Y@GRAD", outputs=("X@GRAD",), lod=OWN)
     lod = "X"
-    context = True
 
     @staticmethod
     def infer(x: Spec, cvm: Spec, *, use_cvm: bool) -> Spec:

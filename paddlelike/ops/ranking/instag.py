@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, Long, OpDef, Spec, register
 from paddlelike.ops.kernels.lod import expand_ranges, make_lod, read_levels
@@ -27,7 +27,6 @@ class FilterByInstag(OpDef):
     outputs = ("Out", "LossWeight", "IndexMap")
     attrs = {"is_lod": Bool(), "out_val_if_empty": Long(0)}
     gradient = Gradient("IndexMap", "LossWeight", "Ins", "Out@GRAD", outputs=("Ins@GRAD",), lod_in_run=OWN)
-    context = True
 
     @staticmethod
     def infer(ins: Spec, tags: Spec, wanted: Spec) -> tuple[Spec, Spec, Spec]:

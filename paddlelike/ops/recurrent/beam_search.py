@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.lod import read_levels
@@ -76,7 +75,6 @@ class BeamSearch(OpDef):
     inputs = ("pre_ids", "pre_scores", "ids?", "scores")
     outputs = ("selected_ids", "selected_scores", "parent_idx?")
     attrs = BeamSearchAttrs.table()
-    context = True
 
     @staticmethod
     def infer(pre_ids: Spec, pre_scores: Spec, ids: Spec | None, scores: Spec) -> tuple[Spec, Spec, Spec]:
@@ -159,7 +157,6 @@ class BeamSearchDecode(OpDef):
     inputs = ("Ids", "Scores")
     outputs = ("SentenceIds", "SentenceScores")
     attrs = {"beam_size": Int(), "end_id": Int()}
-    context = True
 
     @staticmethod
     def infer(ids: Spec, scores: Spec) -> tuple[None, None]:

@@ -163,7 +163,6 @@ class CudnnLstm(OpDef):
     inputs = ("Input", "InitH", "InitC", "W", "Cache?")
     outputs = ("Out", "last_h", "last_c")
     attrs = CudnnLstmAttrs.table(max_len=Int(20))
-    context = True
     gradient = Gradient(
         "Out@GRAD", "last_c@GRAD", "last_h@GRAD", "Input", "InitH", "InitC", "W", "Cache", "Out",
         outputs=("Input@GRAD", "InitH@GRAD", "InitC@GRAD", "W@GRAD"),

@@ -71,7 +71,6 @@ class Gru(OpDef):
     outputs = ("BatchGate", "BatchResetHiddenPrev", "BatchHidden", "Hidden")
     attrs = GruAttrs.table()
     lod = {"Hidden": "Input"}
-    context = True
     gradient = Gradient(
         "Hidden@GRAD", "Input", "H0", "Weight", "Bias",
         "BatchGate", "BatchResetHiddenPrev", "BatchHidden", "Hidden",

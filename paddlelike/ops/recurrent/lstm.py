@@ -56,7 +56,6 @@ class Lstm(OpDef):
     outputs = ("Hidden", "Cell", "BatchGate", "BatchCellPreAct")
     attrs = LstmAttrs.table()
     lod = {"Hidden": "Input", "Cell": "Input"}
-    context = True
     gradient = Gradient(
         "Hidden@GRAD", "Input", "H0", "C0", "Weight", "Bias",
         "Hidden", "Cell", "BatchGate", "BatchCellPreAct",
@@ -139,7 +138,6 @@ class Lstmp(OpDef):
     outputs = ("Projection", "Cell", "BatchGate", "BatchCellPreAct", "BatchHidden")
     attrs = LstmpAttrs.table()
     lod = {"Projection": "Input", "Cell": "Input"}
-    context = True
     gradient = Gradient(
         "Projection@GRAD", "H0", "C0", "Weight", "ProjWeight", "Bias",
         "Projection", "Cell", "BatchGate", "BatchCellPreAct", "BatchHidden",

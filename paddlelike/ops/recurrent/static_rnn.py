@@ -78,7 +78,6 @@ class Recurrent(OpDef):
     inputs = ("inputs*", "initial_states*", "parameters*")
     outputs = ("outputs*", "step_scopes")
     attrs = _ATTRS
-    context = True
 
     @staticmethod
     def forward(
@@ -142,7 +141,6 @@ class RecurrentGrad(OpDef):
     )  # fmt: skip
     outputs = ("inputs@GRAD*", "initial_states@GRAD*", "parameters@GRAD*")
     attrs = _ATTRS
-    context = True
 
     @staticmethod
     def forward(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     REQUIRED,

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     NO_LOD,
@@ -220,7 +220,6 @@ def _make_operator(row: Reduction, value: Callable[[Array, Axes], Array]) -> typ
         "__module__": __name__,
         "type": row.type,
         "attrs": ReduceAttrs.table(),
-        "context": True,
         "lods_only": True,
         "by_row": staticmethod(lambda attrs: not attrs["reduce_all"] and spares_first("dim")(attrs)),
         "infer": staticmethod(infer),

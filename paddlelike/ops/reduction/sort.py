@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import (
     OWN,
     Array,
@@ -26,7 +27,6 @@ from paddlelike.framework.opdef import (
     spares_first,
 )
 from paddlelike.framework.opdef.registry import LATER
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.sorting import argsort_rows, select_top, select_top_later
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import normalize_axis, read_numbers

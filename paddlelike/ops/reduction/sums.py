@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows, VarType
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     Array,

@@ -38,7 +38,6 @@ class _Exchange(OpDef):
     inputs = ("X",)
     outputs = ("Out",)
     attrs = _RING
-    context = True
     external = True
     infer: ClassVar[Kernel] = staticmethod(keep_spec)
 
@@ -223,7 +222,6 @@ class CGenNcclId(OpDef):
     inputs = ()
     outputs = ("Out",)
     attrs = {"endpoint": String(REQUIRED), "other_endpoints": Strings(REQUIRED), "rank": Int(0)}
-    context = True
     external = True
 
     @staticmethod
@@ -254,7 +252,6 @@ class CCommInit(OpDef):
     inputs = ("X",)
     outputs = ()
     attrs = {"nranks": Int(REQUIRED), "rank": Int(REQUIRED), "ring_id": Int(0)}
-    context = True
     external = True
 
     @staticmethod
@@ -275,7 +272,6 @@ class CCommInitAll(OpDef):
     inputs = ()
     outputs = ()
     attrs = {"devices": Ints(ABSENT), "ring_id": Int(ABSENT)}
-    context = True
     external = True
 
     @staticmethod

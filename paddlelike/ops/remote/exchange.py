@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.framework.opdef import (
     REQUIRED,
     Array,
@@ -37,7 +37,6 @@ class _Remote(OpDef):
 
     inputs: ClassVar[tuple[str, ...]] = ()
     outputs: ClassVar[tuple[str, ...]] = ()
-    context = True
     external = True
 
 

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import SelectedRows, VarType
 from paddlelike.core.rows import unique_rows
-from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
     Array,
@@ -148,7 +147,6 @@ class MergeIds(OpDef):
     inputs = ("Ids*", "Rows*", "X*")
     outputs = ("Out*",)
     attrs = {}
-    context = True
 
     @staticmethod
     def infer(ids: list[Spec], rows: list[Spec], x: list[Spec]) -> None:

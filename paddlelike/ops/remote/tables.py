@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows, VarType
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import (
     Array,
@@ -43,7 +42,6 @@ class DistributedLookupTable(OpDef):
         "lookup_table_version": String("lookup_table"),
         "dtype": Int(int(VarType.FP32)),
     }
-    context = True
     external = True
 
     @staticmethod
@@ -66,7 +64,6 @@ class Prefetch(OpDef):
     inputs = ("X*",)
     outputs = ("Out*",)
     attrs = {"trainer_id": Int(0), "epmap": Strings(("127.0.0.1:6164",))}
-    context = True
     external = True
 
     @staticmethod

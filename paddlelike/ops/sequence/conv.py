@@ -9,6 +9,7 @@ import numpy as np
 
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import (
     OWN,
     Array,
@@ -23,7 +24,6 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.linalg import multiply
 from paddlelike.ops.kernels.lod import read_last_level
 
@@ -49,7 +49,6 @@ class SequenceConv(OpDef):
     inputs = ("X", "PaddingData?", "Filter")
     attrs = SequenceConvAttrs.table()
     lod = "X"
-    context = True
     gradient = Gradient(
         "Out@GRAD",
         "X",

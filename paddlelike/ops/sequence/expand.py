@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from paddlelike.core import LoD
 from paddlelike.core.rows import sum_rows
-from paddlelike.core.tensor import LoD
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, Int, Ints, OpDef, Spec, register
 from paddlelike.ops.kernels.lod import (
@@ -32,7 +32,6 @@ class SequenceExpand(OpDef):
     inputs = ("X", "Y")
     attrs = {"ref_level": Int(-1)}
     lod = "X"
-    context = True
     gradient = Gradient("Out@GRAD", "X", "Y", outputs=("X@GRAD",), lod_in_run=OWN)
 
     @staticmethod
@@ -73,7 +72,6 @@ class SequenceExpandAs(OpDef):
     type = "sequence_expand_as"
     inputs = ("X", "Y")
     lod = "Y"
-    context = True
     gradient = Gradient("Out@GRAD", "X", "Y", outputs=("X@GRAD",), lod=OWN)
 
     @staticmethod
@@ -102,7 +100,6 @@ class SequenceConcat(OpDef):
     type = "sequence_concat"
     inputs = ("X*",)
     lod = "X"
-    context = True
     gradient = Gradient("Out@GRAD", "X", lod_in_run=OWN)
 
     @staticmethod
@@ -150,7 +147,6 @@ class LodReset(OpDef):
     type = "lod_reset"
     inputs = ("X", "Y?")
     attrs = {"target_lod": Ints([]), "append": Bool(False)}
-    context = True
     views = True
     gradient = Gradient("Out@GRAD", "X", outputs=("X@GRAD",), lod=OWN)
 

@@ -32,7 +32,6 @@ class Im2Sequence(OpDef):
     type = "im2sequence"
     inputs = ("X", "Y?")
     attrs = Im2SequenceAttrs.table()
-    context = True
     gradient = Gradient("Out@GRAD", "X", outputs=("X@GRAD",))
 
     @staticmethod

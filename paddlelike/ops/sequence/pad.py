@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Context, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.lod import (
@@ -35,7 +35,6 @@ class SequencePad(OpDef):
     inputs = ("X", "PadValue")
     outputs = ("Out", "Length")
     attrs = {"padded_length": Int(-1)}
-    context = True
     gradient = Gradient("Out@GRAD", "X", outputs=("X@GRAD",), lod=OWN)
 
     @staticmethod
@@ -77,7 +76,6 @@ class SequenceUnpad(OpDef):
 
     type = "sequence_unpad"
     inputs = ("X", "Length")
-    context = True
     gradient = Gradient("Out@GRAD", "X", outputs=("X@GRAD",), lod=OWN)
 
     @staticmethod

@@ -40,7 +40,6 @@ class SequenceSlice(OpDef):
 
     type = "sequence_slice"
     inputs = ("X", "Offset", "Length")
-    context = True
     gradient = Gradient("Out@GRAD", "X", "Offset", "Length", outputs=("X@GRAD",), lod_in_run=OWN)
 
     @staticmethod
@@ -85,7 +84,6 @@ class SequenceReverse(OpDef):
     type = "sequence_reverse"
     outputs = ("Y",)
     lod = "X"
-    context = True
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
@@ -108,7 +106,6 @@ class SequenceReshape(OpDef):
 
     type = "sequence_reshape"
     attrs = {"new_dim": Int()}
-    context = True
     views = True
     gradient = Gradient("Out@GRAD", "X", lod=OWN)
 
@@ -145,7 +142,6 @@ class SequenceEnumerate(OpDef):
     type = "sequence_enumerate"
     attrs = {"win_size": Int(), "pad_value": Int(0), "@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": Bool(True)}
     lod = "X"
-    context = True
 
     @staticmethod
     def infer(x: Spec, *, win_size: int) -> Spec:
@@ -170,7 +166,6 @@ class SequenceErase(OpDef):
     type = "sequence_erase"
     attrs = {"tokens": Ints()}
     lod = "X"
-    context = True
 
     @staticmethod
     def infer(x: Spec) -> Spec:
@@ -194,7 +189,6 @@ class SequenceScatter(OpDef):
 
     type = "sequence_scatter"
     inputs = ("X", "Ids", "Updates")
-    context = True
     gradient = Gradient("Out@GRAD", "Ids", "Updates", outputs=("X@GRAD", "Updates@GRAD"))
 
     infer = same_shape("X")

@@ -57,7 +57,6 @@ class SequencePool(OpDef):
     type = "sequence_pool"
     outputs = ("Out", "MaxIndex")
     attrs = {"pooltype": String("AVERAGE"), "is_test": Bool(False), "pad_value": Float(0.0)}
-    context = True
     gradient = Gradient("Out@GRAD", "X", "MaxIndex", lod=OWN)
 
     @classmethod

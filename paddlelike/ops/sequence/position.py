@@ -22,7 +22,6 @@ class AddPositionEncoding(OpDef):
     attrs = {"alpha": Float(1.0), "beta": Float(1.0)}
     gradient = Gradient("Out@GRAD")
     lod = "X"
-    context = True
     lods_only = True
 
     @staticmethod
@@ -70,7 +69,6 @@ class RowConv(OpDef):
     inputs = ("X", "Filter")
     gradient = Gradient("X", "Filter", "Out@GRAD")
     lod = "X"
-    context = True
 
     @staticmethod
     def infer(x: Spec, w: Spec) -> Spec:

@@ -17,7 +17,6 @@ class SequenceSoftmax(OpDef):
     type = "sequence_softmax"
     attrs = {"use_cudnn": Bool(False), "data_format": String("AnyLayout")}
     lod = "X"
-    context = True
     gradient = Gradient("Out", "Out@GRAD", "X", lod_in_run=OWN)
 
     infer = same_shape("X")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
+from paddlelike.core import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.framework.opdef import Array, GradOp, OpDef, OpView, Spec, grad_name, register
 
 Value = Array | SelectedRows | LoDTensorArray

@@ -42,7 +42,6 @@ class Concat(OpDef):
     attrs = {"axis": Int(0), "use_mkldnn": Bool(False), "use_quantizer": Bool(False)}
     any_order = True
     lod = "X"
-    context = True
     lods_only = True
     views = True  # the gradients are parts of Out's
     gradient = Gradient("Out@GRAD", "X", "AxisTensor", outputs=("X@GRAD",), lod=OWN)

@@ -8,9 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core import memory
-from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows, VarType, convert_dtype, memory, numpy_dtype
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     Array,
@@ -124,7 +122,6 @@ class FillConstantBatchSizeLike(OpDef):
     type = "fill_constant_batch_size_like"
     inputs = ("Input",)
     attrs = FillLikeAttrs.table(force_cpu=Bool(False))
-    context = True
     fresh = True
 
     @staticmethod

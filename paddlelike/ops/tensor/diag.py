@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Float, Int, Long, OpDef, Spec, register
 from paddlelike.ops.later import INTEGERS, register_kernel

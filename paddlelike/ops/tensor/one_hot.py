@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import REQUIRED, Array, Attr, Attrs, Bool, Int, OpDef, Spec, register
 from paddlelike.ops.operands import read_numbers

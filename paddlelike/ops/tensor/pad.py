@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.errors import ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import (
     NO_LOD,
     OWN,
@@ -24,7 +25,6 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.nn.image.layouts import empty_as, full_as
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import can_be_equal, read_numbers

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import AttrType, VarType, numpy_dtype
+from paddlelike.core import AttrType, VarType, numpy_dtype
 from paddlelike.framework.opdef import Array, Attr, Attrs, Bool, Int, Ints, Long, Longs, String
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import read_numbers

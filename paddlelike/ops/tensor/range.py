@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Int, OpDef, Spec, register
 from paddlelike.ops.later import register_kernel

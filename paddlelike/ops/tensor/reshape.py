@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     NO_LOD,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddlelike.errors import ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import (
     NO_LOD,
     REQUIRED,
@@ -19,7 +20,6 @@ from paddlelike.framework.opdef import (
     register,
     spares_first,
 )
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import fill_box, normalize_axis, read_numbers
 

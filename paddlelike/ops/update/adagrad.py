@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import Array, Float, RowUpdate, register
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.update.base import Update, is_plain_rate, read_scalar
 from paddlelike.ops.update.rules import Rows, Rule, Step
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Long, RowUpdate, register
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.update.base import Update, choose, norm, read_scalar
 from paddlelike.ops.update.rules import Rows, Rule, Step, apply, is_empty_sparse
 from paddlelike.ops.update.sgd import descend

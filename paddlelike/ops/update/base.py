@@ -13,8 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows, VarType
 from paddlelike.errors import ShapeError, UnsupportedError
 from paddlelike.framework.opdef import Array, FlatKernel, GroupKernel, OpDef, Spec
 from paddlelike.ops.kernels.growing_rows import GrowingRows

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.framework.opdef import Array, Bool, Float, RowUpdate, register
 from paddlelike.ops.update.base import Update, choose, norm, read_scalar, require_dense
 from paddlelike.ops.update.rules import Rows, Rule, Step, apply

@@ -18,8 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core import row_changes
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows, row_changes
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.sums import merge_rows

@@ -12,13 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.random import Generator
+from paddlelike.core import Generator, SelectedRows, VarType
 from paddlelike.core.row_changes import note_rows
-from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, Kernel, RowUpdate, register
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.growing_rows import GrowingRows
 from paddlelike.ops.kernels.recording import LEAST
 from paddlelike.ops.update.base import Update, is_plain_rate, norm, read_scalar, require_dense
@@ -139,7 +137,6 @@ class Dpsgd(Update):
     inputs = ("Param", "Grad", "LearningRate")
     outputs = ("ParamOut",)
     attrs = DpsgdAttrs.table()
-    context = True
 
     @staticmethod
     def forward(

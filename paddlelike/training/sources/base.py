@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from paddlelike.errors import SourceError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import numpy as np
 import xxhash
 
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from paddlelike.errors import SourceError
 from paddlelike.foundation.snapshot import try_aside
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.reader.feeder import DataFeeder
 from paddlelike.reader.generator_loader import GeneratorLoader
 from paddlelike.training.random_streams import SWAPPING, RandomStream

@@ -7,12 +7,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import Array, LoDTensor
 from paddlelike.errors import SourceError
 from paddlelike.training.sources.base import INFINITELY_REPEAT, Streams
 from paddlelike.training.sources.indexed import IndexedSource, Indexes
-
-Array = np.ndarray[Any, Any]
 
 
 class MinibatchSourceFromData(IndexedSource):

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 from paddlelike.errors import PaddlelikeError
 from paddlelike.foundation.garbage import pause_collection
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable
 from paddlelike.inspection.diagnosis import diagnose_content, find_leftovers
 from paddlelike.inspection.difference import compare
 from paddlelike.inspection.inspect import Inspection, VariableFacts, guess_role, inspect_content

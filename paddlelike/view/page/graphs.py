@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import TENSOR_LIKE, variable_kind
+from paddlelike.framework import Block, Operator, Program, variable_kind
+from paddlelike.framework.graph.variable import TENSOR_LIKE
 from paddlelike.inspection.flow import COLUMNS, Flow, FlowNode, list_levels
 from paddlelike.inspection.layers import get_role
 from paddlelike.inspection.layout import Box, place_nodes

@@ -10,14 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.core.places import CPUPlace
-from paddlelike.core.scope import Scope, scope_guard
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import CPUPlace, LoDTensor, Scope, numpy_dtype, scope_guard
 from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.locks import Lock
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.inference.follow import Follower
 from paddlelike.interop.content import find_model_files
 from paddlelike.io.export.load import load_inference_model

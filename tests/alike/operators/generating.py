@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import LoDTensor, SelectedRows
 from paddlelike.framework.opdef import GRAD, OpDef, registry
 from tests.alike.operators.asking import decode, encode
 from tests.ops.harness import contract

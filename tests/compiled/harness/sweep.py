@@ -13,7 +13,7 @@ from paddlelike.compiled.backend import settings
 from paddlelike.compiled.packing import RefusedError, Uncovered, pack
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed, SparseRows
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.executor.plans.frame import Step
 from paddlelike.framework.opdef import EMPTY, OpDef, grad_name, registry
 from tests.ops.harness import contract

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core import row_changes
+from paddlelike.core import LoDTensor, row_changes
 from paddlelike.core.row_changes import OldRows, find_tables, keep_old_rows
-from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import OperatorError
 from paddlelike.formats.elements import view_elements
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.distributed.checkpoint.gather import Gathering, gather_files
 from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.distributed.server.position import read_position

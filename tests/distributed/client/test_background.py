@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows, VarType
 from paddlelike.distributed.client.background import Background
 from paddlelike.distributed.client.outbox import Outbox
 from paddlelike.distributed.placement import Entry, Kind

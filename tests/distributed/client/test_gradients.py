@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows, VarType
 from paddlelike.distributed.client import gradients
 from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.client.gradients import Abandoned, Gradients

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows, VarType
 from paddlelike.distributed.client.outbox import fit_gradient, outbox_parts, row_counts
 from paddlelike.distributed.placement import Entry, Kind, rows_at, values_at
 from paddlelike.errors import GraphError

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.distributed.collective import workers
 from paddlelike.distributed.collective.jax_runtime import Exchanges
 from paddlelike.distributed.collective.job import make_job

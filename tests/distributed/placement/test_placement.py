@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.distributed.placement import Kind, Placement, Slice, base_name
 from paddlelike.distributed.server.served import Served
 from paddlelike.distributed.transpiler.slicing import (

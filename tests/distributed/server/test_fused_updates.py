@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.distributed.server import fused_updates
 from paddlelike.distributed.server.fused_updates import find_fused_update
 from paddlelike.framework.opdef.registry import find

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.distributed.placement import Kind
 from paddlelike.distributed.remote import RemoteOperators
 from paddlelike.distributed.server.fused_updates import find_fused_update

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.distributed.server.rollback import RollbackPoints
 from paddlelike.errors import LoadError
 from paddlelike.storage.names import MANIFEST

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows, VarType
 from paddlelike.distributed.placement import Kind, ServerTable, rows_at, values_at
 from paddlelike.distributed.server.staging import Contribution, Staging
 from paddlelike.distributed.wire import as_bytes

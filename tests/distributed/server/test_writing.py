@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows, VarType
 from paddlelike.distributed.checkpoint.gather import Gathering, gather_files
 from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.placement import Kind, Placement, Slice

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.distributed import growing_tables as tables
 from paddlelike.errors import UnsupportedError
 from paddlelike.io.contents.interface import Held, Want

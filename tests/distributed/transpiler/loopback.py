@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import SelectedRows
-from paddlelike.framework.graph.program import Program
+from paddlelike.core import SelectedRows, VarType
+from paddlelike.framework import Program
 
 
 class Servers:

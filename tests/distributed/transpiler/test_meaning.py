@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 from tests.distributed.transpiler.loopback import Servers, Trainer
 
 STEPS = 4

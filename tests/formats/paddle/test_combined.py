@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats.paddle import combined, lod_tensor
 from paddlelike.storage.local.files import File

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import LoDTensor, SelectedRows, VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.directory import VariableDirectory, encode_value

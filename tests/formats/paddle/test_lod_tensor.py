@@ -13,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from paddlelike.core import memory
-from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import TENSOR_DTYPES, LoDTensor, VarType, memory
 from paddlelike.errors import FormatError
 from paddlelike.fluid.proto import framework_pb2
 from paddlelike.formats.paddle import lod_tensor

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.errors import FormatError
 from paddlelike.formats.paddle import selected_rows
 from paddlelike.testing.damage import cuts, flips, refuses

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.distributed import growing_tables as tables
 from paddlelike.errors import FormatError, LoadError, SaveError
 from paddlelike.formats.paddle.server_tables import ServerTables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import AttrType
+from paddlelike.core import AttrType
 from paddlelike.errors import EnforceNotMet, GraphError
 from paddlelike.framework.codec.schema import messages
 from paddlelike.io.calls import fingerprint

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from paddlelike.core.dtypes import AttrType
+from paddlelike.core import AttrType
 from paddlelike.errors import FormatError
+from paddlelike.framework import Program
 from paddlelike.framework.codec.schema import messages
-from paddlelike.framework.graph.program import Program
 
 
 def blocks(count: int, parents: Any = None) -> Any:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddlelike.core.dtypes import AttrType, VarType
+from paddlelike.core import AttrType, VarType
 from paddlelike.errors import FormatError
 from paddlelike.framework.codec.schema import messages, parse
 from tests.helpers.golden_data import GOLDEN

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 
 A = np.array([[1.0, -2.0], [3.0, 4.0]], "float32")

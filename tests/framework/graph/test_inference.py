@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import ShapeError
 
 L = fluid.layers

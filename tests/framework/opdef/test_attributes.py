@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paddlelike.core.dtypes import AttrType, VarType
+from paddlelike.core import AttrType, VarType
 from paddlelike.framework.opdef import (
     ABSENT,
     Attr,

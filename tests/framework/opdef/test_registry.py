@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet, GraphError
 from paddlelike.framework.opdef import (
     EMPTY,

@@ -14,8 +14,8 @@ from random import Random
 from typing import Final
 
 import paddlelike as fluid
-from paddlelike.core.scope import Scope, scope_guard
-from paddlelike.framework.graph.program import Program
+from paddlelike.core import Scope, scope_guard
+from paddlelike.framework import Program
 from paddlelike.io.calls import is_persistable
 from paddlelike.io.rules.rule import match_targets
 from paddlelike.io.rules.rules import Rules

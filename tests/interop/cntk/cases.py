@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import LoDTensor, SelectedRows
 from paddlelike.framework.opdef import registry
 from paddlelike.interop.cntk.writing.writers import load_writers
 from tests.helpers.single_operators import FOR_TRAINING, narrow

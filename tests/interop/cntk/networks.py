@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 
 layers = fluid.layers
 

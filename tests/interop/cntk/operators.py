@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from tests.helpers.golden_data import GOLDEN
 
 Arrays = dict[str, Any]

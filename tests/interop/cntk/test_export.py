@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from paddlelike.errors import NotInitializedError, SaveError, UnsupportedError
 from paddlelike.formats.cntk.dictionary import decode
 from paddlelike.framework.opdef import registry

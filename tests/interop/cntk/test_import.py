@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from paddlelike.errors import FormatError, MissingFileError, UnsupportedError
 from paddlelike.formats.cntk.dictionary import SizeT, decode, encode
 from paddlelike.interop.cntk.operations import NAMES, NUMBERS

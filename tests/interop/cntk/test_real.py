@@ -9,7 +9,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike import training
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from paddlelike.errors import UnsupportedError
 from paddlelike.formats.cntk.file import CntkFile
 from paddlelike.testing.formats import assert_same

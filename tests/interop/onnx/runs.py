@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import convert_dtype
+from paddlelike.core import convert_dtype
 from paddlelike.framework.opdef import registry
 from tests.helpers.single_operators import FOR_TRAINING, narrow
 from tests.ops.harness.contract import Case, _expected, full_attrs

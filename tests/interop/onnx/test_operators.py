@@ -11,7 +11,7 @@ pytest.importorskip("onnx", reason="the extra onnx is not installed")
 pytest.importorskip("onnxruntime", reason="onnxruntime is in the extra 'test-all'")
 
 import paddlelike as fluid
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.errors import UnsupportedError
 from paddlelike.interop.onnx.exporter.converters import load_table
 from paddlelike.interop.onnx.exporter.traced.operator import can_trace

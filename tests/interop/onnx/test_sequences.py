@@ -14,7 +14,7 @@ import io
 
 import paddlelike as fluid
 from paddlelike import layers
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import UnsupportedError
 from tests.interop.onnx.runs import run_onnx
 from tests.models.archive import find_names, read_archive, run_model, write_files

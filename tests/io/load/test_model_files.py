@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import MissingFileError
 from paddlelike.inspection.diagnosis import diagnose
 from tests.models.archive import read_archive, write_files

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.core.tensor import LoD, LoDTensor, LoDTensorArray
+from paddlelike.core import LoD, LoDTensor, LoDTensorArray
 from paddlelike.errors import EnforceNotMet
 from paddlelike.ops.control.rank_table import RankTable
 from tests.ops.harness.contract import call

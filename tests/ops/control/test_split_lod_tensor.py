@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paddlelike.core.tensor import LoD
+from paddlelike.core import LoD
 from paddlelike.errors import EnforceNotMet
 from tests.ops.harness.contract import call
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(31)

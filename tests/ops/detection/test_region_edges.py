@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.random import Generator
+from paddlelike.core import Generator
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.ops.kernels.detection.boxes import sample_reservoir
 from paddlelike.ops.kernels.fast.polygons import suppress_polygons

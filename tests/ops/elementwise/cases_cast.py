@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from tests.ops.harness.contract import Case
 
 X = np.random.default_rng(12).standard_normal((3, 4))

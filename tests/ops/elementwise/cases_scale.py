@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(12)

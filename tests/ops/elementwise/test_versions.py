@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.framework.opdef import find
 from paddlelike.framework.opdef.registry import find_for_version
 from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, view_channels_first

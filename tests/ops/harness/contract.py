@@ -13,10 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
-from paddlelike.core.random import Generator
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import Generator, LoDTensor, Scope, SelectedRows, VarType, convert_dtype, numpy_dtype
 from paddlelike.framework.opdef import (
     ABSENT,
     GRAD,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core import VarType, convert_dtype
 from paddlelike.framework.opdef import NO_LOD, Array, LoD, OpDef, Spec, grad_name, registry
 from tests.ops.harness.contract import View, full_attrs, run
 from tests.ops.harness.recorded import Case, name_outputs, weights

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor, LoDTensorArray
+from paddlelike.core import LoDTensor, LoDTensorArray
 from paddlelike.ops.kernels.addition import Totals, add_values
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from tests.ops.harness.contract import Case
 from tests.ops.sequence.cases_sequence import join, split
 

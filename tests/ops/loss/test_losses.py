@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.random import Generator
+from paddlelike.core import Generator, VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Spec, registry
 from paddlelike.layers.loss.sampled import alias_table

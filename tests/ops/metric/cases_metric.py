@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(8)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import LoDTensor, SelectedRows
 from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Spec

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.core.random import Generator
+from paddlelike.core import Generator
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Spec, registry
 from tests.ops.harness.contract import FakeContext, View, full_attrs

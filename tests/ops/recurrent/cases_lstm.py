@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from paddlelike.ops.recurrent.cudnn_lstm import count_parameters
 from tests.ops.harness.contract import Case
 from tests.ops.sequence.cases_sequence import ENDS, join, split

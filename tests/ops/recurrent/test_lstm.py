@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Spec
 from paddlelike.ops.kernels.recurrent.lstm import LstmAttrs

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from tests.ops.harness.contract import Case
 
 X = np.random.default_rng(7).permuted(np.arange(24.0)).reshape(2, 4, 3) / 7

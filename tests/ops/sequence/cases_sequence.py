@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from tests.ops.harness.contract import Case
 
 Array = np.ndarray[Any, Any]

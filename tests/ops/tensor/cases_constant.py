@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor
 from tests.ops.harness.contract import Case
 
 X = np.random.default_rng(3).standard_normal((5, 2))

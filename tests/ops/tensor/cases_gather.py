@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from tests.ops.harness.contract import Case
 
 _rng = np.random.default_rng(6)

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows, VarType
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Spec, registry
 from tests.ops.harness.contract import View

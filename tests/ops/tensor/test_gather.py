@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Spec
 from paddlelike.ops.tensor.gather import Gather, GatherNd, Scatter

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 
 _rng = np.random.default_rng(11)
 P, G, V, Z = (_rng.standard_normal((5, 3)) for _ in range(4))

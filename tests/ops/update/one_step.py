@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.framework.opdef import registry
 from tests.ops.harness.contract import FakeContext, View, full_attrs
 

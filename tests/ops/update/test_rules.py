@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.framework.opdef import registry
 from paddlelike.ops.kernels.recording import Recording
 from paddlelike.ops.update import rules

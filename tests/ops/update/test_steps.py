@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.random import Generator
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import Generator, SelectedRows, VarType
 from paddlelike.errors import ShapeError, UnsupportedError
 from paddlelike.framework.opdef import Spec, registry
 from paddlelike.ops.update.adam import Adam, AdamAttrs

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, FileFormat
 from paddlelike.formats.elements import view_elements

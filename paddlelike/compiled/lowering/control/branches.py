@@ -15,7 +15,7 @@ from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed, Value
-from paddlelike.framework.graph.block import Block
+from paddlelike.framework import Block
 from paddlelike.framework.opdef import EMPTY
 
 

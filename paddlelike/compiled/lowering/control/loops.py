@@ -35,10 +35,9 @@ from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.tracing.draws import DrawLoop
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import Packed, SparseRows, Value, get_rows
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.block import Block
+from paddlelike.core import VarType
+from paddlelike.framework import Block, follows_fluid
 from paddlelike.framework.opdef import EMPTY, GRAD
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.control.blocks import find_forgotten
 
 

@@ -18,7 +18,7 @@ from paddlelike.compiled.lowerings import Results
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.constants import run_kernel
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Operator
 from paddlelike.framework.opdef import registry
 
 _MOST: Final = 100_000  # steps that are followed

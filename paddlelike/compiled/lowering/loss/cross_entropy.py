@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
-from paddlelike.framework.quirks import follows_fluid
+from paddlelike.framework import follows_fluid
 
 _LARGEST = 1e20  # what Paddle takes for an infinite logarithm
 

@@ -13,8 +13,7 @@ from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import SparseRows
-from paddlelike.core.random import Generator
-from paddlelike.core.tensor import Array
+from paddlelike.core import Array, Generator
 from paddlelike.ops.kernels.class_sampling import LOG_UNIFORM, UNIFORM, ClassDistribution
 from paddlelike.ops.loss.sample_logits import draw_shared_classes
 

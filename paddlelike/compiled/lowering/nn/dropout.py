@@ -9,8 +9,7 @@ import numpy as np
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value
-from paddlelike.core.random import Generator
-from paddlelike.core.tensor import Array
+from paddlelike.core import Array, Generator
 
 
 @lowers("dropout", draws=True, sequences=True)

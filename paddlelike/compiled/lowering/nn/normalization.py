@@ -14,7 +14,7 @@ from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed
-from paddlelike.framework.quirks import follows_fluid
+from paddlelike.framework import follows_fluid
 
 
 def _normalize(

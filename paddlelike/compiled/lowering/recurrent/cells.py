@@ -14,8 +14,7 @@ from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value
-from paddlelike.core.random import Generator
-from paddlelike.core.tensor import Array
+from paddlelike.core import Array, Generator
 from paddlelike.ops.kernels.recurrent.lstm import must_stop_gradients
 from paddlelike.ops.recurrent.cudnn_lstm import LayerWeights, list_input_widths, split_weights
 

@@ -13,7 +13,7 @@ from paddlelike.compiled.packing import LoweringError, find_bucket
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.tracing.rows import find_packed, to_rows
 from paddlelike.compiled.values import Packed, Value
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 
 
 @lowers("sequence_mask", sequences=True, constants=True)

@@ -9,8 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, VarType
 from paddlelike.errors import PaddlelikeError
 from paddlelike.executor.plans.binding import Take, make_taker
 from paddlelike.executor.plans.context import StepContext
@@ -26,8 +25,7 @@ from paddlelike.executor.plans.frame import (
 )
 from paddlelike.executor.plans.layout import Layout
 from paddlelike.executor.plans.touched import ROWS
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Block, Operator
 from paddlelike.framework.opdef import GroupKernel, registry
 
 _FLAT: Final = 8  # small parameters from which on flat arrays are faster than one after another

@@ -7,11 +7,10 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from paddlelike.core.tensor import Array, LoD
+from paddlelike.core import Array, LoD
 from paddlelike.executor.plans.frame import Frame, Share, Step
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.variable import HOLDERS, Variable
+from paddlelike.framework import Block, Operator, Variable
+from paddlelike.framework.graph.variable import HOLDERS
 from paddlelike.framework.opdef import EMPTY, GRAD, OpDef
 
 _FIRST: Final = 2_005_000  # Paddle 2.5.0, as programs say it

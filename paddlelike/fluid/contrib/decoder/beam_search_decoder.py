@@ -22,10 +22,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from paddlelike import layers, unique_name
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.fluid.contrib.decoder.state_cell import ArrayState, InitState, MemoryState, State, StateCell
-from paddlelike.framework import Variable, default_main_program
-from paddlelike.framework.graph.block import Block
+from paddlelike.framework import Block, Variable, default_main_program
 
 __all__ = ["BeamSearchDecoder", "InitState", "StateCell", "TrainingDecoder"]
 

@@ -14,12 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from paddlelike import layers, unique_name
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework import Variable
-from paddlelike.framework.graph.block import Block
+from paddlelike.core import VarType
+from paddlelike.framework import Block, Variable
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
 
 __all__ = ["InitState", "StateCell"]
 

@@ -14,7 +14,7 @@ from paddlelike.framework import Parameter, Variable, name_scope
 from paddlelike.optimizer.base import Optimizer
 
 if TYPE_CHECKING:
-    from paddlelike.framework.graph.program import Program
+    from paddlelike.framework import Program
     from paddlelike.framework.typing import Minimized
 
 __all__ = ["extend_with_decoupled_weight_decay"]

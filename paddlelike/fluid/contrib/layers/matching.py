@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Variable, warn_quirk
 from paddlelike.layers.checks import check_variable, describe, repeat_size
 from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike, Ints
+    from paddlelike.core import DtypeLike
+    from paddlelike.core.typing import Ints
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = [

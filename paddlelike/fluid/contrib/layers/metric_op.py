@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.initializer import Constant
 from paddlelike.layers.helper import LayerHelper
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.fluid.contrib.layers.matching import (
     fused_elemwise_activation,
@@ -20,7 +20,7 @@ from paddlelike.fluid.contrib.layers.matching import (
     var_conv_2d,
 )
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.initializer import Constant
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.detection.suppression import multiclass_nms2
@@ -31,7 +31,7 @@ from paddlelike.layers.tensor.slice import slice as take_slice
 from paddlelike.left_out import make_getattr
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = [

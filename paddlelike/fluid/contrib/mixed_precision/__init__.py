@@ -11,9 +11,7 @@ from paddlelike.framework import Variable, default_main_program, default_startup
 from paddlelike.layers.tensor.assign import create_global_var
 
 if TYPE_CHECKING:
-    from paddlelike.framework.graph.operator import Operator
-    from paddlelike.framework.graph.program import Program
-    from paddlelike.framework.graph.variable import Parameter
+    from paddlelike.framework import Operator, Parameter, Program
     from paddlelike.framework.typing import Minimized
     from paddlelike.optimizer.base import Optimizer
     from paddlelike.optimizer.state import ParamGrads

@@ -25,10 +25,9 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike import layers, unique_name
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.places import Place
-from paddlelike.core.scope import Scope, global_scope
+from paddlelike.core import Place, Scope, VarType, global_scope
 from paddlelike.framework import (
+    Block,
     Operator,
     Program,
     Variable,
@@ -36,7 +35,6 @@ from paddlelike.framework import (
     default_startup_program,
     program_guard,
 )
-from paddlelike.framework.graph.block import Block
 from paddlelike.initializer import Constant
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.param_attr import ParamAttr

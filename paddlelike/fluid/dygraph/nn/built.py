@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
 from paddlelike.fluid.dygraph.layers import Layer
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.layers.emit import emit, emit_all
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["BuiltLayer"]

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
 from paddlelike.fluid.dygraph.nn.built import BuiltLayer
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.initializer import Normal
 from paddlelike.layers.checks import FLOATS, check_choice, check_type, check_variable, repeat_size
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike, Ints
+    from paddlelike.core import DtypeLike
+    from paddlelike.core.typing import Ints
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "Pool2D"]

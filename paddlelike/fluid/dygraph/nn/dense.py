@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.fluid.dygraph.nn.built import BuiltLayer
-from paddlelike.framework.graph.guards import default_main_program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable, default_main_program
 from paddlelike.initializer import Constant
 from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_type, check_variable
 from paddlelike.layers.emit import emit_all
@@ -16,7 +15,7 @@ from paddlelike.layers.emit import emit_all
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["BilinearTensorProduct", "Dropout", "Embedding", "Linear", "PRelu", "TreeConv"]

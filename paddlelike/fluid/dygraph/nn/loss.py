@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike import layers
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.fluid.dygraph.nn.built import BuiltLayer
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import INTEGERS, WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit_all
 from paddlelike.layers.loss.sampled import SAMPLERS, create_alias_parameters
@@ -16,7 +16,7 @@ from paddlelike.layers.loss.sampled import SAMPLERS, create_alias_parameters
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["NCE", "BCELoss", "L1Loss", "MSELoss", "NLLLoss"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from paddlelike.errors import GraphError
 from paddlelike.fluid.dygraph.nn.built import BuiltLayer
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.initializer import Constant, Normal
 from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_variable
 from paddlelike.param_attr import ParamAttr
@@ -15,7 +15,8 @@ from paddlelike.param_attr import ParamAttr
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from paddlelike.core.typing import DtypeLike, Ints
+    from paddlelike.core import DtypeLike
+    from paddlelike.core.typing import Ints
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm", "SpectralNorm"]

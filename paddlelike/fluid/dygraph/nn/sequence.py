@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from paddlelike.fluid.dygraph.nn.built import BuiltLayer
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit_all
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
     from paddlelike.param_attr import ParamAttrLike
 
 __all__ = ["GRUUnit", "RowConv", "SequenceConv"]

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.scope import Scope, global_scope
+from paddlelike.core import Scope, global_scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats.cntk.dictionary import SizeT, decode
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable
 from paddlelike.interop.cntk.checkpoints.learner import CntkLearner, read_learner, write_learner
 from paddlelike.interop.cntk.checkpoints.schedule import follow_schedule
 from paddlelike.interop.cntk.checkpoints.tree import (

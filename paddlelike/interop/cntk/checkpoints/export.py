@@ -6,11 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paddlelike.core.scope import Scope, global_scope
+from paddlelike.core import Scope, global_scope
 from paddlelike.errors import SaveError, UnsupportedError
 from paddlelike.formats.cntk.dictionary import SizeT
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable
 from paddlelike.interop.cntk.checkpoints.learner import CntkLearner, write_learner
 from paddlelike.interop.cntk.checkpoints.tree import LOSS, METRIC, as_external, order_parameters, write_pair
 from paddlelike.interop.cntk.checkpoints.updates import (

@@ -11,12 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import Array, numpy_dtype
+from paddlelike.framework import Variable
 from paddlelike.interop.cntk.checkpoints.learner import CntkLearner
 from paddlelike.interop.cntk.checkpoints.updates import Update
 
-Array = np.ndarray[Any, Any]
 _Row = tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]  # type, inputs, outputs, attributes
 
 _PREFIX: Final = "cntk_schedule_"  # of the variables

@@ -24,15 +24,10 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import Array, LoDTensor, Scope
 from paddlelike.errors import LoadError, NotInitializedError, SaveError
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Block, Operator, Program
 from paddlelike.interop.cntk.learners import COUNTED, STATES
-
-Array = np.ndarray[Any, Any]
 
 KINDS: Final = ("adam", "adamax", "momentum", "sgd", *STATES)
 _MANY: Final = 16  # so many numbers of one sign are not velocities

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from paddlelike import unique_name
+from paddlelike.core import Array
 from paddlelike.errors import FormatError, PaddlelikeError, UnsupportedError
-from paddlelike.framework.graph.guards import default_main_program, program_guard
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable, default_main_program, program_guard
 from paddlelike.input import data
 from paddlelike.interop.cntk.function import INPUT, PARAMETER, Function, Leaf, Node, split_output
 from paddlelike.interop.cntk.operations import NUMBERS, name_operation
 from paddlelike.interop.cntk.reading.readers import load_readers
 from paddlelike.interop.cntk.reading.recurrent import SHIFTS, add_recurrence
 from paddlelike.interop.cntk.reading.step import DATA_TYPES, InexpressibleError, Step, Value
-
-Array = np.ndarray[Any, Any]
 
 _REDUCE: Final = NUMBERS["ReduceElements"]  # it needs no padding
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.interop.cntk.reading.readers import reads
 from paddlelike.interop.cntk.reading.step import DATA_TYPES, Step, Value
 from paddlelike.ops.elementwise.names import ARITHMETIC, COMPARISONS, UNARY_IN_CNTK

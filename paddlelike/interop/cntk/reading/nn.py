@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from paddlelike.formats.cntk.dictionary import Shape
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.interop.cntk.reading.readers import reads
 from paddlelike.interop.cntk.reading.step import Step, Value
 from paddlelike.layers.emit import emit_all

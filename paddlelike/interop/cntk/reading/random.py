@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.formats.cntk.dictionary import Shape
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.interop.cntk.reading.readers import reads
 from paddlelike.interop.cntk.reading.step import Step, Value
 from paddlelike.layers.emit import emit_all

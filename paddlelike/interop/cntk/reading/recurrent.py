@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.interop.cntk.function import CONSTANT, Function, Node, split_output
 from paddlelike.interop.cntk.operations import NUMBERS
 from paddlelike.interop.cntk.reading.readers import reads

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import VarType
+from paddlelike.framework import Variable
 from paddlelike.interop.cntk.function import CHOSEN
 from paddlelike.interop.cntk.reading.readers import reads
 from paddlelike.interop.cntk.reading.step import Step, Value

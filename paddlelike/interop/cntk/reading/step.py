@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core import VarType, convert_dtype
 from paddlelike.errors import FormatError
 from paddlelike.formats.cntk.dictionary import Axis
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.interop.cntk.function import Node
 from paddlelike.interop.cntk.operations import name_operation
 from paddlelike.layers.emit import emit, emit_all
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
 
 DYNAMIC: Final = 2147483647
 ALL_STATIC: Final = DYNAMIC - 1

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.framework.quirks import follows_fluid
+from paddlelike.core import numpy_dtype
+from paddlelike.framework import follows_fluid
 from paddlelike.interop.cntk.writing.graph import Ref, Step, as_real
 from paddlelike.interop.cntk.writing.writers import writes
 from paddlelike.ops.elementwise.names import ARITHMETIC, COMPARISONS, UNARY_IN_CNTK

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
-from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.core import Array, numpy_dtype
 from paddlelike.formats.cntk.dictionary import Axis, Shape, SizeT
 from paddlelike.formats.cntk.file import describe_variable
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Operator, Variable
 from paddlelike.interop.cntk.function import CONSTANT, INPUT, PARAMETER, PLACEHOLDER
 from paddlelike.interop.cntk.operations import NUMBERS
 from paddlelike.interop.exporting import InexpressibleError, read_attr
@@ -20,7 +19,6 @@ from paddlelike.interop.exporting import InexpressibleError, read_attr
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
-Array = np.ndarray[Any, Any]
 
 BATCH: Final = Axis(2147483647, "defaultBatchAxis", ordered=False)
 SEQUENCE: Final = Axis(2147483647, "defaultDynamicAxis", ordered=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.core import numpy_dtype
 from paddlelike.formats.cntk.dictionary import SizeT
 from paddlelike.interop.cntk.writing.graph import Ref, Step, static_axis
 from paddlelike.interop.cntk.writing.writers import writes

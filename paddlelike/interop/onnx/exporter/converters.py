@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Operator
 from paddlelike.interop.onnx.exporter.graph import Step
 from paddlelike.interop.onnx.exporter.traced.operator import convert_traced, is_traceable
 from paddlelike.interop.reader_tables import Table

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
-from paddlelike.core.scope import Scope, global_scope, scope_guard
+from paddlelike.core import Array, Scope, VarType, global_scope, numpy_dtype, scope_guard
 from paddlelike.errors import ExtraMissingError, UnsupportedError
 from paddlelike.executor.run import Executor
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable
 from paddlelike.interop.exporting import InexpressibleError, cut_program, name_damage
 from paddlelike.interop.onnx.exporter.converters import find_converter
 from paddlelike.interop.onnx.exporter.graph import Graph, Step
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 Path = str | os.PathLike[str]
-Array = np.ndarray[Any, Any]
 
 NEWEST: Final = 18  # the version that is written by default
 _OLDEST: Final = 9  # what CNTK 2.7 loads

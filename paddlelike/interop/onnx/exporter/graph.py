@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, dtype_row, numpy_dtype
+from paddlelike.core import Array, VarType, dtype_row, numpy_dtype
+from paddlelike.framework import Operator, Variable
 from paddlelike.framework.environment import PADDLE2_VERSION
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
 from paddlelike.interop.exporting import InexpressibleError, read_attr
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
 
-Array = np.ndarray[Any, Any]
 
 #: What became an input in version 13.
 _ATTRIBUTES: Final = {"ReduceSum": "axes", "Split": "split", "Squeeze": "axes", "Unsqueeze": "axes"}

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, dtype_row
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import Array, LoDTensor, Scope, VarType, dtype_row
 from paddlelike.errors import NotInitializedError, SaveError
 from paddlelike.interop.onnx.exporter.graph import Graph
 from paddlelike.storage.local.transaction import write_all
@@ -22,7 +20,6 @@ from paddlelike.storage.manifest import library_version
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
-Array = np.ndarray[Any, Any]
 
 #: Bytes of constants in one file: protobuf's limit, less the nodes.
 LARGEST: Final = (1 << 31) - (1 << 24)

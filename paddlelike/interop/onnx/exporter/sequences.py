@@ -15,7 +15,7 @@ import numpy as np
 from paddlelike.interop.onnx.exporter.graph import Graph
 
 if TYPE_CHECKING:
-    from paddlelike.core.tensor import Array
+    from paddlelike.core import Array
 
 Add = Callable[..., str]
 

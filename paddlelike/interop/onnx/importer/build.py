@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import numpy_dtype
-from paddlelike.core.scope import Scope, global_scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core import LoDTensor, Scope, global_scope, numpy_dtype
 from paddlelike.errors import EnforceNotMet, FormatError, GraphError, PaddlelikeError, UnsupportedError
 from paddlelike.foundation.near_names import suggest_names
-from paddlelike.framework.graph.guards import program_guard
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program, program_guard
 from paddlelike.interop.onnx.extra import import_onnx_package
 from paddlelike.interop.onnx.importer.axes import branch_by_axes
 from paddlelike.interop.onnx.importer.definitions import inline_definitions, walk
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-    from paddlelike.core.tensor import Array
+    from paddlelike.core import Array
 
 Path = str | os.PathLike[str]
 

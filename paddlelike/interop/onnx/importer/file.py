@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, numpy_dtype
+from paddlelike.core import TENSOR_DTYPES, Array, VarType, numpy_dtype
 from paddlelike.errors import FormatError, MissingFileError, UnsupportedError
 from paddlelike.interop.onnx.extra import import_onnx_package
 
 if TYPE_CHECKING:
     from onnx import ModelProto, TensorProto
 
-Array = np.ndarray[Any, Any]
 
 #: Paddle's element types by their numbers in ONNX.
 ELEMENT_TYPES: Final = {row.onnx: row.var_type for row in TENSOR_DTYPES.values()}

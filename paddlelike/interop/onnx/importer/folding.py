@@ -12,10 +12,10 @@ from typing import Final, NoReturn
 
 import numpy as np
 
-from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.core import Array, numpy_dtype
 from paddlelike.errors import FormatError
 from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES, read_array
-from paddlelike.interop.onnx.importer.graph import Array, InexpressibleError
+from paddlelike.interop.onnx.importer.graph import InexpressibleError
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.ops.reduction.reduce import REDUCTIONS
 

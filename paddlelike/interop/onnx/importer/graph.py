@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import Array, VarType, convert_dtype
+from paddlelike.framework import Program, Variable
 from paddlelike.framework.opdef import registry
 
 if TYPE_CHECKING:
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
 
-Array = np.ndarray[Any, Any]
 Given = str | Sequence[str]
 
 _RESERVED: Final = ("feed", "fetch")

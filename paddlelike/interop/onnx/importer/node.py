@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
+from paddlelike.core import Array, VarType, convert_dtype, numpy_dtype
 from paddlelike.errors import FormatError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.hooks import Hook
-from paddlelike.interop.onnx.importer.graph import Array, Given, Graph, InexpressibleError, Value
+from paddlelike.interop.onnx.importer.graph import Given, Graph, InexpressibleError, Value
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
     from onnx import NodeProto
 
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
 
 # Folding reads nodes, and a node asks it for what other nodes compute.
 _compute: Final[Hook[[Node, str], Array | None]] = Hook("compute_onnx_value")

@@ -37,8 +37,7 @@ TypeError
 from __future__ import annotations
 
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Variable, warn_quirk
 from paddlelike.layers.checks import NUMBERS, WIDE_FLOATS, check_variable, describe, is_whole
 from paddlelike.layers.emit import emit
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.layers.checks import FLOATS, INTEGERS, WIDE_FLOATS, check_choice, check_variable, repeat_size
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper

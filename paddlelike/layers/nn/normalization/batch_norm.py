@@ -24,10 +24,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Variable, warn_quirk
 from paddlelike.initializer import Constant
 from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.helper import LayerHelper

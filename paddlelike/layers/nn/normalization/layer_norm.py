@@ -38,10 +38,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.quirks import warn_quirk
+from paddlelike.framework import Variable, warn_quirk
 from paddlelike.initializer import Constant, Normal
 from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit_all

@@ -10,9 +10,8 @@ import copy
 from typing import Any
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import VarType
+from paddlelike.framework import Block, Variable
 from paddlelike.layers.elementwise.binary import elementwise_div, elementwise_mul
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.reshape import reshape

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from paddlelike.errors import ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import Array, Attrs, Gradient, Int, Ints, OpDef, Spec, register
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.detection.regions import Points, from_rows, surround, to_rows
 from paddlelike.ops.kernels.nn.image.windows import Windows, make_windows
 from paddlelike.ops.operands import can_be_equal

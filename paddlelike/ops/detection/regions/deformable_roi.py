@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
     Array,
@@ -57,7 +57,6 @@ class DeformablePsRoiPooling(OpDef):
     gradient = Gradient(
         "Input", "ROIs", "Trans", "TopCount", "Output@GRAD", outputs=("Input@GRAD", "Trans@GRAD")
     )
-    context = True
 
     @classmethod
     def infer(cls, x: Spec, rois: Spec, trans: Spec, *, attrs: _Attrs) -> tuple[Spec, Spec]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.detection.regions import (
@@ -47,7 +47,6 @@ class RoiPerspectiveTransform(OpDef):
     attrs = _Attrs.table()
     gradient = Gradient("X", "ROIs", "Out2InIdx?", "Out2InWeights?", "Out@GRAD", outputs=("X@GRAD",))
     lod = {"Out": "ROIs"}
-    context = True
 
     @classmethod
     def infer(cls, x: Spec, rois: Spec, *, attrs: _Attrs) -> tuple[Spec, ...]:

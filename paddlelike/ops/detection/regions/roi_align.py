@@ -51,7 +51,6 @@ class RoiAlign(OpDef):
     inputs = ("X", "ROIs", "RoisLod?")
     attrs = AlignAttrs.table()
     gradient = Gradient("X", "ROIs", "RoisLod", "Out@GRAD", outputs=("X@GRAD",))
-    context = True
 
     @classmethod
     def infer(cls, x: Spec, rois: Spec, _: Spec | None, *, attrs: AlignAttrs) -> Spec:
@@ -138,7 +137,6 @@ class PrRoiPool(OpDef):
     inputs = ("X", "ROIs", "BatchRoINums?")
     attrs = RoiAttrs.table()
     gradient = Gradient("X", "ROIs", "BatchRoINums", "Out", "Out@GRAD", outputs=("X@GRAD", "ROIs@GRAD"))
-    context = True
 
     @classmethod
     def infer(cls, x: Spec, rois: Spec, _: Spec | None, *, attrs: RoiAttrs) -> Spec:

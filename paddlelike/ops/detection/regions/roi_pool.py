@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Context, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.detection.regions.roi_align import RoiAttrs
@@ -31,7 +31,6 @@ class RoiPool(OpDef):
     outputs = ("Out", "Argmax")
     attrs = RoiAttrs.table()
     gradient = Gradient("X", "ROIs", "RoisLod", "Argmax", "Out@GRAD", outputs=("X@GRAD",))
-    context = True
 
     @classmethod
     def infer(cls, x: Spec, rois: Spec, _: Spec | None, *, attrs: RoiAttrs) -> tuple[Spec, Spec]:
@@ -145,7 +144,6 @@ class PsRoiPool(OpDef):
     inputs = ("X", "ROIs")
     attrs = PsRoiAttrs.table()
     gradient = Gradient("X", "ROIs", "Out@GRAD", outputs=("X@GRAD",))
-    context = True
 
     @classmethod
     def infer(cls, x: Spec, rois: Spec, *, attrs: PsRoiAttrs) -> Spec:

@@ -33,7 +33,6 @@ class LocalityAwareNms(OpDef):
     type = "locality_aware_nms"
     inputs = ("BBoxes", "Scores")
     attrs = NmsAttrs.table(background_label=Int(-1))
-    context = True
 
     @staticmethod
     def infer(boxes: Spec, scores: Spec) -> Spec:

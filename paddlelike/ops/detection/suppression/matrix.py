@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.framework.opdef import Array, Bool, Context, Float, OpDef, Spec, register
 from paddlelike.ops.detection.suppression.kept import (
     ChoiceAttrs,
@@ -45,7 +45,6 @@ class MatrixNms(OpDef):
     inputs = ("BBoxes", "Scores")
     outputs = ("Out", "Index")
     attrs = MatrixNmsAttrs.table()
-    context = True
 
     @staticmethod
     def infer(boxes: Spec, scores: Spec) -> tuple[Spec, Spec]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.framework.opdef import Array, Context, Float, OpDef, Spec, register
 from paddlelike.ops.detection.suppression.kept import (
     Kept,
@@ -53,7 +53,6 @@ class MulticlassNms(OpDef):
     type = "multiclass_nms"
     inputs = ("BBoxes", "Scores")
     attrs = NmsAttrs.table()
-    context = True
 
     @staticmethod
     def infer(boxes: Spec, scores: Spec) -> Spec:
@@ -77,7 +76,6 @@ class MulticlassNms2(OpDef):
     inputs = ("BBoxes", "Scores")
     outputs = ("Out", "Index")
     attrs = NmsAttrs.table()
-    context = True
 
     @staticmethod
     def infer(boxes: Spec, scores: Spec) -> tuple[Spec, Spec]:

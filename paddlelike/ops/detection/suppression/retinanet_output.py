@@ -41,7 +41,6 @@ class RetinanetDetectionOutput(OpDef):
     inputs = ("BBoxes*", "Scores*", "Anchors*", "ImInfo")
     outputs = ("Out",)
     attrs = _Attrs.table()
-    context = True
 
     @classmethod
     def infer(cls, boxes: list[Spec], scores: list[Spec], anchors: list[Spec], info: Spec) -> Spec:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Context, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.detection.boxes import overlap_pixels
@@ -49,7 +49,6 @@ class GenerateMaskLabels(OpDef):
     inputs = ("ImInfo", "GtClasses", "IsCrowd", "GtSegms", "Rois", "LabelsInt32")
     outputs = ("MaskRois", "RoiHasMaskInt32", "MaskInt32")
     attrs = {"num_classes": Int(), "resolution": Int()}
-    context = True
 
     @staticmethod
     def infer(

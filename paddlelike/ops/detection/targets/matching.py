@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
     NO_LOD,
@@ -43,7 +43,6 @@ class BipartiteMatch(OpDef):
     inputs = ("DistMat",)
     outputs = ("ColToRowMatchIndices", "ColToRowMatchDist")
     attrs = {"match_type": String("bipartite"), "dist_threshold": Float(0.5)}
-    context = True
 
     @staticmethod
     def infer(matrix: Spec, *, match_type: str) -> tuple[Spec, Spec]:
@@ -129,7 +128,6 @@ class TargetAssign(OpDef):
     inputs = ("X", "MatchIndices", "NegIndices?")
     outputs = ("Out", "OutWeight")
     attrs = {"mismatch_value": Int(0)}
-    context = True
 
     @staticmethod
     def infer(x: Spec, match: Spec, negative: Spec | None) -> tuple[Spec, Spec]:
@@ -191,7 +189,6 @@ class MineHardExamples(OpDef):
     inputs = ("ClsLoss", "LocLoss?", "MatchIndices", "MatchDist")
     outputs = ("NegIndices", "UpdatedMatchIndices")
     attrs = MiningAttrs.table()
-    context = True
 
     @staticmethod
     def infer(

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.random import Generator
+from paddlelike.core import Generator
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Floats, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.detection.boxes import encode_boxes, overlap_pixels, sample_reservoir
@@ -59,7 +59,6 @@ class GenerateProposalLabels(OpDef):
     inputs = ("RpnRois", "GtClasses", "IsCrowd", "GtBoxes", "ImInfo")
     outputs = ("Rois", "LabelsInt32", "BboxTargets", "BboxInsideWeights", "BboxOutsideWeights")
     attrs = _Attrs.table()
-    context = True
 
     @classmethod
     def infer(

@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.random import Generator
+from paddlelike.core import Generator, VarType
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.detection.boxes import encode_boxes, overlap_pixels, sample_reservoir
@@ -66,7 +65,6 @@ class RpnTargetAssign(OpDef):
     inputs = ("Anchor", "GtBoxes", "IsCrowd", "ImInfo")
     outputs = ("LocationIndex", "ScoreIndex", "TargetBBox", "TargetLabel", "BBoxInsideWeight")
     attrs = _RpnAttrs.table()
-    context = True
 
     @classmethod
     def infer(cls, anchors: Spec, boxes: Spec, crowd: Spec, info: Spec) -> tuple[Spec, ...]:
@@ -111,7 +109,6 @@ class RetinanetTargetAssign(OpDef):
     inputs = ("Anchor", "GtBoxes", "GtLabels", "IsCrowd", "ImInfo")
     outputs = (*RpnTargetAssign.outputs, "ForegroundNumber")
     attrs = _RetinaAttrs.table()
-    context = True
 
     @classmethod
     def infer(cls, anchors: Spec, boxes: Spec, labels: Spec, crowd: Spec, info: Spec) -> tuple[Spec, ...]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paddlelike.core.random import Generator
+from paddlelike.core import Generator
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast import boxes as fast
 from paddlelike.ops.kernels.rounding import log

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
+from paddlelike.core import SelectedRows
 from paddlelike.core import rows as by_numpy
-from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.fast.late import compile_late
 

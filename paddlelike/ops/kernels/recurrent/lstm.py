@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import Array, Attrs, Bool, Kernel, String
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.fast import recurrent as fast
 from paddlelike.ops.kernels.fast.late import FastKernel
 from paddlelike.ops.kernels.linalg import multiply

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paddlelike.errors import ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import (
     Array,
     Attrs,
@@ -22,7 +23,6 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.nn.conv.convolve import convolve, convolve_dw, convolve_dx
 from paddlelike.ops.kernels.nn.image.windows import (
     Windows,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from paddlelike.errors import ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, Long, OpDef, Spec, String, register
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.nn.image.windows import check_image, to_channels_first, to_format
 from paddlelike.ops.later import register_kernel
 

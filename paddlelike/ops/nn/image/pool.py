@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from paddlelike.errors import ShapeError
+from paddlelike.framework import follows_fluid, warn_quirk
 from paddlelike.framework.opdef import (
     Array,
     Attrs,
@@ -21,7 +22,6 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.framework.opdef.registry import LATER
-from paddlelike.framework.quirks import follows_fluid, warn_quirk
 from paddlelike.ops.kernels.nn.image import pool as pool_kernels
 from paddlelike.ops.kernels.nn.image.layouts import as_layout_of
 from paddlelike.ops.kernels.nn.image.pool import Axis
@@ -233,7 +233,6 @@ class FractionalMaxPool2d(OpDef):
     inputs = ("x",)
     outputs = ("out", "mask")
     attrs = FractionalAttrs.table()
-    context = True
 
     @staticmethod
     def forward(ctx: Context, x: Array, *, attrs: FractionalAttrs) -> tuple[Array, Array]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from paddlelike.errors import ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, String, register
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.nn.normalization.images import normalize_instances, normalize_instances_dx
 from paddlelike.ops.kernels.nn.normalization.rows import normalize, normalize_dx
 from paddlelike.ops.operands import can_be_equal

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from paddlelike.errors import ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, register
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.operands import can_be_equal, normalize_axis
 
 

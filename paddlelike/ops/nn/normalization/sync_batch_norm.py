@@ -19,7 +19,6 @@ class SyncBatchNorm(BatchNorm):
 
     type = "sync_batch_norm"
     any_order = reorders = False
-    context = True
     external = True
 
     @staticmethod

@@ -8,7 +8,7 @@ from typing import Any
 
 import paddlelike as fluid
 import paddlelike.distributed.checkpoint
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.distributed.placement import Kind, Placement, Slice
 
 RUNS = Path(__file__).parents[3] / "golden" / "distributed_runs"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.placement import Kind
 from paddlelike.distributed.wire import Channel, Into, Part, Security, wait_for_servers

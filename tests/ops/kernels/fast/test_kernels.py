@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.core.tensor import SelectedRows
+from paddlelike.core import SelectedRows
 from paddlelike.framework.opdef import registry
 from paddlelike.ops.kernels import fast
 from paddlelike.ops.kernels.fast.late import KERNELS

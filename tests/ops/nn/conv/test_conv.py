@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Spec, registry
 from paddlelike.ops.kernels.nn.conv import channels_first

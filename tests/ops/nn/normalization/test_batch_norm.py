@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import ShapeError, UnsupportedError
 from paddlelike.framework.opdef import Spec, registry
 from tests.helpers.small_networks import run

@@ -8,7 +8,7 @@ import numpy as np
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError
-from paddlelike.core.tensor import Array
+from paddlelike.core import Array
 from paddlelike.ops.kernels.nn.image.windows import is_channels_last
 from paddlelike.ops.nn.image.interpolate import TAPS, scale_sizes
 from paddlelike.ops.operands import read_numbers

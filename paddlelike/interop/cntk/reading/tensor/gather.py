@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.interop.cntk.reading.readers import reads
 from paddlelike.interop.cntk.reading.step import Step, Value
 from paddlelike.layers.emit import emit_all

@@ -8,10 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats.cntk.dictionary import Shape
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.interop.cntk.reading.readers import reads
 from paddlelike.interop.cntk.reading.step import ALL_STATIC, DYNAMIC, Step, Value
 from paddlelike.ops.reduction.reduce import REDUCTIONS

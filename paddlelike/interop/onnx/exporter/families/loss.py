@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, dtype_row
+from paddlelike.core import VarType, dtype_row
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.families.control.blocks import make_graph
 from paddlelike.interop.onnx.exporter.families.sequence import pad

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, dtype_row
+from paddlelike.core import VarType, dtype_row
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
 

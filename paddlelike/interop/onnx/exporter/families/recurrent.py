@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import dtype_row
+from paddlelike.core import dtype_row
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.families.control.blocks import (
     find_sub_block,

@@ -12,8 +12,8 @@ import importlib.util
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.core import VarType, convert_dtype, numpy_dtype
+from paddlelike.framework import Operator
 from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.interop.exporting import InexpressibleError
 from paddlelike.interop.onnx.exporter.graph import Step

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Variable
 from paddlelike.interop.onnx.importer.families.tensor.lists import copy_array
 from paddlelike.interop.onnx.importer.graph import InexpressibleError, Typed, Value
 from paddlelike.interop.onnx.importer.node import Node

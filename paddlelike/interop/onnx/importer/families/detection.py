@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import reads

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core import VarType, convert_dtype
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import reads

@@ -13,8 +13,8 @@ import numpy as np
 
 from paddlelike.core.views import count_steps, view_strided
 from paddlelike.errors import ShapeError
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import Array, Spec
-from paddlelike.framework.quirks import follows_fluid
 
 #: What indexes the elements of an array.
 Index = tuple[Any, ...]

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, dtype_row, numpy_dtype
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import VarType, dtype_row, numpy_dtype
+from paddlelike.framework import Block, Variable
 from paddlelike.interop.onnx.exporter.converters import converts, find_converter
 from paddlelike.interop.onnx.exporter.graph import Graph, Step
 

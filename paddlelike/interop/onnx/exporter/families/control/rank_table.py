@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, dtype_row
+from paddlelike.core import VarType, dtype_row
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.families.control.blocks import make_empty, make_graph
 from paddlelike.interop.onnx.exporter.graph import RankTable, Step

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import find
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
 from paddlelike.ops.elementwise.binary import TURNED

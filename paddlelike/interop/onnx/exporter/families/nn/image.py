@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from paddlelike.framework import follows_fluid
 from paddlelike.framework.environment import PADDLE2_VERSION
-from paddlelike.framework.quirks import follows_fluid
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
 from paddlelike.ops.kernels.nn.image.windows import Windows, is_channels_last, make_windows

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.graph import Step
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from paddlelike.core.typing import DtypeLike
+    from paddlelike.core import DtypeLike
 
 
 @converts("gather")

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.interop.onnx.importer.graph import InexpressibleError
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import ML, reads

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.core import Array, VarType
+from paddlelike.framework import Variable
 from paddlelike.interop.onnx.importer.families.machine_learning.linear_models import (
     as_float,
     find_best,
     give_label,
     transform,
 )
-from paddlelike.interop.onnx.importer.graph import Array
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import ML, reads
 

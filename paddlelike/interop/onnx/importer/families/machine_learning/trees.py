@@ -10,14 +10,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import Array, VarType
 from paddlelike.interop.onnx.importer.families.machine_learning.linear_models import (
     as_float,
     find_best,
     give_label,
     transform,
 )
-from paddlelike.interop.onnx.importer.graph import Array
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import ML, reads
 

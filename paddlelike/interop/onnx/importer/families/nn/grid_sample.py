@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.families.nn.quantization import round_even
 from paddlelike.interop.onnx.importer.node import Node

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core import VarType, numpy_dtype
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.families.nn.image import as_image, as_signal, check_rank, find_pads
 from paddlelike.interop.onnx.importer.node import Node

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.interop.onnx.importer.expressions import Expression, count, read_input, read_size
 from paddlelike.interop.onnx.importer.graph import InexpressibleError
 from paddlelike.interop.onnx.importer.node import AT_RUN, Node

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.interop.onnx.importer.families.recurrent.steps import (
     Activation,
     find_activations,

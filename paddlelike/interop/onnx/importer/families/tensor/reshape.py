@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core import VarType
 from paddlelike.interop.onnx.importer.expressions import (
     Expression,
     count,
