@@ -13,6 +13,7 @@ from paddlelike.executor.run import Executor
 from paddlelike.formats.cntk.dictionary import SizeT, encode
 from paddlelike.formats.cntk.file import COMPOSITE
 from paddlelike.framework import Operator, Parameter, Program, Variable
+from paddlelike.framework.opdef import registry
 from paddlelike.interop.cntk.function import INPUT
 from paddlelike.interop.cntk.origin import Part, find_origin, find_part
 from paddlelike.interop.cntk.writing.graph import Graph, Ref, Step
@@ -147,7 +148,9 @@ def translate(
             missing[op.type] += 1
         else:
             try:
-                table[op.type](Step(graph, op))
+                step = Step(graph, op)
+                if (out := table[op.type](step)) is not None:
+                    step.give(registry.find(op.type).output_slots[0].name, out)
                 counts[op.type] += 1
                 continue
             except InexpressibleError as error:

@@ -138,48 +138,48 @@ def _align(step: Step, x: Ref, y: Ref, axis: int) -> tuple[Ref, Ref]:
 
 
 @writes(*UNARY_IN_CNTK)
-def _write_same(step: Step) -> None:
-    step.give("Out", step.unary(UNARY_IN_CNTK[step.op.type], step.ref()))
+def _write_same(step: Step) -> Ref:
+    return step.unary(UNARY_IN_CNTK[step.op.type], step.ref())
 
 
 @writes(*_FORMULAS)
-def _write_formula(step: Step) -> None:
-    step.give("Out", _FORMULAS[step.op.type](step, step.ref()))
+def _write_formula(step: Step) -> Ref:
+    return _FORMULAS[step.op.type](step, step.ref())
 
 
 @writes("scale")
-def _write_scale(step: Step) -> None:
+def _write_scale(step: Step) -> Ref:
     step.refuse_inputs("ScaleTensor")
     if any(float(step.attr(name)) % 1 for name in ("scale", "bias")):
         step.refuse_integers()
     x, by, plus = step.ref(), float(step.attr("scale")), float(step.attr("bias"))
     out = step.scale(x, by, plus if step.attr("bias_after_scale") else by * plus)
-    step.give("Out", step.unary("NoOp", x) if out is x else out)
+    return step.unary("NoOp", x) if out is x else out
 
 
 @writes(*(type for type, names in _BINARY.items() if names.cntk))
-def _write_binary(step: Step) -> None:
+def _write_binary(step: Step) -> Ref:
     if step.op.type == "elementwise_pow":
         step.refuse_integers()
-    step.give("Out", step.binary(_BINARY[step.op.type].cntk, *align(step)))
+    return step.binary(_BINARY[step.op.type].cntk, *align(step))
 
 
 @writes("elementwise_div")
-def _write_divide(step: Step) -> None:
+def _write_divide(step: Step) -> Ref:
     step.refuse_integers()
-    step.give("Out", divide(step, *align(step)))
+    return divide(step, *align(step))
 
 
 @writes("elementwise_max", "elementwise_min")
-def _write_extreme(step: Step) -> None:
+def _write_extreme(step: Step) -> Ref:
     x, y = align(step)
     first, second = (x, y) if step.op.type == "elementwise_max" else (y, x)
     chosen = step.binary("Greater", x, y)
-    step.give("Out", step.graph.add("Select", [chosen, first, second], shape=chosen.shape))
+    return step.graph.add("Select", [chosen, first, second], shape=chosen.shape)
 
 
 @writes("equal", "not_equal")
-def _write_equal(step: Step) -> None:
+def _write_equal(step: Step) -> Ref:
     """Compare real numbers as equal when they differ by less than 1e-8."""
     x, y = align(step)
     same = step.op.type == "equal"
@@ -188,30 +188,30 @@ def _write_equal(step: Step) -> None:
         out = step.binary("Less" if same else "GreaterEqual", gap, step.number(1e-8, gap))
     else:
         out = step.binary("Equal" if same else "NotEqual", x, y)
-    step.give("Out", out)
+    return out
 
 
 @writes("logical_not")
-def _write_not(step: Step) -> None:
+def _write_not(step: Step) -> Ref:
     x = step.ref()
-    step.give("Out", step.binary("Equal", x, step.number(0, x)))
+    return step.binary("Equal", x, step.number(0, x))
 
 
 @writes("logical_and", "logical_or")
-def _write_logic(step: Step) -> None:
+def _write_logic(step: Step) -> Ref:
     x, y = align(step)
     made = step.binary("ElementTimes" if step.op.type == "logical_and" else "Plus", x, y)
-    step.give("Out", _above(step, made, 0))
+    return _above(step, made, 0)
 
 
 @writes("clip")
-def _write_clip(step: Step) -> None:
+def _write_clip(step: Step) -> Ref:
     step.refuse_inputs("Min", "Max")
-    step.give("Out", clip(step, step.ref(), step.attr("min"), step.attr("max")))
+    return clip(step, step.ref(), step.attr("min"), step.attr("max"))
 
 
 @writes("cast")
-def _write_cast(step: Step) -> None:
+def _write_cast(step: Step) -> Ref:
     """Cast; CNTK computes with real numbers, which also represent integers and flags."""
     x, wanted = step.ref(), numpy_dtype(step.out().dtype)
     real = as_real(wanted)
@@ -226,13 +226,12 @@ def _write_cast(step: Step) -> None:
         out = choose(step, _above(step, x, 0), down, up)
     else:
         out = step.unary("NoOp", x)
-    step.give("Out", out)
+    return out
 
 
 @writes("prelu")
-def _write_prelu(step: Step) -> None:
+def _write_prelu(step: Step) -> Ref:
     x, alpha = step.ref(), step.ref("Alpha")
     shapes = {"all": [], "channel": [x.shape[0]] + [1] * (x.rank - 1)}
     slope = step.reshape(alpha, shapes.get(step.attr("mode"), x.shape))
-    out = choose(step, _above(step, x, 0), x, step.binary("ElementTimes", x, slope))
-    step.give("Out", out)
+    return choose(step, _above(step, x, 0), x, step.binary("ElementTimes", x, slope))

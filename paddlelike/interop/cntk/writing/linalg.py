@@ -29,7 +29,7 @@ def multiply_flat(step: Step, x: Ref, w: Ref, columns: int) -> Ref:
 
 
 @writes("mul")
-def _write_mul(step: Step) -> None:
+def _write_mul(step: Step) -> Ref:
     x, w = step.ref(), step.ref("Y")
     inner = step.attr("y_num_col_dims")
     if w.dynamic:
@@ -37,21 +37,21 @@ def _write_mul(step: Step) -> None:
     tail = w.shape[inner:]
     flat = step.reshape(w, [math.prod(w.shape[:inner]), math.prod(tail)])
     out = multiply_flat(step, x, flat, step.attr("x_num_col_dims"))
-    step.give("Out", step.reshape(out, [*out.shape[:-1], *tail]))
+    return step.reshape(out, [*out.shape[:-1], *tail])
 
 
 @writes("fc")
-def _write_fc(step: Step) -> None:
+def _write_fc(step: Step) -> Ref:
     if step.attr("padding_weights", False):
         step.refuse("the weights are padded")
     out = multiply_flat(step, step.ref("Input"), step.ref("W"), step.attr("in_num_col_dims"))
     if step.has("Bias"):
         out = step.binary("Plus", out, step.reshape(step.ref("Bias"), [out.shape[-1]]))
-    step.give("Out", step.unary("ReLU", out) if step.attr("activation_type", "") == "relu" else out)
+    return step.unary("ReLU", out) if step.attr("activation_type", "") == "relu" else out
 
 
 @writes("matmul", "matmul_v2")
-def _write_matmul(step: Step) -> None:
+def _write_matmul(step: Step) -> Ref:
     """Multiply matrices with or without samples; CNTK does not support several heads."""
     if step.attr("fused_reshape_Out", []) or step.attr("head_number", 1) > 1:
         step.refuse("head_number, or a reshape is fused into it")
@@ -67,18 +67,18 @@ def _write_matmul(step: Step) -> None:
     x = step.transpose(x, [1, 0]) if turn[0] else x
     y = step.transpose(y, [1, 0]) if turn[1] else y
     out = times(step, x, y) if y.dynamic else multiply_flat(step, x, y, x.rank - 1 + x.dynamic)
-    step.give("Out", step.scale(out, float(step.attr("alpha", 1.0))))
+    return step.scale(out, float(step.attr("alpha", 1.0)))
 
 
 @writes("cos_sim")
-def _write_cos_sim(step: Step) -> None:
+def _write_cos_sim(step: Step) -> Ref:
     x, y = align(step)
     if x.rank != 1 or y.rank != 1:
         step.refuse("its inputs are not vectors")
     if x.dynamic != y.dynamic:
         step.refuse("one of its inputs has samples, and the other not")
     out = step.graph.add("CosDistance", [x, y], shape=[])
-    step.give("Out", step.reshape(out, [1]))
+    return step.reshape(out, [1])
 
 
 @writes("norm")

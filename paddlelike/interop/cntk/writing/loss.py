@@ -34,28 +34,28 @@ def _write_softmax_with_cross_entropy(step: Step) -> None:
 
 
 @writes("cross_entropy")
-def _write_cross_entropy(step: Step) -> None:
+def _write_cross_entropy(step: Step) -> Ref:
     x = step.ref()
     hit = step.binary("ElementTimes", _read_labels(step, x), step.unary("Log", x))
-    step.give("Y", step.unary("Negate", step.reduce(hit, "Sum", [0])))
+    return step.unary("Negate", step.reduce(hit, "Sum", [0]))
 
 
 @writes("log_loss")
-def _write_log_loss(step: Step) -> None:
+def _write_log_loss(step: Step) -> Ref:
     p, label, epsilon = step.ref("Predicted"), step.ref("Labels"), float(step.attr("epsilon"))
     hit = step.binary("ElementTimes", label, step.unary("Log", step.scale(p, 1, epsilon)))
     rest = step.unary("Log", step.scale(p, -1, 1 + epsilon))
     miss = step.binary("ElementTimes", step.scale(label, -1, 1), rest)
-    step.give("Loss", step.unary("Negate", step.binary("Plus", hit, miss)))
+    return step.unary("Negate", step.binary("Plus", hit, miss))
 
 
 @writes("label_smooth")
-def _write_label_smooth(step: Step) -> None:
+def _write_label_smooth(step: Step) -> Ref:
     x, epsilon = step.ref(), float(step.attr("epsilon"))
     prior = step.ref("PriorDist") if step.has("PriorDist") else step.number(1 / x.shape[-1], x)
     if prior.rank:
         prior = step.reshape(prior, [x.shape[-1]])
-    step.give("Out", step.binary("Plus", step.scale(x, 1 - epsilon), step.scale(prior, epsilon)))
+    return step.binary("Plus", step.scale(x, 1 - epsilon), step.scale(prior, epsilon))
 
 
 @writes("huber_loss")
@@ -72,7 +72,7 @@ def _write_huber(step: Step) -> None:
 
 
 @writes("sigmoid_cross_entropy_with_logits")
-def _write_sigmoid_cross_entropy(step: Step) -> None:
+def _write_sigmoid_cross_entropy(step: Step) -> Ref:
     """Compute ``max(x, 0) - x y + log(1 + e^-|x|)``."""
     x, label = step.ref(), step.ref("Label")
     if step.attr("normalize"):
@@ -80,4 +80,4 @@ def _write_sigmoid_cross_entropy(step: Step) -> None:
     above = step.binary("LogPlus", x, step.number(0, x))
     loss = step.binary("Minus", above, step.binary("ElementTimes", x, label))
     counted = step.binary("NotEqual", label, step.number(step.attr("ignore_index"), label))
-    step.give("Out", step.binary("ElementTimes", loss, counted))
+    return step.binary("ElementTimes", loss, counted)

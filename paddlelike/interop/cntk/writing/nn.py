@@ -15,7 +15,7 @@ from paddlelike.ops.kernels.nn.image.windows import Windows, is_channels_last, m
 
 
 @writes("lookup_table", "lookup_table_v2")
-def _write_embedding(step: Step) -> None:
+def _write_embedding(step: Step) -> Ref:
     ids, table = step.ref("Ids"), step.ref("W")
     static = ids.shape[:-1] if step.op.type == "lookup_table" else ids.shape
     wide = ids if ids.rank else step.reshape(ids, [1])
@@ -25,7 +25,7 @@ def _write_embedding(step: Step) -> None:
         row = padding % table.shape[0]
         others = step.binary("NotEqual", step.reshape(ids, [*static, 1]), step.number(row, ids))
         out = step.binary("ElementTimes", out, others)
-    step.give("Out", out)
+    return out
 
 
 _FUSED: Final = ("fuse_relu", "fuse_activation", "fuse_brelu", "fuse_residual_connection")
@@ -51,7 +51,7 @@ def _check_image(step: Step, image: Ref) -> None:
 
 
 @writes("conv2d", "conv3d", "depthwise_conv2d")
-def _write_convolution(step: Step) -> None:
+def _write_convolution(step: Step) -> Ref:
     image, kernel = step.ref("Input"), step.ref("Filter")
     _check_image(step, image)
     if any(step.attr(name, None) for name in _FUSED):
@@ -66,7 +66,7 @@ def _write_convolution(step: Step) -> None:
     if step.has("Bias"):
         bias = step.ref("Bias")
         out = step.binary("Plus", out, step.reshape(bias, [kernel.shape[0]] + [1] * len(counts)))
-    step.give("Output", out)
+    return out
 
 
 def _describe(
@@ -96,7 +96,7 @@ def _describe(
 
 
 @writes("conv2d_transpose")
-def _write_transposed(step: Step) -> None:
+def _write_transposed(step: Step) -> Ref:
     image, kernel = step.ref("Input"), step.ref("Filter")
     _check_image(step, image)
     windows = _windows(step, image.shape[1:], kernel.shape[2:])
@@ -110,7 +110,7 @@ def _write_transposed(step: Step) -> None:
     out = step.graph.add("Convolution", [kernel, image], attributes, shape=[kernel.shape[1], *sizes])
     for dim, ((low, high), size) in enumerate(zip(windows.pads, sizes, strict=True)):
         out = step.slice(out, dim + 1, low, size - high)
-    step.give("Output", out)
+    return out
 
 
 @writes("pool2d", "pool3d")
@@ -163,35 +163,34 @@ def _add_pool(
 
 
 @writes("pixel_shuffle")
-def _write_pixel_shuffle(step: Step) -> None:
+def _write_pixel_shuffle(step: Step) -> Ref:
     x, by = step.ref(), int(step.attr("upscale_factor"))
     channels, height, width = x.shape
     count = channels // (by * by)
     wide = step.transpose(step.reshape(x, [count, by, by, height, width]), [0, 3, 1, 4, 2])
-    step.give("Out", step.reshape(wide, [count, height * by, width * by]))
+    return step.reshape(wide, [count, height * by, width * by])
 
 
 @writes("shuffle_channel")
-def _write_shuffle_channel(step: Step) -> None:
+def _write_shuffle_channel(step: Step) -> Ref:
     x, groups = step.ref(), int(step.attr("group"))
     wide = step.reshape(x, [groups, x.shape[0] // groups, *x.shape[1:]])
     turned = step.transpose(wide, [1, 0, *range(2, wide.rank)])
-    step.give("Out", step.reshape(turned, x.shape))
+    return step.reshape(turned, x.shape)
 
 
 @writes("softmax", "log_softmax")
-def _write_softmax(step: Step) -> None:
+def _write_softmax(step: Step) -> Ref:
     x = step.ref()
     dim = step.static_dim(step.attr("axis", -1), x)
     if x.rank == 1 and step.op.type == "softmax":
-        step.give("Out", step.unary("Softmax", x))
-        return
+        return step.unary("Softmax", x)
     moved = step.binary("Minus", x, step.reduce(x, "LogSum", [dim]))
-    step.give("Out", step.unary("Exp", moved) if step.op.type == "softmax" else moved)
+    return step.unary("Exp", moved) if step.op.type == "softmax" else moved
 
 
 @writes("dropout")
-def _write_dropout(step: Step) -> None:
+def _write_dropout(step: Step) -> Ref:
     """Write dropout; CNTK scales in training, Fluid's older way in prediction."""
     x, rate = step.ref(), float(step.attr("dropout_prob"))
     out = x
@@ -199,11 +198,11 @@ def _write_dropout(step: Step) -> None:
         out = step.unary("Dropout", x, dropoutRate=rate, rngSeed=SizeT(0), rngOffset=SizeT(0))
     if step.attr("dropout_implementation") != "upscale_in_train":
         out = step.scale(out, 1 - rate)
-    step.give("Out", step.unary("NoOp", x) if out is x else out)
+    return step.unary("NoOp", x) if out is x else out
 
 
 @writes("batch_norm")
-def _write_batch_norm(step: Step) -> None:
+def _write_batch_norm(step: Step) -> Ref:
     test = step.attr("is_test") and not step.attr("trainable_statistics")
     if not (test or step.attr("use_global_stats")):
         step.refuse("it is in training mode; export program.clone(for_test=True)")
@@ -220,7 +219,7 @@ def _write_batch_norm(step: Step) -> None:
         "spatial": x.rank > 1,
         "useCuDNNEngine": False,
     }
-    step.give("Y", step.graph.add("BatchNormalization", [x, *parts, count], attributes, shape=x.shape))
+    return step.graph.add("BatchNormalization", [x, *parts, count], attributes, shape=x.shape)
 
 
 def _find_constant(step: Step) -> float:
@@ -239,14 +238,14 @@ def standardize(step: Step, x: Ref, dims: Sequence[int], epsilon: float) -> Ref:
 
 
 @writes("layer_norm")
-def _write_layer_norm(step: Step) -> None:
+def _write_layer_norm(step: Step) -> Ref:
     x = step.ref()
     start = step.static_dim(step.attr("begin_norm_axis"), x)
     out = standardize(step, x, range(start, x.rank), float(step.attr("epsilon")))
     for kind, slot in (("ElementTimes", "Scale"), ("Plus", "Bias")):
         if step.has(slot):
             out = step.binary(kind, out, step.reshape(step.ref(slot), x.shape[start:]))
-    step.give("Y", out)
+    return out
 
 
 def _scale_channels(step: Step, x: Ref) -> Ref:
@@ -264,14 +263,14 @@ def _check_channels(step: Step, x: Ref) -> None:
 
 
 @writes("affine_channel")
-def _write_affine(step: Step) -> None:
+def _write_affine(step: Step) -> Ref:
     x = step.ref()
     _check_channels(step, x)
-    step.give("Out", _scale_channels(step, x))
+    return _scale_channels(step, x)
 
 
 @writes("instance_norm", "group_norm")
-def _write_group_norm(step: Step) -> None:
+def _write_group_norm(step: Step) -> Ref:
     x = step.ref()
     _check_channels(step, x)
     groups = int(step.attr("groups", 0) or x.shape[0])
@@ -279,4 +278,4 @@ def _write_group_norm(step: Step) -> None:
         step.refuse(f"{x.shape[0]} channels are not {groups} groups of one size")
     flat = step.reshape(x, [groups, math.prod(x.shape) // groups])
     out = step.reshape(standardize(step, flat, [1], float(step.attr("epsilon"))), x.shape)
-    step.give("Y", _scale_channels(step, out))
+    return _scale_channels(step, out)

@@ -9,23 +9,23 @@ from paddlelike.ops.reduction.reduce import REDUCTIONS, find_axes
 
 
 @writes("sum")
-def _write_sum(step: Step) -> None:
+def _write_sum(step: Step) -> Ref:
     first, *others = step.refs("X")
     total = first if others else step.unary("NoOp", first)
     for one in others:
         total = step.binary("Plus", total, one)
-    step.give("Out", total)
+    return total
 
 
 @writes("arg_max", "arg_min")
-def _write_arg(step: Step) -> None:
+def _write_arg(step: Step) -> Ref:
     step.refuse_inputs("Axis")
     if step.attr("flatten", False):
         step.refuse("it flattens its input")
     x = step.ref()
     dim = step.static_dim(step.attr("axis"), x)
     how = "Argmax" if step.op.type == "arg_max" else "Argmin"
-    step.give("Out", step.reduce(x, how, [dim], keep=bool(step.attr("keepdims", False))))
+    return step.reduce(x, how, [dim], keep=bool(step.attr("keepdims", False)))
 
 
 @writes("top_k")

@@ -39,20 +39,18 @@ def _choose(step: Step, x: Ref, shift: str) -> Ref:
 
 
 @writes("sequence_pool")
-def _write_pool(step: Step) -> None:
+def _write_pool(step: Step) -> Ref:
     x, kind = step.ref(), step.attr("pooltype")
     check_sequence(step, x)
     if kind in _CHOSEN:
-        step.give("Out", _choose(step, x, _CHOSEN[kind]))
-        return
+        return _choose(step, x, _CHOSEN[kind])
     if kind in ("AVERAGE", "SQRT"):
         total = _reduce(step, x, "SUM")
         count = _reduce(step, step.unary("ConstantOp", x, fillValue=1.0), "SUM")
-        step.give("Out", divide(step, total, step.unary("Sqrt", count) if kind == "SQRT" else count))
-    elif kind in _REDUCED:
-        step.give("Out", _reduce(step, x, kind))
-    else:
+        return divide(step, total, step.unary("Sqrt", count) if kind == "SQRT" else count)
+    if kind not in _REDUCED:
         step.refuse(f"it pools by {kind}")
+    return _reduce(step, x, kind)
 
 
 def _reduce(step: Step, x: Ref, kind: str) -> Ref:
@@ -75,15 +73,15 @@ def _spread(step: Step, value: Ref, x: Ref) -> Ref:
 
 
 @writes("sequence_softmax")
-def _write_softmax(step: Step) -> None:
+def _write_softmax(step: Step) -> Ref:
     x = step.ref()
     check_sequence(step, x)
     moved = step.unary("Exp", step.binary("Minus", x, _spread(step, _reduce(step, x, "MAX"), x)))
-    step.give("Out", divide(step, moved, _spread(step, _reduce(step, moved, "SUM"), x)))
+    return divide(step, moved, _spread(step, _reduce(step, moved, "SUM"), x))
 
 
 @writes("sequence_conv")
-def _write_conv(step: Step) -> None:
+def _write_conv(step: Step) -> Ref:
     """Multiply the window around each step by the filter, with zeros beyond the ends."""
     x, start = step.ref(), int(step.attr("contextStart"))
     check_sequence(step, x)
@@ -97,12 +95,12 @@ def _write_conv(step: Step) -> None:
         moved = step.graph.add(shift, [x, step.number(0, x)], options, shape=x.shape) if offset else x
         parts.append(moved)
     joined = concat(step, parts, 0) if len(parts) > 1 else parts[0]
-    step.give("Out", times(step, joined, step.ref("Filter")))
+    return times(step, joined, step.ref("Filter"))
 
 
 @writes("sequence_expand_as", "sequence_expand")
-def _write_expand(step: Step) -> None:
+def _write_expand(step: Step) -> Ref:
     x, y = step.ref(), step.ref("Y")
     if x.sequence or not x.dynamic or not y.sequence:
         step.refuse("X holds sequences, or Y holds none")
-    step.give("Out", step.graph.add("ReconcileDynamicAxis", [x, y], shape=x.shape, like=y))
+    return step.graph.add("ReconcileDynamicAxis", [x, y], shape=x.shape, like=y)

@@ -14,8 +14,8 @@ from paddlelike.interop.cntk.writing.writers import writes
 
 
 @writes("assign")
-def _write_assign(step: Step) -> None:
-    step.give("Out", step.unary("NoOp", step.ref()))
+def _write_assign(step: Step) -> Ref:
+    return step.unary("NoOp", step.ref())
 
 
 @writes("fill_constant")
@@ -31,11 +31,11 @@ def _write_constant(step: Step) -> None:
 
 
 @writes("fill_any_like", "fill_zeros_like")
-def _write_filled(step: Step) -> None:
+def _write_filled(step: Step) -> Ref:
     x = step.ref()
     value = float(step.attr("value", 0.0)) if step.op.type == "fill_any_like" else 0.0
     value = float(np.array(value).astype(numpy_dtype(step.out().dtype)))
-    step.give("Out", step.unary("ConstantOp", x, fillValue=value))
+    return step.unary("ConstantOp", x, fillValue=value)
 
 
 def gather_rows(step: Step, ids: Ref, table: Ref) -> Ref:
@@ -43,7 +43,7 @@ def gather_rows(step: Step, ids: Ref, table: Ref) -> Ref:
 
 
 @writes("one_hot", "one_hot_v2")
-def _write_one_hot(step: Step) -> None:
+def _write_one_hot(step: Step) -> Ref:
     step.refuse_inputs("depth_tensor")
     ids, depth = step.ref(), int(step.attr("depth"))
     shape = list(ids.shape)
@@ -57,11 +57,11 @@ def _write_one_hot(step: Step) -> None:
     }
     out = step.graph.add("OneHot", [wide], attributes, shape=[*wide.shape, depth])
     static = shape[:-1] if step.op.type == "one_hot" and shape[-1:] == [1] else shape
-    step.give("Out", step.reshape(out, [*static, depth]))
+    return step.reshape(out, [*static, depth])
 
 
 @writes("gather")
-def _write_gather(step: Step) -> None:
+def _write_gather(step: Step) -> Ref:
     step.refuse_inputs("Axis")
     table, ids = step.ref(), step.ref("Index")
     if table.dynamic:
@@ -69,13 +69,13 @@ def _write_gather(step: Step) -> None:
     wide = ids if ids.rank else step.reshape(ids, [1])
     out = gather_rows(step, wide, table)
     static = ids.shape if ids.rank < 2 else ids.shape[:-1]  # (rows, 1) are as many as (rows)
-    step.give("Out", step.reshape(out, [*([] if ids.dynamic else static), *table.shape[1:]]))
+    return step.reshape(out, [*([] if ids.dynamic else static), *table.shape[1:]])
 
 
 @writes("where")
-def _write_where(step: Step) -> None:
+def _write_where(step: Step) -> Ref:
     flag, x, y = step.ref("Condition"), step.ref(), step.ref("Y")
-    step.give("Out", step.graph.add("Select", [flag, x, y], shape=x.shape, like=x))
+    return step.graph.add("Select", [flag, x, y], shape=x.shape, like=x)
 
 
 def _give_reshaped(step: Step, shape: Sequence[int]) -> None:
@@ -107,14 +107,14 @@ def _write_reshape(step: Step) -> None:
 
 
 @writes("transpose", "transpose2")
-def _write_transpose(step: Step) -> None:
+def _write_transpose(step: Step) -> Ref:
     x, perm = step.ref(), list(step.attr("axis"))
     if x.dynamic:
         if perm[0] != 0:
             step.refuse("it moves the dim of the samples")
         perm = [dim - 1 for dim in perm[1:]]
     out = step.transpose(x, perm)
-    step.give("Out", step.unary("NoOp", x) if out is x else out)
+    return step.unary("NoOp", x) if out is x else out
 
 
 def concat(step: Step, parts: Sequence[Ref], dim: int) -> Ref:
@@ -125,23 +125,23 @@ def concat(step: Step, parts: Sequence[Ref], dim: int) -> Ref:
 
 
 @writes("concat")
-def _write_concat(step: Step) -> None:
+def _write_concat(step: Step) -> Ref:
     step.refuse_inputs("AxisTensor")
     parts = step.refs("X")
     if len({one.dynamic for one in parts}) > 1:
         step.refuse("some of its inputs have samples, and others not")
-    step.give("Out", concat(step, parts, step.static_dim(step.attr("axis"), parts[0])))
+    return concat(step, parts, step.static_dim(step.attr("axis"), parts[0]))
 
 
 @writes("stack")
-def _write_stack(step: Step) -> None:
+def _write_stack(step: Step) -> Ref:
     parts = step.refs("X")
     count = parts[0].rank + parts[0].dynamic
     dim = step.attr("axis") % (count + 1) - parts[0].dynamic
     if dim < 0:
         step.refuse("it stacks before the samples")
     wide = [step.reshape(one, [*one.shape[:dim], 1, *one.shape[dim:]]) for one in parts]
-    step.give("Y", concat(step, wide, dim))
+    return concat(step, wide, dim)
 
 
 @writes("split")
@@ -167,7 +167,7 @@ def _write_unstack(step: Step) -> None:
 
 
 @writes("slice", "strided_slice")
-def _write_slice(step: Step) -> None:
+def _write_slice(step: Step) -> Ref:
     step.refuse_inputs("StartsTensor", "EndsTensor", "StartsTensorList", "EndsTensorList", "StridesTensor")
     x = step.ref("Input")
     strides = step.attr("strides", None) or [1] * len(step.attr("axes"))
@@ -181,27 +181,27 @@ def _write_slice(step: Step) -> None:
         x = step.slice(x, dim, start, stop, stride)
     gone = {step.static_dim(axis, step.ref("Input")) for axis in step.attr("decrease_axis", None) or []}
     x = step.reshape(x, [size for dim, size in enumerate(x.shape) if dim not in gone])
-    step.give("Out", step.unary("NoOp", x) if x is step.ref("Input") else x)
+    return step.unary("NoOp", x) if x is step.ref("Input") else x
 
 
 @writes("pad")
-def _write_pad(step: Step) -> None:
+def _write_pad(step: Step) -> Ref:
     x, paddings = step.ref(), list(step.attr("paddings"))
     if x.dynamic:
         if any(paddings[:2]):
             step.refuse("it pads the samples")
         paddings = paddings[2:]
-    step.give("Out", pad(step, x, paddings[::2], paddings[1::2], float(step.attr("pad_value"))))
+    return pad(step, x, paddings[::2], paddings[1::2], float(step.attr("pad_value")))
 
 
 @writes("pad2d")
-def _write_pad2d(step: Step) -> None:
+def _write_pad2d(step: Step) -> Ref:
     step.refuse_inputs("Paddings")
     x = step.ref()
     if step.attr("mode") != "constant" or step.attr("data_format") != "NCHW" or not x.dynamic:
         step.refuse(f"its mode is {step.attr('mode')}, or its channels are the last dim")
     top, bottom, left, right = step.attr("paddings")
-    step.give("Out", pad(step, x, [0, top, left], [0, bottom, right], float(step.attr("pad_value"))))
+    return pad(step, x, [0, top, left], [0, bottom, right], float(step.attr("pad_value")))
 
 
 def pad(step: Step, x: Ref, head: Sequence[int], foot: Sequence[int], value: float) -> Ref:
@@ -219,7 +219,7 @@ def pad(step: Step, x: Ref, head: Sequence[int], foot: Sequence[int], value: flo
 
 
 @writes("expand")
-def _write_expand(step: Step) -> None:
+def _write_expand(step: Step) -> Ref:
     step.refuse_inputs("ExpandTimes", "expand_times_tensor")
     x, counts = step.ref(), list(step.attr("expand_times"))
     if x.dynamic and counts.pop(0) != 1:
@@ -228,4 +228,4 @@ def _write_expand(step: Step) -> None:
     for dim, count in enumerate(counts):
         if count > 1:
             x = concat(step, [x] * count, dim)
-    step.give("Out", step.unary("NoOp", x) if x is source else x)
+    return step.unary("NoOp", x) if x is source else x

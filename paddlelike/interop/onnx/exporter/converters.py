@@ -10,7 +10,8 @@ from paddlelike.interop.onnx.exporter.graph import Step
 from paddlelike.interop.onnx.exporter.traced.operator import convert_traced, is_traceable
 from paddlelike.interop.reader_tables import Table
 
-Converter = Callable[[Step], None]
+#: What it returns is the value of the operator's first output.
+Converter = Callable[[Step], str | None]
 
 _TABLE: Final = Table[Converter]("paddlelike.interop.onnx.exporter.families")
 converts = _TABLE.add

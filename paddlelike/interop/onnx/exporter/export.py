@@ -280,7 +280,7 @@ def _convert(graph: Graph, program: Program) -> dict[int, tuple[str, str]]:
                 refused[index] = op.type, ""
                 raise InexpressibleError
             with name_damage(op):
-                convert(Step(graph, op))
+                Step(graph, op).convert(convert)
         except InexpressibleError as error:
             if str(error):
                 refused[index] = op.type, f"({', '.join(op.output_arg_names[:1])}): {error}"

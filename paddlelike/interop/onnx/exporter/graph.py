@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Callable, MutableSequence, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from paddlelike.core import Array, VarType, dtype_row, numpy_dtype
 from paddlelike.framework import Operator, Variable
 from paddlelike.framework.environment import PADDLE2_VERSION
-from paddlelike.framework.opdef import registry
+from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.interop.exporting import InexpressibleError, read_attr
 
 if TYPE_CHECKING:
@@ -219,6 +219,17 @@ class Step:
 
     # What becomes of it
 
+    def convert(self, converter: Callable[[Step], str | None]) -> None:
+        """Translate the operator. What the converter returns is the value of its first output."""
+        value = converter(self)
+        if value is not None:
+            known = self._find_definition()
+            assert known is not None
+            self.give(known.output_slots[0].name, value)
+
+    def _find_definition(self) -> type[OpDef] | None:
+        return registry.find_for_version(self.op.type, self.op.block.program.paddle_version)
+
     def add(self, kind: str, *inputs: str, **attrs: Any) -> str:
         """Append a node of one output, and return its name."""
         return self.graph.add(kind, inputs, **attrs)[0]
@@ -319,7 +330,7 @@ class Step:
                 self.graph.types.setdefault(name, self.graph.types[one])
 
     def _note_lengths(self, slot: str, name: str, lengths: str | None) -> None:
-        known = registry.find_for_version(self.op.type, self.op.block.program.paddle_version)
+        known = self._find_definition()
         source = None if known is None else known.find_lod_source(slot)
         kept = self.op.block._var_recursive(name).lod_level or self.op.type.rstrip("2") not in _REGROUPING
         if lengths is None and kept and source is not None and self.has_lengths(source):

@@ -288,8 +288,8 @@ def convert_nodes(graph: Graph, nodes: Iterable[NodeProto]) -> list[str]:
                 continue
             if (branches := branch_by_axes(node)) is not None:
                 refused += convert_nodes(graph, branches)
-            else:
-                table[_find_key(proto)](node)
+            elif (out := table[_find_key(proto)](node)) is not None:
+                node.give(out)
         except (EnforceNotMet, GraphError, InexpressibleError) as error:
             if isinstance(error, FormatError):
                 raise

@@ -8,7 +8,8 @@ from typing import Final
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.reader_tables import Table
 
-Converter = Callable[[Node], None]
+#: What it returns is the name of the operator's first output.
+Converter = Callable[[Node], str | None]
 
 #: The domain of classic machine learning; its operators are in the table with this before their names.
 ML: Final = "ai.onnx.ml."

@@ -10,17 +10,17 @@ from paddlelike.interop.onnx.exporter.sequences import pad_rows
 
 
 @converts("fused_embedding_seq_pool")
-def _convert_embedding_pool(step: Step) -> None:
+def _convert_embedding_pool(step: Step) -> str:
     lengths, width = step.lengths("Ids"), step.shape("W")[1]
     if step.attr("padding_idx", -1) != -1 or step.shape("Ids")[1] != 1:
         step.refuse("padding_idx is set, or a row has several ids")
     rows = step.add("Gather", step.input("W"), step.reshape(step.input("Ids"), -1), axis=0)
     batch = pad_rows(step.graph, rows, lengths, value=np.zeros((), step.dtype("W")))
-    step.give("Out", step.reshape(step.reduce("ReduceSum", batch, [1], keep=False), -1, width))
+    return step.reshape(step.reduce("ReduceSum", batch, [1], keep=False), -1, width)
 
 
 @converts("fusion_seqpool_concat")
-def _convert_pools(step: Step) -> None:
+def _convert_pools(step: Step) -> str:
     """Concatenate the sums, or means, of the sequences of every input."""
     kind, parts = step.attr("pooltype"), []
     for name, rows in zip(step.op.input("X"), step.inputs("X"), strict=True):
@@ -33,4 +33,4 @@ def _convert_pools(step: Step) -> None:
         if kind != "SUM":
             out = step.add("Div", out, count if kind == "AVERAGE" else step.add("Sqrt", count))
         parts.append(out)
-    step.give("Out", step.add("Concat", *parts, axis=1))
+    return step.add("Concat", *parts, axis=1)

@@ -25,20 +25,18 @@ def _multiply_flat(step: Step, slots: tuple[str, str], cut_x: int, cut_y: int) -
 
 
 @converts("mul")
-def _convert_mul(step: Step) -> None:
-    step.give(
-        "Out", _multiply_flat(step, ("X", "Y"), step.attr("x_num_col_dims"), step.attr("y_num_col_dims"))
-    )
+def _convert_mul(step: Step) -> str:
+    return _multiply_flat(step, ("X", "Y"), step.attr("x_num_col_dims"), step.attr("y_num_col_dims"))
 
 
 @converts("fc")
-def _convert_fc(step: Step) -> None:
+def _convert_fc(step: Step) -> str:
     if step.attr("padding_weights"):
         step.refuse("the weights are padded")
     out = _multiply_flat(step, ("Input", "W"), step.attr("in_num_col_dims"), 1)
     if step.has("Bias"):
         out = step.add("Add", out, step.reshape(step.input("Bias"), -1))
-    step.give("Out", step.add("Relu", out) if step.attr("activation_type") == "relu" else out)
+    return step.add("Relu", out) if step.attr("activation_type") == "relu" else out
 
 
 def _turn(step: Step, value: str, rank: int, turn: bool) -> str:
@@ -48,7 +46,7 @@ def _turn(step: Step, value: str, rank: int, turn: bool) -> str:
 
 
 @converts("matmul")
-def _convert_matmul(step: Step) -> None:
+def _convert_matmul(step: Step) -> str:
     """Multiply; a vector counts as a row or a column, which the result drops unless it has no other dim."""
     if step.attr("fused_reshape_Out") or step.attr("head_number") > 1:
         step.refuse("head_number, or a reshape is fused into it")
@@ -66,55 +64,54 @@ def _convert_matmul(step: Step) -> None:
     rank = max(wide_x, wide_y)
     lost = [rank - 2] * (rank_x == 1 and (not turn_x or step.shape()[0] == 1))
     lost += [rank - 1] * (rank_y == 1 and (not turn_y or step.shape("Y")[0] == 1))
-    out = step.reshape(out, 1) if len(lost) == rank else step.squeeze(out, *lost)
-    step.give("Out", out)
+    return step.reshape(out, 1) if len(lost) == rank else step.squeeze(out, *lost)
 
 
 @converts("matmul_v2")
-def _convert_matmul_v2(step: Step) -> None:
+def _convert_matmul_v2(step: Step) -> str:
     x = _turn(step, step.input(), step.rank(), step.attr("trans_x", False))
     y = _turn(step, step.input("Y"), step.rank("Y"), step.attr("trans_y", False))
-    step.give("Out", step.add("MatMul", x, y))
+    return step.add("MatMul", x, y)
 
 
 @converts("bmm")
-def _convert_bmm(step: Step) -> None:
-    step.give("Out", step.add("MatMul", step.input(), step.input("Y")))
+def _convert_bmm(step: Step) -> str:
+    return step.add("MatMul", step.input(), step.input("Y"))
 
 
 @converts("mv")
-def _convert_mv(step: Step) -> None:
-    step.give("Out", step.add("MatMul", step.input(), step.input("Vec")))
+def _convert_mv(step: Step) -> str:
+    return step.add("MatMul", step.input(), step.input("Vec"))
 
 
 @converts("einsum")
-def _convert_einsum(step: Step) -> None:
-    step.give("Out", step.add("Einsum", *step.inputs("Operands"), equation=step.attr("equation")))
+def _convert_einsum(step: Step) -> str:
+    return step.add("Einsum", *step.inputs("Operands"), equation=step.attr("equation"))
 
 
 @converts("cos_sim")
-def _convert_cos_sim(step: Step) -> None:
+def _convert_cos_sim(step: Step) -> str:
     """Pair each row of X with its row of Y, or with the only row of Y."""
     x, y = (step.reshape(step.input(slot), 0, -1) for slot in ("X", "Y"))
     norms = [step.reduce("ReduceL2", each, [1], keep=True) for each in (x, y)]
     product = step.reduce("ReduceSum", step.add("Mul", x, y), [1], keep=True)
-    step.give("Out", step.add("Div", product, step.add("Mul", *norms)))
+    return step.add("Div", product, step.add("Mul", *norms))
 
 
 @converts("addmm")
-def _convert_addmm(step: Step) -> None:
+def _convert_addmm(step: Step) -> str:
     factors = {"alpha": float(step.attr("Alpha")), "beta": float(step.attr("Beta"))}
-    step.give("Out", step.add("Gemm", step.input(), step.input("Y"), step.input("Input"), **factors))
+    return step.add("Gemm", step.input(), step.input("Y"), step.input("Input"), **factors)
 
 
 @converts("dot")
-def _convert_dot(step: Step) -> None:
+def _convert_dot(step: Step) -> str:
     products = step.add("Mul", step.input(), step.input("Y"))
-    step.give("Out", step.reduce("ReduceSum", products, [-1], keep=not step.graph.later))
+    return step.reduce("ReduceSum", products, [-1], keep=not step.graph.later)
 
 
 @converts("p_norm")
-def _convert_p_norm(step: Step) -> None:
+def _convert_p_norm(step: Step) -> str:
     order = step.attr("porder")
     kind = {1.0: "ReduceL1", 2.0: "ReduceL2", np.inf: "ReduceMax", -np.inf: "ReduceMin"}.get(order)
     if kind is None:
@@ -123,41 +120,41 @@ def _convert_p_norm(step: Step) -> None:
         step.refuse("it adds epsilon as Fluid 1.8 does")
     x = step.input() if np.isfinite(order) else step.add("Abs", step.input())
     axes = range(step.rank()) if step.attr("asvector") else [step.attr("axis")]
-    step.give("Out", step.reduce(kind, x, axes, keep=bool(step.attr("keepdim"))))
+    return step.reduce(kind, x, axes, keep=bool(step.attr("keepdim")))
 
 
 @converts("tril_triu")
-def _convert_tril_triu(step: Step) -> None:
+def _convert_tril_triu(step: Step) -> str:
     diagonal = step.constant(step.attr("diagonal"), np.int64)
-    step.give("Out", step.add("Trilu", step.input(), diagonal, upper=int(not step.attr("lower"))))
+    return step.add("Trilu", step.input(), diagonal, upper=int(not step.attr("lower")))
 
 
 @converts("multi_dot")
-def _convert_multi_dot(step: Step) -> None:
-    step.give("Out", functools.reduce(lambda left, right: step.add("MatMul", left, right), step.inputs("X")))
+def _convert_multi_dot(step: Step) -> str:
+    return functools.reduce(lambda left, right: step.add("MatMul", left, right), step.inputs("X"))
 
 
 @converts("matrix_power")
-def _convert_matrix_power(step: Step) -> None:
+def _convert_matrix_power(step: Step) -> str:
     if step.attr("n") < 1:
         step.refuse(f"n is {step.attr('n')}, which needs an inverse or a unit matrix")
     x = out = step.input()
     for _ in range(step.attr("n") - 1):
         out = step.add("MatMul", out, x)
-    step.give("Out", out)
+    return out
 
 
 @converts("determinant", "slogdeterminant")
-def _convert_determinant(step: Step) -> None:
+def _convert_determinant(step: Step) -> str:
     out = step.add("Det", step.input("Input"))
     if step.op.type == "slogdeterminant":
         parts = (step.add("Sign", out), step.add("Log", step.add("Abs", out)))
         out = step.add("Concat", *(step.unsqueeze(one, 0) for one in parts), axis=0)
-    step.give("Out", out)
+    return out
 
 
 @converts("frame")
-def _convert_frame(step: Step) -> None:
+def _convert_frame(step: Step) -> str:
     """Cut windows along the last axis, (..., length, frames), or the first, (frames, length, ...)."""
     length, axis = step.attr("frame_length"), 0 if step.attr("axis") == 0 else step.rank() - 1
     size = step.dims(step.input(), axis, axis + 1)
@@ -168,11 +165,11 @@ def _convert_frame(step: Step) -> None:
     within = step.constant(np.arange(length), "int64")
     sides = (starts, within) if axis == 0 else (within, starts)
     places = step.add("Add", step.unsqueeze(sides[0], 1), step.unsqueeze(sides[1], 0))
-    step.give("Out", step.add("Gather", step.input(), places, axis=axis))
+    return step.add("Gather", step.input(), places, axis=axis)
 
 
 @converts("overlap_add")
-def _convert_overlap_add(step: Step) -> None:
+def _convert_overlap_add(step: Step) -> str:
     """Add frames up, by a transposed convolution with a unit matrix."""
     rank, first = step.rank(), step.attr("axis") == 0
     x = step.transpose(step.input(), [*range(2, rank), 1, 0]) if first else step.input()
@@ -186,4 +183,4 @@ def _convert_overlap_add(step: Step) -> None:
     whole = step.add("ConvTranspose", rows, unit, strides=[step.attr("hop_length")])
     outer = step.dims(x, 0, rank - 2)
     out = step.add("Reshape", whole, step.add("Concat", outer, step.ints(-1), axis=0))
-    step.give("Out", step.transpose(out, [rank - 2, *range(rank - 2)]) if first else out)
+    return step.transpose(out, [rank - 2, *range(rank - 2)]) if first else out

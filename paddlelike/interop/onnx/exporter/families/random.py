@@ -27,47 +27,47 @@ def _draw(step: Step, shape: list[int] | str, *, normal: bool) -> str:
 
 
 @converts("gaussian_random", "uniform_random")
-def _convert_random(step: Step) -> None:
+def _convert_random(step: Step) -> str:
     shape: list[int] | str = list(step.attr("shape"))
     if step.has("ShapeTensor") or step.has("ShapeTensorList"):
         shape = step.numbers("shape", "ShapeTensor", "ShapeTensorList")
-    step.give("Out", _draw(step, shape, normal=step.op.type == "gaussian_random"))
+    return _draw(step, shape, normal=step.op.type == "gaussian_random")
 
 
 @converts("gaussian_random_batch_size_like", "uniform_random_batch_size_like")
-def _convert_random_like(step: Step) -> None:
+def _convert_random_like(step: Step) -> str:
     theirs, ours = step.attr("input_dim_idx"), step.attr("output_dim_idx")
     dims = [step.ints(dim) for dim in step.attr("shape")]
     dims[ours] = step.dims(step.input("Input"), theirs, theirs + 1)
     shape = step.add("Concat", *dims, axis=0)
-    step.give("Out", _draw(step, shape, normal=step.op.type.startswith("gaussian")))
+    return _draw(step, shape, normal=step.op.type.startswith("gaussian"))
 
 
 @converts("randint")
-def _convert_randint(step: Step) -> None:
+def _convert_randint(step: Step) -> str:
     step.refuse_inputs("ShapeTensor", "ShapeTensorList")
     low, high = step.attr("low"), step.attr("high")
     attrs = {"seed": float(step.attr("seed"))} if step.attr("seed") else {}
     drawn = step.add(
         "RandomUniform", shape=list(step.attr("shape")), low=float(low), high=float(high), dtype=11, **attrs
     )
-    step.give("Out", step.cast(step.add("Floor", drawn), VarType(step.attr("dtype"))))
+    return step.cast(step.add("Floor", drawn), VarType(step.attr("dtype")))
 
 
 @converts("randperm")
-def _convert_randperm(step: Step) -> None:
+def _convert_randperm(step: Step) -> str:
     attrs = {"seed": float(step.attr("seed"))} if step.attr("seed") else {}
     drawn = step.add("RandomUniform", shape=[step.attr("n")], dtype=11, **attrs)
     _, order = step.add_several("TopK", drawn, step.ints(step.attr("n")), count=2)
-    step.give("Out", step.cast(order, VarType(step.attr("dtype"))))
+    return step.cast(order, VarType(step.attr("dtype")))
 
 
 @converts("sampling_id")
-def _convert_sampling_id(step: Step) -> None:
+def _convert_sampling_id(step: Step) -> str:
     """Sample one column per row with probability proportional to its value (multinomial)."""
     if (step.attr("min"), step.attr("max")) != (0.0, 1.0):
         step.refuse("min and max are not 0 and 1")
     attrs = {"seed": float(step.attr("seed"))} if step.attr("seed") else {}
     logarithms = step.add("Log", step.cast(step.input(), np.float32))
     drawn = step.add("Multinomial", logarithms, dtype=dtype_row(VarType.INT64).onnx, **attrs)
-    step.give("Out", step.reshape(drawn, -1))
+    return step.reshape(drawn, -1)

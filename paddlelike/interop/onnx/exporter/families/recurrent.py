@@ -175,8 +175,8 @@ def _join_biases(step: Step, parts: list[list[str]], order: tuple[int, ...], hid
 
 
 @converts("rnn_memory_helper")
-def _convert_memory_helper(step: Step) -> None:
-    step.give("Out", step.input())
+def _convert_memory_helper(step: Step) -> str:
+    return step.input()
 
 
 @converts("recurrent")

@@ -11,7 +11,7 @@ from paddlelike.ops.reduction.reduce import REDUCTIONS, find_axes
 
 
 @converts(*REDUCTIONS)
-def _convert_reduction(step: Step) -> None:
+def _convert_reduction(step: Step) -> str:
     row, x = REDUCTIONS[step.op.type], step.input()
     given = tuple(step.attr("dim", step.attr("axis", [])))  # none are all, as Paddle 2.x has it
     axes = find_axes(step.op.type, None if step.attr("reduce_all") else given or None, step.rank())
@@ -24,17 +24,17 @@ def _convert_reduction(step: Step) -> None:
     if row.is_logical:
         out = step.cast(out, "bool")
     whole = len(axes) == step.rank() and not keep and not step.graph.later
-    step.give("Out", step.reshape(out, 1) if whole else out)
+    return step.reshape(out, 1) if whole else out
 
 
 @converts("mean")
-def _convert_mean(step: Step) -> None:
+def _convert_mean(step: Step) -> str:
     out = step.reduce("ReduceMean", step.input(), range(step.rank()), keep=False)
-    step.give("Out", out if step.graph.later else step.reshape(out, 1))
+    return out if step.graph.later else step.reshape(out, 1)
 
 
 @converts("arg_max", "arg_min")
-def _convert_arg(step: Step) -> None:
+def _convert_arg(step: Step) -> str:
     step.refuse_inputs("Axis")
     x, axis, keep = step.input(), step.attr("axis", -1), int(bool(step.attr("keepdims")))
     if step.attr("flatten"):
@@ -42,7 +42,7 @@ def _convert_arg(step: Step) -> None:
         if keep:
             x = step.reshape(x, -1, *(1,) * (step.rank() - 1))
     out = step.add("ArgMax" if step.op.type == "arg_max" else "ArgMin", x, axis=axis, keepdims=keep)
-    step.give("Out", step.cast(out, "int32") if step.attr("dtype") == VarType.INT32 else out)
+    return step.cast(out, "int32") if step.attr("dtype") == VarType.INT32 else out
 
 
 @converts("top_k", "top_k_v2")
@@ -77,7 +77,7 @@ def _convert_unique(step: Step) -> None:
 
 
 @converts("bincount")
-def _convert_bincount(step: Step) -> None:
+def _convert_bincount(step: Step) -> str:
     x = step.cast(step.input(), "int64")
     most = step.add("Add", step.reduce("ReduceMax", x, [0], keep=True), step.ints(1))
     most = step.reshape(step.add("Max", most, step.ints(step.attr("minlength"))))
@@ -85,9 +85,8 @@ def _convert_bincount(step: Step) -> None:
     hits = step.add("Equal", step.unsqueeze(x, 1), numbers)
     if step.has("Weights"):
         weights = step.add("Where", hits, step.unsqueeze(step.input("Weights"), 1), step.like(0, "Weights"))
-        step.give("Out", step.reduce("ReduceSum", weights, [0], keep=False))
-    else:
-        step.give("Out", step.reduce("ReduceSum", step.cast(hits, "int64"), [0], keep=False))
+        return step.reduce("ReduceSum", weights, [0], keep=False)
+    return step.reduce("ReduceSum", step.cast(hits, "int64"), [0], keep=False)
 
 
 @converts("argsort")
@@ -103,32 +102,32 @@ def _give_top(step: Step, k: str, axis: int, *, largest: bool) -> None:
 
 
 @converts("size")
-def _convert_size(step: Step) -> None:
+def _convert_size(step: Step) -> str:
     size = step.add("Size", step.input("Input"))
-    step.give("Out", size if step.graph.later else step.reshape(size, 1))
+    return size if step.graph.later else step.reshape(size, 1)
 
 
 @converts("is_empty")
-def _convert_is_empty(step: Step) -> None:
+def _convert_is_empty(step: Step) -> str:
     empty = step.add("Equal", step.add("Size", step.input()), step.constant(0, "int64"))
-    step.give("Out", empty if step.graph.later else step.reshape(empty, 1))
+    return empty if step.graph.later else step.reshape(empty, 1)
 
 
 @converts("sum")
-def _convert_sum(step: Step) -> None:
+def _convert_sum(step: Step) -> str:
     first, *others = step.inputs("X")
     for other in others:
         first = step.add("Add", first, other)
-    step.give("Out", first)
+    return first
 
 
 @converts("where_index")
-def _convert_where_index(step: Step) -> None:
-    step.give("Out", step.transpose(step.add("NonZero", step.input("Condition")), [1, 0]))
+def _convert_where_index(step: Step) -> str:
+    return step.transpose(step.add("NonZero", step.input("Condition")), [1, 0])
 
 
 @converts("segment_pool")
-def _convert_segment_pool(step: Step) -> None:
+def _convert_segment_pool(step: Step) -> str:
     """Combine the rows of each id; absent ids give zeros."""
     kind = {"SUM": "add", "MEAN": "add", "MAX": "max", "MIN": "min"}[step.attr("pooltype")]
     if step.graph.opset < (16 if kind == "add" else 18):
@@ -146,7 +145,7 @@ def _convert_segment_pool(step: Step) -> None:
         out = step.add("Div", out, step.add("Max", hits, step.like(1)))
     if kind != "add":
         out = step.add("Where", step.add("Equal", hits, step.like(0)), step.like(0), out)
-    step.give("Out", out)
+    return out
 
 
 @converts("mode")
@@ -187,7 +186,7 @@ def _convert_unique_consecutive(step: Step) -> None:
 
 
 @converts("histogram")
-def _convert_histogram(step: Step) -> None:
+def _convert_histogram(step: Step) -> str:
     low, high, bins = step.attr("min"), step.attr("max"), step.attr("bins")
     if low == high == 0:
         step.refuse("its bounds depend on the elements")
@@ -195,15 +194,13 @@ def _convert_histogram(step: Step) -> None:
     x = step.unsqueeze(step.reshape(step.cast(step.input(), "float64"), -1), 1)
     above = step.add("GreaterOrEqual", x, step.constant(edges[:-1], "float64"))
     below = step.add("Less", x, step.constant([*edges[1:-1], np.nextafter(edges[-1], np.inf)], "float64"))
-    step.give(
-        "Out", step.reduce("ReduceSum", step.cast(step.add("And", above, below), "int64"), [0], keep=False)
-    )
+    return step.reduce("ReduceSum", step.cast(step.add("And", above, below), "int64"), [0], keep=False)
 
 
 @converts("cumsum")
-def _convert_cumsum(step: Step) -> None:
+def _convert_cumsum(step: Step) -> str:
     flat = step.attr("flatten")
     x = step.reshape(step.input(), -1) if flat else step.input()
     axis = step.constant(0 if flat else step.attr("axis"), np.int64)
     options = {name: int(bool(step.attr(name))) for name in ("exclusive", "reverse")}
-    step.give("Out", step.add("CumSum", x, axis, **options))
+    return step.add("CumSum", x, axis, **options)

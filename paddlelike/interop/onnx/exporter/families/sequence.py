@@ -22,7 +22,7 @@ def find_starts(step: Step, lengths: str) -> str:
 
 
 @converts("sequence_pool")
-def _convert_pool(step: Step) -> None:
+def _convert_pool(step: Step) -> str:
     kind, lengths, rank = step.attr("pooltype").upper(), step.lengths(), step.rank()
     if kind in ("FIRST", "LAST"):
         places = find_starts(step, lengths)
@@ -41,19 +41,19 @@ def _convert_pool(step: Step) -> None:
             out = step.add("Div", out, step.add("Sqrt", count))
         elif kind != "SUM":
             step.refuse(f"pooltype is {kind}")
-    step.give("Out", out)
+    return out
 
 
 @converts("sequence_softmax")
-def _convert_softmax(step: Step) -> None:
+def _convert_softmax(step: Step) -> str:
     batch = step.reshape(pad(step, value=np.finfo(step.dtype()).min), 0, -1)  # (N, T)
     out = step.add("Unsqueeze", step.add("Softmax", batch, axis=1), step.ints(2))
     rows = unpad_rows(step.graph, out, step.lengths())
-    step.give("Out", step.reshape(rows, -1) if step.rank() == 1 else rows)
+    return step.reshape(rows, -1) if step.rank() == 1 else rows
 
 
 @converts("sequence_conv")
-def _convert_conv(step: Step) -> None:
+def _convert_conv(step: Step) -> str:
     """Multiply each row and its neighbours by the filter, with zeros beyond the ends."""
     if step.has("PaddingData") or step.attr("contextStride") != 1:
         step.refuse("its padding is trained, or contextStride is not 1")
@@ -68,7 +68,7 @@ def _convert_conv(step: Step) -> None:
         parts.append(step.add("Slice", batch, *bounds))
     wide = step.add("Concat", *parts, axis=2) if size > 1 else parts[0]
     rows = unpad_rows(step.graph, wide, step.lengths())
-    step.give("Out", step.add("MatMul", rows, step.input("Filter")))
+    return step.add("MatMul", rows, step.input("Filter"))
 
 
 @converts("sequence_expand", "sequence_expand_as")
@@ -83,9 +83,9 @@ def _convert_expand(step: Step) -> None:
 
 
 @converts("sequence_reverse")
-def _convert_reverse(step: Step) -> None:
+def _convert_reverse(step: Step) -> str:
     batch = step.add("ReverseSequence", pad(step), step.lengths(), batch_axis=0, time_axis=1)
-    step.give("Y", unpad_rows(step.graph, batch, step.lengths()))
+    return unpad_rows(step.graph, batch, step.lengths())
 
 
 @converts("sequence_concat")
@@ -128,7 +128,7 @@ def _convert_unpad(step: Step) -> None:
 
 
 @converts("sequence_mask")
-def _convert_mask(step: Step) -> None:
+def _convert_mask(step: Step) -> str:
     lengths = step.cast(step.input(), "int64")
     if step.has("MaxLenTensor"):
         steps = step.cast(step.reshape(step.input("MaxLenTensor")), "int64")
@@ -138,7 +138,7 @@ def _convert_mask(step: Step) -> None:
         steps = step.reduce("ReduceMax", lengths, range(step.rank()), keep=False)
     places = step.add("Range", step.constant(0, np.int64), steps, step.constant(1, np.int64))
     mask = step.add("Less", places, step.add("Unsqueeze", lengths, step.ints(step.rank())))
-    step.give("Y", step.cast(mask, numpy_dtype(VarType(step.attr("out_dtype")))))
+    return step.cast(mask, numpy_dtype(VarType(step.attr("out_dtype"))))
 
 
 @converts("sequence_reshape")
@@ -201,7 +201,7 @@ def _look_ahead(step: Step, rows: str, by: int) -> str:
 
 
 @converts("sequence_enumerate")
-def _convert_enumerate(step: Step) -> None:
+def _convert_enumerate(step: Step) -> str:
     """List the ids of each row and of those after it, with ``pad_value`` beyond the end of the sequence."""
     left, ids = step.unsqueeze(_mark_ends(step), 1), step.reshape(step.input(), -1, 1)
     columns = [
@@ -209,7 +209,7 @@ def _convert_enumerate(step: Step) -> None:
                  step.like(step.attr("pad_value")))
         for ahead in range(step.attr("win_size"))
     ]  # fmt: skip
-    step.give("Out", step.add("Concat", *columns, axis=1))
+    return step.add("Concat", *columns, axis=1)
 
 
 @converts("sequence_erase")
@@ -225,7 +225,7 @@ def _convert_erase(step: Step) -> None:
 
 
 @converts("row_conv")
-def _convert_row_conv(step: Step) -> None:
+def _convert_row_conv(step: Step) -> str:
     """Multiply each row and those after it in its sequence by the rows of the filter."""
     left, out = step.unsqueeze(_mark_ends(step), 1), None
     for ahead in range(step.shape("Filter")[0]):
@@ -234,7 +234,7 @@ def _convert_row_conv(step: Step) -> None:
         part = step.add("Where", step.add("Greater", left, step.ints(ahead)), part, step.like(0))
         out = part if out is None else step.add("Add", out, part)
     assert out is not None
-    step.give("Out", out)
+    return out
 
 
 @converts("sequence_slice")
@@ -249,7 +249,7 @@ def _convert_slice(step: Step) -> None:
 
 
 @converts("sequence_scatter")
-def _convert_scatter(step: Step) -> None:
+def _convert_scatter(step: Step) -> str:
     """Add the updates of each sequence to a row of X, at its ids."""
     if step.graph.opset < 16 or step.rank() != 2:
         step.refuse("it adds, which needs opset 16, or X does not have two dims")
@@ -257,4 +257,4 @@ def _convert_scatter(step: Step) -> None:
     ids = step.cast(step.reshape(step.input("Ids"), -1, 1), "int64")
     places = step.add("Concat", step.unsqueeze(owners, 1), ids, axis=1)
     updates = step.reshape(step.input("Updates"), -1)
-    step.give("Out", step.add("ScatterND", step.input(), places, updates, reduction="add"))
+    return step.add("ScatterND", step.input(), places, updates, reduction="add")

@@ -21,7 +21,7 @@ def _size(node: Node, index: int, axis: int) -> str:
 
 
 @reads("NonMaxSuppression")
-def _read_suppression(node: Node) -> None:
+def _read_suppression(node: Node) -> str:
     """Read NonMaxSuppression: rows (image, class, box) by image, class and falling score."""
     most = 0 if not node.has(2) else int(node.known(2).reshape(-1)[0])
     overlap, score = (
@@ -51,7 +51,7 @@ def _read_suppression(node: Node) -> None:
     turn = node.reduce("sum", turn, 1, keep=False)
     within = compare(node, "less_equal", turn, node.constant([min(most, 1 << 62)], np.int64))
     kept = node.reshape(node.emit("where_index", {"Condition": within}), -1)
-    node.give(node.emit("gather", {"X": rows, "Index": kept}, shaped=[-1, 3]))
+    return node.emit("gather", {"X": rows, "Index": kept}, shaped=[-1, 3])
 
 
 def _order_corners(node: Node) -> str:
@@ -67,7 +67,7 @@ def _order_corners(node: Node) -> str:
 
 
 @reads("RoiAlign")
-def _read_roi_align(node: Node) -> None:
+def _read_roi_align(node: Node) -> str:
     rule = node.attr(
         "coordinate_transformation_mode", "half_pixel" if node.opset >= 16 else "output_half_pixel"
     )
@@ -82,11 +82,11 @@ def _read_roi_align(node: Node) -> None:
         spatial_scale=float(node.attr("spatial_scale", 1.0)),
         sampling_ratio=node.attr("sampling_ratio", 0) or -1,
     )
-    node.give(node.emit("gather", {"X": out, "Index": back}))
+    return node.emit("gather", {"X": out, "Index": back})
 
 
 @reads("MaxRoiPool")
-def _read_max_roi_pool(node: Node) -> None:
+def _read_max_roi_pool(node: Node) -> str:
     """Read a region pool; the first number of a region is its image."""
     owners = node.cast(node.reshape(node.slice(node.input(1), 1, 0, 1), -1), VarType.INT64)
     regions, back = _order_regions(node, node.slice(node.input(1), 1, 1, 5), owners)
@@ -94,7 +94,7 @@ def _read_max_roi_pool(node: Node) -> None:
     options = {"pooled_height": height, "pooled_width": width}
     scale = float(node.attr("spatial_scale", 1.0))
     out = node.emit("roi_pool", regions, spatial_scale=scale, **options)
-    node.give(node.emit("gather", {"X": out, "Index": back}))
+    return node.emit("gather", {"X": out, "Index": back})
 
 
 def _order_regions(node: Node, regions: str, owners: str) -> tuple[dict[str, str], str]:

@@ -33,21 +33,21 @@ def _draw(node: Node, kind: str, like: str | None, **attrs: Any) -> str:
 
 
 @reads("RandomUniform", "RandomUniformLike")
-def _read_uniform(node: Node) -> None:
+def _read_uniform(node: Node) -> str:
     like = node.input() if node.type.endswith("Like") else None
     low, high = float(node.attr("low", 0.0)), float(node.attr("high", 1.0))
-    node.give(_draw(node, "uniform_random", like, min=low, max=high))
+    return _draw(node, "uniform_random", like, min=low, max=high)
 
 
 @reads("RandomNormal", "RandomNormalLike")
-def _read_normal(node: Node) -> None:
+def _read_normal(node: Node) -> str:
     like = node.input() if node.type.endswith("Like") else None
     mean, deviation = float(node.attr("mean", 0.0)), float(node.attr("scale", 1.0))
-    node.give(_draw(node, "gaussian_random", like, mean=mean, std=deviation))
+    return _draw(node, "gaussian_random", like, mean=mean, std=deviation)
 
 
 @reads("Bernoulli")
-def _read_bernoulli(node: Node) -> None:
+def _read_bernoulli(node: Node) -> str:
     """Draw 1 with the probability in the input, else 0."""
     uniform = node.cast(_draw(node, "uniform_random", node.input(), min=0.0, max=1.0), node.dtype())
-    node.give(node.cast(compare(node, "less_than", uniform, node.input()), node.dtype()))
+    return node.cast(compare(node, "less_than", uniform, node.input()), node.dtype())

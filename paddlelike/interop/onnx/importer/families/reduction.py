@@ -64,7 +64,7 @@ def _add_exponentials(node: Node, x: str, axes: list[int] | None, *, keep: bool)
 
 
 @reads("ArgMax", "ArgMin")
-def _read_arg(node: Node) -> None:
+def _read_arg(node: Node) -> str:
     kind, keep = "arg_max" if node.type == "ArgMax" else "arg_min", bool(node.attr("keepdims", 1))
     x = node.input() if node.rank() > 1 or keep else node.unsqueeze(node.input(), 1)
     axis, last = node.axis(0), bool(node.attr("select_last_index", 0))
@@ -73,11 +73,11 @@ def _read_arg(node: Node) -> None:
         if node.dims()[axis] < 0:
             node.refuse("it takes the last of equal elements, along a dim of unknown size")
     out = node.emit(kind, x, axis=axis, keepdims=keep, dtype=int(VarType.INT64))
-    node.give(node.scale(out, -1.0, float(node.dims()[axis] - 1)) if last else out)
+    return node.scale(out, -1.0, float(node.dims()[axis] - 1)) if last else out
 
 
 @reads("CumProd")
-def _read_cumprod(node: Node) -> None:
+def _read_cumprod(node: Node) -> str:
     axes = node.numbers(1)
     axis = node.normalize((axes or [0])[0], node.rank())
     x = node.input()
@@ -89,7 +89,7 @@ def _read_cumprod(node: Node) -> None:
         first = node.scale(node.emit("fill_zeros_like", node.slice(x, axis, 0, 1)), 1.0, 1.0)
         x = node.emit("concat", [first, node.slice(x, axis, 0, node.dims()[axis] - 1)], axis=axis)
     out = node.emit("cumprod", x, dim=axis)
-    node.give(node.emit("flip", out, dims=[axis]) if node.attr("reverse", 0) else out)
+    return node.emit("flip", out, dims=[axis]) if node.attr("reverse", 0) else out
 
 
 @reads("TopK")
@@ -116,5 +116,5 @@ def _read_top_k(node: Node) -> None:
 
 
 @reads("Size")
-def _read_size(node: Node) -> None:
-    node.give(node.emit("size", {"Input": node.input()}))
+def _read_size(node: Node) -> str:
+    return node.emit("size", {"Input": node.input()})

@@ -26,7 +26,7 @@ def translate_block(step: Step, block: Block) -> None:
         convert = find_converter(op)
         if convert is None:
             step.refuse(f"{op.type} in its block")
-        convert(Step(step.graph, op))
+        Step(step.graph, op).convert(convert)
 
 
 def make_graph(
@@ -122,13 +122,13 @@ def _convert_conditional_block(step: Step) -> None:
 
 
 @converts("select_input")
-def _convert_select_input(step: Step) -> None:
+def _convert_select_input(step: Step) -> str:
     """Select the second input if Mask is 1, else the first; their shapes may differ."""
     first, second = step.inputs("X")
     (then, _) = make_graph(step, "then", lambda: [second])
     (other, _) = make_graph(step, "else", lambda: [first])
     condition = step.cast(step.reshape(step.input("Mask")), "bool")
-    step.give("Out", step.graph.add("If", [condition], then_branch=then, else_branch=other)[0])
+    return step.graph.add("If", [condition], then_branch=then, else_branch=other)[0]
 
 
 @converts("while")
@@ -168,6 +168,6 @@ def _convert_while(step: Step) -> None:
 
 
 @converts("print")
-def _convert_print(step: Step) -> None:
+def _convert_print(step: Step) -> str:
     """Leave printing out."""
-    step.give("Out", step.input("In"))
+    return step.input("In")

@@ -28,8 +28,8 @@ def _convert_table(step: Step) -> None:
 
 
 @converts("max_sequence_len")
-def _convert_max_length(step: Step) -> None:
-    step.give("Out", step.reduce("ReduceMax", _find_table(step).longest, [0], keep=True))
+def _convert_max_length(step: Step) -> str:
+    return step.reduce("ReduceMax", _find_table(step).longest, [0], keep=True)
 
 
 def _count_active(step: Step, table: RankTable, turn: str) -> str:
@@ -39,13 +39,13 @@ def _count_active(step: Step, table: RankTable, turn: str) -> str:
 
 
 @converts("shrink_rnn_memory")
-def _convert_shrink(step: Step) -> None:
+def _convert_shrink(step: Step) -> str:
     count = _count_active(step, _find_table(step), step.input("I"))
-    step.give("Out", step.add("Slice", step.input(), step.ints(0), count, step.ints(0)))
+    return step.add("Slice", step.input(), step.ints(0), count, step.ints(0))
 
 
 @converts("lod_tensor_to_array")
-def _convert_to_array(step: Step) -> None:
+def _convert_to_array(step: Step) -> str:
     from onnx import helper
 
     graph, table = step.graph, _find_table(step)
@@ -66,7 +66,7 @@ def _convert_to_array(step: Step) -> None:
 
     body, _ = make_graph(step, "step", run, ports)
     count = step.reduce("ReduceMax", table.longest, [0], keep=False)
-    step.give("Out", step.add("Loop", count, "", make_empty(graph, step.variable("Out")), body=body))
+    return step.add("Loop", count, "", make_empty(graph, step.variable("Out")), body=body)
 
 
 @converts("array_to_lod_tensor")
@@ -112,7 +112,7 @@ def _find_place(step: Step) -> str:
 
 
 @converts("write_to_array")
-def _convert_write(step: Step) -> None:
+def _convert_write(step: Step) -> str:
     """Append or replace an element; none may be skipped."""
     place, name = _find_place(step), step.op.output("Out")[0]
     if step.has_lengths():
@@ -123,22 +123,22 @@ def _convert_write(step: Step) -> None:
     replaced, _ = make_graph(step, "replaced", lambda: [step.add("SequenceErase", grown, after)])
     appended, _ = make_graph(step, "appended", lambda: [grown])
     is_there = step.add("Less", place, step.add("SequenceLength", array))
-    step.give("Out", step.add("If", is_there, then_branch=replaced, else_branch=appended))
+    return step.add("If", is_there, then_branch=replaced, else_branch=appended)
 
 
 @converts("read_from_array")
-def _convert_read(step: Step) -> None:
-    step.give("Out", step.add("SequenceAt", step.input(), _find_place(step)))
+def _convert_read(step: Step) -> str:
+    return step.add("SequenceAt", step.input(), _find_place(step))
 
 
 @converts("lod_array_length")
-def _convert_length(step: Step) -> None:
-    step.give("Out", step.reshape(step.add("SequenceLength", step.input()), 1))
+def _convert_length(step: Step) -> str:
+    return step.reshape(step.add("SequenceLength", step.input()), 1)
 
 
 @converts("tensor_array_to_tensor")
-def _convert_to_tensor(step: Step) -> None:
+def _convert_to_tensor(step: Step) -> str:
     if step.is_read("OutIndex"):
         step.refuse("OutIndex is read")
     stacked = int(step.attr("use_stack"))
-    step.give("Out", step.add("ConcatFromSequence", step.input(), axis=step.attr("axis"), new_axis=stacked))
+    return step.add("ConcatFromSequence", step.input(), axis=step.attr("axis"), new_axis=stacked)

@@ -55,9 +55,9 @@ def _convert_box_coder(step: Step) -> None:
 
 
 @converts("iou_similarity")
-def _convert_iou(step: Step) -> None:
+def _convert_iou(step: Step) -> str:
     edge = step.like(0.0 if step.attr("box_normalized") else 1.0)
-    step.give("Out", find_overlaps(step, step.input(), step.input("Y"), 1, edge, touching=False))
+    return find_overlaps(step, step.input(), step.input("Y"), 1, edge, touching=False)
 
 
 def find_overlaps(step: Step, first: str, second: str, axis: int, edge: str, *, touching: bool) -> str:

@@ -19,18 +19,18 @@ def _find_images(step: Step) -> str:
 
 
 @converts("roi_pool")
-def _convert_roi_pool(step: Step) -> None:
+def _convert_roi_pool(step: Step) -> str:
     if step.is_read("Argmax"):
         step.refuse("Argmax is read")
     images = step.cast(step.unsqueeze(_find_images(step), 1), step.dtype("ROIs"))
     regions = step.add("Concat", images, step.input("ROIs"), axis=1)
     sizes = [step.attr("pooled_height"), step.attr("pooled_width")]
     scale = float(step.attr("spatial_scale"))
-    step.give("Out", step.add("MaxRoiPool", step.input(), regions, pooled_shape=sizes, spatial_scale=scale))
+    return step.add("MaxRoiPool", step.input(), regions, pooled_shape=sizes, spatial_scale=scale)
 
 
 @converts("roi_align")
-def _convert_roi_align(step: Step) -> None:
+def _convert_roi_align(step: Step) -> str:
     images = _find_images(step)
     options = {
         "output_height": step.attr("pooled_height"),
@@ -43,7 +43,7 @@ def _convert_roi_align(step: Step) -> None:
         options["coordinate_transformation_mode"] = "half_pixel" if aligned else "output_half_pixel"
     elif aligned:
         step.refuse("aligned needs opset 16")
-    step.give("Out", step.add("RoiAlign", step.input(), step.input("ROIs"), images, **options))
+    return step.add("RoiAlign", step.input(), step.input("ROIs"), images, **options)
 
 
 @converts("generate_proposals", "generate_proposals_v2")

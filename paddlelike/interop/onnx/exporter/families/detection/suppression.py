@@ -139,7 +139,7 @@ def _convert_matrix_nms(step: Step) -> None:
 
 
 @converts("nms")
-def _convert_nms(step: Step) -> None:
+def _convert_nms(step: Step) -> str:
     """Keep the boxes, best first, that overlap no better one by more than the threshold."""
     boxes = step.input("Boxes")
     count = step.dims(boxes, 0, 1)
@@ -148,6 +148,4 @@ def _convert_nms(step: Step) -> None:
     scores = step.unsqueeze(step.cast(falling, np.float32), 0, 1)
     threshold = step.constant([step.attr("iou_threshold")], np.float32)
     found = step.add("NonMaxSuppression", step.unsqueeze(boxes, 0), scores, count, threshold)
-    step.give(
-        "KeepBoxesIdxs", step.reshape(step.add("Slice", found, step.ints(2), step.ints(3), step.ints(1)), -1)
-    )
+    return step.reshape(step.add("Slice", found, step.ints(2), step.ints(3), step.ints(1)), -1)

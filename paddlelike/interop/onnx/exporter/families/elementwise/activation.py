@@ -53,82 +53,79 @@ def scale(step: Step, x: str, by: float) -> str:
 
 
 @converts(*UNARY_IN_ONNX)
-def _convert_same(step: Step) -> None:
-    step.give("Out", step.add(UNARY_IN_ONNX[step.op.type], step.input()))
+def _convert_same(step: Step) -> str:
+    return step.add(UNARY_IN_ONNX[step.op.type], step.input())
 
 
 @converts(*_RENAMED)
-def _convert_renamed(step: Step) -> None:
+def _convert_renamed(step: Step) -> str:
     kind, names = _RENAMED[step.op.type]
     attrs = {name: float(step.attr(theirs)) for name, theirs in names.items()}
-    step.give("Out", step.add(kind, step.input(), **attrs))
+    return step.add(kind, step.input(), **attrs)
 
 
 @converts(*_FORMULAS)
-def _convert_formula(step: Step) -> None:
-    step.give("Out", _FORMULAS[step.op.type](step, step.input()))
+def _convert_formula(step: Step) -> str:
+    return _FORMULAS[step.op.type](step, step.input())
 
 
 @converts("softplus")
-def _convert_softplus(step: Step) -> None:
+def _convert_softplus(step: Step) -> str:
     """Compute ``ln(1 + e^(beta X)) / beta``, and X itself where ``beta X`` is over the threshold."""
     x = step.input()
     if not step.graph.later:
-        step.give("Out", step.add("Softplus", x))
-        return
+        return step.add("Softplus", x)
     beta = step.attr("beta")
     scaled = scale(step, x, beta)
     out = scale(step, step.add("Softplus", scaled), 1 / beta)
     large = step.add("Greater", scaled, step.like(step.attr("threshold")))
-    step.give("Out", step.add("Where", large, x, out))
+    return step.add("Where", large, x, out)
 
 
 @converts("leaky_relu")
-def _convert_leaky_relu(step: Step) -> None:
+def _convert_leaky_relu(step: Step) -> str:
     alpha, x = step.attr("alpha"), step.input()
     if 0 <= alpha <= 1:
-        step.give("Out", step.add("LeakyRelu", x, alpha=float(alpha)))
-    else:  # Paddle: max(X, alpha X)
-        step.give("Out", step.add("Max", x, scale(step, x, alpha)))
+        return step.add("LeakyRelu", x, alpha=float(alpha))
+    # Paddle: max(X, alpha X)
+    return step.add("Max", x, scale(step, x, alpha))
 
 
 @converts("round")
-def _convert_round(step: Step) -> None:
+def _convert_round(step: Step) -> str:
     """Round halves away from zero; ONNX's Round takes them to the even number, like Paddle 3."""
     x = step.input()
     if step.op.block.program.paddle_version >= PADDLE3_VERSION and not step.attr("decimals", 0):
-        step.give("Out", step.add("Round", x))
-        return
+        return step.add("Round", x)
     size = step.add("Abs", x)
     whole = step.add("Floor", size)
     up = step.add("GreaterOrEqual", step.add("Sub", size, whole), step.like(0.5))
     whole = step.add("Add", whole, step.cast(up, step.dtype()))
-    step.give("Out", step.add("Mul", step.add("Sign", x), whole))
+    return step.add("Mul", step.add("Sign", x), whole)
 
 
 @converts("gelu")
-def _convert_gelu(step: Step) -> None:
+def _convert_gelu(step: Step) -> str:
     x = step.input()
     if step.attr("approximate"):
         square = step.add("Mul", x, x)
         bent = step.add("Add", scale(step, square, 0.044715), step.like(1))
         u = step.add("Mul", x, scale(step, bent, 2 * math.sqrt(2 / math.pi)))
-        step.give("Out", step.add("Mul", x, step.add("Sigmoid", u)))
-    else:
-        part = step.add("Erf", scale(step, x, math.sqrt(0.5)))
-        part = step.add("Add", part, step.like(1))
-        step.give("Out", step.add("Mul", x, scale(step, part, 0.5)))
+        return step.add("Mul", x, step.add("Sigmoid", u))
+    part = step.add("Erf", scale(step, x, math.sqrt(0.5)))
+    part = step.add("Add", part, step.like(1))
+    return step.add("Mul", x, scale(step, part, 0.5))
 
 
 @converts("hard_swish")
-def _convert_hard_swish(step: Step) -> None:
+def _convert_hard_swish(step: Step) -> str:
     x = step.input()
     gate = clip(step, step.add("Add", x, step.like(step.attr("offset", 3.0))), 0, step.attr("threshold", 6.0))
-    step.give("Out", step.add("Div", step.add("Mul", x, gate), step.like(step.attr("scale", 6.0))))
+    return step.add("Div", step.add("Mul", x, gate), step.like(step.attr("scale", 6.0)))
 
 
 @converts("prelu")
-def _convert_prelu(step: Step) -> None:
+def _convert_prelu(step: Step) -> str:
     mode, alpha = step.attr("mode"), step.input("Alpha")
     if mode == "all":
         alpha = step.reshape(alpha, 1)
@@ -139,4 +136,4 @@ def _convert_prelu(step: Step) -> None:
         step.refuse(f"mode 'element' for X of shape {step.shape()}")
     else:
         alpha = step.reshape(alpha, *step.shape()[1:])
-    step.give("Out", step.add("PRelu", step.input(), alpha))
+    return step.add("PRelu", step.input(), alpha)

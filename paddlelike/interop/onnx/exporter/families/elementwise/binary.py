@@ -33,14 +33,14 @@ def align(step: Step) -> tuple[str, str]:
 
 
 @converts(*_BINARY)
-def _convert_binary(step: Step) -> None:
+def _convert_binary(step: Step) -> str:
     kind = _BINARY[step.op.type].onnx
     kind = _OF_TRUTH.get(kind, kind) if step.dtype().kind == "b" else kind
-    step.give("Out", step.add(kind, *align(step)))
+    return step.add(kind, *align(step))
 
 
 @converts("elementwise_floordiv")
-def _convert_floordiv(step: Step) -> None:
+def _convert_floordiv(step: Step) -> str:
     """Divide integers; Fluid truncates like C, Paddle 2.x rounds down."""
     x, y = align(step)
     quotient = step.add("Div", x, y)
@@ -52,21 +52,20 @@ def _convert_floordiv(step: Step) -> None:
         whole = step.add("Div", step.add("Sub", x, step.add("Mod", x, y)), y)
     else:
         whole = quotient
-    step.give("Out", whole)
+    return whole
 
 
 @converts("elementwise_mod")
-def _convert_mod(step: Step) -> None:
+def _convert_mod(step: Step) -> str:
     x, y = align(step)
     if step.dtype().kind == "f":  # the remainder has the sign of Y; ONNX's of real numbers that of X
         whole = step.add("Floor", step.add("Div", x, y))
-        step.give("Out", step.add("Sub", x, step.add("Mul", whole, y)))
-    else:
-        step.give("Out", step.add("Mod", x, y, fmod=0 if step.graph.later else 1))
+        return step.add("Sub", x, step.add("Mul", whole, y))
+    return step.add("Mod", x, y, fmod=0 if step.graph.later else 1)
 
 
 @converts("equal", "not_equal")
-def _convert_equal(step: Step) -> None:
+def _convert_equal(step: Step) -> str:
     """Compare real numbers as equal when they differ by less than 1e-8."""
     x, y = align(step)
     if step.dtype().kind == "f" and follows_fluid("equal_tolerance"):
@@ -75,18 +74,18 @@ def _convert_equal(step: Step) -> None:
             out = step.add("Or", out, step.add("Equal", x, y))
     else:
         out = step.add("Equal", x, y)
-    step.give("Out", step.add("Not", out) if step.op.type == "not_equal" else out)
+    return step.add("Not", out) if step.op.type == "not_equal" else out
 
 
 @converts(*LOGIC)
-def _convert_logic(step: Step) -> None:
+def _convert_logic(step: Step) -> str:
     x, y = align(step)
-    step.give("Out", step.add(LOGIC[step.op.type].onnx, _as_bool(step, x, "X"), _as_bool(step, y, "Y")))
+    return step.add(LOGIC[step.op.type].onnx, _as_bool(step, x, "X"), _as_bool(step, y, "Y"))
 
 
 @converts("logical_not")
-def _convert_not(step: Step) -> None:
-    step.give("Out", step.add("Not", _as_bool(step, step.input(), "X")))
+def _convert_not(step: Step) -> str:
+    return step.add("Not", _as_bool(step, step.input(), "X"))
 
 
 def _as_bool(step: Step, value: str, slot: str) -> str:
@@ -94,7 +93,7 @@ def _as_bool(step: Step, value: str, slot: str) -> str:
 
 
 @converts("scale")
-def _convert_scale(step: Step) -> None:
+def _convert_scale(step: Step) -> str:
     number: Callable[[float], float] = float if step.dtype().kind == "f" else int
     by, bias = number(step.attr("scale")), number(step.attr("bias"))
     out, after = step.input(), step.attr("bias_after_scale")
@@ -106,39 +105,39 @@ def _convert_scale(step: Step) -> None:
         out = step.add("Mul", out, step.like(by))
     if bias and after:
         out = step.add("Add", out, step.like(bias))
-    step.give("Out", out)
+    return out
 
 
 @converts("pow")
-def _convert_pow(step: Step) -> None:
+def _convert_pow(step: Step) -> str:
     factor = step.attr("factor") if step.dtype().kind == "f" else int(step.attr("factor"))
     exponent = step.reshape(step.input("FactorTensor"), 1) if step.has("FactorTensor") else step.like(factor)
-    step.give("Out", step.add("Pow", step.input(), exponent))
+    return step.add("Pow", step.input(), exponent)
 
 
 @converts("clip")
-def _convert_clip(step: Step) -> None:
+def _convert_clip(step: Step) -> str:
     bounds = [
         step.reshape(step.input(slot)) if step.has(slot) else step.like(step.attr(name))
         for slot, name in (("Min", "min"), ("Max", "max"))
     ]
-    step.give("Out", step.add("Clip", step.input(), *bounds))
+    return step.add("Clip", step.input(), *bounds)
 
 
 @converts("cast")
-def _convert_cast(step: Step) -> None:
-    step.give("Out", step.cast(step.input(), VarType(step.attr("out_dtype"))))
+def _convert_cast(step: Step) -> str:
+    return step.cast(step.input(), VarType(step.attr("out_dtype")))
 
 
 @converts(*BITS)
-def _convert_bits(step: Step) -> None:
+def _convert_bits(step: Step) -> str:
     kind = BITS[step.op.type]
     kind = kind.removeprefix("Bitwise") if step.dtype() == np.bool_ else kind
-    step.give("Out", step.add(kind, *(step.input(slot.name) for slot in find(step.op.type).input_slots)))
+    return step.add(kind, *(step.input(slot.name) for slot in find(step.op.type).input_slots))
 
 
 @converts("atan2")
-def _convert_atan2(step: Step) -> None:
+def _convert_atan2(step: Step) -> str:
     """Compute ``arctan(y / x)``, plus half a turn where x is negative; 0 at the origin."""
     y, x = step.input("X1"), step.input("X2")
     zero = step.like(0, "X1")
@@ -146,22 +145,22 @@ def _convert_atan2(step: Step) -> None:
     turn = step.add("Where", below, step.like(-np.pi, "X1"), step.like(np.pi, "X1"))
     out = step.add("Add", step.add("Atan", step.add("Div", y, x)), step.add("Where", left, turn, zero))
     origin = step.add("And", step.add("Equal", x, zero), step.add("Equal", y, zero))
-    step.give("Out", step.add("Where", origin, zero, out))
+    return step.add("Where", origin, zero, out)
 
 
 @converts("lerp")
-def _convert_lerp(step: Step) -> None:
+def _convert_lerp(step: Step) -> str:
     way = step.add("Mul", step.input("Weight"), step.add("Sub", step.input("Y"), step.input()))
-    step.give("Out", step.add("Add", step.input(), way))
+    return step.add("Add", step.input(), way)
 
 
 @converts("equal_all")
-def _convert_equal_all(step: Step) -> None:
+def _convert_equal_all(step: Step) -> str:
     same = step.cast(step.add("Equal", step.input(), step.input("Y")), "int32")
     out = step.cast(step.reduce("ReduceMin", same, range(step.rank()), keep=False), "bool")
-    step.give("Out", out if step.graph.later else step.reshape(out, 1))
+    return out if step.graph.later else step.reshape(out, 1)
 
 
 @converts("increment")
-def _convert_increment(step: Step) -> None:
-    step.give("Out", step.add("Add", step.input(), step.like(step.attr("step"))))
+def _convert_increment(step: Step) -> str:
+    return step.add("Add", step.input(), step.like(step.attr("step")))

@@ -92,6 +92,6 @@ _FUNCTIONS: Final[dict[str, Callable[[_Arithmetic, str], str]]] = {
 
 
 @converts(*_FUNCTIONS)
-def _convert_special(step: Step) -> None:
+def _convert_special(step: Step) -> str:
     out = _FUNCTIONS[step.op.type](_Arithmetic(step), step.cast(step.input(), "float64"))
-    step.give("Out", step.cast(out, step.dtype()))
+    return step.cast(out, step.dtype())

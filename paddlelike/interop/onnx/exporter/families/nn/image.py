@@ -62,7 +62,7 @@ def _make_windows(step: Step, spatial: Sequence[int], kernel: Sequence[int]) -> 
 
 
 @converts("conv2d", "conv3d", "depthwise_conv2d")
-def _convert_conv(step: Step) -> None:
+def _convert_conv(step: Step) -> str:
     if any(step.attr(name) for name in _FUSED):
         step.refuse("an activation is fused into it")
     rank, layout, kernel = step.rank("Input"), step.attr("data_format"), step.shape("Filter")[2:]
@@ -79,11 +79,11 @@ def _convert_conv(step: Step) -> None:
     out = to_format(step, step.add("Conv", x, step.input("Filter"), *bias, **options), layout, rank)
     if step.attr("fuse_residual_connection") and step.has("ResidualData"):
         out = step.add("Add", out, step.input("ResidualData"))
-    step.give("Output", out)
+    return out
 
 
 @converts("conv2d_transpose", "conv3d_transpose", "depthwise_conv2d_transpose")
-def _convert_conv_transpose(step: Step) -> None:
+def _convert_conv_transpose(step: Step) -> str:
     if any(step.attr(name) for name in _FUSED):
         step.refuse("an activation is fused into it")
     rank, layout, spatial = step.rank("Input"), step.attr("data_format"), _find_spatial(step, "Input")
@@ -108,11 +108,11 @@ def _convert_conv_transpose(step: Step) -> None:
     x = to_channels_first(step, step.input("Input"), layout, rank)
     bias = [step.reshape(step.input("Bias"), -1)] if step.has("Bias") else []
     out = step.add("ConvTranspose", x, step.input("Filter"), *bias, **options)
-    step.give("Output", to_format(step, out, layout, rank))
+    return to_format(step, out, layout, rank)
 
 
 @converts("pool2d", "pool3d")
-def _convert_pool(step: Step) -> None:
+def _convert_pool(step: Step) -> str:
     rank, layout, kernel = step.rank(), step.attr("data_format"), step.attr("ksize")
     average = step.attr("pooling_type") == "avg"
     of_fluid = not average and not step.attr("global_pooling") and follows_fluid("adaptive_maxima")
@@ -125,7 +125,7 @@ def _convert_pool(step: Step) -> None:
         out = _pool_uneven(step, x, _find_spatial(step, "X"), kernel, average=average)
     else:
         out = _pool(step, x, _find_spatial(step, "X"), average=average)
-    step.give("Out", to_format(step, out, layout, rank))
+    return to_format(step, out, layout, rank)
 
 
 def _pool(step: Step, x: str, spatial: Sequence[int], *, average: bool) -> str:
@@ -203,42 +203,41 @@ def _convert_pool_with_index(step: Step) -> None:
 
 
 @converts("maxout")
-def _convert_maxout(step: Step) -> None:
+def _convert_maxout(step: Step) -> str:
     groups, axis, shape = step.attr("groups"), step.attr("axis") % step.rank(), step.shape()
     if shape[axis] < 0:
         step.refuse(f"X has shape {shape}")
     if axis == step.rank() - 1:
         parts = step.reshape(step.input(), *(0,) * axis, shape[axis] // groups, groups)
-        step.give("Out", step.reduce("ReduceMax", parts, [axis + 1], keep=False))
-        return
+        return step.reduce("ReduceMax", parts, [axis + 1], keep=False)
     if axis != 1:
         step.refuse(f"axis is {axis}")
     parts = step.reshape(step.input(), 0, shape[axis] // groups, groups, -1)
     most = step.reduce("ReduceMax", parts, [2], keep=False)
     rest = step.dims(step.input(), 2, step.rank())
     dims = step.add("Concat", step.ints(0, shape[axis] // groups), rest, axis=0)
-    step.give("Out", step.add("Reshape", most, dims))
+    return step.add("Reshape", most, dims)
 
 
 @converts("shuffle_channel", "channel_shuffle")
-def _convert_channel_shuffle(step: Step) -> None:
+def _convert_channel_shuffle(step: Step) -> str:
     groups = step.attr("groups" if step.op.type == "channel_shuffle" else "group")
     channels = step.shape()[1]
     if is_channels_last(step.attr("data_format", "NCHW")) or channels < 0:
         step.refuse(f"X has shape {step.shape()}, or its channels are last")
     parts = step.transpose(step.reshape(step.input(), 0, groups, channels // groups, -1), [0, 2, 1, 3])
-    step.give("Out", step.add("Reshape", parts, step.add("Shape", step.input())))
+    return step.add("Reshape", parts, step.add("Shape", step.input()))
 
 
 @converts("grid_sampler")
-def _convert_grid_sampler(step: Step) -> None:
+def _convert_grid_sampler(step: Step) -> str:
     mode, corners = step.attr("mode", "bilinear"), bool(step.attr("align_corners", True))
     padding = {"zeros": "zeros", "border": "border", "reflection": "reflection"}[
         step.attr("padding_mode", "zeros")
     ]
     mode = "linear" if mode == "bilinear" and step.graph.opset >= 20 else mode
     options = {"mode": mode, "padding_mode": padding, "align_corners": int(corners)}
-    step.give("Output", step.add("GridSample", step.input(), step.input("Grid"), **options))
+    return step.add("GridSample", step.input(), step.input("Grid"), **options)
 
 
 _INTERPOLATIONS: Final = ("nearest", "bilinear", "trilinear", "bicubic")
@@ -248,7 +247,7 @@ _INTERPOLATIONS: Final = ("nearest", "bilinear", "trilinear", "bicubic")
     *(f"{name}_interp" for name in _INTERPOLATIONS),
     *(f"{name}_interp_v2" for name in (*_INTERPOLATIONS, "linear")),
 )
-def _convert_interpolation(step: Step) -> None:
+def _convert_interpolation(step: Step) -> str:
     """Multiply each dim by a matrix of weights, since Resize does not have all of Paddle's rules.
 
     Where the sizes are not known, Resize has to do.
@@ -259,8 +258,7 @@ def _convert_interpolation(step: Step) -> None:
     given = step.attr("scale", 0.0)
     scales = list(given) if isinstance(given, list | tuple) else [given] * len(spatial)
     if -1 in spatial or any(step.has(slot) for slot in ("OutSize", "SizeTensor", "Scale")):
-        step.give("Out", to_format(step, _resize(step, size, scales), layout, rank))
-        return
+        return to_format(step, _resize(step, size, scales), layout, rank)
     if scales and min(scales) > 0:
         size = scale_sizes(spatial, scales)
     later = step.op.type.endswith("_v2") and bool(scales) and min(scales) > 0
@@ -274,7 +272,7 @@ def _convert_interpolation(step: Step) -> None:
         for index, weight in taps:
             matrix[index, np.arange(count)] += weight
         out = _multiply_dim(step, out, rank, axis, step.constant(matrix, step.dtype()))
-    step.give("Out", to_format(step, out, layout, rank))
+    return to_format(step, out, layout, rank)
 
 
 def _resize(step: Step, size: Sequence[int], scales: Sequence[float]) -> str:
@@ -312,15 +310,15 @@ def _multiply_dim(step: Step, x: str, rank: int, axis: int, matrix: str) -> str:
 
 
 @converts("pixel_shuffle")
-def _convert_pixel_shuffle(step: Step) -> None:
+def _convert_pixel_shuffle(step: Step) -> str:
     layout, rank = step.attr("data_format"), step.rank()
     x = to_channels_first(step, step.input(), layout, rank)
     out = step.add("DepthToSpace", x, blocksize=step.attr("upscale_factor"), mode="CRD")
-    step.give("Out", to_format(step, out, layout, rank))
+    return to_format(step, out, layout, rank)
 
 
 @converts("unpool", "unpool3d")
-def _convert_unpool(step: Step) -> None:
+def _convert_unpool(step: Step) -> str:
     """Put the elements of X at the indices from which a pool took them, and zeros elsewhere."""
     sizes = step.shape("Out")[2:]
     if min(sizes) < 0:
@@ -330,13 +328,13 @@ def _convert_unpool(step: Step) -> None:
     zeros = step.add("Expand", step.like(0), blank)
     places = step.cast(step.reshape(step.input("Indices"), 0, 0, -1), "int64")
     out = step.add("ScatterElements", zeros, places, step.reshape(step.input(), 0, 0, -1), axis=2)
-    step.give("Out", step.reshape(out, 0, 0, *sizes))
+    return step.reshape(out, 0, 0, *sizes)
 
 
 @converts("fold")
-def _convert_fold(step: Step) -> None:
+def _convert_fold(step: Step) -> str:
     pads = step.attr("paddings")
     attrs = {"strides": step.attr("strides"), "dilations": step.attr("dilations")}
     attrs["pads"] = pads if len(pads) == 4 else [*pads, *pads]
     sizes = (step.ints(*step.attr(name)) for name in ("output_sizes", "kernel_sizes"))
-    step.give("Y", step.add("Col2Im", step.input(), *sizes, **attrs))
+    return step.add("Col2Im", step.input(), *sizes, **attrs)

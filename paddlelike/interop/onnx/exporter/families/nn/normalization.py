@@ -12,28 +12,27 @@ from paddlelike.interop.onnx.exporter.graph import Step
 
 
 @converts("softmax", "log_softmax")
-def _convert_softmax(step: Step) -> None:
+def _convert_softmax(step: Step) -> str:
     """Convert a softmax; before version 13 its axis must be the last one."""
     kind = "Softmax" if step.op.type == "softmax" else "LogSoftmax"
     rank = step.rank()
     axis = step.attr("axis", -1) % max(rank, 1)
     if step.graph.opset >= 13 or axis >= rank - 1:
-        step.give("Out", step.add(kind, step.input(), axis=axis))
-        return
+        return step.add(kind, step.input(), axis=axis)
     order = [*(i for i in range(rank) if i != axis), axis]
     out = step.add(kind, step.transpose(step.input(), order), axis=rank - 1)
-    step.give("Out", step.transpose(out, [order.index(i) for i in range(rank)]))
+    return step.transpose(out, [order.index(i) for i in range(rank)])
 
 
 @converts("affine_channel")
-def _convert_affine_channel(step: Step) -> None:
+def _convert_affine_channel(step: Step) -> str:
     dims = (1,) * (step.rank() - 2 if step.attr("data_layout") == "NCHW" else 0)
     out = step.add("Mul", step.input(), step.reshape(step.input("Scale"), -1, *dims))
-    step.give("Out", step.add("Add", out, step.reshape(step.input("Bias"), -1, *dims)))
+    return step.add("Add", out, step.reshape(step.input("Bias"), -1, *dims))
 
 
 @converts("batch_norm")
-def _convert_batch_norm(step: Step) -> None:
+def _convert_batch_norm(step: Step) -> str:
     test = step.attr("is_test") and not step.attr("trainable_statistics")
     if not (test or step.attr("use_global_stats")):
         step.refuse("it is in training mode; export program.clone(for_test=True)")
@@ -41,7 +40,7 @@ def _convert_batch_norm(step: Step) -> None:
     x = to_channels_first(step, step.input(), layout, rank)
     parts = [step.input(slot) for slot in ("Scale", "Bias", "Mean", "Variance")]
     out = step.add("BatchNormalization", x, *parts, epsilon=float(step.attr("epsilon")))
-    step.give("Y", to_format(step, out, layout, rank))
+    return to_format(step, out, layout, rank)
 
 
 def _standardize(step: Step, x: str, axes: Sequence[int]) -> str:
@@ -53,7 +52,7 @@ def _standardize(step: Step, x: str, axes: Sequence[int]) -> str:
 
 
 @converts("layer_norm")
-def _convert_layer_norm(step: Step) -> None:
+def _convert_layer_norm(step: Step) -> str:
     """Convert a layer normalization; ONNX has it since opset 17, and requires a scale."""
     axis, rank, shape = step.attr("begin_norm_axis"), step.rank(), step.shape()
     parts = {slot: step.input(slot) for slot in ("Scale", "Bias") if step.has(slot)}
@@ -68,11 +67,11 @@ def _convert_layer_norm(step: Step) -> None:
         out = _standardize(step, step.input(), range(axis, rank))
         for kind, slot in (("Mul", "Scale"), ("Add", "Bias")):
             out = step.add(kind, out, parts[slot]) if slot in parts else out
-    step.give("Y", out)
+    return out
 
 
 @converts("group_norm")
-def _convert_group_norm(step: Step) -> None:
+def _convert_group_norm(step: Step) -> str:
     layout, rank = step.attr("data_layout"), step.rank()
     x = to_channels_first(step, step.input(), layout, rank)
     out = _standardize(step, step.reshape(x, 0, step.attr("groups"), -1), [2])
@@ -80,60 +79,59 @@ def _convert_group_norm(step: Step) -> None:
     for kind, slot in (("Mul", "Scale"), ("Add", "Bias")):
         if step.has(slot):
             out = step.add(kind, out, step.reshape(step.input(slot), -1, *(1,) * (rank - 2)))
-    step.give("Y", to_format(step, out, layout, rank))
+    return to_format(step, out, layout, rank)
 
 
 @converts("instance_norm")
-def _convert_instance_norm(step: Step) -> None:
+def _convert_instance_norm(step: Step) -> str:
     if step.rank() < 3 or not (step.has("Scale") and step.has("Bias")):
         step.refuse(f"X has {step.rank()} dims, or there is no Scale or Bias")
     parts = [step.input(), step.input("Scale"), step.input("Bias")]
-    step.give("Y", step.add("InstanceNormalization", *parts, epsilon=float(step.attr("epsilon"))))
+    return step.add("InstanceNormalization", *parts, epsilon=float(step.attr("epsilon")))
 
 
 @converts("lrn")
-def _convert_lrn(step: Step) -> None:
+def _convert_lrn(step: Step) -> str:
     """Convert an LRN; ONNX divides alpha by the size of the window."""
     size, layout, rank = step.attr("n"), step.attr("data_format"), step.rank()
     options = {"alpha": step.attr("alpha") * size, "beta": step.attr("beta"), "bias": step.attr("k")}
     x = to_channels_first(step, step.input(), layout, rank)
     out = step.add("LRN", x, size=size, **{name: float(value) for name, value in options.items()})
-    step.give("Out", to_format(step, out, layout, rank))
+    return to_format(step, out, layout, rank)
 
 
 @converts("data_norm")
-def _convert_data_norm(step: Step) -> None:
+def _convert_data_norm(step: Step) -> str:
     if step.attr("slot_dim", -1) > 0 or step.attr("enable_scale_and_shift"):
         step.refuse("slot_dim or enable_scale_and_shift is set")
     size, total, square = (step.input(slot) for slot in ("BatchSize", "BatchSum", "BatchSquareSum"))
     moved = step.add("Sub", step.input(), step.add("Div", total, size))
-    step.give("Y", step.add("Mul", moved, step.add("Sqrt", step.add("Div", size, square))))
+    return step.add("Mul", moved, step.add("Sqrt", step.add("Div", size, square)))
 
 
 @converts("dropout")
-def _convert_dropout(step: Step) -> None:
+def _convert_dropout(step: Step) -> str:
     if not step.attr("is_test"):
         step.refuse("it is in training mode; export program.clone(for_test=True)")
     out = step.input()
     if step.attr("dropout_implementation") != "upscale_in_train":
         kept = np.float32(1) - np.float32(step.attr("dropout_prob"))
         out = step.add("Mul", out, step.like(kept))
-    step.give("Out", out)
+    return out
 
 
 _NO_PADDING = -1
 
 
 @converts("lookup_table", "lookup_table_v2")
-def _convert_lookup(step: Step) -> None:
+def _convert_lookup(step: Step) -> str:
     ids, rank, padding = step.input("Ids"), step.rank("Ids"), step.attr("padding_idx")
     if step.op.type == "lookup_table":
         ids = step.squeeze(ids, rank - 1)
     if padding == _NO_PADDING:
-        step.give("Out", step.add("Gather", step.input("W"), ids, axis=0))
-        return
+        return step.add("Gather", step.input("W"), ids, axis=0)
     padded = step.add("Equal", ids, step.like(padding, "Ids"))
     rows = step.add("Where", padded, step.like(0, "Ids"), ids)  # the padding may be none of the rows
     out = step.add("Gather", step.input("W"), rows, axis=0)
     mask = step.add("Unsqueeze", padded, step.ints(-1))
-    step.give("Out", step.add("Where", mask, step.like(0, "W"), out))
+    return step.add("Where", mask, step.like(0, "W"), out)

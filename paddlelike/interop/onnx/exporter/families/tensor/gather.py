@@ -17,46 +17,44 @@ if TYPE_CHECKING:
 
 
 @converts("gather")
-def _convert_gather(step: Step) -> None:
+def _convert_gather(step: Step) -> str:
     step.refuse_inputs("Axis")
     index = step.input("Index")
     index = step.reshape(index, -1) if step.rank("Index") == 2 else index
-    step.give("Out", step.add("Gather", step.input(), index, axis=step.attr("axis", 0)))
+    return step.add("Gather", step.input(), index, axis=step.attr("axis", 0))
 
 
 @converts("index_select")
-def _convert_index_select(step: Step) -> None:
+def _convert_index_select(step: Step) -> str:
     index = step.reshape(step.input("Index"), -1)
-    step.give("Out", step.add("Gather", step.input(), index, axis=step.attr("dim")))
+    return step.add("Gather", step.input(), index, axis=step.attr("dim"))
 
 
 @converts("gather_nd")
-def _convert_gather_nd(step: Step) -> None:
+def _convert_gather_nd(step: Step) -> str:
     index = step.cast(step.input("Index"), "int64")
-    step.give("Out", step.add("GatherND", step.input(), index))
+    return step.add("GatherND", step.input(), index)
 
 
 @converts("index_sample")
-def _convert_index_sample(step: Step) -> None:
-    step.give("Out", step.add("GatherElements", step.input(), step.input("Index"), axis=1))
+def _convert_index_sample(step: Step) -> str:
+    return step.add("GatherElements", step.input(), step.input("Index"), axis=1)
 
 
 @converts("take_along_axis")
-def _convert_take_along_axis(step: Step) -> None:
-    out = step.add("GatherElements", step.input("Input"), step.input("Index"), axis=step.attr("Axis"))
-    step.give("Result", out)
+def _convert_take_along_axis(step: Step) -> str:
+    return step.add("GatherElements", step.input("Input"), step.input("Index"), axis=step.attr("Axis"))
 
 
 @converts("scatter")
-def _convert_scatter(step: Step) -> None:
+def _convert_scatter(step: Step) -> str:
     """Scatter rows; without ``overwrite`` they are set to zero first, then added to."""
     ids = step.cast(step.reshape(step.input("Ids"), -1, 1), "int64")
     x, updates = step.input(), step.input("Updates")
     if step.attr("overwrite"):
-        step.give("Out", step.add("ScatterND", x, ids, updates))
-        return
+        return step.add("ScatterND", x, ids, updates)
     blank = step.add("ScatterND", x, ids, step.add("Sub", updates, updates))
-    step.give("Out", _scatter_add(step, blank, ids, updates))
+    return _scatter_add(step, blank, ids, updates)
 
 
 def _scatter_add(step: Step, x: str, places: str, updates: str) -> str:
@@ -66,57 +64,57 @@ def _scatter_add(step: Step, x: str, places: str, updates: str) -> str:
 
 
 @converts("scatter_nd_add")
-def _convert_scatter_nd_add(step: Step) -> None:
+def _convert_scatter_nd_add(step: Step) -> str:
     places = step.cast(step.input("Index"), "int64")
-    step.give("Out", _scatter_add(step, step.input(), places, step.input("Updates")))
+    return _scatter_add(step, step.input(), places, step.input("Updates"))
 
 
 @converts("masked_select")
-def _convert_masked_select(step: Step) -> None:
-    step.give("Y", step.add("Compress", step.input(), step.reshape(step.input("Mask"), -1)))
+def _convert_masked_select(step: Step) -> str:
+    return step.add("Compress", step.input(), step.reshape(step.input("Mask"), -1))
 
 
 @converts("repeat_interleave")
-def _convert_repeat(step: Step) -> None:
+def _convert_repeat(step: Step) -> str:
     step.refuse_inputs("RepeatsTensor")
     axis, times = step.attr("dim", 0), step.attr("Repeats", 1)
     size = step.squeeze(step.dims(step.input(), axis, axis + 1 or np.iinfo(np.int64).max), 0)
     end = step.add("Mul", size, step.constant(times, np.int64))
     places = step.add("Range", step.constant(0, np.int64), end, step.constant(1, np.int64))
     places = step.add("Div", places, step.ints(times))
-    step.give("Out", step.add("Gather", step.input(), places, axis=axis))
+    return step.add("Gather", step.input(), places, axis=axis)
 
 
 @converts("eye")
-def _convert_eye(step: Step) -> None:
+def _convert_eye(step: Step) -> str:
     rows, columns = step.attr("num_rows"), step.attr("num_columns")
     dtype = numpy_dtype(VarType(step.attr("dtype", VarType.FP32)))
-    step.give("Out", step.constant(np.eye(rows, rows if columns < 0 else columns), dtype))
+    return step.constant(np.eye(rows, rows if columns < 0 else columns), dtype)
 
 
 @converts("linspace")
-def _convert_linspace(step: Step) -> None:
+def _convert_linspace(step: Step) -> str:
     start, stop, count = (step.reshape(step.input(slot)) for slot in ("Start", "Stop", "Num"))
     count = step.cast(count, "int64")
     one, dtype = step.constant(1, np.int64), step.dtype("Start")
     places = step.cast(step.add("Range", step.constant(0, np.int64), count, one), dtype)
     gaps = step.cast(step.add("Max", step.add("Sub", count, one), one), dtype)
     gap = step.add("Div", step.add("Sub", stop, start), gaps)
-    step.give("Out", step.add("Add", start, step.add("Mul", places, gap)))
+    return step.add("Add", start, step.add("Mul", places, gap))
 
 
 @converts("where")
-def _convert_where(step: Step) -> None:
-    step.give("Out", step.add("Where", step.input("Condition"), step.input(), step.input("Y")))
+def _convert_where(step: Step) -> str:
+    return step.add("Where", step.input("Condition"), step.input(), step.input("Y"))
 
 
 @converts("one_hot", "one_hot_v2")
-def _convert_one_hot(step: Step) -> None:
+def _convert_one_hot(step: Step) -> str:
     """Convert one_hot; invalid ids give zeros, where ONNX's OneHot counts negative ids from the end."""
     step.refuse_inputs("depth_tensor")
     ids = step.input() if step.op.type == "one_hot" else step.unsqueeze(step.input(), step.rank())
     classes = step.constant(np.arange(step.attr("depth")), step.dtype())
-    step.give("Out", step.cast(step.add("Equal", ids, classes), VarType(step.attr("dtype", VarType.FP32))))
+    return step.cast(step.add("Equal", ids, classes), VarType(step.attr("dtype", VarType.FP32)))
 
 
 def _find_value(step: Step) -> float:
@@ -129,19 +127,18 @@ def _fill(step: Step, dims: str, value: ArrayLike, dtype: DtypeLike) -> str:
 
 
 @converts("fill_constant")
-def _convert_fill_constant(step: Step) -> None:
+def _convert_fill_constant(step: Step) -> str:
     step.refuse_inputs("ValueTensor")
     dtype = VarType(step.attr("dtype", VarType.FP32))
     if step.has("ShapeTensor") or step.has("ShapeTensorList"):
         dims = step.numbers("shape", "ShapeTensor", "ShapeTensorList")
-        step.give("Out", _fill(step, dims, _find_value(step), dtype))
-    else:
-        value = np.full(step.attr("shape"), _find_value(step)).astype(numpy_dtype(dtype))
-        step.give("Out", step.constant(value, value.dtype))
+        return _fill(step, dims, _find_value(step), dtype)
+    value = np.full(step.attr("shape"), _find_value(step)).astype(numpy_dtype(dtype))
+    return step.constant(value, value.dtype)
 
 
 @converts("fill_constant_batch_size_like")
-def _convert_fill_like_batch(step: Step) -> None:
+def _convert_fill_like_batch(step: Step) -> str:
     if step.variable("Input").lod_level:
         step.refuse("the number of sequences is the batch size")
     shape, at, source = step.attr("shape"), step.attr("output_dim_idx", 0), step.attr("input_dim_idx", 0)
@@ -149,34 +146,34 @@ def _convert_fill_like_batch(step: Step) -> None:
     parts.append(step.dims(step.input("Input"), source, source + 1))
     parts += [step.ints(*shape[at + 1 :])] if shape[at + 1 :] else []
     dims = step.add("Concat", *parts, axis=0)
-    step.give("Out", _fill(step, dims, _find_value(step), VarType(step.attr("dtype", VarType.FP32))))
+    return _fill(step, dims, _find_value(step), VarType(step.attr("dtype", VarType.FP32)))
 
 
 @converts("fill_any_like", "fill_zeros_like")
-def _convert_fill_like(step: Step) -> None:
+def _convert_fill_like(step: Step) -> str:
     given = step.attr("dtype", -1) if step.op.type == "fill_any_like" else -1
     dtype = VarType(given) if given >= 0 else step.variable("X").dtype
-    step.give("Out", _fill(step, step.add("Shape", step.input()), _find_value(step), dtype))
+    return _fill(step, step.add("Shape", step.input()), _find_value(step), dtype)
 
 
 @converts("assign_value")
-def _convert_assign_value(step: Step) -> None:
+def _convert_assign_value(step: Step) -> str:
     dtype = numpy_dtype(VarType(step.attr("dtype")))
     names = ("bool_values", "fp32_values", "int32_values", "int64_values")
     values = next((step.attr(name) for name in names if step.attr(name)), None)
     if values is None:
         step.refuse("it holds no values")
-    step.give("Out", step.constant(np.array(values, dtype).reshape(step.attr("shape")), dtype))
+    return step.constant(np.array(values, dtype).reshape(step.attr("shape")), dtype)
 
 
 @converts("range")
-def _convert_range(step: Step) -> None:
+def _convert_range(step: Step) -> str:
     bounds = [step.reshape(step.input(slot)) for slot in ("Start", "End", "Step")]
-    step.give("Out", step.add("Range", *bounds))
+    return step.add("Range", *bounds)
 
 
 @converts("put_along_axis")
-def _convert_put_along_axis(step: Step) -> None:
+def _convert_put_along_axis(step: Step) -> str:
     kinds = {"assign": "none", "add": "add", "mul": "mul", "multiply": "mul"}
     kind = kinds.get(step.attr("Reduce"))
     if kind is None or (kind != "none" and step.graph.opset < 16):
@@ -185,22 +182,22 @@ def _convert_put_along_axis(step: Step) -> None:
     value = step.add("Expand", step.input("Value"), step.add("Shape", index))
     attrs = {} if kind == "none" else {"reduction": kind}
     x = step.input("Input")
-    step.give("Result", step.add("ScatterElements", x, index, value, axis=step.attr("Axis"), **attrs))
+    return step.add("ScatterElements", x, index, value, axis=step.attr("Axis"), **attrs)
 
 
 @converts("index_add")
-def _convert_index_add(step: Step) -> None:
+def _convert_index_add(step: Step) -> str:
     """Add slices, with the indexed dim moved to the front."""
     order = list(range(step.rank()))
     order.insert(0, order.pop(step.attr("axis") % step.rank()))
     x, value = (step.transpose(step.input(slot), order) for slot in ("X", "AddValue"))
     index = step.cast(step.reshape(step.input("Index"), -1, 1), "int64")
     out = _scatter_add(step, x, index, value)
-    step.give("Out", step.transpose(out, np.argsort(order).tolist()))
+    return step.transpose(out, np.argsort(order).tolist())
 
 
 @converts("index_put")
-def _convert_index_put(step: Step) -> None:
+def _convert_index_put(step: Step) -> str:
     indices = [step.op.block._var_recursive(name) for name in step.op.input("indices")]
     if any(one.dtype == VarType.BOOL for one in indices):
         step.refuse("an index is a mask")
@@ -216,13 +213,12 @@ def _convert_index_put(step: Step) -> None:
     value = step.add("Expand", step.input("value"), step.add("Concat", dims, rest, axis=0))
     x = step.input("x")
     if step.attr("accumulate"):
-        step.give("out", _scatter_add(step, x, places, value))
-    else:
-        step.give("out", step.add("ScatterND", x, places, value))
+        return _scatter_add(step, x, places, value)
+    return step.add("ScatterND", x, places, value)
 
 
 @converts("logspace")
-def _convert_logspace(step: Step) -> None:
+def _convert_logspace(step: Step) -> str:
     start, stop, base = (
         step.cast(step.reshape(step.input(slot)), "float64") for slot in ("Start", "Stop", "Base")
     )
@@ -231,4 +227,4 @@ def _convert_logspace(step: Step) -> None:
     gaps = step.cast(step.add("Max", step.add("Sub", count, one), one), "float64")
     gap = step.add("Div", step.add("Sub", stop, start), gaps)
     exponents = step.add("Add", start, step.add("Mul", places, gap))
-    step.give("Out", step.cast(step.add("Pow", base, exponents), VarType(step.attr("dtype"))))
+    return step.cast(step.add("Pow", base, exponents), VarType(step.attr("dtype")))

@@ -15,16 +15,16 @@ _END: Final = np.iinfo(np.int64).max
 
 
 @converts("concat")
-def _convert_concat(step: Step) -> None:
+def _convert_concat(step: Step) -> str:
     step.refuse_inputs("AxisTensor")
-    step.give("Out", step.add("Concat", *step.inputs("X"), axis=step.attr("axis")))
+    return step.add("Concat", *step.inputs("X"), axis=step.attr("axis"))
 
 
 @converts("stack")
-def _convert_stack(step: Step) -> None:
+def _convert_stack(step: Step) -> str:
     axis = step.attr("axis") % (step.rank() + 1)
     parts = [step.unsqueeze(x, axis) for x in step.inputs("X")]
-    step.give("Y", step.add("Concat", *parts, axis=axis))
+    return step.add("Concat", *parts, axis=axis)
 
 
 @converts("unstack", "unbind")
@@ -55,57 +55,55 @@ def _split(step: Step, sizes: list[int], axis: int) -> list[str]:
 
 
 @converts("reshape", "reshape2")
-def _convert_reshape(step: Step) -> None:
-    step.give("Out", step.add("Reshape", step.input(), step.numbers("shape", "Shape", "ShapeTensor")))
+def _convert_reshape(step: Step) -> str:
+    return step.add("Reshape", step.input(), step.numbers("shape", "Shape", "ShapeTensor"))
 
 
 @converts("squeeze", "squeeze2")
-def _convert_squeeze(step: Step) -> None:
+def _convert_squeeze(step: Step) -> str:
     """Squeeze dims; Paddle 2.x keeps dims in ``axes`` that are not 1."""
     shape = step.shape()
     axes = [axis % len(shape) for axis in step.attr("axes") or []]
     ones = [axis for axis in axes if shape[axis] in (1, -1)] if step.graph.later else axes
     if axes:
-        step.give("Out", step.squeeze(step.input(), *ones))
-    else:
-        step.give("Out", step.add("Squeeze", step.input()))
+        return step.squeeze(step.input(), *ones)
+    return step.add("Squeeze", step.input())
 
 
 @converts("unsqueeze", "unsqueeze2")
-def _convert_unsqueeze(step: Step) -> None:
+def _convert_unsqueeze(step: Step) -> str:
     """Insert dims; Paddle inserts them one by one, ONNX all at once."""
     step.refuse_inputs("AxesTensor", "AxesTensorList")
     dims = [False] * step.rank()
     for axis in step.attr("axes"):
         dims.insert(axis % (len(dims) + 1), True)
-    step.give("Out", step.unsqueeze(step.input(), *(axis for axis, new in enumerate(dims) if new)))
+    return step.unsqueeze(step.input(), *(axis for axis, new in enumerate(dims) if new))
 
 
 @converts("flatten", "flatten2")
-def _convert_flatten(step: Step) -> None:
-    step.give("Out", step.add("Flatten", step.input(), axis=step.attr("axis")))
+def _convert_flatten(step: Step) -> str:
+    return step.add("Flatten", step.input(), axis=step.attr("axis"))
 
 
 @converts("flatten_contiguous_range")
-def _convert_flatten_range(step: Step) -> None:
+def _convert_flatten_range(step: Step) -> str:
     rank, x = step.rank(), step.input()
     if not rank:
-        step.give("Out", step.reshape(x, 1))
-        return
+        return step.reshape(x, 1)
     start, stop = step.attr("start_axis") % rank, step.attr("stop_axis") % rank + 1
     dims = step.ints(*[0] * start, -1)
     if stop < rank:
         dims = step.add("Concat", dims, step.dims(x, stop, rank), axis=0)
-    step.give("Out", step.add("Reshape", x, dims))
+    return step.add("Reshape", x, dims)
 
 
 @converts("transpose", "transpose2")
-def _convert_transpose(step: Step) -> None:
-    step.give("Out", step.add("Transpose", step.input(), perm=step.attr("axis")))
+def _convert_transpose(step: Step) -> str:
+    return step.add("Transpose", step.input(), perm=step.attr("axis"))
 
 
 @converts("slice", "strided_slice")
-def _convert_slice(step: Step) -> None:
+def _convert_slice(step: Step) -> str:
     """Slice; ``x[-1]`` is a slice from -1 to 0."""
     axes, gone = step.attr("axes"), list(step.attr("decrease_axis") or [])
     starts = step.numbers("starts", "StartsTensor", "StartsTensorList")
@@ -121,7 +119,7 @@ def _convert_slice(step: Step) -> None:
         out = step.reshape(out, 1)
     else:
         out = step.squeeze(out, *gone)
-    step.give("Out", out)
+    return out
 
 
 def _find_ends(step: Step, axes: list[int], gone: list[int]) -> list[int]:
@@ -142,58 +140,57 @@ def _find_ends(step: Step, axes: list[int], gone: list[int]) -> list[int]:
 
 
 @converts("expand")
-def _convert_expand(step: Step) -> None:
+def _convert_expand(step: Step) -> str:
     times = step.numbers("expand_times", "ExpandTimes", "expand_times_tensor")
-    step.give("Out", step.add("Tile", step.input(), times))
+    return step.add("Tile", step.input(), times)
 
 
 @converts("expand_as")
-def _convert_expand_as(step: Step) -> None:
+def _convert_expand_as(step: Step) -> str:
     x, target = step.input(), step.input("target_tensor")
     times = step.add("Div", step.add("Shape", target), step.add("Shape", x))
-    step.give("Out", step.add("Tile", x, times))
+    return step.add("Tile", x, times)
 
 
 @converts("expand_v2")
-def _convert_expand_v2(step: Step) -> None:
+def _convert_expand_v2(step: Step) -> str:
     """Expand; -1 keeps a dim, for which ONNX has 1."""
     if step.has("Shape") or step.has("expand_shapes_tensor"):
         dims = step.numbers("shape", "Shape", "expand_shapes_tensor")
         dims = step.add("Max", dims, step.ints(1))
     else:
         dims = step.ints(*(max(dim, 1) for dim in step.attr("shape")))
-    step.give("Out", step.add("Expand", step.input(), dims))
+    return step.add("Expand", step.input(), dims)
 
 
 @converts("expand_as_v2")
-def _convert_expand_as_v2(step: Step) -> None:
+def _convert_expand_as_v2(step: Step) -> str:
     if step.has("Y"):
         dims = step.add("Shape", step.input("Y"))
     else:
         dims = step.ints(*(max(dim, 1) for dim in step.attr("target_shape")))
-    step.give("Out", step.add("Expand", step.input(), dims))
+    return step.add("Expand", step.input(), dims)
 
 
 @converts("tile")
-def _convert_tile(step: Step) -> None:
+def _convert_tile(step: Step) -> str:
     step.refuse_inputs("RepeatTimes", "repeat_times_tensor")
     times, rank = list(step.attr("repeat_times")), step.rank()
     x = step.unsqueeze(step.input(), *range(len(times) - rank))
     times = [1] * (rank - len(times)) + times
-    step.give("Out", step.add("Tile", x, step.ints(*times)))
+    return step.add("Tile", x, step.ints(*times))
 
 
 @converts("flip", "reverse")
-def _convert_flip(step: Step) -> None:
+def _convert_flip(step: Step) -> str:
     name = "dims" if step.op.type == "flip" and not step.graph.later else "axis"
     axes = step.attr(name)
     bounds = [step.ints(*[number] * len(axes)) for number in (-1, -_END)]
-    turned = step.add("Slice", step.input(), *bounds, step.ints(*axes), step.ints(*[-1] * len(axes)))
-    step.give("Out", turned)
+    return step.add("Slice", step.input(), *bounds, step.ints(*axes), step.ints(*[-1] * len(axes)))
 
 
 @converts("roll")
-def _convert_roll(step: Step) -> None:
+def _convert_roll(step: Step) -> str:
     """Roll elements along dims; without dims, over the flattened array."""
     step.refuse_inputs("ShiftsTensor")
     axes, shifts = step.attr("axis" if step.graph.later else "dims", []), step.attr("shifts")
@@ -205,7 +202,7 @@ def _convert_roll(step: Step) -> None:
             tail = step.add("Slice", x, step.ints(-by), step.ints(_END), step.ints(axis))
             head = step.add("Slice", x, step.ints(0), step.ints(-by), step.ints(axis))
             x = step.add("Concat", tail, head, axis=axis)
-    step.give("Out", x if axes else step.add("Reshape", x, step.add("Shape", step.input())))
+    return x if axes else step.add("Reshape", x, step.add("Shape", step.input()))
 
 
 @converts("meshgrid")
@@ -219,20 +216,20 @@ def _convert_meshgrid(step: Step) -> None:
 
 
 @converts("shape")
-def _convert_shape(step: Step) -> None:
-    step.give("Out", step.cast(step.add("Shape", step.input("Input")), "int32"))
+def _convert_shape(step: Step) -> str:
+    return step.cast(step.add("Shape", step.input("Input")), "int32")
 
 
 @converts("assign")
-def _convert_assign(step: Step) -> None:
-    step.give("Out", step.input())
+def _convert_assign(step: Step) -> str:
+    return step.input()
 
 
 @converts("pad")
-def _convert_pad(step: Step) -> None:
+def _convert_pad(step: Step) -> str:
     paddings = step.attr("paddings")
     pads = step.ints(*paddings[::2], *paddings[1::2])
-    step.give("Out", step.add("Pad", step.input(), pads, step.like(step.attr("pad_value"))))
+    return step.add("Pad", step.input(), pads, step.like(step.attr("pad_value")))
 
 
 _MOST: Final = (1 << 63) - 1  # stands for the end of a dim
@@ -240,7 +237,7 @@ _PAD_MODES: Final = {"constant": "constant", "reflect": "reflect", "edge": "edge
 
 
 @converts("pad2d", "pad3d")
-def _convert_pad_image(step: Step) -> None:
+def _convert_pad_image(step: Step) -> str:
     """Pad images; pad2d's paddings are top, bottom, left, right, those of pad3d begin with the last dim."""
     step.refuse_inputs("Paddings")
     circular = step.attr("mode") == "circular"
@@ -254,12 +251,10 @@ def _convert_pad_image(step: Step) -> None:
     last = is_channels_last(step.attr("data_format"))
     pairs = [(0, 0), *pairs, (0, 0)] if last else [(0, 0), (0, 0), *pairs]
     if circular:
-        step.give("Out", _go_round(step, pairs))
-        return
+        return _go_round(step, pairs)
     pads = step.ints(*(before for before, _ in pairs), *(after for _, after in pairs))
     value = step.attr("pad_value" if step.op.type == "pad2d" else "value", 0.0)
-    out = step.add("Pad", step.input(), pads, step.like(value), mode=_PAD_MODES[step.attr("mode")])
-    step.give("Out", out)
+    return step.add("Pad", step.input(), pads, step.like(value), mode=_PAD_MODES[step.attr("mode")])
 
 
 def _go_round(step: Step, pairs: Sequence[tuple[int, ...]]) -> str:

@@ -13,7 +13,7 @@ from paddlelike.ops.tensor.put import SetValueAttrs
 
 
 @converts("set_value")
-def _convert_set_value(step: Step) -> None:
+def _convert_set_value(step: Step) -> str:
     """Write a value into a part of an array, by choosing between both."""
     step.refuse_inputs("StartsTensorList", "EndsTensorList", "StepsTensorList")
     attrs: SetValueAttrs = registry.find("set_value").make_forward_keywords(step.op.attrs, None)["attrs"]
@@ -34,7 +34,7 @@ def _convert_set_value(step: Step) -> None:
             sources = np.zeros(count, np.int64)
             sources[chosen] = np.arange(len(chosen))
             value = step.add("Gather", value, step.constant(sources, np.int64), axis=axis)
-    step.give("Out", step.add("Where", step.constant(mask, np.bool_), value, step.input("Input")))
+    return step.add("Where", step.constant(mask, np.bool_), value, step.input("Input"))
 
 
 def _find_places(step: Step, attrs: SetValueAttrs) -> dict[int, list[int]]:

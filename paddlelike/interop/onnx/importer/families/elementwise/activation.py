@@ -35,68 +35,66 @@ _FORMULAS: Final[dict[str, Callable[[Node, str], str]]] = {
 
 
 @reads(*_SAME)
-def _read_same(node: Node) -> None:
+def _read_same(node: Node) -> str:
     dtype = "bool" if node.type == "IsNaN" else None
-    node.give(node.emit(_SAME[node.type], node.input(), typed=dtype))
+    return node.emit(_SAME[node.type], node.input(), typed=dtype)
 
 
 @reads(*_RENAMED)
-def _read_renamed(node: Node) -> None:
+def _read_renamed(node: Node) -> str:
     kind, names = _RENAMED[node.type]
     attrs = {ours: float(node.attr(theirs, default)) for ours, (theirs, default) in names.items()}
-    node.give(node.emit(kind, node.input(), **attrs))
+    return node.emit(kind, node.input(), **attrs)
 
 
 @reads(*_FORMULAS)
-def _read_formula(node: Node) -> None:
-    node.give(_FORMULAS[node.type](node, node.input()))
+def _read_formula(node: Node) -> str:
+    return _FORMULAS[node.type](node, node.input())
 
 
 @reads("Gelu")
-def _read_gelu(node: Node) -> None:
-    node.give(node.emit("gelu", node.input(), approximate=node.attr("approximate", "none") == "tanh"))
+def _read_gelu(node: Node) -> str:
+    return node.emit("gelu", node.input(), approximate=node.attr("approximate", "none") == "tanh")
 
 
 @reads("LeakyRelu")
-def _read_leaky_relu(node: Node) -> None:
+def _read_leaky_relu(node: Node) -> str:
     """Read LeakyRelu; Paddle's is the larger of X and alpha X, which differs if alpha is over 1."""
     alpha, x = float(node.attr("alpha", 0.01)), node.input()
     if alpha <= 1:
-        node.give(node.emit("leaky_relu", x, alpha=alpha))
-    else:
-        below = node.scale(node.emit("relu", node.scale(x, -1)), -alpha)
-        node.give(node.emit("elementwise_add", node.emit("relu", x), below))
+        return node.emit("leaky_relu", x, alpha=alpha)
+    below = node.scale(node.emit("relu", node.scale(x, -1)), -alpha)
+    return node.emit("elementwise_add", node.emit("relu", x), below)
 
 
 @reads("PRelu")
-def _read_prelu(node: Node) -> None:
+def _read_prelu(node: Node) -> str:
     """Compute ``max(X, 0) + slope min(X, 0)``; Paddle's prelu has one slope, or one per channel."""
     x, slope = node.input(), node.input(1)
     dims, rank = node.dims(1), node.rank()
     if math.prod(dims) == 1:
-        node.give(node.emit("prelu", {"X": x, "Alpha": node.reshape(slope, 1)}, mode="all"))
-    elif len(dims) == rank - 1 and rank == 4 and dims[0] > 0 and set(dims[1:]) <= {1}:
+        return node.emit("prelu", {"X": x, "Alpha": node.reshape(slope, 1)}, mode="all")
+    if len(dims) == rank - 1 and rank == 4 and dims[0] > 0 and set(dims[1:]) <= {1}:
         alpha = node.reshape(slope, 1, dims[0], 1, 1)
-        node.give(node.emit("prelu", {"X": x, "Alpha": alpha}, mode="channel"))
-    else:
-        below = node.scale(node.emit("relu", node.scale(x, -1)), -1)
-        below = node.emit("elementwise_mul", below, slope)
-        node.give(node.emit("elementwise_add", node.emit("relu", x), below))
+        return node.emit("prelu", {"X": x, "Alpha": alpha}, mode="channel")
+    below = node.scale(node.emit("relu", node.scale(x, -1)), -1)
+    below = node.emit("elementwise_mul", below, slope)
+    return node.emit("elementwise_add", node.emit("relu", x), below)
 
 
 @reads("Shrink")
-def _read_shrink(node: Node) -> None:
+def _read_shrink(node: Node) -> str:
     """Move X by the bias towards zero where it is beyond lambd, else return zero."""
     x, bias, limit = node.input(), float(node.attr("bias", 0.0)), float(node.attr("lambd", 0.5))
     out = node.emit("hard_shrink", x, threshold=limit)
     if bias:
         part = node.emit("sign", out)
         out = node.emit("elementwise_sub", out, node.scale(part, bias))
-    node.give(out)
+    return out
 
 
 @reads("Round")
-def _read_round(node: Node) -> None:
+def _read_round(node: Node) -> str:
     """Round halves to the even number; Paddle's round takes them away from zero."""
     x = node.input()
     whole = node.emit("floor", x)
@@ -106,24 +104,23 @@ def _read_round(node: Node) -> None:
     over = node.cast(node.emit("greater_than", rest, half, axis=-1), node.dtype())
     tied = node.cast(node.emit("greater_equal", rest, half, axis=-1), node.dtype())
     up = node.emit("elementwise_max", over, node.emit("elementwise_mul", tied, odd))
-    node.give(node.emit("elementwise_add", whole, up))
+    return node.emit("elementwise_add", whole, up)
 
 
 @reads("IsInf")
-def _read_is_inf(node: Node) -> None:
+def _read_is_inf(node: Node) -> str:
     x = node.input()
     signs = [n for n in (1, -1) if node.attr("detect_positive" if n > 0 else "detect_negative", 1)]
     if len(signs) == 2:
-        node.give(node.emit("isinf_v2", x, typed="bool"))
-    else:
-        found = node.emit("isinf_v2", x, typed="bool")
-        kind = "greater_than" if signs == [1] else "less_than" if signs else "not_equal"
-        beyond = node.emit(kind, x, node.like(0) if signs else x, axis=-1)
-        node.give(node.emit("logical_and", found, beyond))
+        return node.emit("isinf_v2", x, typed="bool")
+    found = node.emit("isinf_v2", x, typed="bool")
+    kind = "greater_than" if signs == [1] else "less_than" if signs else "not_equal"
+    beyond = node.emit(kind, x, node.like(0) if signs else x, axis=-1)
+    return node.emit("logical_and", found, beyond)
 
 
 @reads("Hardmax")
-def _read_hardmax(node: Node) -> None:
+def _read_hardmax(node: Node) -> str:
     rank = node.rank()
     axis = node.axis(-1 if node.opset >= 13 else 1)
     size = node.dims()[axis]
@@ -131,4 +128,4 @@ def _read_hardmax(node: Node) -> None:
         node.refuse("the size of its dim is not known")
     place = node.emit("arg_max", node.input(), axis=axis, keepdims=True, dtype=3)
     classes = node.constant(np.arange(size).reshape(-1, *[1] * (rank - 1 - axis)), np.int64)
-    node.give(node.cast(compare(node, "equal", place, classes), node.dtype()))
+    return node.cast(compare(node, "equal", place, classes), node.dtype())

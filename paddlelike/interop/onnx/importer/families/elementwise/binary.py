@@ -31,8 +31,8 @@ def find_number(node: Node, index: int) -> Any:
 
 
 @reads(*_BINARY)
-def _read_binary(node: Node) -> None:
-    node.give(node.emit(_BINARY[node.type], *_align(node)))
+def _read_binary(node: Node) -> str:
+    return node.emit(_BINARY[node.type], *_align(node))
 
 
 def _align(node: Node) -> tuple[str, str]:
@@ -47,21 +47,20 @@ def _align(node: Node) -> tuple[str, str]:
 
 
 @reads("Div")
-def _read_div(node: Node) -> None:
+def _read_div(node: Node) -> str:
     """Divide; integer division truncates, as in C."""
     kind = "elementwise_div" if node.dtype().kind == "f" else "elementwise_floordiv"
-    node.give(node.emit(kind, *_align(node)))
+    return node.emit(kind, *_align(node))
 
 
 @reads("Mod")
-def _read_mod(node: Node) -> None:
+def _read_mod(node: Node) -> str:
     """Compute the remainder, with the sign of the divisor, or with fmod of the dividend."""
     x, y = _align(node)
     whole, as_c = node.dtype().kind != "f", bool(node.attr("fmod", 0))
     if not whole and as_c:
         rest = node.emit("elementwise_mod", node.emit("abs", x), node.emit("abs", y))
-        node.give(node.emit("elementwise_mul", node.emit("sign", x), rest))
-        return
+        return node.emit("elementwise_mul", node.emit("sign", x), rest)
     rest = node.emit("elementwise_mod", x, y)  # of whole numbers as in C
     if whole and not as_c:
         rest = node.emit("elementwise_mod", node.emit("elementwise_add", rest, y), y)
@@ -72,7 +71,7 @@ def _read_mod(node: Node) -> None:
         far = node.emit("where", {"Condition": apart, "X": y, "Y": x})
         is_far = node.emit("logical_and", node.emit("isinf_v2", y), node.emit("isfinite_v2", x))
         rest = node.emit("where", {"Condition": is_far, "X": far, "Y": rest})
-    node.give(rest)
+    return rest
 
 
 @reads("Pow")
@@ -91,16 +90,16 @@ def _read_pow(node: Node) -> None:
 
 
 @reads(*_SEVERAL)
-def _read_several(node: Node) -> None:
+def _read_several(node: Node) -> str:
     out, *others = node.inputs()
     for other in others:
         out = node.emit(_SEVERAL[node.type], out, other)
-    node.give(node.scale(out, 1 / node.count) if node.type == "Mean" else out)
+    return node.scale(out, 1 / node.count) if node.type == "Mean" else out
 
 
 @reads(*_COMPARISONS)
-def _read_comparison(node: Node) -> None:
-    node.give(compare(node, _COMPARISONS[node.type], *_align(node)))
+def _read_comparison(node: Node) -> str:
+    return compare(node, _COMPARISONS[node.type], *_align(node))
 
 
 def compare(node: Node, kind: str, x: str, y: str) -> str:
@@ -122,32 +121,31 @@ def _covers(x: Sequence[int], y: Sequence[int]) -> bool:
 
 
 @reads("Equal")
-def _read_equal(node: Node) -> None:
+def _read_equal(node: Node) -> str:
     """Compare exactly; Fluid's equal tolerates small differences, and does not accept bools."""
     x, y = node.input(), node.input(1)
     if node.dtype().kind == "b":
         x, y = node.cast(x, VarType.INT32), node.cast(y, VarType.INT32)
     if node.dtype().kind != "f":
-        node.give(compare(node, "equal", x, y))
-        return
+        return compare(node, "equal", x, y)
     least, most = (compare(node, kind, x, y) for kind in ("less_equal", "greater_equal"))
-    node.give(node.emit("logical_and", least, most))
+    return node.emit("logical_and", least, most)
 
 
 @reads("Not", "BitwiseNot")
-def _read_not(node: Node) -> None:
-    node.give(node.emit("logical_not" if node.type == "Not" else "bitwise_not", node.input()))
+def _read_not(node: Node) -> str:
+    return node.emit("logical_not" if node.type == "Not" else "bitwise_not", node.input())
 
 
 @reads("And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor")
-def _read_pair(node: Node) -> None:
-    node.give(node.emit(_PAIRS[node.type], *node.broadcast(node.input(), node.input(1))))
+def _read_pair(node: Node) -> str:
+    return node.emit(_PAIRS[node.type], *node.broadcast(node.input(), node.input(1)))
 
 
 @reads("BitShift")
-def _read_bit_shift(node: Node) -> None:
+def _read_bit_shift(node: Node) -> str:
     kind = f"bitwise_{node.attr('direction', '').lower()}_shift"
-    node.give(node.emit(kind, *node.broadcast(node.input(), node.input(1))))
+    return node.emit(kind, *node.broadcast(node.input(), node.input(1)))
 
 
 @reads("Clip")
@@ -207,13 +205,13 @@ def _read_dropout(node: Node) -> None:
 
 
 @reads("CumSum")
-def _read_cumsum(node: Node) -> None:
+def _read_cumsum(node: Node) -> str:
     axis = node.normalize(int(node.known(1).reshape(-1)[0]), node.rank())
     options = {name: bool(node.attr(name, 0)) for name in ("exclusive", "reverse")}
-    node.give(node.emit("cumsum", node.input(), axis=axis, **options))
+    return node.emit("cumsum", node.input(), axis=axis, **options)
 
 
 @reads("Where")
-def _read_where(node: Node) -> None:
+def _read_where(node: Node) -> str:
     condition, x, y = node.broadcast(*node.inputs())
-    node.give(node.emit("where", {"Condition": condition, "X": x, "Y": y}))
+    return node.emit("where", {"Condition": condition, "X": x, "Y": y})

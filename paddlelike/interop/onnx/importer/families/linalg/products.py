@@ -32,12 +32,12 @@ def _find_dims(x: tuple[int, ...], y: tuple[int, ...]) -> list[int]:
 
 
 @reads("MatMul")
-def _read_matmul(node: Node) -> None:
-    node.give(_multiply(node, node.input(), node.input(1), node.dims(), node.dims(1)))
+def _read_matmul(node: Node) -> str:
+    return _multiply(node, node.input(), node.input(1), node.dims(), node.dims(1))
 
 
 @reads("Gemm")
-def _read_gemm(node: Node) -> None:
+def _read_gemm(node: Node) -> str:
     """Compute ``alpha A B + beta C``, each matrix transposed on request."""
     turned = bool(node.attr("transA", 0)), bool(node.attr("transB", 0))
     alpha, beta = float(node.attr("alpha", 1.0)), float(node.attr("beta", 1.0))
@@ -48,11 +48,11 @@ def _read_gemm(node: Node) -> None:
         out = node.emit("matmul", x, y, transpose_X=turned[0], transpose_Y=turned[1], alpha=alpha)
     if node.has(2) and beta:
         out = node.emit("elementwise_add", out, node.scale(node.input(2), beta))
-    node.give(out)
+    return out
 
 
 @reads("Einsum")
-def _read_einsum(node: Node) -> None:
+def _read_einsum(node: Node) -> str:
     equation = "".join(node.attr("equation", "").split())
     if "->" not in equation:
         letters = equation.replace(",", "").replace("...", "")
@@ -66,9 +66,9 @@ def _read_einsum(node: Node) -> None:
         if "." not in letters:
             known |= dict(zip(letters, node.dims(index), strict=True))
     dims = None if "." in result else [known[one] for one in result]
-    node.give(node.emit("einsum", {"Operands": node.inputs()}, equation=equation, shaped=dims))
+    return node.emit("einsum", {"Operands": node.inputs()}, equation=equation, shaped=dims)
 
 
 @reads("Det")
-def _read_det(node: Node) -> None:
-    node.give(node.emit("determinant", {"Input": node.input()}, shaped=node.dims()[:-2]))
+def _read_det(node: Node) -> str:
+    return node.emit("determinant", {"Input": node.input()}, shaped=node.dims()[:-2])

@@ -46,7 +46,7 @@ def _find_attribute(node: Node, name: str) -> np.ndarray[Any, Any] | None:
 
 
 @reads(f"{ML}LabelEncoder")
-def _read_label_encoder(node: Node) -> None:
+def _read_label_encoder(node: Node) -> str:
     """Map numbers to numbers; an unknown key gives the default."""
     keys, values = _find_attribute(node, "keys"), _find_attribute(node, "values")
     if keys is None or values is None:
@@ -56,21 +56,21 @@ def _read_label_encoder(node: Node) -> None:
     whole = values.dtype.kind == "i"
     default = node.attr("default_int64" if whole else "default_float", -1 if whole else -0.0)
     table = node.constant([*values.tolist(), default], values.dtype)
-    node.give(node.emit("gather_nd", {"X": table, "Index": find_place(node, keys, keys.dtype)}))
+    return node.emit("gather_nd", {"X": table, "Index": find_place(node, keys, keys.dtype)})
 
 
 @reads(f"{ML}OneHotEncoder")
-def _read_one_hot_encoder(node: Node) -> None:
+def _read_one_hot_encoder(node: Node) -> str:
     """Encode categories one-hot; an unknown one gives zeros, or an error unless ``zeros`` is set."""
     categories = node.attr("cats_int64s")
     if not categories:
         node.refuse("its categories are texts")
     place, beside = find_place(node, categories, np.int64), bool(node.attr("zeros", 1))
-    node.give(node.emit("one_hot", place, depth=len(categories), allow_out_of_range=beside))
+    return node.emit("one_hot", place, depth=len(categories), allow_out_of_range=beside)
 
 
 @reads(f"{ML}Imputer")
-def _read_imputer(node: Node) -> None:
+def _read_imputer(node: Node) -> str:
     """Replace elements that have a given value, by one value per column or for all."""
     whole = node.dtype().kind in "iu"
     values = node.attr("imputed_value_int64s" if whole else "imputed_value_floats")
@@ -80,4 +80,4 @@ def _read_imputer(node: Node) -> None:
     missing = node.squeeze(find_keys(node, [old], node.dtype()), node.rank())
     new = node.scale(node.cast(missing, node.dtype()), 0)
     new = node.emit("elementwise_add", new, node.constant(values, node.dtype()))
-    node.give(node.emit("where", {"Condition": missing, "X": new, "Y": node.input()}))
+    return node.emit("where", {"Condition": missing, "X": new, "Y": node.input()})

@@ -54,13 +54,13 @@ def find_best(node: Node, scores: str) -> str:
 
 
 @reads(f"{ML}LinearRegressor")
-def _read_linear_regressor(node: Node) -> None:
+def _read_linear_regressor(node: Node) -> str:
     targets = node.attr("targets", 1)
     weights = np.array(node.attr("coefficients"), np.float32).reshape(targets, -1)
     out = node.emit("mul", as_float(node), node.graph.add_parameter("coefficients", weights.T))
     bias = np.array(node.attr("intercepts") or [0] * targets, np.float32)
     out = node.emit("elementwise_add", out, node.graph.add_parameter("intercepts", bias))
-    node.give(transform(node, out))
+    return transform(node, out)
 
 
 @reads(f"{ML}LinearClassifier")
@@ -91,17 +91,17 @@ def _read_linear_classifier(node: Node) -> None:
 
 
 @reads(f"{ML}Scaler")
-def _read_scaler(node: Node) -> None:
+def _read_scaler(node: Node) -> str:
     offset, scale = (np.array(node.attr(name), np.float32) for name in ("offset", "scale"))
     moved = node.emit("elementwise_sub", as_float(node), node.constant(offset, np.float32))
-    node.give(node.emit("elementwise_mul", moved, node.constant(scale, np.float32)))
+    return node.emit("elementwise_mul", moved, node.constant(scale, np.float32))
 
 
 _NORMS: Final = {"MAX": ("abs", "max"), "L1": ("abs", "sum"), "L2": ("square", "sum")}
 
 
 @reads(f"{ML}Normalizer")
-def _read_normalizer(node: Node) -> None:
+def _read_normalizer(node: Node) -> str:
     """Normalize rows; a row of zeros stays unchanged."""
     kind = node.attr("norm", "MAX")
     before, reduction = _NORMS[kind]
@@ -109,18 +109,17 @@ def _read_normalizer(node: Node) -> None:
     size = node.reduce(reduction, x if kind == "MAX" else node.emit(before, x), 1)
     size = node.emit("sqrt", size) if kind == "L2" else size
     none = node.cast(node.emit("equal", size, node.constant([0], np.float32), axis=-1), VarType.FP32)
-    node.give(node.emit("elementwise_div", x, node.emit("elementwise_add", size, none)))
+    return node.emit("elementwise_div", x, node.emit("elementwise_add", size, none))
 
 
 @reads(f"{ML}ArrayFeatureExtractor")
-def _read_extractor(node: Node) -> None:
+def _read_extractor(node: Node) -> str:
     """Extract columns of the last dim."""
     places, rank = node.reshape(node.cast(node.input(1), VarType.INT64), -1), node.rank()
     if rank == 1:
         out = node.emit("gather", {"X": node.input(), "Index": places})
-        node.give(node.unsqueeze(out, 0))
-    else:
-        node.give(node.emit("index_select", {"X": node.input(), "Index": places}, dim=rank - 1))
+        return node.unsqueeze(out, 0)
+    return node.emit("index_select", {"X": node.input(), "Index": places}, dim=rank - 1)
 
 
 @reads(f"{ML}ZipMap")
@@ -130,6 +129,6 @@ def _read_zip_map(node: Node) -> None:
 
 
 @reads(f"{ML}Binarizer")
-def _read_binarizer(node: Node) -> None:
+def _read_binarizer(node: Node) -> str:
     limit = node.like(node.attr("threshold", 0.0))
-    node.give(node.cast(node.emit("greater_than", node.input(), limit, axis=-1), node.dtype()))
+    return node.cast(node.emit("greater_than", node.input(), limit, axis=-1), node.dtype())

@@ -37,7 +37,7 @@ def compare_vectors(node: Node, vectors: Array) -> str:
 
 
 @reads(f"{ML}SVMRegressor")
-def _read_svm_regressor(node: Node) -> None:
+def _read_svm_regressor(node: Node) -> str:
     weights = np.array(node.attr("coefficients"), np.float32)
     if node.attr("one_class", 0):
         node.refuse("it detects outliers")
@@ -49,7 +49,7 @@ def _read_svm_regressor(node: Node) -> None:
         near = as_float(node)
     out = node.emit("mul", near, node.graph.add_parameter("coefficients", weights.reshape(-1, 1)))
     bias = np.array(node.attr("rho") or [0.0], np.float32)
-    node.give(transform(node, node.emit("elementwise_add", out, node.constant(bias, np.float32))))
+    return transform(node, node.emit("elementwise_add", out, node.constant(bias, np.float32)))
 
 
 @reads(f"{ML}SVMClassifier")

@@ -134,13 +134,13 @@ def _add_leaves(node: Node, prefix: str, count: int) -> str:
 
 
 @reads(f"{ML}TreeEnsembleRegressor")
-def _read_tree_regressor(node: Node) -> None:
+def _read_tree_regressor(node: Node) -> str:
     if node.attr("aggregate_function", "SUM") not in ("SUM", "AVERAGE"):
         node.refuse(f"aggregate_function is {node.attr('aggregate_function')}")
     out = _add_leaves(node, "target", node.attr("n_targets", 1))
     if node.attr("aggregate_function", "SUM") == "AVERAGE":
         out = node.scale(out, 1 / len(set(_list(node, "treeids"))))
-    node.give(transform(node, out))
+    return transform(node, out)
 
 
 @reads(f"{ML}TreeEnsembleClassifier")

@@ -19,14 +19,13 @@ Tap = tuple[str, str | None]  # places along a dim as real numbers, and their we
 
 
 @reads("GridSample")
-def _read_grid_sample(node: Node) -> None:
+def _read_grid_sample(node: Node) -> str:
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(kind := node.attr("mode", "bilinear"), kind)
     padding, sizes = node.attr("padding_mode", "zeros"), node.dims()[2:]
     same = len(sizes) == 2 and node.dims(1)[1:3] == sizes  # as Fluid's operator wants it
     if mode == "linear" and padding == "zeros" and node.attr("align_corners", 0) and same:
         given = {"X": node.input(), "Grid": node.cast(node.input(1), VarType.FP32)}
-        node.give(node.emit("grid_sampler", given, slot="Output"))
-        return
+        return node.emit("grid_sampler", given, slot="Output")
     if -1 in sizes or mode not in ("nearest", "linear", "cubic") or padding not in _PADDINGS:
         node.refuse(f"X has dims {node.dims()}, or mode is {mode!r}, padding_mode {padding!r}")
     grid, rank = node.cast(node.input(1), VarType.FP32), node.rank()
@@ -34,7 +33,7 @@ def _read_grid_sample(node: Node) -> None:
     for dim, size in enumerate(sizes):
         place = node.slice(grid, rank - 1, len(sizes) - 1 - dim, len(sizes) - dim)  # the last dim comes first
         taps.append(_find_taps(node, place, size, mode, padding))
-    node.give(_sum_taps(node, taps, sizes, padding))
+    return _sum_taps(node, taps, sizes, padding)
 
 
 def _sum_taps(node: Node, taps: list[list[Tap]], sizes: tuple[int, ...], padding: str) -> str:

@@ -81,9 +81,9 @@ def _add_bias(node: Node, out: str, rank: int) -> str:
 
 
 @reads("Conv")
-def _read_conv(node: Node) -> None:
+def _read_conv(node: Node) -> str:
     out = convolve(node, node.input(), node.input(1))
-    node.give(_add_bias(node, out, node.rank()))
+    return _add_bias(node, out, node.rank())
 
 
 def convolve(node: Node, x: str, weights: str) -> str:
@@ -97,7 +97,7 @@ def convolve(node: Node, x: str, weights: str) -> str:
 
 
 @reads("ConvTranspose")
-def _read_conv_transpose(node: Node) -> None:
+def _read_conv_transpose(node: Node) -> str:
     """Read a transposed convolution; ``output_padding`` means less padding at the end, or zeros there."""
     rank, kernel = check_rank(node), node.dims(1)[2:]
     windows = _find_windows(node, kernel)
@@ -109,7 +109,7 @@ def _read_conv_transpose(node: Node) -> None:
     if any(beyond):
         sizes = [0] * (max(rank, 4) - len(beyond)) + beyond
         out = node.emit("pad", out, paddings=[size for extra in sizes for size in (0, extra)], pad_value=0.0)
-    node.give(_add_bias(node, as_signal(node, out, rank), rank))
+    return _add_bias(node, as_signal(node, out, rank), rank)
 
 
 def _find_crops(
@@ -138,11 +138,10 @@ def _find_crops(
 
 
 @reads("Pad")
-def _read_pad(node: Node) -> None:
+def _read_pad(node: Node) -> str:
     """Pad, or crop by negative pads, which are an input since version 11."""
     if node.opset >= 11 and any(node.has(index) and node.find_known(index) is None for index in (1, 2, 3)):
-        node.give(_pad_by_places(node))
-        return
+        return _pad_by_places(node)
     given, rank, mode = node.numbers(1, "pads"), node.rank(), node.attr("mode", "constant")
     axes = node.numbers(3) if node.has(3) else None
     assert given is not None
@@ -158,17 +157,15 @@ def _read_pad(node: Node) -> None:
     if mode == "constant":
         value = node.known(2).reshape(-1)[0].item() if node.has(2) else node.attr("value", 0.0)
         flat = [size for pair in pairs for size in pair]
-        node.give(node.emit("pad", x, paddings=flat, pad_value=float(value)))
-        return
+        return node.emit("pad", x, paddings=flat, pad_value=float(value))
     plane = rank in (3, 4) and pairs[:2] == [(0, 0)] * 2
     if mode in ("reflect", "edge") and plane:
         sizes = [size for pair in ([(0, 0)] * (4 - rank) + pairs[2:]) for size in pair]
         out = node.emit("pad2d", as_image(node, x, rank), paddings=sizes, mode=mode)
-        node.give(as_signal(node, out, rank))
-        return
+        return as_signal(node, out, rank)
     for axis, (low, high) in enumerate(pairs):
         x = _surround(node, x, axis, low, high, mode)
-    node.give(x)
+    return x
 
 
 def _pad_by_places(node: Node) -> str:
@@ -219,7 +216,7 @@ def _surround(node: Node, x: str, axis: int, low: int, high: int, mode: str) -> 
 
 
 @reads("Col2Im")
-def _read_col2im(node: Node) -> None:
+def _read_col2im(node: Node) -> str:
     image, block = node.numbers(1), node.numbers(2)
     if image is None or block is None or len(image) != 2:
         node.refuse("it is not an image of two dims")
@@ -227,11 +224,11 @@ def _read_col2im(node: Node) -> None:
     options = {"strides": node.attr("strides", [1, 1]), "dilations": node.attr("dilations", [1, 1])}
     channels = node.dims()[1] // (block[0] * block[1])
     sizes = {"output_sizes": image, "kernel_sizes": block, "paddings": pads}
-    node.give(node.emit("fold", node.input(), shaped=(node.dims()[0], channels, *image), **sizes, **options))
+    return node.emit("fold", node.input(), shaped=(node.dims()[0], channels, *image), **sizes, **options)
 
 
 @reads("DeformConv")
-def _read_deformable(node: Node) -> None:
+def _read_deformable(node: Node) -> str:
     pads = list(node.attr("pads", [0] * 4))
     if node.rank() != 4 or pads[:2] != pads[2:] or -1 in node.dims(2)[1:]:
         node.refuse("it is not an image of two dims, or pads its ends unevenly")
@@ -248,4 +245,4 @@ def _read_deformable(node: Node) -> None:
     out = node.emit("deformable_conv", given, slot="Output", **options)
     if node.has(3):
         out = node.emit("elementwise_add", out, node.reshape(node.input(3), 1, -1, 1, 1))
-    node.give(out)
+    return out

@@ -12,7 +12,7 @@ from paddlelike.interop.onnx.importer.readers import reads
 
 
 @reads("Softmax", "LogSoftmax")
-def _read_softmax(node: Node) -> None:
+def _read_softmax(node: Node) -> str:
     """Compute a softmax along one dim; before version 13 over all dims from ``axis`` on."""
     x, rank = node.input(), node.rank()
     axis = node.axis(-1 if node.opset >= 13 else 1)
@@ -31,11 +31,11 @@ def _read_softmax(node: Node) -> None:
         moved = node.emit("elementwise_sub", x, most)
         total = node.reduce("sum", node.emit("exp", moved), *axes)
         out = node.emit("elementwise_sub", moved, node.emit("log", total))
-    node.give(out)
+    return out
 
 
 @reads("BatchNormalization")
-def _read_batch_norm(node: Node) -> None:
+def _read_batch_norm(node: Node) -> str:
     if node.attr("training_mode", 0) or any(node.wants(index) for index in range(1, 5)):
         node.refuse("it is in training mode")
     parts = {name: node.input(index) for index, name in enumerate(("X", "Scale", "Bias", "Mean", "Variance"))}
@@ -65,7 +65,7 @@ def _read_batch_norm(node: Node) -> None:
         variable.stop_gradient = True
         if hasattr(variable, "trainable"):
             variable.trainable = False
-    node.give(out.name)
+    return out.name
 
 
 def _scale(node: Node, x: str, dims: Sequence[int]) -> str:
@@ -77,14 +77,13 @@ def _scale(node: Node, x: str, dims: Sequence[int]) -> str:
 
 
 @reads("InstanceNormalization")
-def _read_instance_norm(node: Node) -> None:
+def _read_instance_norm(node: Node) -> str:
     parts = {"X": node.input(), "Scale": node.input(1), "Bias": node.input(2)}
     epsilon = float(node.attr("epsilon", 1e-5))
     if node.rank() == 3:
         parts["X"] = node.unsqueeze(node.input(), 2)
-        node.give(node.squeeze(node.emit("instance_norm", parts, epsilon=epsilon), 2))
-    else:
-        node.give(node.emit("instance_norm", parts, epsilon=epsilon))
+        return node.squeeze(node.emit("instance_norm", parts, epsilon=epsilon), 2)
+    return node.emit("instance_norm", parts, epsilon=epsilon)
 
 
 @reads("LayerNormalization")
@@ -126,7 +125,7 @@ def _find_moments(node: Node, x: str, axes: Sequence[int], epsilon: float) -> tu
 
 
 @reads("GroupNormalization")
-def _read_group_norm(node: Node) -> None:
+def _read_group_norm(node: Node) -> str:
     """Normalize groups; there is a scale per channel since version 21, before that per group."""
     groups, dims = node.attr("num_groups"), node.dims()
     rows = node.reshape(node.input(), 0, groups, -1)
@@ -139,21 +138,21 @@ def _read_group_norm(node: Node) -> None:
         )
     else:
         out = node.reshape(out, 0, *dims[1:])
-    node.give(out if node.opset < 21 else _scale(node, out, (-1, *(1,) * (len(dims) - 2))))
+    return out if node.opset < 21 else _scale(node, out, (-1, *(1,) * (len(dims) - 2)))
 
 
 @reads("LpNormalization")
-def _read_lp_normalization(node: Node) -> None:
+def _read_lp_normalization(node: Node) -> str:
     axis, order = node.axis(-1), node.attr("p", 2)
     size = node.emit("abs" if order == 1 else "square", node.input())
     size = node.reduce("sum", size, axis)
     size = size if order == 1 else node.emit("sqrt", size)
     least = node.like(np.finfo(node.dtype()).tiny)  # a row of zeros stays one
-    node.give(node.emit("elementwise_div", node.input(), node.emit("elementwise_max", size, least)))
+    return node.emit("elementwise_div", node.input(), node.emit("elementwise_max", size, least))
 
 
 @reads("LRN")
-def _read_lrn(node: Node) -> None:
+def _read_lrn(node: Node) -> str:
     """Convert an LRN; ONNX divides alpha by the size of the window."""
     size = node.attr("size")
     options = {
@@ -163,17 +162,15 @@ def _read_lrn(node: Node) -> None:
     }
     if node.rank() != 4:
         node.refuse(f"X has {node.rank()} dims")
-    node.give(
-        node.emit("lrn", node.input(), n=size, **{name: float(value) for name, value in options.items()})
-    )
+    return node.emit("lrn", node.input(), n=size, **{name: float(value) for name, value in options.items()})
 
 
 @reads("RMSNormalization")
-def _read_rms(node: Node) -> None:
+def _read_rms(node: Node) -> str:
     """Divide by the root mean square over the dims from ``axis`` on."""
     axis = node.axis(-1)
     x = node.cast(node.input(), np.float32) if node.attr("stash_type", 1) == 1 else node.input()
     mean = node.reduce("mean", node.emit("square", x), *range(axis, node.rank()))
     root = node.emit("sqrt", node.scale(mean, 1.0, float(node.attr("epsilon", 1e-5))))
     normal = node.cast(node.emit("elementwise_div", x, root), node.dtype())
-    node.give(node.emit("elementwise_mul", normal, node.input(1)))
+    return node.emit("elementwise_mul", normal, node.input(1))

@@ -16,17 +16,17 @@ from paddlelike.interop.onnx.importer.readers import reads
 
 
 @reads("GlobalAveragePool", "GlobalMaxPool")
-def _read_global_pool(node: Node) -> None:
+def _read_global_pool(node: Node) -> str:
     kind = "mean" if node.type == "GlobalAveragePool" else "max"
-    node.give(node.reduce(kind, node.input(), *range(2, check_rank(node))))
+    return node.reduce(kind, node.input(), *range(2, check_rank(node)))
 
 
 @reads("GlobalLpPool")
-def _read_global_lp_pool(node: Node) -> None:
+def _read_global_lp_pool(node: Node) -> str:
     if node.attr("p", 2) != 2:
         node.refuse(f"p is {node.attr('p', 2)}")
     total = node.reduce("sum", node.emit("square", node.input()), *range(2, check_rank(node)))
-    node.give(node.emit("sqrt", total))
+    return node.emit("sqrt", total)
 
 
 @reads("AveragePool", "MaxPool", "LpPool")
@@ -68,7 +68,7 @@ def _read_pool(node: Node) -> None:
 
 
 @reads("MaxUnpool")
-def _read_unpool(node: Node) -> None:
+def _read_unpool(node: Node) -> str:
     """Scatter each element to its index in the flattened batch, and fill the rest with zeros."""
     check_rank(node)
     kernel = list(node.attr("kernel_shape"))
@@ -88,7 +88,7 @@ def _read_unpool(node: Node) -> None:
         wanted = node.numbers(2) or []
         more = [b - a for a, b in zip([*dims[:2], *sizes], wanted, strict=True)]
         out = node.emit("pad", out, paddings=[one for size in more for one in (0, size)], pad_value=0.0)
-    node.give(out)
+    return out
 
 
 class _Side(NamedTuple):

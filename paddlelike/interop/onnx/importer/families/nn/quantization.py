@@ -63,13 +63,13 @@ def _quantize(node: Node, x: str, scale: int, zero: int, axis: int) -> str:
 
 
 @reads("DequantizeLinear")
-def _read_dequantize(node: Node) -> None:
-    node.give(_restore(node, 0, 1, 2, _find_axis(node)))
+def _read_dequantize(node: Node) -> str:
+    return _restore(node, 0, 1, 2, _find_axis(node))
 
 
 @reads("QuantizeLinear")
-def _read_quantize(node: Node) -> None:
-    node.give(_quantize(node, node.cast(node.input(), VarType.FP32), 1, 2, _find_axis(node)))
+def _read_quantize(node: Node) -> str:
+    return _quantize(node, node.cast(node.input(), VarType.FP32), 1, 2, _find_axis(node))
 
 
 def _find_axis(node: Node) -> int:
@@ -79,22 +79,22 @@ def _find_axis(node: Node) -> int:
 
 
 @reads("MatMulInteger")
-def _read_matmul_integer(node: Node) -> None:
+def _read_matmul_integer(node: Node) -> str:
     """Multiply in float32, which is exact up to 2**24: for some 500 products of bytes."""
     if node.has(2) and node.dims(2) not in ((), (1,)):
         node.refuse("it has one zero point per row")
     product = node.emit("matmul_v2", _restore(node, 0, -1, 2), _restore(node, 1, -1, 3))
-    node.give(node.cast(product, VarType.INT32))
+    return node.cast(product, VarType.INT32)
 
 
 @reads("ConvInteger")
-def _read_conv_integer(node: Node) -> None:
+def _read_conv_integer(node: Node) -> str:
     """Compute sums of float32, like MatMulInteger."""
-    node.give(node.cast(convolve(node, _restore(node, 0, -1, 2), _restore(node, 1, -1, 3, 0)), VarType.INT32))
+    return node.cast(convolve(node, _restore(node, 0, -1, 2), _restore(node, 1, -1, 3, 0)), VarType.INT32)
 
 
 @reads("QLinearConv")
-def _read_conv(node: Node) -> None:
+def _read_conv(node: Node) -> str:
     """Read a quantized convolution; the bias is scaled by the product of both scales."""
     rank = node.rank()
     out = convolve(node, _restore(node, 0, 1, 2), _restore(node, 3, 4, 5, 0))
@@ -102,12 +102,12 @@ def _read_conv(node: Node) -> None:
         by = node.emit("elementwise_mul", node.input(1), node.input(4))
         bias = node.emit("elementwise_mul", node.cast(node.input(8), VarType.FP32), by)
         out = node.emit("elementwise_add", out, node.reshape(bias, -1, *(1,) * (rank - 2)))
-    node.give(_quantize(node, out, 6, 7, 1))
+    return _quantize(node, out, 6, 7, 1)
 
 
 @reads("QLinearMatMul")
-def _read_matmul(node: Node) -> None:
+def _read_matmul(node: Node) -> str:
     if any(node.dims(index) not in ((), (1,)) for index in (1, 2, 6, 7)):
         node.refuse("it has one scale per row")
     product = node.emit("matmul_v2", _restore(node, 0, 1, 2), _restore(node, 3, 4, 5))
-    node.give(_quantize(node, product, 6, 7, 0))
+    return _quantize(node, product, 6, 7, 0)

@@ -260,7 +260,7 @@ def _run_rnn(
 
 
 @reads("ReverseSequence")
-def _read_reverse_sequence(node: Node) -> None:
+def _read_reverse_sequence(node: Node) -> str:
     """Reverse each sequence; steps after its end stay."""
     axes = node.attr("batch_axis", 1), node.attr("time_axis", 0)
     if node.rank() < 2 or sorted(axes) != [0, 1] or node.dtype() != np.float32:
@@ -275,7 +275,7 @@ def _read_reverse_sequence(node: Node) -> None:
     mask = node.emit("sequence_pad", {"X": inside, "PadValue": zero}, padded_length=-1)
     rest = node.emit("elementwise_sub", blank, _lengthen(node, mask, node.emit("fill_zeros_like", wide)))
     out = node.emit("elementwise_add", out, node.emit("elementwise_mul", wide, rest))
-    node.give(node.transpose(out if node.rank() > 2 else node.squeeze(out, 2), turned))
+    return node.transpose(out if node.rank() > 2 else node.squeeze(out, 2), turned)
 
 
 def _reverse(node: Node, x: str, layer: _Layer) -> str:

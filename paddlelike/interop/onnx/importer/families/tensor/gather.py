@@ -36,7 +36,7 @@ def _count_from_start(node: Node, index: int, axis: int) -> str:
 
 
 @reads("Gather")
-def _read_gather(node: Node) -> None:
+def _read_gather(node: Node) -> str:
     """Gather rows; a single index removes the dim."""
     axis, dims, rank = node.axis(0), node.dims(), node.rank(1)
     places = _count_from_start(node, 1, axis)
@@ -48,20 +48,19 @@ def _read_gather(node: Node) -> None:
             out = node.slice(x, axis, place, end)
         else:
             out = node.emit("index_select", {"X": x, "Index": places}, dim=axis)
-        node.give(node.reshape(out, 1) if len(dims) == 1 else node.squeeze(out, axis))
-    elif axis == 0 and len(dims) == 2 and node.dtype().kind == "f":
-        node.give(node.emit("lookup_table_v2", {"W": x, "Ids": places}, padding_idx=-1))
-    elif rank == 1 and axis == 0:
-        node.give(node.emit("gather", {"X": x, "Index": places}))
-    elif rank == 1:
-        node.give(node.emit("index_select", {"X": x, "Index": places}, dim=axis))
-    else:
-        order = [axis, *(i for i in range(len(dims)) if i != axis)]
-        moved = node.transpose(x, order)
-        out = node.emit("gather_nd", {"X": moved, "Index": node.unsqueeze(places, rank)})
-        before = [rank + i for i in range(axis)]
-        after = [rank + i for i in range(axis, len(dims) - 1)]
-        node.give(node.transpose(out, [*before, *range(rank), *after]))
+        return node.reshape(out, 1) if len(dims) == 1 else node.squeeze(out, axis)
+    if axis == 0 and len(dims) == 2 and node.dtype().kind == "f":
+        return node.emit("lookup_table_v2", {"W": x, "Ids": places}, padding_idx=-1)
+    if rank == 1 and axis == 0:
+        return node.emit("gather", {"X": x, "Index": places})
+    if rank == 1:
+        return node.emit("index_select", {"X": x, "Index": places}, dim=axis)
+    order = [axis, *(i for i in range(len(dims)) if i != axis)]
+    moved = node.transpose(x, order)
+    out = node.emit("gather_nd", {"X": moved, "Index": node.unsqueeze(places, rank)})
+    before = [rank + i for i in range(axis)]
+    after = [rank + i for i in range(axis, len(dims) - 1)]
+    return node.transpose(out, [*before, *range(rank), *after])
 
 
 def _count_rows_from_start(node: Node, first: int = 0) -> str:
@@ -83,7 +82,7 @@ def _count_rows_from_start(node: Node, first: int = 0) -> str:
 
 
 @reads("GatherND")
-def _read_gather_nd(node: Node) -> None:
+def _read_gather_nd(node: Node) -> str:
     """Read GatherND; with ``batch_dims`` each row has its own indices, so its number is prepended."""
     count = node.attr("batch_dims", 0)
     places = _count_rows_from_start(node, count)
@@ -93,24 +92,24 @@ def _read_gather_nd(node: Node) -> None:
             node.refuse(f"batch_dims is {count}, and its indices have dims {dims}")
         rows = np.stack(list(np.indices(dims[:-1]))[:count], -1)
         places = node.emit("concat", [node.constant(rows, np.int64), places], axis=len(dims) - 1)
-    node.give(node.emit("gather_nd", {"X": node.input(), "Index": places}))
+    return node.emit("gather_nd", {"X": node.input(), "Index": places})
 
 
 @reads("GatherElements")
-def _read_gather_elements(node: Node) -> None:
+def _read_gather_elements(node: Node) -> str:
     axis = node.axis(0)
     places = _count_from_start(node, 1, axis)
     given = {"Input": node.input(), "Index": places}
-    node.give(node.emit("take_along_axis", given, Axis=axis, shaped=node.dims(1)))
+    return node.emit("take_along_axis", given, Axis=axis, shaped=node.dims(1))
 
 
 @reads("ScatterElements", "Scatter")
-def _read_scatter_elements(node: Node) -> None:
+def _read_scatter_elements(node: Node) -> str:
     axis, kind = node.axis(0), node.attr("reduction", "none")
     kinds = {"none": "assign", "max": "amax", "min": "amin"}
     places = _count_from_start(node, 1, axis)
     given = {"Input": node.input(), "Index": places, "Value": node.input(2)}
-    node.give(node.emit("put_along_axis", given, Axis=axis, Reduce=kinds.get(kind, kind)))
+    return node.emit("put_along_axis", given, Axis=axis, Reduce=kinds.get(kind, kind))
 
 
 def _reduce_rows(node: Node, kind: str) -> None:
@@ -153,7 +152,7 @@ def _read_scatter_nd(node: Node) -> None:
 
 
 @reads("TensorScatter")
-def _read_tensor_scatter(node: Node) -> None:
+def _read_tensor_scatter(node: Node) -> str:
     """Write an update into a cache, from an index of its own in each row."""
     axis, rank = node.axis(-2), node.rank()
     size, length = node.dims()[axis], node.dims(1)[axis]
@@ -167,26 +166,26 @@ def _read_tensor_scatter(node: Node) -> None:
         places = node.emit("elementwise_mod", places, node.constant([size], np.int64))
     nothing = node.cast(node.emit("fill_zeros_like", node.input(1)), VarType.INT64)
     given = {"Input": node.input(), "Index": node.emit("elementwise_add", nothing, places)}
-    node.give(node.emit("put_along_axis", given | {"Value": node.input(1)}, Axis=axis, Reduce="assign"))
+    return node.emit("put_along_axis", given | {"Value": node.input(1)}, Axis=axis, Reduce="assign")
 
 
 @reads("NonZero")
-def _read_non_zero(node: Node) -> None:
+def _read_non_zero(node: Node) -> str:
     places = node.emit("where_index", {"Condition": node.input()})
-    node.give(node.transpose(places, [1, 0]))
+    return node.transpose(places, [1, 0])
 
 
 @reads("Compress")
-def _read_compress(node: Node) -> None:
+def _read_compress(node: Node) -> str:
     places = node.reshape(node.emit("where_index", {"Condition": node.input(1)}), -1)
     axis = node.attr("axis")
     x = node.reshape(node.input(), -1) if axis is None else node.input()
     axis = 0 if axis is None else node.axis(0)
-    node.give(node.emit("index_select", {"X": x, "Index": places}, dim=axis))
+    return node.emit("index_select", {"X": x, "Index": places}, dim=axis)
 
 
 @reads("OneHot")
-def _read_one_hot(node: Node) -> None:
+def _read_one_hot(node: Node) -> str:
     """Read OneHot; negative ids count from the end, invalid ones give rows of the off value."""
     dtype, known = node.dtype(2), node.find_known(1)
     if known is None:
@@ -210,4 +209,4 @@ def _read_one_hot(node: Node) -> None:
     out = node.emit("elementwise_add", node.emit("elementwise_mul", hot, span), low)
     if axis != rank - 1:
         out = node.transpose(out, [*range(axis), rank - 1, *range(axis, rank - 1)])
-    node.give(out)
+    return out

@@ -76,7 +76,7 @@ def _read_split(node: Node) -> None:
 
 
 @reads("SequenceAt")
-def _read_at(node: Node) -> None:
+def _read_at(node: Node) -> str:
     from paddlelike.layers.control.tensor_array import array_length
 
     place = node.cast(node.reshape(node.input(1), 1), VarType.INT64)
@@ -84,18 +84,18 @@ def _read_at(node: Node) -> None:
     count = node.emit("elementwise_mul", node.cast(back, VarType.INT64), array_length(_array(node)).name)
     place = node.emit("elementwise_add", place, count)
     array = _array(node)
-    node.give(node.emit("read_from_array", {"X": array.name, "I": place}, typed=array.dtype))
+    return node.emit("read_from_array", {"X": array.name, "I": place}, typed=array.dtype)
 
 
 @reads("SequenceLength")
-def _read_length(node: Node) -> None:
+def _read_length(node: Node) -> str:
     from paddlelike.layers.control.tensor_array import array_length
 
-    node.give(array_length(_array(node)).name)
+    return array_length(_array(node)).name
 
 
 @reads("ConcatFromSequence")
-def _read_concat(node: Node) -> None:
+def _read_concat(node: Node) -> str:
     attrs = {"axis": node.attr("axis"), "use_stack": bool(node.attr("new_axis", 0))}
     array = _array(node)
-    node.give(node.emit("tensor_array_to_tensor", array.name, typed=array.dtype, **attrs))
+    return node.emit("tensor_array_to_tensor", array.name, typed=array.dtype, **attrs)

@@ -20,8 +20,8 @@ from paddlelike.interop.onnx.importer.readers import reads
 
 
 @reads("Concat")
-def _read_concat(node: Node) -> None:
-    node.give(node.emit("concat", node.inputs(), axis=node.axis(1)))
+def _read_concat(node: Node) -> str:
+    return node.emit("concat", node.inputs(), axis=node.axis(1))
 
 
 @reads("Split")
@@ -85,38 +85,36 @@ def _reshape_at_run(node: Node) -> None:
 
 
 @reads("Flatten")
-def _read_flatten(node: Node) -> None:
+def _read_flatten(node: Node) -> str:
     axis = node.attr("axis", 1)
-    node.give(node.emit("flatten2", node.input(), axis=axis + node.rank() if axis < 0 else axis))
+    return node.emit("flatten2", node.input(), axis=axis + node.rank() if axis < 0 else axis)
 
 
 @reads("Squeeze")
-def _read_squeeze(node: Node) -> None:
+def _read_squeeze(node: Node) -> str:
     axes = node.numbers(1, "axes")
     if axes is None:
         axes = [axis for axis, dim in enumerate(node.dims()) if dim == 1]
     axes = [node.normalize(axis, node.rank()) for axis in axes]
     if len(axes) == node.rank():
-        node.give(node.reshape(node.input(), 1))
-    else:
-        node.give(node.squeeze(node.input(), *axes))
+        return node.reshape(node.input(), 1)
+    return node.squeeze(node.input(), *axes)
 
 
 @reads("Unsqueeze")
-def _read_unsqueeze(node: Node) -> None:
+def _read_unsqueeze(node: Node) -> str:
     axes = node.numbers(1, "axes") or []
     rank = node.rank() + len(axes)
     places = sorted(node.normalize(axis, rank) for axis in axes)
     if not node.rank():  # it has one dim here already
-        node.give(node.reshape(node.input(), *(1,) * rank))
-    else:
-        node.give(node.unsqueeze(node.input(), *places))
+        return node.reshape(node.input(), *(1,) * rank)
+    return node.unsqueeze(node.input(), *places)
 
 
 @reads("Transpose")
-def _read_transpose(node: Node) -> None:
+def _read_transpose(node: Node) -> str:
     perm = node.attr("perm", list(reversed(range(node.rank()))))
-    node.give(node.emit("transpose2", node.input(), axis=list(perm)))
+    return node.emit("transpose2", node.input(), axis=list(perm))
 
 
 @reads("Slice")
@@ -212,7 +210,7 @@ def _slice_by_places(node: Node) -> str:
 
 
 @reads("Expand")
-def _read_expand(node: Node) -> None:
+def _read_expand(node: Node) -> str:
     """Broadcast X to the common shape of its own and the given one."""
     dims, known = node.dims() or (1,), node.find_known(1)
     if known is not None and -1 not in dims:
@@ -221,8 +219,7 @@ def _read_expand(node: Node) -> None:
         ours, theirs = [1] * (rank - len(dims)) + list(dims), [1] * (rank - len(wanted)) + wanted
         x = node.unsqueeze(node.input(), *range(rank - len(dims)))
         times = [other if dim == 1 else 1 for dim, other in zip(ours, theirs, strict=True)]
-        node.give(node.emit("expand", x, expand_times=times))
-        return
+        return node.emit("expand", x, expand_times=times)
     shape = node.cast(node.input(1), VarType.INT32)
     truth = node.dtype().kind == "b"
     dtype = VarType.INT32 if truth else node.variable().dtype
@@ -234,33 +231,32 @@ def _read_expand(node: Node) -> None:
         "fill_constant", {"ShapeTensor": shape}, shape=[], value=0.0, dtype=int(dtype), shaped=wide or dims
     )
     out = node.emit("elementwise_add", node.cast(node.input(), dtype), zeros, shaped=wide)
-    node.give(node.cast(out, VarType.BOOL) if truth else out)
+    return node.cast(out, VarType.BOOL) if truth else out
 
 
 @reads("Tile")
-def _read_tile(node: Node) -> None:
+def _read_tile(node: Node) -> str:
     known = node.find_known(1)
     if known is not None:
-        node.give(node.emit("expand", node.input(), expand_times=[int(one) for one in known.reshape(-1)]))
-        return
+        return node.emit("expand", node.input(), expand_times=[int(one) for one in known.reshape(-1)])
     times = node.cast(node.input(1), VarType.INT32)
     dims = [-1] * node.rank()
-    node.give(node.emit("expand", {"X": node.input(), "ExpandTimes": times}, expand_times=dims, shaped=dims))
+    return node.emit("expand", {"X": node.input(), "ExpandTimes": times}, expand_times=dims, shaped=dims)
 
 
 @reads("Shape")
-def _read_shape(node: Node) -> None:
+def _read_shape(node: Node) -> str:
     rank, start, end = node.rank(), node.attr("start", 0), node.attr("end")
     if not rank:
         node.refuse("its input has no dims")
     out = node.dims_at_run(node.input())
     if start or end is not None:
         out = node.slice(out, 0, start, MOST if end is None else end)
-    node.give(out)
+    return out
 
 
 @reads("ConstantOfShape")
-def _read_constant_of_shape(node: Node) -> None:
+def _read_constant_of_shape(node: Node) -> str:
     given = node.attr("value")
     value = np.zeros(1, np.float32) if given is None else read_array(given, None)
     dtype = ELEMENT_TYPES[1 if given is None else given.data_type]
@@ -273,24 +269,23 @@ def _read_constant_of_shape(node: Node) -> None:
     known = node.find_known(0)
     if known is not None:
         dims = [int(dim) for dim in known.reshape(-1)] or [1]
-        node.give(node.emit("fill_constant", shape=dims, **options))
-        return
+        return node.emit("fill_constant", shape=dims, **options)
     typed = node.graph.typed.get(node.proto.output[0])
     wide = None if typed is None else typed.dims
     if wide is None and node.dims(0)[0] > 0:
         wide = (-1,) * node.dims(0)[0]
     shape = node.cast(node.input(), VarType.INT32)
-    node.give(node.emit("fill_constant", {"ShapeTensor": shape}, shape=[], **options, shaped=wide))
+    return node.emit("fill_constant", {"ShapeTensor": shape}, shape=[], **options, shaped=wide)
 
 
 @reads("Range")
-def _read_range(node: Node) -> None:
+def _read_range(node: Node) -> str:
     bounds = {slot: node.input(index) for index, slot in enumerate(("Start", "End", "Step"))}
-    node.give(node.emit("range", bounds, shaped=[-1]))
+    return node.emit("range", bounds, shaped=[-1])
 
 
 @reads("Trilu")
-def _read_trilu(node: Node) -> None:
+def _read_trilu(node: Node) -> str:
     dtype, known = node.dtype(), node.find_known(1)
     if node.has(1) and known is None:
         rows, columns = node.dims()[-2:]
@@ -302,34 +297,32 @@ def _read_trilu(node: Node) -> None:
         zero = node.emit("fill_zeros_like", x)
         kept = node.cast(compare(node, kind, places, node.input(1)), node.graph.variable(x).dtype)
         mask = node.cast(node.emit("elementwise_add", zero, kept), VarType.BOOL)
-        node.give(node.cast(node.emit("where", {"Condition": mask, "X": x, "Y": zero}), dtype))
-        return
+        return node.cast(node.emit("where", {"Condition": mask, "X": x, "Y": zero}), dtype)
     diagonal = 0 if known is None else int(known.reshape(-1)[0])
     x = node.cast(node.input(), VarType.INT32) if dtype.kind == "b" else node.input()
     out = node.emit("tril_triu", x, diagonal=diagonal, lower=not node.attr("upper", 1))
-    node.give(node.cast(out, dtype))
+    return node.cast(out, dtype)
 
 
 @reads("EyeLike")
-def _read_eye(node: Node) -> None:
+def _read_eye(node: Node) -> str:
     rows, columns = node.dims()
     if min(rows, columns) < 0:
         node.refuse(f"its input has dims {node.dims()}")
     target = node.attr("dtype")
     dtype = node.dtype() if target is None else ELEMENT_TYPES[target]
-    node.give(node.cast(node.constant(np.eye(rows, columns, node.attr("k", 0)), np.float32), dtype))
+    return node.cast(node.constant(np.eye(rows, columns, node.attr("k", 0)), np.float32), dtype)
 
 
 @reads("DepthToSpace", "SpaceToDepth")
-def _read_depth(node: Node) -> None:
+def _read_depth(node: Node) -> str:
     """Turn the blocks of an image into channels, or channels into blocks."""
     size, (n, c, h, w), x = node.attr("blocksize"), node.dims(), node.input()
     blocks_first = node.attr("mode", "DCR") == "DCR"  # among the channels; Paddle's come last
     if node.type == "SpaceToDepth" and min(h, w) >= 0 and (n >= 0 or c >= 0):
         x = node.reshape(x, -1 if n < 0 else n, c, h // size, size, w // size, size)
         x = node.transpose(x, [0, 3, 5, 1, 2, 4] if blocks_first else [0, 1, 3, 5, 2, 4])
-        node.give(node.reshape(x, n, c * size * size if c >= 0 else -1, h // size, w // size))
-        return
+        return node.reshape(x, n, c * size * size if c >= 0 else -1, h // size, w // size)
     if c < 0:
         node.refuse(f"its input has dims {node.dims()}")
     deepens = node.type == "SpaceToDepth"
@@ -340,4 +333,4 @@ def _read_depth(node: Node) -> None:
         order = np.arange(first * last).reshape(first, last).T.reshape(-1)
         index = node.constant(order, np.int64)
         x = node.emit("index_select", {"X": x, "Index": index}, dim=1)
-    node.give(x if deepens else node.emit("pixel_shuffle", x, upscale_factor=size))
+    return x if deepens else node.emit("pixel_shuffle", x, upscale_factor=size)
