@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from paddlelike.core import LoDTensor, Scope, ScopeVariable, SelectedRows
+from paddlelike.core import Array, LoDTensor, Scope, ScopeVariable, SelectedRows
 from paddlelike.errors import SaveError
 
 PICKLE: Final = "pkl"  # the member with the pickle
@@ -56,7 +56,7 @@ class MemberNames:
         if isinstance(held, SelectedRows):
             self._hints[id(held.row_array)] = f"{variable.name}.rows"
 
-    def take(self, array: np.ndarray[Any, Any]) -> str:
+    def take(self, array: Array) -> str:
         """Return the member name of an array.
 
         Raises SaveError when the name is missing or taken and that is not allowed.

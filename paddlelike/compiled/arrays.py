@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.values import Packed
@@ -16,14 +17,14 @@ from paddlelike.ops.control.rank_table import RankTable
 _KNOWN = (np.ndarray, np.generic)  # while a program is traced
 
 
-def index_tree(stacked: Any, place: jax.Array | int) -> object:
+def index_tree(stacked: Any, place: Array | int) -> object:
     """Return element ``place`` of values stacked along the first axis."""
     return jax.tree_util.tree_map(
         lambda leaf: jax.lax.dynamic_index_in_dim(leaf, place, 0, keepdims=False), stacked
     )
 
 
-def write_tree(stacked: Any, value: Any, place: jax.Array | int) -> object:
+def write_tree(stacked: Any, value: Any, place: Array | int) -> object:
     """Return stacked values with another element ``place``."""
     return jax.tree_util.tree_map(
         lambda leaf, one: jax.lax.dynamic_update_index_in_dim(leaf, one.astype(leaf.dtype), place, 0),
@@ -55,7 +56,7 @@ class TensorArray:
         The places that were written since this object was made; not kept when it passes through JAX.
     """
 
-    def __init__(self, stacked: Any, length: jax.Array | int) -> None:
+    def __init__(self, stacked: Any, length: Array | int) -> None:
         self.stacked, self.length = stacked, length
         self.touched: list[Any] = []
 
@@ -73,11 +74,11 @@ class TensorArray:
         """The number of elements for which the array has room."""
         return int(jax.tree_util.tree_leaves(self.stacked)[0].shape[0])
 
-    def read(self, place: jax.Array | int) -> Any:
+    def read(self, place: Array | int) -> Any:
         """Return an element."""
         return index_tree(self.stacked, place)
 
-    def write(self, place: jax.Array | int, value: Any) -> TensorArray:
+    def write(self, place: Array | int, value: Any) -> TensorArray:
         """Return an array with one element replaced. Raises LoweringError for an element of another shape."""
         shapes = jax.tree_util.tree_map(
             lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.stacked
@@ -141,9 +142,9 @@ class Ranks:
 
     def __init__(
         self,
-        order: jax.Array,
-        lengths: jax.Array,
-        offsets: tuple[jax.Array, ...],
+        order: Array,
+        lengths: Array,
+        offsets: tuple[Array, ...],
         longest: int,
         rows: int,
         source: int | None,
@@ -160,7 +161,7 @@ class Ranks:
         """Return the value made of these arrays."""
         return cls(arrays[0], arrays[1], tuple(arrays[2:]), *known)
 
-    def count(self, step: jax.Array) -> jax.Array:
+    def count(self, step: Array) -> Array:
         """Return how many sequences have a step."""
         return (self.lengths > step).sum().astype(jnp.int32)
 
@@ -187,7 +188,7 @@ class SavedSteps:
         Shape (): how many steps ran; for a branch, whether it ran.
     """
 
-    def __init__(self, before: Any, after: Any, entry: Any, count: jax.Array) -> None:
+    def __init__(self, before: Any, after: Any, entry: Any, count: Array) -> None:
         self.before, self.after, self.entry, self.count = before, after, entry, count
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from paddlelike.compiled.values import Packed
-from paddlelike.core import LoD, memory
+from paddlelike.core import Array, LoD, memory
 
 _SMALLEST: Final = 8
 
@@ -58,7 +58,7 @@ def have_one_length(lods: Sequence[LoD]) -> bool:
     return len(lengths) == 1 and all(len(lod[-1]) > 2 for lod in lods)
 
 
-def find_largest(parts: Iterable[tuple[np.ndarray[Any, Any], LoD]]) -> tuple[int, int]:
+def find_largest(parts: Iterable[tuple[Array, LoD]]) -> tuple[int, int]:
     """Return the largest number of rows and the longest sequence among values; zeros if there are none."""
     found = [(len(rows), int(np.diff(lod[-1]).max(initial=1))) for rows, lod in parts]
     return max((count for count, _ in found), default=0), max((length for _, length in found), default=0)
@@ -72,7 +72,7 @@ class Sizes(NamedTuple):
 
 
 def find_sizes(
-    sequences: Mapping[int, tuple[np.ndarray[Any, Any], LoD]], *, padded: bool, chosen: Set[int] = frozenset()
+    sequences: Mapping[int, tuple[Array, LoD]], *, padded: bool, chosen: Set[int] = frozenset()
 ) -> dict[int, Sizes]:
     """Return the sizes that sequences with equally many rows, or with the same LoD, share.
 
@@ -80,7 +80,7 @@ def find_sizes(
     share the number of padded rows, so that each longest sequence gives one choice of sizes, not several.
     ``chosen``: the sequences that have one length by chance.
     """
-    rows_alike: dict[Any, list[tuple[np.ndarray[Any, Any], LoD]]] = {}
+    rows_alike: dict[Any, list[tuple[Array, LoD]]] = {}
     lod_alike: dict[Any, list[Sizes]] = {}
     for rows, lod in sequences.values():
         rows_alike.setdefault((rows.shape[1:], rows.dtype), []).append((rows, lod))
@@ -104,7 +104,7 @@ def find_sizes(
 
 
 def pack(
-    rows: np.ndarray[Any, Any],
+    rows: Array,
     lod: LoD,
     *,
     is_gradient: bool = False,
@@ -134,7 +134,7 @@ def pack(
 
 
 def pack_all(
-    sequences: Mapping[int, tuple[np.ndarray[Any, Any], LoD]],
+    sequences: Mapping[int, tuple[Array, LoD]],
     fed: Sequence[LoD],
     gradients: Set[int],
     *,

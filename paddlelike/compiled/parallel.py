@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from paddlelike.compiled.backend import find_devices, find_options, settings
@@ -202,7 +203,7 @@ class Copies:
                 value = tensor.held_array
             if value is None:
                 continue
-            if not isinstance(value, jax.Array) or value.sharding != everywhere:
+            if not isinstance(value, Array) or value.sharding != everywhere:
                 value = jax.device_put(value, everywhere)
             (updated if position in self._written else kept)[position] = value
         return updated, kept
@@ -237,10 +238,10 @@ class Copies:
                 raise RefusedError(_NO_STEP, "a sparse gradient is fetched")
             fetched = jax.tree_util.tree_map(lambda value: value[None], found)
             new, before = {n: trace.values[n] for n in self._written if trace.values.get(n) is not None}, {}
-            if not all(isinstance(value, jax.Array | Packed) for value in new.values()):
+            if not all(isinstance(value, Array | Packed) for value in new.values()):
                 raise RefusedError(_NO_STEP, "it writes a persistable that is not an array")
             for n, old in updated.items() if checks else ():
-                if isinstance(new[n], jax.Array) and (old.shape, old.dtype) == (new[n].shape, new[n].dtype):
+                if isinstance(new[n], Array) and (old.shape, old.dtype) == (new[n].shape, new[n].dtype):
                     new[n] = jnp.where(held.all() != 0, new[n], old)
                 else:  # as the table of `auc` after the first step
                     before[n] = old
@@ -292,7 +293,7 @@ def _unpack(value: Packed) -> LoDTensor:
     return LoDTensor(np.array(value.rows)[: int(value.total)], lod if lod and value.shown else None)
 
 
-def _store(holder: ScopeVariable, value: jax.Array) -> None:
+def _store(holder: ScopeVariable, value: Array) -> None:
     """Write the results of the copies into the scope."""
     if isinstance(value, Packed):
         holder.set_value(_unpack(value))

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.core import memory
 
@@ -46,12 +47,12 @@ class Packed:
 
     def __init__(
         self,
-        rows: jax.Array,
-        offsets: tuple[jax.Array, ...],
+        rows: Array,
+        offsets: tuple[Array, ...],
         longest: int,
         *,
         shown: bool = True,
-        live: jax.Array | None = None,
+        live: Array | None = None,
         source: int | None = None,
         exact: bool = False,
         full: bool = False,
@@ -80,31 +81,31 @@ class Packed:
         return int(self.offsets[-1].shape[0]) - 1
 
     @property
-    def lengths(self) -> jax.Array:
+    def lengths(self) -> Array:
         """The lengths of the sequences of the last level."""
         return self.offsets[-1][1:] - self.offsets[-1][:-1]
 
     @property
-    def total(self) -> jax.Array:
+    def total(self) -> Array:
         """Shape (): the number of rows in use."""
         return self.offsets[-1][-1] if self.offsets else self.live
 
     @property
-    def used(self) -> jax.Array:
+    def used(self) -> Array:
         """Shape (T,): whether a row belongs to a sequence."""
         return jnp.arange(self.rows.shape[0]) < self.total
 
-    def index_rows(self) -> jax.Array:
+    def index_rows(self) -> Array:
         """Return for each row the index of its sequence; the number of sequences for unused rows."""
         return jnp.searchsorted(self.offsets[-1][1:], jnp.arange(self.rows.shape[0]), side="right")
 
-    def mask(self, rows: jax.Array | None = None, unused: jax.typing.ArrayLike = 0) -> jax.Array:
+    def mask(self, rows: Array | None = None, unused: jax.typing.ArrayLike = 0) -> Array:
         """Return the rows, or the given ones, with ``unused`` in place of unused rows."""
         rows = self.rows if rows is None else rows
         used = self.used.reshape(-1, *[1] * (rows.ndim - 1))
         return jnp.where(used, rows, jnp.asarray(unused, rows.dtype))
 
-    def replace(self, rows: jax.Array, *, shown: bool | None = None) -> Packed:
+    def replace(self, rows: Array, *, shown: bool | None = None) -> Packed:
         """Return sequences of the same lengths with other rows."""
         shown = self.shown if shown is None else shown
         return Packed(
@@ -113,7 +114,7 @@ class Packed:
         )  # fmt: skip
 
 
-def get_rows(value: jax.Array | Packed) -> jax.Array:
+def get_rows(value: Array | Packed) -> Array:
     """Return the rows of sequences; an array as it is."""
     return value.rows if isinstance(value, Packed) else value
 
@@ -122,7 +123,7 @@ def get_rows(value: jax.Array | Packed) -> jax.Array:
 class SparseRows:
     """Some rows of a tall matrix: a sparse gradient. Repeated rows add up."""
 
-    def __init__(self, rows: jax.Array, values: jax.Array, height: int) -> None:
+    def __init__(self, rows: Array, values: Array, height: int) -> None:
         self.rows, self.values, self.height = rows, values, height
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], int]:
@@ -147,7 +148,7 @@ class SparseRows:
         values = jnp.zeros((size, *self.values.shape[1:]), self.values.dtype).at[places].add(self.values)
         return SparseRows(rows.astype(self.rows.dtype), values, self.height)
 
-    def to_dense(self) -> jax.Array:
+    def to_dense(self) -> Array:
         """Return the whole matrix."""
         whole = jnp.zeros((self.height, *self.values.shape[1:]), self.values.dtype)
         return whole.at[self.rows].add(self.values)
@@ -175,4 +176,4 @@ def align_feed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 #: What an operator that takes sequences is given.
-Value: TypeAlias = jax.Array | Packed
+Value: TypeAlias = Array | Packed

@@ -8,10 +8,11 @@ from __future__ import annotations
 import gzip
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from paddlelike.core import Array
 from paddlelike.dataset import common, synthetic
 from paddlelike.errors import FormatError
 
@@ -27,7 +28,7 @@ TRAIN_IMAGE_MD5: Final = "f68b3c2dcbeaaa9fbdd348bbdeb94873"
 TRAIN_LABEL_URL: Final = f"{URL_PREFIX}train-labels-idx1-ubyte.gz"
 TRAIN_LABEL_MD5: Final = "d53e105ee54ea40749a09fcbcd1e9432"
 
-Sample = tuple[np.ndarray[Any, Any], int]
+Sample = tuple[Array, int]
 Reader = Callable[[], Iterator[Sample]]
 
 
@@ -70,14 +71,14 @@ def _make_reader(images: str | None, labels: str | None, part: synthetic.Part) -
     return reader_creator(images, labels, 0)
 
 
-def _scale(images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> Iterator[Sample]:
+def _scale(images: Array, labels: Array) -> Iterator[Sample]:
     if len(images) != len(labels):
         raise FormatError(f"mnist: {len(images)} images, but {len(labels)} labels")
     for image, label in zip(images.reshape(len(images), -1), labels, strict=True):
         yield image.astype(np.float32) / np.float32(255) * np.float32(2) - np.float32(1), int(label)
 
 
-def _read_idx(path: str, dims: int) -> np.ndarray[Any, Any]:
+def _read_idx(path: str, dims: int) -> Array:
     """Return the bytes array of an IDX file: magic number 0x0800 + dims, the shape, the bytes."""
     with gzip.open(path) as file:
         content = file.read()

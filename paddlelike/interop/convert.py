@@ -9,9 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
-from paddlelike.core import TENSOR_DTYPES, LoDTensor, numpy_dtype
+from paddlelike.core import TENSOR_DTYPES, Array, LoDTensor, numpy_dtype
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat, FolderFormat, Value
@@ -435,7 +433,7 @@ def _convert_dtype(value: Value, dtype: DtypeLike | None, spool: Spool) -> Value
     return value if array.dtype == wanted else spool.convert(value, wanted)
 
 
-def _array(value: Value) -> np.ndarray[Any, Any]:
+def _array(value: Value) -> Array:
     assert value.held_array is not None
     return value.held_array
 

@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
-
-from paddlelike.core import LoDTensor, global_scope
+from paddlelike.core import Array, LoDTensor, global_scope
 from paddlelike.errors import FormatError, MissingFileError, NotInitializedError, SaveError
 from paddlelike.executor.run import Executor
 from paddlelike.formats.hdf5 import Hdf5, read_attributes
@@ -279,7 +277,7 @@ def _default(
     return lambda variable: is_persistable(variable) and predicate(variable)
 
 
-def read_value(variable: Variable) -> np.ndarray[Any, Any]:
+def read_value(variable: Variable) -> Array:
     """Return what a variable holds in the scope: its memory. Raises NotInitializedError: nothing."""
     holder = global_scope().find_var(variable.name)
     value = None if holder is None else holder.value

@@ -21,7 +21,7 @@ from typing import IO, Any, Final, Protocol
 
 import numpy as np
 
-from paddlelike.core import LoDTensor, VarType, Versioned, numpy_dtype
+from paddlelike.core import Array, LoDTensor, VarType, Versioned, numpy_dtype
 from paddlelike.errors import FeedError, MissingFileError, UnsupportedError
 from paddlelike.framework import Variable
 
@@ -363,7 +363,7 @@ class BoxPSDataset(InMemoryDataset):
         """Do nothing: there are no parameters to move, as in Fluid's own build for processors."""
 
 
-Sample = list[np.ndarray[Any, Any]]  # the values of one line, an array for each variable
+Sample = list[Array]  # the values of one line, an array for each variable
 
 
 def parse_sample(line: str, variables: Sequence[Variable], texts: Sequence[str], where: str) -> Sample:
@@ -394,7 +394,7 @@ def parse_sample(line: str, variables: Sequence[Variable], texts: Sequence[str],
     return sample
 
 
-def _parse_values(words: list[str], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def _parse_values(words: list[str], dtype: np.dtype[Any]) -> Array:
     """Return numbers; 64-bit ids from 2^63 to 2^64 - 1 as the int64 of the same bits, as Paddle does."""
     try:
         return np.array(words, dtype)
@@ -405,7 +405,7 @@ def _parse_values(words: list[str], dtype: np.dtype[Any]) -> np.ndarray[Any, Any
         return np.array([one + (one < 0) * (1 << 64) for one in numbers], np.uint64).view(dtype)
 
 
-def drop_zeros(variable: Variable, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def drop_zeros(variable: Variable, values: Array) -> Array:
     """Drop the zeros of a variable with a LoD, but keep one value; return others as they are."""
     kept = values[(values >= 1e-6) | (values <= -1e-6)]
     return values if not variable.lod_level else kept if len(kept) else values[:1] * 0
@@ -425,7 +425,7 @@ def _count_elements(variable: Variable) -> int:
     return math.prod(dim for dim in variable.shape[1:] if dim > 0)
 
 
-def _check_size(variable: Variable, values: np.ndarray[Any, Any], where: str) -> None:
+def _check_size(variable: Variable, values: Array, where: str) -> None:
     if not variable.lod_level and len(values) != _count_elements(variable):
         raise _bad_line(
             where, f"{variable.name!r} has shape {list(variable.shape)}, the line holds {len(values)} values"
@@ -439,7 +439,7 @@ def _bad_line(where: str, what: str) -> FeedError:
     )
 
 
-def stack_slot(variable: Variable, column: list[np.ndarray[Any, Any]]) -> LoDTensor:
+def stack_slot(variable: Variable, column: list[Array]) -> LoDTensor:
     """Return the values of one variable in a batch of samples."""
     if not variable.lod_level:
         return LoDTensor(np.stack(column).reshape(len(column), *variable.shape[1:]))

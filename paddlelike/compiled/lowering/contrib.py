@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.lowering.sequence.part import gather_sequences
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences, to_steps
@@ -36,12 +37,12 @@ def match_matrix_tensor(x: Packed, y: Packed, w: Value) -> tuple[Value, None]:
     return _flatten_images(images, x.lengths, y.lengths), None
 
 
-def _flatten_images(images: jax.Array, heights: jax.Array, widths: jax.Array) -> Packed:
+def _flatten_images(images: Array, heights: Array, widths: Array) -> Packed:
     """Return the pixels inside each image of a padded batch (N, C, H, W), as sequences."""
     count, channels, height, width = images.shape
     size = channels * height * width
 
-    def find(which: jax.Array, step: jax.Array) -> jax.Array:
+    def find(which: Array, step: Array) -> Array:
         wide, area = jnp.maximum(widths[which], 1), jnp.maximum(heights[which] * widths[which], 1)
         channel, rest = step // area, step % area
         return ((which * channels + channel) * height + rest // wide) * width + rest % wide
@@ -54,7 +55,7 @@ def _flatten_images(images: jax.Array, heights: jax.Array, widths: jax.Array) ->
 
 @lowers("var_conv_2d", sequences=True)
 def var_conv_2d(
-    x: Packed, row: Packed, column: Packed, w: jax.Array,
+    x: Packed, row: Packed, column: Packed, w: Array,
     *, InputChannel: int, OutputChannel: int, StrideH: int, StrideW: int, KernelH: int, KernelW: int,  # noqa: N803
 ) -> tuple[Value, None]:  # fmt: skip
     _require_one_level(x, row, column)
@@ -108,7 +109,7 @@ def sequence_topk_avg_pooling(
 
 
 @lowers("tdm_child", sequences=True)
-def tdm_child(x: jax.Array | Packed, tree: jax.Array, *, dtype: int, ctx: OpContext) -> tuple[Value, Value]:
+def tdm_child(x: Array | Packed, tree: Array, *, dtype: int, ctx: OpContext) -> tuple[Value, Value]:
     if isinstance(x, Packed):
         found = tdm_child(x.rows, tree, dtype=dtype, ctx=ctx)
         return x.replace(found[0]), x.replace(found[1])
@@ -122,9 +123,7 @@ def tdm_child(x: jax.Array | Packed, tree: jax.Array, *, dtype: int, ctx: OpCont
 
 
 @lowers("tree_conv")
-def tree_conv(
-    nodes: jax.Array, edges: jax.Array, w: jax.Array, *, max_depth: int, ctx: OpContext
-) -> jax.Array:
+def tree_conv(nodes: Array, edges: Array, w: Array, *, max_depth: int, ctx: OpContext) -> Array:
     weights = _weigh_places(edges, nodes.shape[1], max_depth, nodes.dtype, ctx)
     patches = _fill_padding(jnp.einsum("bknm,bmd->bndk", weights, nodes), edges)
     return jnp.einsum("bndk,dkof->bnof", patches, w)
@@ -132,8 +131,8 @@ def tree_conv(
 
 @lowers("tree_conv_grad")
 def tree_conv_grad(
-    nodes: jax.Array, edges: jax.Array, w: jax.Array, d_out: jax.Array, *, max_depth: int
-) -> tuple[jax.Array, jax.Array]:
+    nodes: Array, edges: Array, w: Array, d_out: Array, *, max_depth: int
+) -> tuple[Array, Array]:
     weights = _weigh_places(edges, nodes.shape[1], max_depth, nodes.dtype, None)
     patches = jnp.einsum("bknm,bmd->bndk", weights, nodes)
     dw = jnp.einsum("bndk,bnof->dkof", patches, d_out)
@@ -160,8 +159,8 @@ def _fill_padding(rows: jax.Array, edges: jax.Array) -> jax.Array:
 
 
 def _weigh_places(
-    edges: jax.Array, count: int, max_depth: int, dtype: np.dtype[Any], ctx: OpContext | None
-) -> jax.Array:
+    edges: Array, count: int, max_depth: int, dtype: np.dtype[Any], ctx: OpContext | None
+) -> Array:
     """Return the weights of node j in node i, for left, right and top: shape (B, 3, count, count)."""
     parent, child = edges[..., 0], edges[..., 1]
     used = jnp.cumprod((parent != 0) & (child != 0), axis=1).astype(bool)
@@ -175,7 +174,7 @@ def _weigh_places(
     batch = jnp.arange(edges.shape[0])[:, None]
     at = jnp.where(used, child - 1, count)  # out of bounds: dropped
 
-    def by_node(values: jax.Array) -> jax.Array:
+    def by_node(values: Array) -> Array:
         return jnp.ones((edges.shape[0], count), jnp.float64).at[batch, at].set(values, mode="drop")
 
     places = jnp.where(siblings == 1, 0.5, (index - 1) / jnp.maximum(siblings - 1, 1))

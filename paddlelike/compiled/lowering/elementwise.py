@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.formulas import stands_for
 from paddlelike.compiled.lowerings import lowers
@@ -18,19 +19,17 @@ stands_for(SelectedRows)(SparseRows)
 
 
 @stands_for(binary.map_row_values)
-def map_row_values(x: SparseRows, function: Callable[[jax.Array], jax.Array]) -> SparseRows:
+def map_row_values(x: SparseRows, function: Callable[[Array], Array]) -> SparseRows:
     return SparseRows(x.rows, function(x.values), x.height)
 
 
 @stands_for(broadcasting.apply)
-def apply(
-    function: Callable[[jax.Array, jax.Array], jax.Array], x: jax.Array, y: jax.Array, axis: int
-) -> jax.Array:
+def apply(function: Callable[[Array, Array], Array], x: Array, y: Array, axis: int) -> Array:
     return function(*broadcasting.align(x, y, axis))
 
 
 @stands_for(broadcasting.sum_to)
-def sum_to(shape: tuple[int, ...], gradient: jax.Array, axis: int) -> jax.Array:
+def sum_to(shape: tuple[int, ...], gradient: Array, axis: int) -> Array:
     """Return the gradient of a tensor that was broadcast to the shape of ``gradient``."""
     if shape == gradient.shape:
         return gradient
@@ -40,17 +39,17 @@ def sum_to(shape: tuple[int, ...], gradient: jax.Array, axis: int) -> jax.Array:
 
 
 @stands_for(special.bound_below)
-def bound_below(x: jax.Array, bound: float) -> jax.Array:
+def bound_below(x: Array, bound: float) -> Array:
     return jnp.maximum(x, jnp.asarray(bound, x.dtype))
 
 
 @stands_for(special.complement)
-def complement(x: jax.Array) -> jax.Array:
+def complement(x: Array) -> Array:
     return 1 - x
 
 
 @stands_for(special.softplus)
-def softplus(x: jax.Array) -> jax.Array:
+def softplus(x: Array) -> Array:
     return jnp.logaddexp(x, jnp.zeros((), x.dtype))
 
 
@@ -59,7 +58,7 @@ stands_for(special.erf)(jax.scipy.special.erf)
 
 
 @lowers("clip_by_norm")
-def clip_by_norm(x: jax.Array | SparseRows, *, max_norm: float) -> jax.Array:
+def clip_by_norm(x: Array | SparseRows, *, max_norm: float) -> Array:
     dense = x.to_dense() if isinstance(x, SparseRows) else x
     length = jnp.sqrt(jnp.sum(dense * dense))
     scaled = dense * (max_norm / jnp.where(length == 0, 1, length))

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.lowering.recurrent.cells import ACTIVATIONS, Cell, gru, run_lstm
 from paddlelike.compiled.lowering.sequence.sequence import (
@@ -24,9 +25,7 @@ from paddlelike.compiled.values import Packed, SparseRows, Value
 
 
 @lowers("fusion_repeated_fc_relu")
-def fusion_repeated_fc_relu(
-    x: jax.Array, weights: list[jax.Array], biases: list[jax.Array]
-) -> tuple[list[jax.Array], jax.Array]:
+def fusion_repeated_fc_relu(x: Array, weights: list[Array], biases: list[Array]) -> tuple[list[Array], Array]:
     outs = []
     for weight, bias in zip(weights, biases, strict=True):
         x = jnp.maximum(x @ weight + bias.reshape(-1), 0)
@@ -57,7 +56,7 @@ def fusion_gru(
 
 
 def _run(
-    projected: Value, wh: jax.Array, bias: jax.Array, h0: Value, c0: Value, activations: Sequence[str],
+    projected: Value, wh: Array, bias: Array, h0: Value, c0: Value, activations: Sequence[str],
     *, use_peepholes: bool, is_reverse: bool,
 ) -> tuple[Value, Value]:  # fmt: skip
     """Return Hidden and Cell for the projected input, to which the bias has been added."""
@@ -70,7 +69,7 @@ def _run(
 
 @lowers("fusion_lstm", sequences=True)
 def fusion_lstm(
-    x: Packed, wx: jax.Array, wh: Value, bias: jax.Array, h0: Value, c0: Value,
+    x: Packed, wx: Array, wh: Value, bias: Array, h0: Value, c0: Value,
     *, use_peepholes: bool, is_reverse: bool, gate_activation: str, cell_activation: str,
     candidate_activation: str,
 ) -> Results:  # fmt: skip
@@ -86,7 +85,7 @@ def fusion_lstm(
 
 @lowers("fused_embedding_fc_lstm", sequences=True)
 def fused_embedding_fc_lstm(
-    ids: Packed, table: jax.Array, wh: Value, bias: Value, h0: Value, c0: Value,
+    ids: Packed, table: Array, wh: Value, bias: Value, h0: Value, c0: Value,
     *, use_peepholes: bool, is_reverse: bool, gate_activation: str, cell_activation: str,
     candidate_activation: str, ctx: OpContext,
 ) -> Results:  # fmt: skip
@@ -103,9 +102,9 @@ def fused_embedding_fc_lstm(
 
 @lowers("attention_lstm", sequences=True)
 def attention_lstm(
-    x: Packed, c0: Value, h0: Value | None, attention: jax.Array, bias: jax.Array | None,
-    scalar: jax.Array | None, scalar_bias: jax.Array | None, weight: jax.Array,
-    lstm_bias: jax.Array, *, gate_activation: str, cell_activation: str, candidate_activation: str,
+    x: Packed, c0: Value, h0: Value | None, attention: Array, bias: Array | None,
+    scalar: Array | None, scalar_bias: Array | None, weight: Array,
+    lstm_bias: Array, *, gate_activation: str, cell_activation: str, candidate_activation: str,
 ) -> Results:  # fmt: skip
     require_sequences(x)
     gate, act, candidate = (
@@ -116,7 +115,7 @@ def attention_lstm(
     seen = rows @ attention[:columns, 0]
     seen = seen if bias is None else seen + bias.reshape(-1)[0]
 
-    def step(carry: jax.Array, here: jax.Array) -> tuple[tuple[jax.Array, ...], tuple[Any, Any]]:
+    def step(carry: Array, here: Array) -> tuple[tuple[Array, ...], tuple[Any, Any]]:
         hidden, cell = carry
         scores = jnp.maximum(seen + cell @ attention[columns:, 0], 0)
         if scalar is not None:
@@ -140,7 +139,7 @@ def attention_lstm(
     return hidden, cell, *(None,) * 4
 
 
-def _pool(x: Packed, kind: str) -> jax.Array:
+def _pool(x: Packed, kind: str) -> Array:
     """Return the sum of each sequence, by its length (AVERAGE) or the root of it (SQRT)."""
     require_sequences(x)
     total = sum_sequences(x, x.mask())
@@ -148,7 +147,7 @@ def _pool(x: Packed, kind: str) -> jax.Array:
     return {"SUM": total, "AVERAGE": total / lengths, "SQRT": total / jnp.sqrt(lengths)}[kind]
 
 
-def _join(pooled: list[jax.Array]) -> Packed:
+def _join(pooled: list[Array]) -> Packed:
     """Concatenate the columns; every row is a sequence of its own, as in Paddle."""
     out = jnp.concatenate(pooled, 1)
     count = out.shape[0]
@@ -168,13 +167,13 @@ def fusion_seqpool_cvm_concat(xs: list[Value], cvm: Value, *, pooltype: str) -> 
     return _join([count_logarithms(_pool(x, pooltype)) for x in xs])
 
 
-def count_logarithms(x: jax.Array) -> jax.Array:
+def count_logarithms(x: Array) -> Array:
     """Return rows whose first two columns, the counts of shows and clicks, are logarithms."""
     show, click = (jnp.log(x[:, i] + jnp.asarray(1, x.dtype)) for i in (0, 1))
     return jnp.concatenate([jnp.stack([show, click - show], 1), x[:, 2:]], 1)
 
 
-def _find_rows(w: jax.Array, ids: Packed, padding_idx: int) -> tuple[jax.Array, jax.Array]:
+def _find_rows(w: Array, ids: Packed, padding_idx: int) -> tuple[Array, Array]:
     """Return the row of each id, 0 for padding, and a mask of the ids that are not padding."""
     flat = ids.rows.reshape(ids.rows.shape[0], -1)
     counts = (flat != padding_idx) & ids.used[:, None]
@@ -182,9 +181,7 @@ def _find_rows(w: jax.Array, ids: Packed, padding_idx: int) -> tuple[jax.Array, 
 
 
 @lowers("fused_embedding_seq_pool", sequences=True)
-def fused_embedding_seq_pool(
-    w: jax.Array | SparseRows, ids: Value, *, padding_idx: int, ctx: OpContext
-) -> Value:
+def fused_embedding_seq_pool(w: Array | SparseRows, ids: Value, *, padding_idx: int, ctx: OpContext) -> Value:
     require_sequences(ids)
     if isinstance(w, SparseRows):
         raise LoweringError("W holds some rows only")
@@ -196,7 +193,7 @@ def fused_embedding_seq_pool(
 
 @lowers("fused_embedding_seq_pool_grad", sequences=True)
 def fused_embedding_seq_pool_grad(
-    w: jax.Array, ids: Value, d_out: Value, *, is_sparse: bool, padding_idx: int
+    w: Array, ids: Value, d_out: Value, *, is_sparse: bool, padding_idx: int
 ) -> Value | SparseRows:
     rows, counts = _find_rows(w, ids, padding_idx)
     each = spread(ids, d_out).reshape(*rows.shape, w.shape[1])
@@ -207,7 +204,7 @@ def fused_embedding_seq_pool_grad(
 
 @lowers("fusion_seqconv_eltadd_relu", sequences=True)
 def fusion_seqconv_eltadd_relu(
-    x: Value, w: Value, bias: jax.Array, *, contextLength: int, contextStart: int  # noqa: N803
+    x: Value, w: Value, bias: Array, *, contextLength: int, contextStart: int  # noqa: N803
 ) -> tuple[Packed, None]:  # fmt: skip
     out = sequence_conv(
         x, None, w, contextLength=contextLength, contextStart=contextStart, paddingTrainable=False
@@ -217,7 +214,7 @@ def fusion_seqconv_eltadd_relu(
 
 @lowers("fusion_seqexpand_concat_fc", sequences=True)
 def fusion_seqexpand_concat_fc(
-    xs: list[Value], w: jax.Array, bias: jax.Array | None, *, fc_activation: str
+    xs: list[Value], w: Array, bias: Array | None, *, fc_activation: str
 ) -> tuple[Packed, None]:
     first = xs[0]
     require_sequences(first)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.packing import LoweringError
@@ -16,7 +16,7 @@ from paddlelike.ops.operands import check_same_dtype
 
 
 @lowers("mul")
-def mul(x: jax.Array, y: jax.Array, *, x_num_col_dims: int, y_num_col_dims: int) -> jax.Array:
+def mul(x: Array, y: Array, *, x_num_col_dims: int, y_num_col_dims: int) -> Array:
     check_same_dtype("mul", x, [y])
     a = x.reshape(math.prod(x.shape[:x_num_col_dims]), -1)
     b = y.reshape(math.prod(y.shape[:y_num_col_dims]), -1)
@@ -24,7 +24,7 @@ def mul(x: jax.Array, y: jax.Array, *, x_num_col_dims: int, y_num_col_dims: int)
 
 
 @lowers("matmul")
-def matmul(x: jax.Array, y: jax.Array, *, transpose_X: bool, transpose_Y: bool, alpha: float) -> jax.Array:  # noqa: N803
+def matmul(x: Array, y: Array, *, transpose_X: bool, transpose_Y: bool, alpha: float) -> Array:  # noqa: N803
     check_same_dtype("matmul", x, [y])
     a = x.reshape(1, -1) if x.ndim == 1 else x
     b = y.reshape(-1, 1) if y.ndim == 1 else y
@@ -40,14 +40,14 @@ def matmul(x: jax.Array, y: jax.Array, *, transpose_X: bool, transpose_Y: bool, 
 
 @lowers("fc")
 def fc(
-    x: jax.Array,
-    w: jax.Array,
-    bias: jax.Array | None,
+    x: Array,
+    w: Array,
+    bias: Array | None,
     *,
     in_num_col_dims: int,
     activation_type: str,
     padding_weights: bool,
-) -> jax.Array:
+) -> Array:
     w = w[:-4, :-4] if padding_weights else w
     leading = x.shape[:in_num_col_dims]
     out = x.reshape(math.prod(leading), -1) @ w
@@ -59,11 +59,11 @@ def fc(
 
 @lowers("mul_grad_grad")
 def mul_grad_grad(
-    dd_x: jax.Array | None,
-    dd_y: jax.Array | None,
-    d_out: jax.Array,
-    x: jax.Array,
-    y: jax.Array,
+    dd_x: Array | None,
+    dd_y: Array | None,
+    d_out: Array,
+    x: Array,
+    y: Array,
     *,
     x_num_col_dims: int,
     y_num_col_dims: int,
@@ -82,14 +82,14 @@ def mul_grad_grad(
 
 
 @lowers("bmm")
-def bmm(x: jax.Array, y: jax.Array) -> jax.Array:
+def bmm(x: Array, y: Array) -> Array:
     return jnp.matmul(x, y)
 
 
 @lowers("matmul", across_rows=True)
 def matmul_rows(
-    x: jax.Array | Packed,
-    y: jax.Array,
+    x: Array | Packed,
+    y: Array,
     *,
     transpose_X: bool,  # noqa: N803
     transpose_Y: bool,  # noqa: N803
@@ -115,18 +115,18 @@ def _multiply_alike(x: Packed, y: Packed, attrs: dict[str, Any]) -> Value:
 
 
 @lowers("cos_sim", traces_gradient=True)
-def cos_sim(x: jax.Array, y: jax.Array) -> Results:
+def cos_sim(x: Array, y: Array) -> Results:
     a, b = x.reshape(x.shape[0], -1), y.reshape(y.shape[0], -1)
     a_norm, b_norm = (jnp.sqrt(jnp.maximum((z * z).sum(1, keepdims=True), 1e-8)) for z in (a, b))
     return (a * b).sum(1, keepdims=True) / (a_norm * b_norm), a_norm, b_norm
 
 
 @lowers("dist", traces_gradient=True)
-def dist(x: jax.Array, y: jax.Array, *, p: float) -> jax.Array:
+def dist(x: Array, y: Array, *, p: float) -> Array:
     return jnp.linalg.norm((x - y).reshape(-1), p).reshape(1).astype(x.dtype)
 
 
 @lowers("norm", traces_gradient=True)
-def norm(x: jax.Array, *, axis: int, epsilon: float) -> Results:
+def norm(x: Array, *, axis: int, epsilon: float) -> Results:
     length = jnp.sqrt(jnp.sum(x * x, axis, keepdims=True) + epsilon)
     return length, x / length

@@ -6,6 +6,7 @@ from typing import Final
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences, to_steps
 from paddlelike.compiled.lowerings import Results, lowers
@@ -16,7 +17,7 @@ from paddlelike.framework import follows_fluid
 from paddlelike.ops.metric.sequence import SCHEMES
 
 
-def _count(ids: jax.Array, chosen: jax.Array, classes: int, weights: jax.Array | None = None) -> jax.Array:
+def _count(ids: Array, chosen: Array, classes: int, weights: Array | None = None) -> Array:
     """Return how often each class occurs among the chosen ids; float64 where there are weights."""
     ids = jnp.where(chosen, ids, classes)  # out of bounds: dropped
     if weights is None:
@@ -26,7 +27,7 @@ def _count(ids: jax.Array, chosen: jax.Array, classes: int, weights: jax.Array |
 
 @lowers("auc", sequences=True)
 def auc(
-    predict: Value, label: Value, pos: jax.Array, neg: jax.Array,
+    predict: Value, label: Value, pos: Array, neg: Array,
     *, curve: str, num_thresholds: int, slide_steps: int, ctx: OpContext,
 ) -> Results:  # fmt: skip
     if curve == "PR" and not follows_fluid("auc_curve"):
@@ -55,7 +56,7 @@ def auc(
     return area.reshape(1), tables[0], tables[1]
 
 
-def _unpack(*values: Value) -> tuple[list[jax.Array], jax.Array]:
+def _unpack(*values: Value) -> tuple[list[Array], Array]:
     """Return the rows of sequences and of arrays, equally many each, and a mask of the rows in use."""
     used = [x.used for x in values if isinstance(x, Packed)]
     rows = [get_rows(x) for x in values]
@@ -64,9 +65,7 @@ def _unpack(*values: Value) -> tuple[list[jax.Array], jax.Array]:
     return rows, used[0] if used else jnp.asarray(True)
 
 
-def _advance_window(
-    flat: jax.Array, count: jax.Array, buckets: int, steps: int
-) -> tuple[jax.Array, jax.Array]:
+def _advance_window(flat: Array, count: Array, buckets: int, steps: int) -> tuple[Array, Array]:
     """Return the counts to evaluate, and the table with one step more."""
     latest = flat[:-1].reshape(steps + 1, buckets)
     place = flat[-1] % steps
@@ -77,11 +76,11 @@ def _advance_window(
 
 @lowers("precision_recall")
 def precision_recall(
-    probs: jax.Array,
-    indices: jax.Array,
-    labels: jax.Array,
-    weights: jax.Array | None,
-    states: jax.Array | None,
+    probs: Array,
+    indices: Array,
+    labels: Array,
+    weights: Array | None,
+    states: Array | None,
     *,
     class_number: int,
     ctx: OpContext,
@@ -102,14 +101,14 @@ def precision_recall(
     return *shown, total.astype(probs.dtype)
 
 
-def _measure(states: jax.Array) -> jax.Array:
+def _measure(states: Array) -> Array:
     """Return macro and micro precision, recall and F1. A class that never occurs has the value 1."""
 
-    def share(part: jax.Array, rest: jax.Array) -> jax.Array:
+    def share(part: Array, rest: Array) -> Array:
         whole = part + rest
         return jnp.where(whole > 0, part / jnp.where(whole > 0, whole, 1), 1.0)
 
-    def join(precision: jax.Array, recall: jax.Array) -> jax.Array:
+    def join(precision: Array, recall: Array) -> Array:
         both = precision + recall
         return jnp.where(both > 0, 2 * precision * recall / jnp.where(both > 0, both, 1), 0.0)
 
@@ -121,11 +120,11 @@ def _measure(states: jax.Array) -> jax.Array:
 
 @lowers("mean_iou")
 def mean_iou(
-    predictions: jax.Array,
-    labels: jax.Array,
-    wrongs: jax.Array,
-    corrects: jax.Array,
-    means: jax.Array,
+    predictions: Array,
+    labels: Array,
+    wrongs: Array,
+    corrects: Array,
+    means: Array,
     *,
     num_classes: int,
     ctx: OpContext,
@@ -146,7 +145,7 @@ def mean_iou(
 
 
 @lowers("accuracy", sequences=True)
-def accuracy(out: Value, indices: jax.Array | Packed, label: jax.Array | Packed) -> tuple[Value, ...]:
+def accuracy(out: Value, indices: Array | Packed, label: Array | Packed) -> tuple[Value, ...]:
     used = None
     if isinstance(indices, Packed):
         used = indices.used
@@ -164,13 +163,13 @@ _MOST_PAIRS: Final = 4096  # rows whose pairs are compared in a matrix
 
 @lowers("positive_negative_pair")
 def positive_negative_pair(
-    score: jax.Array,
-    label: jax.Array,
-    query: jax.Array,
-    positive: jax.Array,
-    negative: jax.Array,
-    neutral: jax.Array,
-    weight: jax.Array | None,
+    score: Array,
+    label: Array,
+    query: Array,
+    positive: Array,
+    negative: Array,
+    neutral: Array,
+    weight: Array | None,
     *,
     column: int,
 ) -> Results:
@@ -192,7 +191,7 @@ def positive_negative_pair(
     return found[0], found[1], found[2]
 
 
-def _read_padded(x: jax.Array | Packed, length: jax.Array | Packed | None) -> tuple[jax.Array, jax.Array]:
+def _read_padded(x: Array | Packed, length: Array | Packed | None) -> tuple[Array, Array]:
     """Return sequences, given by LoD or as a padded batch, as an array (N, longest) and their lengths."""
     if length is None:
         require_sequences(x)
@@ -216,7 +215,7 @@ def edit_distance(
     count, width = wanted.shape
     columns = jnp.arange(width + 1)
 
-    def compare(row: jax.Array, given: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
+    def compare(row: Array, given: tuple[Array, ...]) -> tuple[Array, None]:
         token, step = given
         replaced = row[:, :-1] + (wanted != token[:, None])
         best = jnp.minimum(row[:, 1:] + 1, replaced)
@@ -233,7 +232,7 @@ def edit_distance(
 
 @lowers("chunk_eval", sequences=True)
 def chunk_eval(
-    inference: jax.Array | Packed, label: jax.Array | Packed, lengths: jax.Array | None,
+    inference: Array | Packed, label: Array | Packed, lengths: Array | None,
     *, num_chunk_types: int, chunk_scheme: str, excluded_chunk_types: list[int], ctx: OpContext,
 ) -> tuple[Value, ...]:  # fmt: skip
     if lengths is None:
@@ -271,8 +270,8 @@ def chunk_eval(
 
 
 def _find_chunks(
-    rows: jax.Array, used: jax.Array, first: jax.Array, scheme: str, types: int, excluded: list[int]
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+    rows: Array, used: Array, first: Array, scheme: str, types: int, excluded: list[int]
+) -> tuple[Array, Array, Array]:
     """Return, for each row, whether a chunk starts there, the chunk's type, and its end."""
     tags = SCHEMES[scheme]
     kind, tag = rows // tags.kinds, rows % tags.kinds

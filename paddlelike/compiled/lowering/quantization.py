@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.formulas import translate
 from paddlelike.compiled.lowerings import lowers
@@ -15,15 +15,15 @@ _quantize = translate(quantize)
 
 @lowers("fake_quantize_range_abs_max")
 def fake_quantize_range_abs_max(
-    x: jax.Array,
-    scale: jax.Array,
-    step: jax.Array | None,
+    x: Array,
+    scale: Array,
+    step: Array | None,
     *,
     window_size: int,
     bit_length: int,
     is_test: bool,
     ctx: OpContext,
-) -> tuple[jax.Array, jax.Array | None, jax.Array | None]:
+) -> tuple[Array, Array | None, Array | None]:
     if is_test:
         return _quantize(x, scale.reshape(1), bit_length), None, None
     index = jnp.zeros((), jnp.int64) if step is None else step.reshape(-1)[0]

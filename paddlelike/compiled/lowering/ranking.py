@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.lowering.fused import count_logarithms
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences, spread
@@ -13,14 +13,12 @@ from paddlelike.compiled.values import Packed, Value, get_rows
 
 
 @lowers("cvm")
-def cvm(x: jax.Array, counts: jax.Array, *, use_cvm: bool) -> jax.Array:
+def cvm(x: Array, counts: Array, *, use_cvm: bool) -> Array:
     return count_logarithms(x) if use_cvm else x[:, 2:]
 
 
 @lowers("cvm_grad", sequences=True)
-def cvm_grad(
-    x: jax.Array | Packed, counts: jax.Array | Packed, d_out: jax.Array | Packed, *, use_cvm: bool
-) -> Value:
+def cvm_grad(x: Array | Packed, counts: Array | Packed, d_out: Array | Packed, *, use_cvm: bool) -> Value:
     """Return the gradient; for the two counts it is CVM itself, which the parameter server adds up."""
     if isinstance(counts, Packed):
         raise LoweringError("CVM has a LoD")

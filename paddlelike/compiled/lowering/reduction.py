@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.arrays import TensorArray, add_arrays
 from paddlelike.compiled.formulas import stands_for
@@ -23,7 +24,7 @@ from paddlelike.ops.reduction import reduce
 
 
 @lowers("mean", sequences=True)
-def mean(x: jax.Array | Packed) -> Value:
+def mean(x: Array | Packed) -> Value:
     if isinstance(x, Packed):
         per_row = max(1, x.rows.size // x.rows.shape[0])
         count = (x.total * per_row).astype(x.rows.dtype)
@@ -49,7 +50,7 @@ def _reduce_rows(ctx: OpContext, args: list[Any], cls: type[OpDef], given: Mappi
     return out / _count(x, out) if divided else out
 
 
-def _count(x: Packed, out: jax.Array) -> jax.Array:
+def _count(x: Packed, out: Array) -> Array:
     """Return the number of used values per result, counting all rows of sequences."""
     return (x.total * (x.rows.size // max(1, x.rows.shape[0] * out.size))).astype(out.dtype)
 
@@ -60,28 +61,28 @@ for _type, _row in reduce.REDUCTIONS.items():
         add_rows(types, Lowering(_reduce_rows, handles_sequences=True), across_rows=True)
 
 
-def _pass_over_nan(x: jax.Array, worst: float) -> jax.Array:
+def _pass_over_nan(x: Array, worst: float) -> Array:
     if jnp.issubdtype(x.dtype, jnp.floating) and follows_fluid("nan_comparisons"):
         return jnp.where(jnp.isnan(x), jnp.asarray(worst, x.dtype), x)
     return x
 
 
 @stands_for(extremes.reduce_extreme)
-def reduce_extreme(x: jax.Array, axes: tuple[int, ...], *, is_greatest: bool) -> jax.Array:
+def reduce_extreme(x: Array, axes: tuple[int, ...], *, is_greatest: bool) -> Array:
     if is_greatest:
         return jnp.max(_pass_over_nan(x, -jnp.inf), axes, keepdims=True)
     return jnp.min(_pass_over_nan(x, jnp.inf), axes, keepdims=True)
 
 
 @stands_for(extremes.find_extreme)
-def find_extreme(x: jax.Array, axis: int | None, *, keepdims: bool, is_greatest: bool) -> jax.Array:
+def find_extreme(x: Array, axis: int | None, *, keepdims: bool, is_greatest: bool) -> Array:
     if is_greatest:
         return jnp.argmax(_pass_over_nan(x, -jnp.inf), axis, keepdims=keepdims)
     return jnp.argmin(_pass_over_nan(x, jnp.inf), axis, keepdims=keepdims)
 
 
 @stands_for(reduce._spread)
-def spread(d: jax.Array, x: jax.Array) -> jax.Array:
+def spread(d: Array, x: Array) -> Array:
     return jnp.broadcast_to(d, x.shape)
 
 
@@ -95,7 +96,7 @@ def add_up(xs: list[Value], *, ctx: OpContext) -> Value | SparseRows:
         return functools.reduce(add_arrays, xs)
     packed = [x for x in xs if isinstance(x, Packed)]
     plain = [_match_rows(x, packed[0], ctx) for x in xs] if packed else xs
-    total: jax.Array | None = None
+    total: Array | None = None
     for x in plain:
         if isinstance(x, SparseRows):
             total = x.to_dense() if total is None else total.at[x.rows].add(x.values)
@@ -104,7 +105,7 @@ def add_up(xs: list[Value], *, ctx: OpContext) -> Value | SparseRows:
     return packed[0].replace(total) if packed else total
 
 
-def _match_rows(x: jax.Array | Packed | SparseRows, like: Packed, ctx: OpContext) -> jax.Array:
+def _match_rows(x: Array | Packed | SparseRows, like: Packed, ctx: OpContext) -> Array:
     """Return the rows of an operand of a sum, with as many unused rows as ``like`` has.
 
     Numpy runs the operator, or refuses it, where these are not as many rows as the sequences have.
@@ -130,7 +131,7 @@ def _have_one_lod(x: Packed, y: Packed) -> bool:
 
 
 @lowers("cumsum", sequences=True)
-def cumsum(x: jax.Array | Packed, *, axis: int, exclusive: bool, reverse: bool) -> Value:
+def cumsum(x: Array | Packed, *, axis: int, exclusive: bool, reverse: bool) -> Value:
     if not isinstance(x, Packed):
         return _add_up(x, axis, exclusive, reverse)
     # Unused rows, which come last, add nothing; in them are other rows, or zeros of a gradient, as before.
@@ -138,7 +139,7 @@ def cumsum(x: jax.Array | Packed, *, axis: int, exclusive: bool, reverse: bool) 
     return x.replace(x.mask(total, x.rows))
 
 
-def _add_up(x: jax.Array, axis: int, exclusive: bool, reverse: bool) -> jax.Array:
+def _add_up(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
     x = jnp.flip(x, axis) if reverse else x
     total = jnp.cumsum(x, axis)
     if exclusive:
@@ -148,7 +149,7 @@ def _add_up(x: jax.Array, axis: int, exclusive: bool, reverse: bool) -> jax.Arra
 
 
 @lowers("top_k")
-def top_k(x: jax.Array, k_tensor: jax.Array | None, *, k: int, ctx: OpContext) -> Results:
+def top_k(x: Array, k_tensor: Array | None, *, k: int, ctx: OpContext) -> Results:
     if k_tensor is not None:
         raise LoweringError("K is a variable")
     if not follows_fluid("order_of_equals"):
@@ -166,7 +167,7 @@ def top_k(x: jax.Array, k_tensor: jax.Array | None, *, k: int, ctx: OpContext) -
 
 
 @lowers("argsort")
-def argsort(x: jax.Array, *, axis: int, descending: bool, ctx: OpContext) -> Results:
+def argsort(x: Array, *, axis: int, descending: bool, ctx: OpContext) -> Results:
     order = jnp.argsort(-x if descending else x, axis, stable=True)
     out = jnp.take_along_axis(x, order, axis)
     if follows_fluid("order_of_equals"):
@@ -177,7 +178,7 @@ def argsort(x: jax.Array, *, axis: int, descending: bool, ctx: OpContext) -> Res
     return out, order.astype(jnp.int64)
 
 
-def count_used(rows: jax.Array, live: jax.Array) -> Packed:
+def count_used(rows: Array, live: Array) -> Packed:
     """Return sequences whose first ``live`` rows are in use."""
     return Packed(rows, (), rows.shape[0], shown=False, live=live.astype(jnp.int32))
 
@@ -189,7 +190,7 @@ def unique(x: Value, *, dtype: int) -> tuple[Packed, Value]:
 
 
 @lowers("unique_with_counts", sequences=True)
-def unique_with_counts(x: jax.Array | Packed, *, dtype: int) -> tuple[Packed, Value, Packed]:
+def unique_with_counts(x: Array | Packed, *, dtype: int) -> tuple[Packed, Value, Packed]:
     if isinstance(x, Packed):
         return _find_among_rows(x, dtype)
     found, index, counts, live = _find_unique(x, jnp.ones(x.shape[0], jnp.int64), dtype)
@@ -205,9 +206,7 @@ def _find_among_rows(x: Packed, dtype: int) -> tuple[Packed, Value, Packed]:
     return count_used(found, live), x.replace(index), count_used(counts, live)
 
 
-def _find_unique(
-    x: jax.Array, weights: jax.Array, dtype: int
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+def _find_unique(x: Array, weights: Array, dtype: int) -> tuple[Array, Array, Array, Array]:
     """Return unique numbers in order of appearance, the index of each of X, the counts, and how many."""
     number = numpy_dtype(VarType(dtype))
     size = x.shape[0]
@@ -225,7 +224,7 @@ def _find_unique(
 
 
 @lowers("where_index")
-def where_index(condition: jax.Array) -> Packed:
+def where_index(condition: Array) -> Packed:
     places = jnp.nonzero(condition, size=condition.size)
     rows = jnp.stack(places, -1).astype(jnp.int64)
     return count_used(rows, (condition != 0).sum())

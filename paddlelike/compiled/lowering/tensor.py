@@ -7,18 +7,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.formulas import stands_for
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value, get_rows
-from paddlelike.core import Array, numpy_dtype
+from paddlelike.core import numpy_dtype
 from paddlelike.ops.operands import read_numbers
 from paddlelike.ops.tensor import pad as pads
 
 
-def take_rows(index: jax.Array, height: int, ctx: OpContext) -> jax.Array:
+def take_rows(index: Array, height: int, ctx: OpContext) -> Array:
     """Flatten an index, and check that its numbers are below ``height``."""
     flat = index.reshape(-1)
     ctx.check((flat >= 0) & (flat < height), f"an index is outside of 0 to {height - 1}")
@@ -26,7 +27,7 @@ def take_rows(index: jax.Array, height: int, ctx: OpContext) -> jax.Array:
 
 
 @lowers("gather", sequences=True)
-def gather(x: jax.Array | Packed, index: jax.Array | Packed, *, ctx: OpContext) -> Value:
+def gather(x: Array | Packed, index: Array | Packed, *, ctx: OpContext) -> Value:
     rows = get_rows(x)
     height = x.total if isinstance(x, Packed) else x.shape[0]
     flat = get_rows(index).reshape(-1)
@@ -36,9 +37,7 @@ def gather(x: jax.Array | Packed, index: jax.Array | Packed, *, ctx: OpContext) 
 
 
 @lowers("gather_grad", sequences=True)
-def gather_grad(
-    d_out: jax.Array | Packed, x: jax.Array | Packed, index: jax.Array | Packed, *, overwrite: bool
-) -> Value:
+def gather_grad(d_out: Array | Packed, x: Array | Packed, index: Array | Packed, *, overwrite: bool) -> Value:
     values = d_out.mask() if isinstance(d_out, Packed) else d_out
     rows = get_rows(index).reshape(-1)
     if values.shape[0] != rows.shape[0]:
@@ -56,14 +55,14 @@ def gather_grad(
     return x.replace(found, shown=False) if isinstance(x, Packed) else found
 
 
-def _places(x: jax.Array, index: jax.Array, ctx: OpContext) -> tuple[jax.Array, ...]:
+def _places(x: Array, index: Array, ctx: OpContext) -> tuple[Array, ...]:
     dims = jnp.asarray(x.shape[: index.shape[-1]])
     ctx.check((index >= 0) & (index < dims), f"Index points outside of an array of shape {list(x.shape)}")
     return tuple(jnp.moveaxis(index, -1, 0))
 
 
 @lowers("gather_nd", sequences=True)
-def gather_nd(x: jax.Array | Packed, index: jax.Array | Packed, *, ctx: OpContext) -> Value:
+def gather_nd(x: Array | Packed, index: Array | Packed, *, ctx: OpContext) -> Value:
     if isinstance(x, Packed):
         raise LoweringError("its lowering takes no sequences")
     rows = get_rows(index)
@@ -72,9 +71,7 @@ def gather_nd(x: jax.Array | Packed, index: jax.Array | Packed, *, ctx: OpContex
 
 
 @lowers("scatter")
-def scatter(
-    x: jax.Array, ids: jax.Array, updates: jax.Array, *, overwrite: bool, ctx: OpContext
-) -> jax.Array:
+def scatter(x: Array, ids: Array, updates: Array, *, overwrite: bool, ctx: OpContext) -> Array:
     rows = take_rows(ids, x.shape[0], ctx)
     if not overwrite:
         return x.at[rows].set(0).at[rows].add(updates)
@@ -85,33 +82,33 @@ def scatter(
 
 
 @lowers("scatter_grad")
-def scatter_grad(d_out: jax.Array, ids: jax.Array, updates: jax.Array) -> Results:
+def scatter_grad(d_out: Array, ids: Array, updates: Array) -> Results:
     return d_out, jnp.take(d_out, ids.reshape(-1), axis=0, mode="clip")
 
 
 @lowers("scatter_nd_add", without={"X": "Out@GRAD"})
-def scatter_nd_add(x: jax.Array, index: jax.Array, updates: jax.Array, *, ctx: OpContext) -> jax.Array:
+def scatter_nd_add(x: Array, index: Array, updates: Array, *, ctx: OpContext) -> Array:
     return x.at[_places(x, index, ctx)].add(updates)
 
 
 @lowers("index_select")
-def index_select(x: jax.Array, index: jax.Array, *, dim: int, ctx: OpContext) -> jax.Array:
+def index_select(x: Array, index: Array, *, dim: int, ctx: OpContext) -> Array:
     return jnp.take(x, take_rows(index, x.shape[dim], ctx), axis=dim, mode="clip")
 
 
 @lowers("index_sample")
-def index_sample(x: jax.Array, index: jax.Array, *, ctx: OpContext) -> jax.Array:
+def index_sample(x: Array, index: Array, *, ctx: OpContext) -> Array:
     take_rows(index, x.shape[1], ctx)
     return jnp.take_along_axis(x, index, 1, mode="clip")
 
 
 @lowers("range", "linspace")
-def refuse_values(start: jax.Array, end: jax.Array, step: jax.Array) -> jax.Array:
+def refuse_values(start: Array, end: Array, step: Array) -> Array:
     """Raise LoweringError unless a value is a constant, for which numpy's kernel computes the result."""
     raise LoweringError("the number of elements depends on values")
 
 
-def _find_starts(parts: list[jax.Array] | list[jax.Array | Packed]) -> jax.Array:
+def _find_starts(parts: list[Array] | list[Array | Packed]) -> Array:
     """Return the start of each part's used rows in the result, and then their total number."""
     totals = [part.total if isinstance(part, Packed) else part.shape[0] for part in parts]
     return jnp.concatenate(
@@ -143,7 +140,7 @@ def concat(parts: list[Value], axis_tensor: Value | None, *, axis: int) -> Packe
 
 @lowers("concat_grad", across_rows=True)
 def concat_grad(
-    d_out: jax.Array | Packed, parts: list[Value], axis_tensor: Value | None, *, axis: int
+    d_out: Array | Packed, parts: list[Value], axis_tensor: Value | None, *, axis: int
 ) -> list[Any]:
     if axis_tensor is not None or axis != 0:
         raise LoweringError("its lowering takes no sequences")
@@ -157,7 +154,7 @@ def concat_grad(
 
 
 @lowers("multiplex", traces_gradient=True)
-def multiplex(ids: jax.Array, xs: list[jax.Array], *, ctx: OpContext) -> jax.Array:
+def multiplex(ids: Array, xs: list[Array], *, ctx: OpContext) -> Array:
     which = take_rows(ids, len(xs), ctx)
     return jnp.stack(xs)[which, jnp.arange(which.shape[0])]
 
@@ -187,7 +184,7 @@ def fill_constant_batch_size_like(
 
 
 @lowers("diag_embed")
-def diag_embed(x: jax.Array, *, offset: int, dim1: int, dim2: int) -> jax.Array:
+def diag_embed(x: Array, *, offset: int, dim1: int, dim2: int) -> Array:
     size = x.shape[-1] + abs(offset)
     place = jnp.arange(x.shape[-1])
     out = jnp.zeros((*x.shape[:-1], size, size), x.dtype)
@@ -196,19 +193,25 @@ def diag_embed(x: jax.Array, *, offset: int, dim1: int, dim2: int) -> jax.Array:
 
 
 @lowers("expand", constants=True, traces_gradient=True)
-def expand(x: jax.Array, times: Array | None, several: list[Array], *, expand_times: list[int]) -> jax.Array:
+def expand(
+    x: Array,
+    times: np.ndarray[Any, Any] | None,
+    several: list[np.ndarray[Any, Any]],
+    *,
+    expand_times: list[int],
+) -> Array:
     return jnp.tile(x, read_numbers(expand_times, times, several))
 
 
 @lowers("expand_as", traces_gradient=True)
-def expand_as(x: jax.Array, target: jax.Array) -> jax.Array:
+def expand_as(x: Array, target: Array) -> Array:
     return jnp.tile(x, [size // dim for size, dim in zip(target.shape, x.shape, strict=True)])
 
 
 @lowers("one_hot")
 def one_hot(
-    x: jax.Array, depth_tensor: jax.Array, *, depth: int, dtype: int, allow_out_of_range: bool, ctx: OpContext
-) -> jax.Array:
+    x: Array, depth_tensor: Array, *, depth: int, dtype: int, allow_out_of_range: bool, ctx: OpContext
+) -> Array:
     return one_hot_v2(
         x.reshape(x.shape[:-1]), depth_tensor, depth=depth, dtype=dtype,
         allow_out_of_range=allow_out_of_range, ctx=ctx,
@@ -217,14 +220,14 @@ def one_hot(
 
 @lowers("one_hot_v2")
 def one_hot_v2(
-    x: jax.Array,
-    depth_tensor: jax.Array | None,
+    x: Array,
+    depth_tensor: Array | None,
     *,
     depth: int,
     dtype: int,
     allow_out_of_range: bool,
     ctx: OpContext,
-) -> jax.Array:
+) -> Array:
     if depth_tensor is not None:
         raise LoweringError("the depth is a variable")
     if not allow_out_of_range:
@@ -234,40 +237,40 @@ def one_hot_v2(
 
 @lowers("shard_index")
 def shard_index(
-    x: jax.Array, *, index_num: int, nshards: int, shard_id: int, ignore_value: int, ctx: OpContext
-) -> jax.Array:
+    x: Array, *, index_num: int, nshards: int, shard_id: int, ignore_value: int, ctx: OpContext
+) -> Array:
     ctx.check((x >= 0) & (x < index_num), f"X holds a value outside of 0 to {index_num - 1}")
     size = -(-index_num // nshards)
     return jnp.where(x // size == shard_id, x % size, jnp.asarray(ignore_value, x.dtype))
 
 
 @stands_for(pads.replace_elements)
-def _replace_elements(x: jax.Array, places: np.ndarray[Any, np.dtype[Any]], values: jax.Array) -> jax.Array:
+def _replace_elements(x: Array, places: np.ndarray[Any, np.dtype[Any]], values: Array) -> Array:
     return x.reshape(-1).at[places].set(values).reshape(x.shape)
 
 
 @lowers("pad", traces_gradient=True)
-def pad(x: jax.Array, *, paddings: list[int], pad_value: float) -> jax.Array:
+def pad(x: Array, *, paddings: list[int], pad_value: float) -> Array:
     widths = list(zip(paddings[::2], paddings[1::2], strict=True))
     return jnp.pad(x, widths, constant_values=jnp.asarray(pad_value, x.dtype))
 
 
 @lowers("pad_constant_like", traces_gradient=True)
-def pad_constant_like(x: jax.Array, y: jax.Array, *, pad_value: float) -> jax.Array:
+def pad_constant_like(x: Array, y: Array, *, pad_value: float) -> Array:
     widths = [(0, dim - part) for dim, part in zip(x.shape, y.shape, strict=True)]
     return jnp.pad(y, widths, constant_values=jnp.asarray(pad_value, y.dtype))
 
 
 @lowers("pad2d")
 def pad2d(
-    x: jax.Array,
-    tensor: jax.Array | None,
+    x: Array,
+    tensor: Array | None,
     *,
     paddings: list[int],
     pad_value: float,
     mode: str,
     data_format: str,
-) -> jax.Array:
+) -> Array:
     if tensor is not None:
         raise LoweringError("Paddings is a variable")
     _, widths, kept = pads.pad_images(x.shape, paddings, mode, data_format)
@@ -277,7 +280,7 @@ def pad2d(
 
 
 @lowers("shape", sequences=True, constants=True)
-def shape(x: jax.Array | Packed) -> Value | np.ndarray[Any, Any]:
+def shape(x: Array | Packed) -> Value | np.ndarray[Any, Any]:
     if not isinstance(x, Packed) or x.full:
         return np.array(x.rows.shape if isinstance(x, Packed) else x.shape, np.int32)
     dims = jnp.array(x.rows.shape, jnp.int32)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 
 from paddlelike.compiled.formulas import stands_for, translate
 from paddlelike.compiled.lowerings import Lowering, add_rows, lowers
@@ -21,31 +20,31 @@ from paddlelike.ops.update import base, rules, sgd
 from paddlelike.ops.update.base import Update
 from paddlelike.ops.update.rules import Rows, Step
 
-Gradient: TypeAlias = jax.Array | SparseRows
-Results = tuple[jax.Array, ...]
-Number: TypeAlias = jax.Array | float
+Gradient: TypeAlias = Array | SparseRows
+Results = tuple[Array, ...]
+Number: TypeAlias = Array | float
 
 
 @stands_for(base.require_dense)
-def require_dense(type: str, grad: Gradient) -> jax.Array:
+def require_dense(type: str, grad: Gradient) -> Array:
     if isinstance(grad, SparseRows):
         raise LoweringError(f"{type}: Grad is sparse")
     return grad
 
 
 @stands_for(base.read_scalar)
-def read_scalar(x: jax.Array) -> jax.Array:
+def read_scalar(x: Array) -> Array:
     """Return a number in float64, as the kernels of numpy compute with Python's numbers."""
     return x.reshape(()).astype(jnp.float64)
 
 
 @stands_for(base.norm)
-def norm(x: jax.Array) -> jax.Array:
+def norm(x: Array) -> Array:
     return read_scalar(jnp.sqrt(jnp.vdot(x, x)))
 
 
 @stands_for(base.choose)
-def choose(condition: jax.Array, value: Number, other: Number) -> jax.Array:
+def choose(condition: Array, value: Number, other: Number) -> Array:
     return jnp.where(condition, value, other)
 
 
@@ -60,7 +59,7 @@ class _Held:
     Sums and products are computed of these rows alone, and an array gets them last: no other one is made.
     """
 
-    def __init__(self, rows: jax.Array, values: jax.Array, behind: jax.Array | None = None) -> None:
+    def __init__(self, rows: Array, values: Array, behind: Array | None = None) -> None:
         self.rows, self.values, self._behind = rows, values, behind
 
     def __mul__(self, other: _Held | Number) -> _Held:
@@ -70,13 +69,13 @@ class _Held:
     def __truediv__(self, other: Number) -> _Held:
         return _Held(self.rows, self.values / self.take(other))
 
-    def __add__(self, other: jax.Array) -> _Held:
+    def __add__(self, other: Array) -> _Held:
         return _Held(self.rows, self.values, other)
 
-    def __radd__(self, other: jax.Array) -> jax.Array:
+    def __radd__(self, other: Array) -> Array:
         return other.at[self.rows].add(self.values, mode="drop")
 
-    def __rsub__(self, other: jax.Array) -> jax.Array:
+    def __rsub__(self, other: Array) -> Array:
         other = other if self._behind is None else other - self._behind
         return other.at[self.rows].add(-self.values, mode="drop")
 
@@ -86,15 +85,13 @@ class _Held:
         """Return an operand for these rows: rows of an array, values of a sparse gradient, or a number."""
         if isinstance(other, _Held):
             return other.values
-        if not isinstance(other, jax.Array) or other.ndim == 0:
+        if not isinstance(other, Array) or other.ndim == 0:
             return other
         return other.at[self.rows].get(mode="clip")
 
 
 @stands_for(rules.apply)
-def apply(
-    step: Step, param: jax.Array, grad: Gradient, *state: jax.Array, rows: Rows = Rows.ZEROS
-) -> Results:
+def apply(step: Step, param: Array, grad: Gradient, *state: Array, rows: Rows = Rows.ZEROS) -> Results:
     """Return a parameter and its state after a step.
 
     Of a sparse gradient that leaves the other rows as they are, a step does not depend on the height of the
@@ -102,11 +99,9 @@ def apply(
     table is one pass to fill it with zeros and two to read it.
     """
     function = translate(step.rule.function)
-    numbers = [
-        number.astype(param.dtype) if isinstance(number, jax.Array) else number for number in step.numbers
-    ]
+    numbers = [number.astype(param.dtype) if isinstance(number, Array) else number for number in step.numbers]
 
-    def compute(grad: jax.Array | _Held, param: jax.Array, *state: Number) -> Results:
+    def compute(grad: Array | _Held, param: Array, *state: Number) -> Results:
         found = function(param, grad, *state, *numbers, **step.flags)
         return found if isinstance(found, tuple) else (found,)
 
@@ -125,7 +120,7 @@ def apply(
 
 
 @stands_for(sgd.draw_noise)
-def draw_noise(ctx: OpContext, param: jax.Array, attrs: sgd.DpsgdAttrs) -> jax.Array:
+def draw_noise(ctx: OpContext, param: Array, attrs: sgd.DpsgdAttrs) -> Array:
     share = attrs.sigma / attrs.batch_size
     if follows_fluid("dpsgd_noise"):  # all elements share one noise
         noise = ctx.draw(attrs.seed, (1,), np.float64, lambda random, _: np.array([sgd.draw_normal(random)]))
@@ -157,7 +152,7 @@ def _update(ctx: OpContext, args: list[Any], cls: type[Update], given: Mapping[s
     return cast if len(cast) > 1 else cast[0]
 
 
-def _spoil_others(found: jax.Array | Results, grad: SparseRows, rate: jax.Array) -> Results:
+def _spoil_others(found: Array | Results, grad: SparseRows, rate: Array) -> Results:
     """Return tables with some rows updated; as with a dense gradient, other rows may become NaN.
 
     They are for a learning rate that is not finite: ``0 * lr`` is NaN. A loop, of one step at most, needs no
@@ -165,7 +160,7 @@ def _spoil_others(found: jax.Array | Results, grad: SparseRows, rate: jax.Array)
     """
     param, *state = found if isinstance(found, tuple) else (found,)
 
-    def spoil(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def spoil(state: tuple[Array, Array]) -> tuple[Array, Array]:
         others = jnp.ones(grad.height, bool).at[grad.rows].set(False, mode="drop")
         others = others.reshape(-1, *[1] * (param.ndim - 1))
         return jnp.zeros((), bool), jnp.where(others, jnp.nan, state[1]).astype(param.dtype)
@@ -176,8 +171,8 @@ def _spoil_others(found: jax.Array | Results, grad: SparseRows, rate: jax.Array)
 
 @lowers("average_accumulates")
 def average_accumulates(
-    param: jax.Array, sum_1: jax.Array, sum_2: jax.Array, sum_3: jax.Array, accumulated: jax.Array,
-    old_accumulated: jax.Array, updates: jax.Array,
+    param: Array, sum_1: Array, sum_2: Array, sum_3: Array, accumulated: Array,
+    old_accumulated: Array, updates: Array,
     *, average_window: float, max_average_window: int, min_average_window: int,
 ) -> Results:  # fmt: skip
     accumulated, updates = accumulated + 1, updates + 1

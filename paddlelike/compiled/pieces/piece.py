@@ -23,7 +23,7 @@ from paddlelike.compiled.state.tables import DeviceTables, KeptRows
 from paddlelike.compiled.tracing.draws import draw_all
 from paddlelike.compiled.tracing.sizes import KnownSizes, Sizes, describe_sizes
 from paddlelike.compiled.values import Packed, SparseRows, align_feed, find_array_type
-from paddlelike.core import LoD, LoDTensor, SelectedRows
+from paddlelike.core import Array, LoD, LoDTensor, SelectedRows
 from paddlelike.errors import OperatorError
 from paddlelike.executor.plans.frame import Frame
 from paddlelike.executor.plans.touched import is_unsigned
@@ -198,7 +198,7 @@ class Piece:
         lods = frame.unshown | frame.lods if frame.unshown else frame.lods
         array_type, size = self._array_type, len(values)
         sent: list[Any] = []
-        sequences: dict[int, tuple[np.ndarray[Any, Any], LoD]] = {}
+        sequences: dict[int, tuple[Array, LoD]] = {}
         uploaded: dict[Any, Any] = {}
         # This loop is most of what a network of many parameters costs outside of XLA.
         for position, reader in self._first_reader.items():
@@ -263,7 +263,7 @@ class Piece:
             holder.value.keep_on_device(array)
         return array
 
-    def _put(self, value: np.ndarray[Any, Any]) -> jax.Array:
+    def _put(self, value: Array) -> jax.Array:
         return jax.device_put(value, self._device, may_alias=False)
 
     # Compiling

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.packing import LoweringError, Uncovered
 from paddlelike.compiled.tracing.draws import Draw
@@ -57,11 +58,11 @@ class OpContext:
     def set_lod(self, slot: str, lod: LoD, index: int = 0) -> None:
         """Do nothing."""
 
-    def check(self, holds: jax.Array | bool, message: str) -> None:
+    def check(self, holds: Array | bool, message: str) -> None:
         """Let the run fail unless ``holds`` is true everywhere; persistables then stay unchanged."""
         self.trace.checks.append((self.op, message, jnp.all(holds)))
 
-    def require(self, holds: jax.Array | bool, reason: str) -> None:
+    def require(self, holds: Array | bool, reason: str) -> None:
         """Let numpy run the operator from this step on, unless ``holds`` is true everywhere."""
         self.check(holds, Uncovered(reason, self.trace.index))
 
@@ -71,11 +72,11 @@ class OpContext:
         shape: Sequence[int],
         dtype: jax.typing.DTypeLike,
         sample: Callable[[Generator, int], np.ndarray[Any, Any]],
-    ) -> jax.Array:
+    ) -> Array:
         """Return random values that the host draws with Paddle's generator before the piece runs."""
         return self.trace.draw(Draw(seed, tuple(shape), np.dtype(dtype), sample, self._rows))
 
-    def draw_seed(self, sample: Callable[[Generator, int], np.ndarray[Any, Any]]) -> jax.Array:
+    def draw_seed(self, sample: Callable[[Generator, int], np.ndarray[Any, Any]]) -> Array:
         """Return a random number, int32 of shape (1,), that is the seed of other operators of the piece."""
         (position,) = self.plan.outputs_of[id(self.op)]
         assert isinstance(position, int)
@@ -88,7 +89,7 @@ class OpContext:
         shape: Sequence[int],
         dtype: jax.typing.DTypeLike,
         sample: Callable[[Generator, int], np.ndarray[Any, Any]],
-    ) -> jax.Array:
+    ) -> Array:
         """Return random values whose seed is the number of an input slot.
 
         Raises LoweringError unless the host draws that number for the same piece.
@@ -128,7 +129,7 @@ class OpContext:
             raise LoweringError("it draws values for sequences whose lengths are only known at run time")
         return OpContext(self.trace, self.op, count)
 
-    def note_count(self, offsets: jax.Array, x: jax.Array, find: Callable[[int], int] = int) -> None:
+    def note_count(self, offsets: Array, x: Array, find: Callable[[int], int] = int) -> None:
         """Record how to find the number of rows of new sequences from that of ``x``, if possible."""
         count = self._find_count(x) if isinstance(x, Packed) else _count_fixed(x.shape[0])
         if count is not None:

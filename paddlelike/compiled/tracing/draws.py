@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from paddlelike.core import Generator, memory
+from paddlelike.core import Array, Generator, memory
 
 Given = Mapping[int, Any]  # the inputs of a piece, by position
 
@@ -25,7 +25,7 @@ class Draw(NamedTuple):
     seed: int  # 0: from the scope's generator
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    sample: Callable[[Generator, int], np.ndarray[Any, Any]]  # of a number of values
+    sample: Callable[[Generator, int], Array]  # of a number of values
     rows: Callable[[Given, Sequence[int]], int] | None = None
     seed_from: int | None = None
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import jax
+from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from paddlelike.compiled.backend import computes_on_cpu
@@ -48,7 +49,7 @@ _INNER: Final = {
 class _Moved(NamedTuple):
     """An array with a delayed transpose: dim ``i`` of the value is dim ``order[i]`` of ``array``."""
 
-    array: jax.Array
+    array: Array
     order: tuple[int, ...]
 
 
@@ -108,7 +109,7 @@ def _apply(eqn: JaxprEqn, args: list[Any]) -> Sequence[Any]:
     return bind_equation(eqn, [_settle(arg) for arg in args], params)
 
 
-def _compute_once(value: jax.Array) -> jax.Array:
+def _compute_once(value: Array) -> Array:
     if isinstance(value, _Moved):
         return value._replace(array=compute_once(value.array))
     return compute_once(value)
@@ -160,12 +161,12 @@ def _put(values: Sequence[Any], order: tuple[int, ...]) -> list[Any]:
     return found
 
 
-def _transpose(value: jax.Array, permutation: Sequence[int]) -> jax.Array:
+def _transpose(value: Array, permutation: Sequence[int]) -> Array:
     array, order = value if isinstance(value, _Moved) else (value, range(len(permutation)))
     return _finish(_Moved(array, tuple(order[dim] for dim in permutation)))
 
 
-def _finish(value: _Moved) -> jax.Array:
+def _finish(value: _Moved) -> Array:
     """Return a value with its transpose done, unless that can be delayed further."""
     if value.order == tuple(range(len(value.order))):
         return value.array

@@ -15,11 +15,11 @@ import numpy as np
 
 from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.compiled.tracing.constants import has_plain_kernel, run_kernel
-from paddlelike.core import LoD
+from paddlelike.core import Array, LoD
 from paddlelike.executor.plans.layout import NOTHING
 from paddlelike.framework.opdef import OpDef, registry
 
-KnownSizes = Mapping[int, Mapping[int, np.ndarray[Any, Any]]]  # by step and by position
+KnownSizes = Mapping[int, Mapping[int, Array]]  # by step and by position
 
 #: The input slots whose numbers say the shape of a result.
 _NAMES: Final = (
@@ -85,7 +85,7 @@ class Sizes:
             for n in self.given
             if n < len(values) and _is_small(values[n]) and not lods.get(n)
         }
-        found: dict[int, dict[int, np.ndarray[Any, Any]]] = {}
+        found: dict[int, dict[int, Array]] = {}
         for index in sorted(self._steps | self._reads.keys()):
             sizes = {n: known[n] for n in self._reads.get(index, ()) if n in known}
             if sizes:
@@ -94,7 +94,7 @@ class Sizes:
                 self._run(index, known)
         return found
 
-    def _run(self, index: int, known: dict[int, np.ndarray[Any, Any]]) -> None:
+    def _run(self, index: int, known: dict[int, Array]) -> None:
         """Compute the results of a step if its inputs are known; otherwise mark them as unknown."""
         op = self._plan.steps[index].op
         cls = registry.find_for_version(op.type, self._plan.program.paddle_version)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.lowerings import (
     Lowering,
@@ -147,7 +148,7 @@ class Trace:
             for position, value in pairs:
                 if position < 0 or value is None:
                     continue
-                if position in self.plan.without_dims and isinstance(value, jax.Array | np.ndarray):
+                if position in self.plan.without_dims and isinstance(value, Array | np.ndarray):
                     value = value.reshape(())
                 self.values[position] = value
                 self.bounds.pop(position, None)
@@ -205,7 +206,7 @@ class Trace:
         names = [one.name for one in cls.input_slots]
         base = slot.removesuffix(GRAD)
         like = args[names.index(base)] if slot.endswith(GRAD) and base in names else None
-        if isinstance(result, jax.Array) and isinstance(like, jax.Array) and result.shape != like.shape:
+        if isinstance(result, Array) and isinstance(like, Array) and result.shape != like.shape:
             return result[: like.shape[0]]
         return result
 

@@ -103,7 +103,7 @@ def warn_unknown(program: Program, names: Sequence[str]) -> None:
         warn_user(f"the fed variable {name!r} is not found in the program{near}")
 
 
-def _is_plain(array: np.ndarray[Any, Any], shape: tuple[int, ...]) -> bool:
+def _is_plain(array: Array, shape: tuple[int, ...]) -> bool:
     """Return whether an array fits without any conversion: a fast path for the usual case."""
     if array.ndim != len(shape) or not array.flags.c_contiguous:
         return False

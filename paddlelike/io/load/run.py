@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
 
 from paddlelike.core import Array, LoDTensor, Scope
 from paddlelike.errors import LoadError
@@ -24,7 +21,7 @@ def run_load(
     request: LoadRequest,
     plan: LoadPlan,
     contents: Contents,
-    targets: Mapping[str, np.ndarray[Any, Any]] | None,
+    targets: Mapping[str, Array] | None,
 ) -> tuple[Reading, list[Value]]:
     """Build the program of a plan's load operators, run it, and return what its operators read.
 
@@ -58,7 +55,7 @@ class _PlannedFiles:
         contents: Contents,
         *,
         lazily: bool,
-        targets: Mapping[str, np.ndarray[Any, Any]] | None,
+        targets: Mapping[str, Array] | None,
     ) -> None:
         self._plan = plan
         self._contents = contents

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from paddlelike.core import VarType
+from paddlelike.core import Array, VarType
 from paddlelike.framework import Variable
 from paddlelike.layers.checks import FLOATS, NUMBERS, WIDE_FLOATS, check_variable, name_dtypes
 from paddlelike.layers.emit import emit
@@ -196,7 +196,7 @@ def pow(x: Variable, factor: float | Variable = 1.0, name: str | None = None) ->
     return emit("pow", {"X": x}, {"factor": factor}, name=name)
 
 
-def sign(x: Variable | np.ndarray[Any, Any]) -> Variable:
+def sign(x: Variable | Array) -> Variable:
     """Return -1, 0 or 1, the sign of each element (operator ``sign``); an array becomes a constant.
 
     ``x`` is a variable or an array; the result has its shape.

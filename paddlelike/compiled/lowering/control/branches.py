@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.arrays import SavedSteps, fit
 from paddlelike.compiled.lowering.control.steps import find_form, find_saved, list_targets, pick_zeros, select
@@ -21,7 +22,7 @@ from paddlelike.framework.opdef import EMPTY
 
 @lowers("conditional_block", "conditional_block_infer", sequences=True, constants=True)
 def conditional_block(
-    conditions: list[jax.Array],
+    conditions: list[Array],
     inputs: list[Value],
     *,
     sub_block: int,
@@ -37,8 +38,8 @@ def conditional_block(
         raise LoweringError("it may initialize a persistable")
 
     def run(
-        values: list[jax.Array], draws: list[jax.Array] | None = None
-    ) -> tuple[Trace, list[jax.Array], dict[int, Any]]:
+        values: list[Array], draws: list[Array] | None = None
+    ) -> tuple[Trace, list[Array], dict[int, Any]]:
         given = {n: value for n, value in zip(outs, values, strict=True) if value is not None}
         inner = ctx.run_block(sub_block, given, draws=draws)
         return inner, [inner.values.get(n) for n in outs], select(inner.values, after)
@@ -52,12 +53,12 @@ def conditional_block(
     drawn = [ctx.trace.draw(draw) for draw in form.draws]
     choice = jnp.asarray(True) if known else conditions[0].reshape(())
 
-    def take(values: list[jax.Array]) -> tuple[list[Any], jax.Array | dict[int, Any], list[Any]]:
+    def take(values: list[Array]) -> tuple[list[Any], Array | dict[int, Any], list[Any]]:
         inner, results, own = run(values, drawn)
         held = [holds for _, _, holds in inner.checks]
         return [fit(value, shape) for value, shape in zip(results, form.start, strict=True)], own, held
 
-    def leave(values: list[jax.Array]) -> tuple[list[jax.Array], jax.Array, list[jax.Array]]:
+    def leave(values: list[Array]) -> tuple[list[Array], Array, list[Array]]:
         return values, pick_zeros(form.results), [jnp.ones((), bool) for _ in form.checks]
 
     first = jax.tree_util.tree_map(jnp.asarray, form.start)
@@ -66,11 +67,11 @@ def conditional_block(
     return results, _save(saved, SavedSteps(select(entry, before), own, entry, choice.astype(jnp.int32)))
 
 
-def _save(saved: jax.Array | tuple[list[int], list[int]] | None, steps: SavedSteps) -> SavedSteps | None:
+def _save(saved: Array | tuple[list[int], list[int]] | None, steps: SavedSteps) -> SavedSteps | None:
     return None if saved is None else steps
 
 
-def _know(conditions: list[jax.Array], *, scalar: bool) -> bool | None:
+def _know(conditions: list[Array], *, scalar: bool) -> bool | None:
     """Return whether a block will run; None if that is only known at run time."""
     if not scalar:  # whether all are not empty, which their shapes say
         return all(condition.size for condition in conditions)
@@ -90,7 +91,7 @@ def conditional_block_grad(
     for position, value in scope.entry.items():  # what gradients of earlier operators read
         ctx.trace.values[ctx.plan.layout.earlier[position]] = value
 
-    def run(saved: jax.Array) -> list[Any]:
+    def run(saved: Array) -> list[Any]:
         before, after = saved
         inner = ctx.run_block(sub_block, before | after)
         found = [inner.values.get(n) for n in places]
@@ -109,19 +110,19 @@ def conditional_block_grad(
     return found
 
 
-def _zeros(x: jax.Array) -> jax.Array:
+def _zeros(x: Array) -> Array:
     return jax.tree_util.tree_map(jnp.zeros_like, x)
 
 
 @lowers("select_output")
-def select_output(x: jax.Array, mask: jax.Array, *, ctx: OpContext) -> list[Any]:
+def select_output(x: Array, mask: Array, *, ctx: OpContext) -> list[Any]:
     chosen = mask.reshape(()).astype(jnp.int32)
     # Numpy's kernel leaves the others without a value; as gradients, which these are, that is zero.
     return [jnp.where(chosen == i, x, jnp.zeros_like(x)) for i in range(len(ctx.op.output("Out")))]
 
 
 @lowers("select_input", sequences=True, constants=True)
-def select_input(xs: list[Value], mask: jax.Array) -> Value:
+def select_input(xs: list[Value], mask: Array) -> Value:
     if isinstance(mask, np.ndarray):  # as for a branch that never runs
         return xs[int(mask.reshape(()))]
     chosen = mask.reshape(()).astype(jnp.int32)

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.arrays import (
     SavedSteps,
@@ -60,8 +61,8 @@ def loop(
     most = 1 if trips is None else max(trips.most, 1)
 
     def run(
-        values: list[jax.Array], step: jax.Array, draws: jax.Array | None
-    ) -> tuple[Trace, list[jax.Array], tuple[dict[int, Any], dict[int, Any]]]:
+        values: list[Array], step: Array, draws: Array | None
+    ) -> tuple[Trace, list[Array], tuple[dict[int, Any], dict[int, Any]]]:
         given = {n: value for n, value in zip(carried, values, strict=True) if value is not None}
         inner = ctx.run_block(sub_block, given, draws=draws, step=step, capacities=capacities)
         kept = select(ctx.trace.values | given, before), select(inner.values, after)
@@ -73,12 +74,12 @@ def loop(
         raise LoweringError("its block draws random values, and the number of its steps depends on values")
     drawn = ctx.trace.draw(DrawLoop(most, trips.count, form.draws)) if form.draws and trips else None
 
-    def go_on(state: jax.Array) -> jax.Array:
+    def go_on(state: Array) -> Array:
         step, values, _, _ = state
         going = values[at].reshape(())
         return going if trips is None else going & (step < most)
 
-    def advance(state: jax.Array) -> tuple[Any, list[Any], list[Any], Any]:
+    def advance(state: Array) -> tuple[Any, list[Any], list[Any], Any]:
         step, values, held, kept = state
         draws = None if drawn is None else index_tree(drawn, step)
         inner, values, new = run(values, step, draws)
@@ -102,7 +103,7 @@ def loop(
     return [found[position] for position in outs], steps
 
 
-def _make_room(value: jax.Array | TensorArray | None, capacity: int) -> jax.Array | TensorArray | None:
+def _make_room(value: Array | TensorArray | None, capacity: int) -> Array | TensorArray | None:
     return value.grow(capacity) if isinstance(value, TensorArray) else value
 
 
@@ -136,9 +137,7 @@ def loop_grad(
     totals = [name for name in wanted if name not in passed]
     counters = _find_counters(ctx, sub_block, set(place.values()))
 
-    def step_back(
-        step: jax.Array, given: list[jax.Array], outer: list[jax.Array]
-    ) -> tuple[jax.Array, list[jax.Array], jax.Array]:
+    def step_back(step: Array, given: list[Array], outer: list[Array]) -> tuple[Array, list[Array], Array]:
         values = index_tree(scopes.after, step)
         values |= {} if forgotten else index_tree(scopes.before, step)
         values |= dict(zip(counters, outer, strict=True))
@@ -164,7 +163,7 @@ def loop_grad(
     most = _count_room(scopes)
     sums = [_start_total(shape, most) for shape in form.results]
 
-    def go_back(state: jax.Array) -> jax.Array:
+    def go_back(state: Array) -> Array:
         left, state_values, sums = state
         step = left - 1
         _, after, found = step_back(step, state_values[:split], state_values[split:])
@@ -201,9 +200,7 @@ def _find_counters(ctx: OpContext, block: int, gradients: set[int]) -> list[int]
     return sorted(n for n in written if ctx.trace.values.get(n) is not None)
 
 
-def _start_gradient(
-    ctx: OpContext, name: str, d_out: jax.Array | None
-) -> jax.Array | TensorArray | Packed | None:
+def _start_gradient(ctx: OpContext, name: str, d_out: Array | None) -> Array | TensorArray | Packed | None:
     """Return the gradient of a variable behind the last step; zeros where there is none."""
     (position,) = ctx.find_positions([name.partition(GRAD)[0]])
     value = ctx.trace.values.get(position)
@@ -214,19 +211,19 @@ def _start_gradient(
 
 def _zeros(x: Value | None) -> Value | None:
     rows = get_rows(x)
-    if not isinstance(rows, jax.Array | np.ndarray) or not jnp.issubdtype(rows.dtype, jnp.floating):
+    if not isinstance(rows, Array | np.ndarray) or not jnp.issubdtype(rows.dtype, jnp.floating):
         return None
     return x.replace(jnp.zeros_like(rows)) if isinstance(x, Packed) else jnp.zeros_like(rows)
 
 
-def _renew(value: jax.Array | TensorArray) -> jax.Array | TensorArray:
+def _renew(value: Array | TensorArray) -> Array | TensorArray:
     """Return the array at the beginning of a step, before anything is written."""
     return TensorArray(value.stacked, value.length) if isinstance(value, TensorArray) else value
 
 
 def _pass_on(
-    old: jax.Array | TensorArray | None, new: jax.Array | TensorArray | None, *, forgets: bool
-) -> jax.Array | TensorArray | None:
+    old: Array | TensorArray | None, new: Array | TensorArray | None, *, forgets: bool
+) -> Array | TensorArray | None:
     """Return the gradient that a step passes to the step before it.
 
     In an array, the elements that the step replaced are summed.
@@ -255,7 +252,7 @@ def _count_room(scopes: SavedSteps) -> int:
     return int(leaves[0].shape[0]) if leaves else 1
 
 
-def _start_total(shape: jax.Array | SparseRows | None, most: int) -> jax.Array:
+def _start_total(shape: Array | SparseRows | None, most: int) -> Array:
     """Return zeros for adding up gradients; sparse rows are kept separately for each step."""
     if isinstance(shape, SparseRows):
         return stack_zeros(shape, most)
@@ -264,7 +261,7 @@ def _start_total(shape: jax.Array | SparseRows | None, most: int) -> jax.Array:
     )  # fmt: skip
 
 
-def _add(total: jax.Array | SparseRows, one: jax.Array, step: jax.Array) -> jax.Array:
+def _add(total: Array | SparseRows, one: Array, step: Array) -> Array:
     if isinstance(total, SparseRows):
         return write_tree(total, one, step)
     return add_arrays(total, one)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError
@@ -12,7 +12,7 @@ from paddlelike.compiled.values import Packed, Value, get_rows
 from paddlelike.framework.opdef import GRAD
 
 
-def _read_mask(mask: jax.Array | Packed, *values: Value | None) -> jax.Array:
+def _read_mask(mask: Array | Packed, *values: Value | None) -> Array:
     if isinstance(mask, Packed) or any(isinstance(value, Packed) and value.offsets for value in values):
         raise LoweringError("the mask selects whole sequences")
     if mask.dtype != jnp.bool_:
@@ -21,9 +21,7 @@ def _read_mask(mask: jax.Array | Packed, *values: Value | None) -> jax.Array:
 
 
 @lowers("split_lod_tensor", sequences=True)
-def split_lod_tensor(
-    x: jax.Array | Packed, mask: jax.Array | Packed, *, ctx: OpContext
-) -> tuple[Packed, Packed]:
+def split_lod_tensor(x: Array | Packed, mask: Array | Packed, *, ctx: OpContext) -> tuple[Packed, Packed]:
     if isinstance(x, Packed) and x.offsets and _is_gradient(ctx, "OutTrue") and not isinstance(mask, Packed):
         # Of rows that a loss pairs with those of sequences.
         ctx.require(x.total == mask.shape[0], "the gradient has another number of rows than Mask")

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.arrays import Ranks, TensorArray
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences
@@ -45,7 +45,7 @@ def _find_source(x: Packed, ctx: OpContext) -> int | None:
 
 
 @lowers("max_sequence_len")
-def max_sequence_len(table: Ranks, *, ctx: OpContext) -> jax.Array:
+def max_sequence_len(table: Ranks, *, ctx: OpContext) -> Array:
     ctx.bound(table.longest, None if table.source is None else _make_reader(table.source))
     return table.lengths[:1].astype(jnp.int64)
 
@@ -56,7 +56,7 @@ def _make_reader(source: int) -> Callable[[Mapping[int, Any]], int]:
 
 
 @lowers("lod_tensor_to_array", sequences=True)
-def lod_tensor_to_array(x: jax.Array | Packed, table: Ranks, *, ctx: OpContext) -> TensorArray:
+def lod_tensor_to_array(x: Array | Packed, table: Ranks, *, ctx: OpContext) -> TensorArray:
     rows = get_rows(x)
     step = jnp.arange(table.longest)[:, None]
     there = step < table.lengths
@@ -70,7 +70,7 @@ def lod_tensor_to_array(x: jax.Array | Packed, table: Ranks, *, ctx: OpContext) 
 
 
 @lowers("array_to_lod_tensor", sequences=True)
-def array_to_lod_tensor(x: jax.Array | TensorArray, table: Ranks, *, ctx: OpContext) -> Packed:
+def array_to_lod_tensor(x: Array | TensorArray, table: Ranks, *, ctx: OpContext) -> Packed:
     if not isinstance(x, TensorArray):
         raise LoweringError("the array has no elements")
     steps = x.stacked.rows if isinstance(x.stacked, Packed) else x.stacked
@@ -87,7 +87,7 @@ def array_to_lod_tensor(x: jax.Array | TensorArray, table: Ranks, *, ctx: OpCont
 
 
 @lowers("shrink_rnn_memory", sequences=True)
-def shrink_rnn_memory(x: jax.Array | Packed, table: Ranks, i: jax.Array) -> Packed:
+def shrink_rnn_memory(x: Array | Packed, table: Ranks, i: Array) -> Packed:
     count = table.count(i.reshape(()))
     if not isinstance(x, Packed):
         return Packed(x, (), x.shape[0], shown=False, live=count, source=table.source)
@@ -99,7 +99,7 @@ def shrink_rnn_memory(x: jax.Array | Packed, table: Ranks, i: jax.Array) -> Pack
 
 
 @lowers("shrink_rnn_memory_grad", sequences=True)
-def shrink_rnn_memory_grad(x: jax.Array | Packed, d_out: jax.Array | Packed | None) -> Value:
+def shrink_rnn_memory_grad(x: Array | Packed, d_out: Array | Packed | None) -> Value:
     rows = get_rows(x)
     d_x = jnp.zeros_like(rows) if d_out is None else d_out.mask() if isinstance(d_out, Packed) else d_out
     return x.replace(d_x) if isinstance(x, Packed) else d_x
@@ -115,7 +115,7 @@ def reorder_lod_tensor_by_rank_grad(x: Value, table: Ranks) -> Value:
     return _reorder(x, jnp.argsort(table.order))
 
 
-def _reorder(x: jax.Array | Packed, order: jax.Array) -> Value:
+def _reorder(x: Array | Packed, order: Array) -> Value:
     if not isinstance(x, Packed):
         return jnp.take(x, order, axis=0)
     if len(x.offsets) != 1 or x.live is not None:

@@ -8,6 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.arrays import fit
 from paddlelike.compiled.packing import LoweringError
@@ -51,7 +52,7 @@ def find_form(run: Callable[[list[Any]], tuple[Any, list[Any], T]], start: Seque
         noted: list[Any] = []
 
         def probe(
-            some: list[jax.Array], given: list[int] = given, noted: list[jax.Array] = noted
+            some: list[Array], given: list[int] = given, noted: list[Array] = noted
         ) -> tuple[list[Any], T]:
             whole: list[Any] = [None] * len(start)
             for place, value in zip(given, some, strict=True):
@@ -68,19 +69,19 @@ def find_form(run: Callable[[list[Any]], tuple[Any, list[Any], T]], start: Seque
     raise LoweringError("what its block computes changes its form from step to step")
 
 
-def _start(value: jax.Array | None, shape: jax.Array | None) -> jax.Array | None:
+def _start(value: Array | None, shape: Array | None) -> Array | None:
     if shape is None:
         return value
     return pick_zeros(shape) if value is None else fit(value, shape)
 
 
-def pick_zeros(shape: list[Any | None] | jax.Array) -> jax.Array:
+def pick_zeros(shape: list[Any | None] | Array) -> Array:
     """Return zeros of the given shapes."""
     return jax.tree_util.tree_map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape)
 
 
 def _describe(
-    values: list[jax.Array] | list[jax.Array | None],
+    values: list[Array] | list[Array | None],
 ) -> tuple[jax.tree_util.PyTreeDef, list[tuple[tuple[int, ...], np.dtype[Any]]]]:
     leaves, form = jax.tree_util.tree_flatten(values)
     return form, [(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves]
@@ -104,7 +105,7 @@ def select(values: dict[int, Any], positions: Sequence[int]) -> dict[int, Any]:
     return {n: values[n] for n in positions if values.get(n) is not None}
 
 
-def flatten_rows(total: jax.Array | SparseRows, count: jax.Array | None = None) -> jax.Array | SparseRows:
+def flatten_rows(total: Array | SparseRows, count: Array | None = None) -> Array | SparseRows:
     """Return the sparse rows of all steps, which are stacked, as those of one gradient.
 
     The places of steps after ``count`` hold zeros, for the rows of the first step: so no others are touched.

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.arrays import TensorArray, stack_zeros
 from paddlelike.compiled.lowerings import lowers
@@ -16,7 +17,7 @@ from paddlelike.compiled.values import Packed, Value, get_rows
 from paddlelike.framework.opdef import GRAD
 
 
-def _read_place(i: jax.Array) -> jax.Array | np.ndarray[Any, Any]:
+def _read_place(i: Array) -> Array | np.ndarray[Any, Any]:
     """Return an index as a scalar; a known index as numpy's."""
     return np.asarray(i).reshape(()) if isinstance(i, np.ndarray) else i.reshape(())
 
@@ -40,7 +41,7 @@ def write_to_array(x: Value, i: Value, *, ctx: OpContext) -> TensorArray:
     return array.write(place, x)
 
 
-def _find_room(ctx: OpContext, position: int, place: jax.Array | np.ndarray[Any, Any]) -> int:
+def _find_room(ctx: OpContext, position: int, place: Array | np.ndarray[Any, Any]) -> int:
     """Return how many elements to allocate for an array at its first write."""
     (name,) = ctx.op.output("Out")
     if GRAD in name:  # as many as the array that it is the gradient of
@@ -57,7 +58,7 @@ def _find_room(ctx: OpContext, position: int, place: jax.Array | np.ndarray[Any,
 
 @lowers("read_from_array", sequences=True, constants=True)
 def read_from_array(
-    x: jax.Array | TensorArray | None, i: Value, like: jax.Array | Packed | None, *, ctx: OpContext
+    x: Array | TensorArray | None, i: Value, like: Array | Packed | None, *, ctx: OpContext
 ) -> Value:
     place = _read_place(i)
     if not isinstance(x, TensorArray):
@@ -77,16 +78,16 @@ def read_from_array(
     return jax.tree_util.tree_map(lambda leaf: jnp.where(there, leaf, jnp.zeros_like(leaf)), _plain(found))
 
 
-def _zeros(like: jax.Array | Packed) -> Value:
+def _zeros(like: Array | Packed) -> Value:
     return like.replace(jnp.zeros_like(like.rows)) if isinstance(like, Packed) else jnp.zeros_like(like)
 
 
-def _plain(value: jax.Array | Packed) -> Value:
+def _plain(value: Array | Packed) -> Value:
     return value.rows if isinstance(value, Packed) and not value.offsets else value
 
 
 @lowers("lod_array_length", sequences=True, constants=True)
-def lod_array_length(x: jax.Array | None) -> Value:
+def lod_array_length(x: Array | None) -> Value:
     length = np.zeros((), np.int64) if x is None else x.length
     known = isinstance(length, np.ndarray | np.generic)
     return (np if known else jnp).asarray(length).reshape(1).astype(np.int64)
@@ -94,11 +95,11 @@ def lod_array_length(x: jax.Array | None) -> Value:
 
 @lowers("tensor_array_to_tensor", sequences=True, constants=True)
 def tensor_array_to_tensor(
-    x: jax.Array | TensorArray, *, axis: int, use_stack: bool
+    x: Array | TensorArray, *, axis: int, use_stack: bool
 ) -> tuple[Value, Value | np.ndarray[Any, Any]]:
     if not isinstance(x, TensorArray) or not isinstance(x.length, np.ndarray | np.generic):
         raise LoweringError("the number of elements depends on values")
-    if not isinstance(x.stacked, jax.Array):
+    if not isinstance(x.stacked, Array):
         raise LoweringError("the elements are sequences")
     count = int(x.length)
     parts = [x.stacked[place] for place in range(count)]

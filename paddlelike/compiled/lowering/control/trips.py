@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-import jax
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.lowerings import Results
 from paddlelike.compiled.packing import LoweringError
@@ -200,14 +200,14 @@ class _Follower:
         return (results,) if len(cls.output_slots) == 1 else results
 
     @staticmethod
-    def _read(values: Values, position: int) -> jax.Array | np.ndarray[Any, Any]:
+    def _read(values: Values, position: int) -> Array | np.ndarray[Any, Any]:
         found = values.get(position)
         if not isinstance(found, np.ndarray) or found.size > 64:
             raise _UnknownError
         return found
 
 
-def _decide(type: str, args: list[jax.Array]) -> jax.Array | np.ndarray[Any, Any] | None:
+def _decide(type: str, args: list[Array]) -> Array | np.ndarray[Any, Any] | None:
     """Return the result of a logical operator of which not all arguments are known; None if it is unknown.
 
     One known argument may decide; where it does not, the result is open.

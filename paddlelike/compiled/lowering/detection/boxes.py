@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.lowering.detection.regions.owners import multiply, round_half_away
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences
@@ -15,9 +16,9 @@ from paddlelike.compiled.values import Packed, Value, get_rows
 
 @lowers("box_coder", sequences=True)
 def box_coder(
-    prior: jax.Array | Packed,
-    variances: jax.Array | Packed | None,
-    target: jax.Array | Packed,
+    prior: Array | Packed,
+    variances: Array | Packed | None,
+    target: Array | Packed,
     *,
     code_type: str,
     box_normalized: bool,
@@ -34,7 +35,7 @@ def box_coder(
     if isinstance(variances, Packed):
         raise LoweringError("the variances have a LoD")
     edge = 0 if box_normalized else 1
-    by: jax.Array | None = variances
+    by: Array | None = variances
     if by is None and variance:
         by = jnp.asarray(np.array(variance, np.float32).astype(anchors.dtype))
     if code_type == "encode_center_size":
@@ -49,7 +50,7 @@ def box_coder(
     return like.replace(out) if isinstance(like, Packed) else out
 
 
-def _encode(prior: jax.Array, variances: jax.Array | None, target: jax.Array, edge: int) -> jax.Array:
+def _encode(prior: Array, variances: Array | None, target: Array, edge: int) -> Array:
     places, sizes = [], []
     for axis in (0, 1):
         side = prior[:, axis + 2] - prior[:, axis] + edge
@@ -62,7 +63,7 @@ def _encode(prior: jax.Array, variances: jax.Array | None, target: jax.Array, ed
     return out if variances is None else out / variances
 
 
-def _decode(prior: jax.Array, variances: jax.Array | None, target: jax.Array, edge: int) -> jax.Array:
+def _decode(prior: Array, variances: Array | None, target: Array, edge: int) -> Array:
     code = target if variances is None else target * variances
     low, high = [], []
     for axis in (0, 1):
@@ -75,7 +76,7 @@ def _decode(prior: jax.Array, variances: jax.Array | None, target: jax.Array, ed
 
 
 @lowers("box_clip", sequences=True)
-def box_clip(boxes: Packed, info: jax.Array | Packed) -> Value:
+def box_clip(boxes: Packed, info: Array | Packed) -> Value:
     require_sequences(boxes)
     info = get_rows(info)
     if boxes.count > info.shape[0]:
@@ -88,7 +89,7 @@ def box_clip(boxes: Packed, info: jax.Array | Packed) -> Value:
 
 
 @lowers("iou_similarity", sequences=True)
-def iou_similarity(x: jax.Array | Packed, y: jax.Array | Packed, *, box_normalized: bool) -> Value:
+def iou_similarity(x: Array | Packed, y: Array | Packed, *, box_normalized: bool) -> Value:
     """Return the overlaps with numpy's bits, since of equal overlaps the first one is matched."""
     if isinstance(y, Packed):
         raise LoweringError("the boxes of Y have a LoD")
@@ -105,8 +106,8 @@ def iou_similarity(x: jax.Array | Packed, y: jax.Array | Packed, *, box_normaliz
 
 @lowers("box_decoder_and_assign")
 def box_decoder_and_assign(
-    prior: jax.Array, variances: jax.Array, target: jax.Array, score: jax.Array, *, box_clip: float
-) -> tuple[jax.Array, jax.Array]:
+    prior: Array, variances: Array, target: Array, score: Array, *, box_clip: float
+) -> tuple[Array, Array]:
     rows, classes = score.shape
     code = target.reshape(rows, classes, 4) * variances
     size = (prior[:, 2:] - prior[:, :2] + 1)[:, None]
@@ -122,10 +123,10 @@ def box_decoder_and_assign(
 
 @lowers("yolo_box")
 def yolo_box(
-    x: jax.Array, image_size: jax.Array,
+    x: Array, image_size: Array,
     *, anchors: list[int], class_num: int, conf_thresh: float, downsample_ratio: int, clip_bbox: bool,
     scale_x_y: float,
-) -> tuple[jax.Array, jax.Array]:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     count, dtype = len(anchors) // 2, x.dtype
     images, _, height, width = x.shape
     head = x.reshape(images, count, 5 + class_num, height, width)

@@ -7,6 +7,7 @@ from typing import Any, Final
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.lowering.detection.regions.owners import multiply
 from paddlelike.compiled.lowerings import lowers
@@ -19,7 +20,7 @@ _MOST: Final = 1024  # boxes of a class that are compared with each other in a m
 
 @lowers("multiclass_nms")
 def multiclass_nms(
-    boxes: jax.Array, scores: jax.Array,
+    boxes: Array, scores: Array,
     *, background_label: int, score_threshold: float, nms_top_k: int, keep_top_k: int, normalized: bool,
     nms_threshold: float, nms_eta: float, ctx: OpContext,
 ) -> Packed:  # fmt: skip
@@ -34,7 +35,7 @@ def multiclass_nms(
 
 @lowers("multiclass_nms2")
 def multiclass_nms2(
-    boxes: jax.Array, scores: jax.Array,
+    boxes: Array, scores: Array,
     *, background_label: int, score_threshold: float, nms_top_k: int, keep_top_k: int, normalized: bool,
     nms_threshold: float, nms_eta: float,
 ) -> tuple[Packed, Packed]:  # fmt: skip
@@ -55,7 +56,7 @@ def multiclass_nms2(
     best, index = jax.lax.top_k(ranked, size)  # (images, labels, size)
     limit = jnp.asarray(np.float32(nms_threshold), boxes.dtype)
 
-    def keep(image: jax.Array, index: jax.Array, valid: jax.Array) -> jax.Array:
+    def keep(image: Array, index: Array, valid: Array) -> Array:
         return _suppress(boxes[image][index], valid, limit, edge=0 if normalized else 1)
 
     which = jnp.repeat(jnp.arange(images), len(labels))
@@ -69,18 +70,18 @@ def multiclass_nms2(
     return _list_kept(boxes, scores, kept, labels, index)
 
 
-def _suppress(boxes: jax.Array, valid: jax.Array, limit: jax.Array, *, edge: int) -> jax.Array:
+def _suppress(boxes: Array, valid: Array, limit: Array, *, edge: int) -> Array:
     """Return which of the sorted boxes ``(K, 4)`` are kept."""
     above = ~(_find_overlaps(boxes, edge) <= limit)
     count = boxes.shape[0]
 
-    def decide(i: jax.Array, kept: jax.Array) -> jax.Array:
+    def decide(i: Array, kept: Array) -> Array:
         return kept.at[i].set(valid[i] & ~(kept & above[i]).any())
 
     return jax.lax.fori_loop(0, count, decide, jnp.zeros(count, bool))
 
 
-def _find_overlaps(boxes: jax.Array, edge: int) -> jax.Array:
+def _find_overlaps(boxes: Array, edge: int) -> Array:
     """Return the areas of the intersections divided by the areas of the unions."""
     x0, y0, x1, y1 = (boxes[:, i] for i in range(4))
     wide, high = x1 - x0, y1 - y0
@@ -95,11 +96,11 @@ def _find_overlaps(boxes: jax.Array, edge: int) -> jax.Array:
 
 
 def _list_kept(
-    boxes: jax.Array,
-    scores: jax.Array,
-    kept: jax.Array,
-    labels: jax.Array | np.ndarray[Any, Any],
-    index: jax.Array,
+    boxes: Array,
+    scores: Array,
+    kept: Array,
+    labels: Array | np.ndarray[Any, Any],
+    index: Array,
 ) -> tuple[Packed, Packed]:
     """Return rows of label, score and box, one sequence for each image, and the index of each box."""
     each = kept.shape[1]

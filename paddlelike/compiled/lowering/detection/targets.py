@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences, to_steps
 from paddlelike.compiled.lowerings import lowers
@@ -18,7 +19,7 @@ from paddlelike.ops.detection.targets.matching import MANY, NEAR
 
 @lowers("target_assign", sequences=True)
 def target_assign(
-    x: Packed, match: jax.Array | Packed, negative: Packed | None, *, mismatch_value: int
+    x: Packed, match: Array | Packed, negative: Packed | None, *, mismatch_value: int
 ) -> tuple[Value, Value]:
     require_sequences(x)
     match = match.rows[: x.count] if isinstance(match, Packed) else match
@@ -40,9 +41,7 @@ def target_assign(
 
 
 @lowers("bipartite_match", sequences=True)
-def bipartite_match(
-    matrix: jax.Array | Packed, *, match_type: str, dist_threshold: float
-) -> tuple[Value, Value]:
+def bipartite_match(matrix: Array | Packed, *, match_type: str, dist_threshold: float) -> tuple[Value, Value]:
     if isinstance(matrix, Packed):
         require_sequences(matrix)
         steps, there = to_steps(matrix)
@@ -62,11 +61,11 @@ def bipartite_match(
     return index, jnp.where(index >= 0, found, 0)
 
 
-def _match_greedily(left: jax.Array) -> jax.Array:
+def _match_greedily(left: Array) -> Array:
     """Match columns to rows greedily, the greatest distance first, and return the row of each column."""
     height, width = left.shape
 
-    def match(_: jax.Array, state: jax.Array) -> tuple[jax.Array, Any]:
+    def match(_: Array, state: Array) -> tuple[Array, Any]:
         left, index = state
         place = jnp.argmax(left.T)  # of equal distances the first column, then the first row
         column, row = place // height, place % height
@@ -81,9 +80,9 @@ def _match_greedily(left: jax.Array) -> jax.Array:
 
 @lowers("mine_hard_examples")
 def mine_hard_examples(
-    cls_loss: jax.Array, loc_loss: jax.Array | None, match: jax.Array, distance: jax.Array,
+    cls_loss: Array, loc_loss: Array | None, match: Array, distance: Array,
     *, neg_pos_ratio: float, neg_dist_threshold: float, sample_size: int, mining_type: str, ctx: OpContext,
-) -> tuple[Packed, jax.Array]:  # fmt: skip
+) -> tuple[Packed, Array]:  # fmt: skip
     given = (cls_loss, loc_loss, distance)
     if any(one is not None and one.shape != match.shape for one in given):
         raise LoweringError("the losses and MatchIndices have different shapes")
@@ -112,7 +111,7 @@ def mine_hard_examples(
     return _list_columns(negative), updated
 
 
-def _list_columns(chosen: jax.Array) -> Packed:
+def _list_columns(chosen: Array) -> Packed:
     """Return the chosen columns of each row, one sequence for each."""
     counts = chosen.sum(1)
     size = find_bucket(chosen.size)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.lowerings import lowers
 
@@ -14,23 +15,23 @@ from paddlelike.compiled.lowerings import lowers
 class _Truth(NamedTuple):
     """The true boxes (N, B): the anchor matched to each (-1: none), its cell and its target."""
 
-    anchor: jax.Array
-    row: jax.Array
-    column: jax.Array
-    target: jax.Array  # (N, B, 4)
-    weight: jax.Array
-    score: jax.Array
-    kept: jax.Array  # whether no later true box has the same cell and anchor
-    valid: jax.Array
+    anchor: Array
+    row: Array
+    column: Array
+    target: Array  # (N, B, 4)
+    weight: Array
+    score: Array
+    kept: Array  # whether no later true box has the same cell and anchor
+    valid: Array
 
 
 @lowers("yolov3_loss")
 def yolov3_loss(
-    x: jax.Array, box: jax.Array, label: jax.Array, score: jax.Array,
+    x: Array, box: Array, label: Array, score: Array,
     *, anchors: list[int], anchor_mask: list[int], class_num: int, ignore_thresh: float,
     downsample_ratio: int,
     use_label_smooth: bool, scale_x_y: float,
-) -> tuple[jax.Array, jax.Array, jax.Array]:  # fmt: skip
+) -> tuple[Array, Array, Array]:  # fmt: skip
     count, grid = len(anchor_mask), x.shape[2]
     sides = np.array(anchors, np.int64).reshape(-1, 2)
     head = x.reshape(x.shape[0], count, 5 + class_num, grid, grid)
@@ -60,18 +61,18 @@ def yolov3_loss(
     return loss.astype(x.dtype), mask, truth.anchor.astype(jnp.int32)
 
 
-def _cross_entropy(x: jax.Array, target: jax.Array) -> jax.Array:
+def _cross_entropy(x: Array, target: Array) -> Array:
     """Return the cross entropy of sigmoid(x)."""
     return jnp.maximum(x, 0) - x * target + jnp.log1p(jnp.exp(-jnp.abs(x)))
 
 
 def _match(
-    box: jax.Array,
-    score: jax.Array | None,
-    sides: jax.Array | np.ndarray[Any, Any],
+    box: Array,
+    score: Array | None,
+    sides: Array | np.ndarray[Any, Any],
     in_mask: list[int],
     grid: int,
-    pixels: jax.Array,
+    pixels: Array,
     dtype: np.dtype[Any],
 ) -> _Truth:
     valid = (box[..., 2] >= 1e-6) & (box[..., 3] >= 1e-6)
@@ -98,14 +99,14 @@ def _match(
 
 
 def _find_ignored(
-    head: jax.Array,
-    box: jax.Array,
-    valid: jax.Array,
-    sides: jax.Array | np.ndarray[Any, Any],
-    pixels: jax.Array,
+    head: Array,
+    box: Array,
+    valid: Array,
+    sides: Array | np.ndarray[Any, Any],
+    pixels: Array,
     threshold: float,
     scale: float,
-) -> jax.Array:
+) -> Array:
     """Return -1 where a prediction overlaps some true box enough, else 0: (N, A, H, H)."""
     dtype, grid = head.dtype, head.shape[3]
     factor, bias = np.float32(scale), np.float32(-0.5 * (float(np.float32(scale)) - 1))
@@ -120,7 +121,7 @@ def _find_ignored(
     wide, tall = jnp.exp(head[:, :, 2]) * known[:, 0], jnp.exp(head[:, :, 3]) * known[:, 1]
     found = (x / grid, y / grid, wide / pixels, tall / pixels)
 
-    def overlap(best: jax.Array, given: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
+    def overlap(best: Array, given: tuple[Array, ...]) -> tuple[Array, None]:
         true, there = given
         iou = _find_iou(found, tuple(true[:, i, None, None, None] for i in range(4)))
         return jnp.fmax(best, jnp.where(there[:, None, None, None], iou, 0)), None
@@ -130,7 +131,7 @@ def _find_ignored(
     return jnp.where(best > np.float32(threshold).astype(dtype), -1, 0).astype(dtype)
 
 
-def _find_iou(first: tuple[Any, Any, jax.Array, jax.Array], second: tuple[Any, ...]) -> jax.Array:
+def _find_iou(first: tuple[Any, Any, Array, Array], second: tuple[Any, ...]) -> Array:
     """Return the overlaps of boxes given by x, y of the center, width and height."""
     sizes = []
     for axis in (0, 1):

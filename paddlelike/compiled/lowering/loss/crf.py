@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.lowering.sequence.sequence import (
     from_steps,
@@ -19,7 +20,7 @@ from paddlelike.compiled.values import Packed, Value
 
 @lowers("linear_chain_crf", sequences=True)
 def linear_chain_crf(
-    emission: Packed, transition: jax.Array, label: Packed, length: Value | None, *, ctx: OpContext
+    emission: Packed, transition: Array, label: Packed, length: Value | None, *, ctx: OpContext
 ) -> Results:
     require_sequences(emission, label)
     if length is not None:
@@ -29,7 +30,7 @@ def linear_chain_crf(
     ctx.check(((labels >= 0) & (labels < transition.shape[1])) | ~label.used, "Label holds no label")
     steps, there = to_steps(emission)
 
-    def run(alpha: jax.Array, given: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
+    def run(alpha: Array, given: tuple[Array, ...]) -> tuple[Array, None]:
         rows, here = given
         ahead = jax.nn.logsumexp(alpha[:, :, None] + between, 1) + rows
         return jnp.where(here[:, None], ahead, alpha), None
@@ -53,16 +54,14 @@ def linear_chain_crf(
 
 
 @lowers("crf_decoding", sequences=True)
-def crf_decoding(
-    emission: Packed, transition: jax.Array, label: Packed | None, length: jax.Array | None
-) -> Value:
+def crf_decoding(emission: Packed, transition: Array, label: Packed | None, length: Array | None) -> Value:
     require_sequences(emission)
     if length is not None:
         raise LoweringError("a padded batch")
     start, end, between = transition[0], transition[1], transition[2:]
     steps, there = to_steps(emission)
 
-    def forwards(best: jax.Array, given: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
+    def forwards(best: Array, given: tuple[Array, ...]) -> tuple[Array, Array]:
         rows, here = given
         scores = best[:, :, None] + between
         ahead = jnp.where(here[:, None], scores.max(1) + rows, best)
@@ -71,7 +70,7 @@ def crf_decoding(
     best, came_from = jax.lax.scan(forwards, start + steps[0], (steps[1:], there[1:]))
     last = (best + end).argmax(1)
 
-    def backwards(state: jax.Array, source: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def backwards(state: Array, source: Array) -> tuple[Array, Array]:
         return jnp.take_along_axis(source, state[:, None], 1)[:, 0], state
 
     first, rest = jax.lax.scan(backwards, last, came_from, reverse=True)

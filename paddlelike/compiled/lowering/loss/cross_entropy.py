@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError
@@ -13,13 +14,13 @@ from paddlelike.framework import follows_fluid
 _LARGEST = 1e20  # what Paddle takes for an infinite logarithm
 
 
-def _negative_log(x: jax.Array) -> jax.Array:
+def _negative_log(x: Array) -> Array:
     return jnp.minimum(-jnp.log(x), _LARGEST).astype(x.dtype)
 
 
 def pick_labels(
-    x: jax.Array, label: jax.Array, ignore_index: int | None, ctx: OpContext
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+    x: Array, label: Array, ignore_index: int | None, ctx: OpContext
+) -> tuple[Array, Array, Array]:
     """Return the labels, the elements of ``x`` (N, classes) at the labels, and a mask of ignored labels."""
     if jnp.issubdtype(label.dtype, jnp.floating):
         raise LoweringError("Label holds floating-point numbers")
@@ -35,9 +36,7 @@ def pick_labels(
 
 
 @lowers("cross_entropy")
-def cross_entropy(
-    x: jax.Array, label: jax.Array, *, soft_label: bool, ignore_index: int, ctx: OpContext
-) -> jax.Array:
+def cross_entropy(x: Array, label: Array, *, soft_label: bool, ignore_index: int, ctx: OpContext) -> Array:
     if soft_label:
         return (label * _negative_log(x)).sum(-1, keepdims=True)
     _, picked, ignored = pick_labels(x, label, ignore_index, ctx)
@@ -47,8 +46,8 @@ def cross_entropy(
 
 @lowers("cross_entropy_grad")
 def cross_entropy_grad(
-    d_y: jax.Array, x: jax.Array, label: jax.Array, *, soft_label: bool, ignore_index: int, ctx: OpContext
-) -> jax.Array:
+    d_y: Array, x: Array, label: Array, *, soft_label: bool, ignore_index: int, ctx: OpContext
+) -> Array:
     if soft_label:
         return -(d_y * label / x)
     flat, picked, ignored = pick_labels(x, label, ignore_index, ctx)
@@ -56,15 +55,13 @@ def cross_entropy_grad(
     return _scatter(values, flat, x)
 
 
-def _scatter(values: jax.Array, labels: jax.Array, like: jax.Array) -> jax.Array:
+def _scatter(values: Array, labels: Array, like: Array) -> Array:
     out = jnp.zeros((labels.shape[0], like.shape[-1]), values.dtype)
     return out.at[jnp.arange(labels.shape[0]), labels].set(values).reshape(like.shape)
 
 
 @lowers("cross_entropy2")
-def cross_entropy2(
-    x: jax.Array, label: jax.Array, *, ignore_index: int, ctx: OpContext
-) -> tuple[jax.Array, ...]:
+def cross_entropy2(x: Array, label: Array, *, ignore_index: int, ctx: OpContext) -> tuple[Array, ...]:
     _, picked, ignored = pick_labels(x, label, ignore_index, ctx)
     y = jnp.where(ignored, 0, _negative_log(jnp.where(ignored, 1, picked))).astype(x.dtype)
     match = jnp.where(ignored, 0, picked)
@@ -73,14 +70,14 @@ def cross_entropy2(
 
 @lowers("cross_entropy_grad2")
 def cross_entropy_grad2(
-    d_y: jax.Array,
-    match: jax.Array,
-    label: jax.Array,
-    x_shape: jax.Array,
+    d_y: Array,
+    match: Array,
+    label: Array,
+    x_shape: Array,
     *,
     ignore_index: int,
     ctx: OpContext,
-) -> jax.Array:
+) -> Array:
     like = jax.ShapeDtypeStruct(x_shape.shape[:-1], match.dtype)
     flat = label.reshape(-1)
     ignored = flat == ignore_index
@@ -90,8 +87,8 @@ def cross_entropy_grad2(
 
 @lowers("softmax_with_cross_entropy")
 def softmax_with_cross_entropy(
-    logits: jax.Array, label: jax.Array, *, soft_label: bool, ignore_index: int, axis: int, ctx: OpContext
-) -> tuple[jax.Array, jax.Array]:
+    logits: Array, label: Array, *, soft_label: bool, ignore_index: int, axis: int, ctx: OpContext
+) -> tuple[Array, Array]:
     shifted = logits - logits.max(axis, keepdims=True)
     shifted = jnp.maximum(shifted, -64).astype(logits.dtype)
     raised = jnp.exp(shifted)
@@ -108,8 +105,8 @@ def softmax_with_cross_entropy(
 
 @lowers("softmax_with_cross_entropy_grad")
 def softmax_with_cross_entropy_grad(
-    d_loss: jax.Array, softmax: jax.Array, label: jax.Array, *, soft_label: bool, ignore_index: int, axis: int
-) -> jax.Array:
+    d_loss: Array, softmax: Array, label: Array, *, soft_label: bool, ignore_index: int, axis: int
+) -> Array:
     if soft_label:
         return (softmax - label) * d_loss
     last = jnp.moveaxis(softmax, axis, -1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.lowering.sequence.part import keep_rows
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences, spread, to_steps
@@ -17,7 +18,7 @@ _NEVER = -1e30  # the logarithm of no chance, whose differences are numbers
 
 @lowers("warpctc", sequences=True)
 def warpctc(
-    logits: Value, label: Value, length: jax.Array | None, label_length: jax.Array | None,
+    logits: Value, label: Value, length: Array | None, label_length: Array | None,
     *, blank: int, norm_by_times: bool, ctx: OpContext,
 ) -> tuple[None, Value]:  # fmt: skip
     if isinstance(logits, Packed) and isinstance(label, Packed):
@@ -45,9 +46,7 @@ def warpctc(
     return None, loss[:, None]
 
 
-def _find_loss(
-    steps: jax.Array, there: jax.Array, labels: jax.Array, label_lengths: jax.Array, blank: int
-) -> jax.Array:
+def _find_loss(steps: Array, there: Array, labels: Array, label_lengths: Array, blank: int) -> Array:
     """Return ``-log`` of the probability of each sequence's labels, 0 if there is none.
 
     ``steps`` are the logits, (T, N, classes).
@@ -62,10 +61,10 @@ def _find_loss(
     log_p = jax.nn.log_softmax(steps, -1)
     emitted = jnp.take_along_axis(log_p, jnp.broadcast_to(states, (steps.shape[0], *states.shape)), -1)
 
-    def shift(alpha: jax.Array, by: int) -> jax.Array:
+    def shift(alpha: Array, by: int) -> Array:
         return jnp.pad(alpha, ((0, 0), (by, 0)), constant_values=_NEVER)[:, : alpha.shape[1]]
 
-    def advance(alpha: jax.Array, given: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
+    def advance(alpha: Array, given: tuple[Array, ...]) -> tuple[Array, None]:
         row, here = given
         ahead = jnp.logaddexp(alpha, shift(alpha, 1))
         ahead = jnp.logaddexp(ahead, jnp.where(skips, shift(alpha, 2), _NEVER)) + row
@@ -83,7 +82,7 @@ def _find_loss(
 
 @lowers("ctc_align", sequences=True)
 def ctc_align(
-    x: jax.Array | Packed,
+    x: Array | Packed,
     length: Value | None,
     *,
     blank: int,
@@ -109,8 +108,8 @@ def ctc_align(
 
 
 def _align_padded(
-    x: jax.Array, length: jax.Array, blank: int, merge_repeated: bool, fill: int
-) -> tuple[jax.Array, jax.Array]:
+    x: Array, length: Array, blank: int, merge_repeated: bool, fill: int
+) -> tuple[Array, Array]:
     rows = x.reshape(x.shape[0], -1)
     kept = rows != blank
     if merge_repeated:

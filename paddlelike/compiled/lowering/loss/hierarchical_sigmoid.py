@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.lowering.loss.pointwise import check_labels
 from paddlelike.compiled.lowerings import Results, lowers
@@ -14,8 +14,8 @@ from paddlelike.compiled.values import SparseRows
 
 
 def _find_paths(
-    label: jax.Array, table: jax.Array | None, code: jax.Array | None, num_classes: int, ctx: OpContext | None
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+    label: Array, table: Array | None, code: Array | None, num_classes: int, ctx: OpContext | None
+) -> tuple[Array, Array, Array]:
     """Return the inner nodes on the path of each row, the branches taken, and which of them are on it."""
     if table is not None and code is not None:
         on_path = jnp.cumprod(table >= 0, axis=1).astype(bool)
@@ -32,12 +32,12 @@ def _find_paths(
 
 @lowers("hierarchical_sigmoid")
 def hierarchical_sigmoid(
-    x: jax.Array,
-    w: jax.Array | SparseRows,
-    label: jax.Array,
-    table: jax.Array,
-    code: jax.Array,
-    bias: jax.Array | None,
+    x: Array,
+    w: Array | SparseRows,
+    label: Array,
+    table: Array,
+    code: Array,
+    bias: Array | None,
     *,
     num_classes: int,
     ctx: OpContext,
@@ -55,8 +55,8 @@ def hierarchical_sigmoid(
 
 @lowers("hierarchical_sigmoid_grad")
 def hierarchical_sigmoid_grad(
-    x: jax.Array, w: jax.Array, label: jax.Array, table: jax.Array, code: jax.Array,
-    bias: jax.Array | None, soft: jax.Array, d_out: jax.Array,
+    x: Array, w: Array, label: Array, table: Array, code: Array,
+    bias: Array | None, soft: Array, d_out: Array,
     *, num_classes: int, is_sparse: bool,
 ) -> Results:  # fmt: skip
     nodes, right, on_path = _find_paths(label, table, code, num_classes, None)

@@ -7,6 +7,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.lowering.loss.cross_entropy import pick_labels
 from paddlelike.compiled.lowerings import Results, lowers
@@ -16,17 +17,15 @@ from paddlelike.compiled.values import Packed, Value
 
 
 @lowers("sigmoid_cross_entropy_with_logits")
-def sigmoid_cross_entropy_with_logits(
-    x: jax.Array, label: jax.Array, *, ignore_index: int, normalize: bool
-) -> jax.Array:
+def sigmoid_cross_entropy_with_logits(x: Array, label: Array, *, ignore_index: int, normalize: bool) -> Array:
     loss = jnp.where(x > 0, x, 0) - x * label + jnp.log1p(jnp.exp(-jnp.abs(x)))
     return _drop_ignored(loss, label, ignore_index, normalize).astype(x.dtype)
 
 
 @lowers("sigmoid_cross_entropy_with_logits_grad")
 def sigmoid_cross_entropy_with_logits_grad(
-    d_out: jax.Array, x: jax.Array, label: jax.Array, *, ignore_index: int, normalize: bool
-) -> jax.Array:
+    d_out: Array, x: Array, label: Array, *, ignore_index: int, normalize: bool
+) -> Array:
     return _drop_ignored((jax.nn.sigmoid(x) - label) * d_out, label, ignore_index, normalize).astype(x.dtype)
 
 
@@ -51,7 +50,7 @@ def normalized_by_rows_grad(
     return like.replace(found, shown=False)
 
 
-def _ignore_unused(ctx: OpContext, ignore_index: int, *values: Value) -> tuple[Packed, list[jax.Array]]:
+def _ignore_unused(ctx: OpContext, ignore_index: int, *values: Value) -> tuple[Packed, list[Array]]:
     """Return the sequences and the rows of all values.
 
     The last value holds labels; in unused rows they are set to the ignored label.
@@ -65,7 +64,7 @@ def _ignore_unused(ctx: OpContext, ignore_index: int, *values: Value) -> tuple[P
     return like, rows
 
 
-def _drop_ignored(values: jax.Array, label: jax.Array, ignore_index: int, normalize: bool) -> jax.Array:
+def _drop_ignored(values: Array, label: Array, ignore_index: int, normalize: bool) -> Array:
     """Return ``values``, 0 where the label is ignored; if wanted, divided by the number of others."""
     ignored = label.astype(jnp.int64) == ignore_index
     values = jnp.where(ignored, 0, values)
@@ -73,9 +72,7 @@ def _drop_ignored(values: jax.Array, label: jax.Array, ignore_index: int, normal
 
 
 @lowers("sigmoid_focal_loss")
-def sigmoid_focal_loss(
-    x: jax.Array, label: jax.Array, fg_num: jax.Array, *, gamma: float, alpha: float
-) -> jax.Array:
+def sigmoid_focal_loss(x: Array, label: Array, fg_num: Array, *, gamma: float, alpha: float) -> Array:
     classes = jnp.arange(1, x.shape[1] + 1)
     positive = label == classes
     negative = (label != -1) & ~positive
@@ -88,15 +85,15 @@ def sigmoid_focal_loss(
     return -up * (1 - p) ** gamma * kept - down * p**gamma * (log_p - x)
 
 
-def check_labels(label: jax.Array, count: int, ctx: OpContext) -> None:
+def check_labels(label: Array, count: int, ctx: OpContext) -> None:
     ctx.check((label >= 0) & (label < count), f"Label holds a value outside of 0 to {count - 1}")
 
 
 @lowers("nll_loss")
 def nll_loss(
-    x: jax.Array,
-    label: jax.Array,
-    weight: jax.Array | None,
+    x: Array,
+    label: Array,
+    weight: Array | None,
     *,
     ignore_index: int,
     reduction: str,
@@ -121,10 +118,10 @@ def nll_loss(
 
 @lowers("center_loss")
 def center_loss(
-    x: jax.Array,
-    label: jax.Array,
-    centers: jax.Array,
-    rate: jax.Array,
+    x: Array,
+    label: Array,
+    centers: Array,
+    rate: Array,
     *,
     cluster_num: int,
     need_update: bool,
@@ -144,7 +141,7 @@ def center_loss(
 
 
 @lowers("bpr_loss")
-def bpr_loss(x: jax.Array, label: jax.Array, *, ctx: OpContext) -> jax.Array:
+def bpr_loss(x: Array, label: Array, *, ctx: OpContext) -> Array:
     flat, picked, _ = pick_labels(x, label, None, ctx)
     rows = x.reshape(-1, x.shape[-1])
     others = jnp.arange(x.shape[-1]) != flat[:, None]

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import SparseRows
-from paddlelike.core import Array, Generator
+from paddlelike.core import Generator
 from paddlelike.ops.kernels.class_sampling import LOG_UNIFORM, UNIFORM, ClassDistribution
 from paddlelike.ops.loss.sample_logits import draw_shared_classes
 
 
-def _weigh(labels: jax.Array, sampler: int, total: int, dtype: np.dtype[Any]) -> jax.Array:
+def _weigh(labels: Array, sampler: int, total: int, dtype: np.dtype[Any]) -> Array:
     """Return the probability of each class to be drawn."""
     if sampler == UNIFORM:
         return jnp.full(labels.shape, 1.0 / total, dtype)
@@ -27,8 +27,8 @@ def _weigh(labels: jax.Array, sampler: int, total: int, dtype: np.dtype[Any]) ->
 
 @lowers("nce", draws=True)
 def nce(
-    x: jax.Array, label: jax.Array, weight: jax.Array | SparseRows, bias: jax.Array | None,
-    sample_weight: jax.Array | None, probs: jax.Array, alias: jax.Array, alias_probs: jax.Array,
+    x: Array, label: Array, weight: Array | SparseRows, bias: Array | None,
+    sample_weight: Array | None, probs: Array, alias: Array, alias_probs: Array,
     *, num_total_classes: int, num_neg_samples: int, sampler: int, seed: int, custom_neg_classes: list[int],
     ctx: OpContext,
 ) -> Results:  # fmt: skip
@@ -43,7 +43,7 @@ def nce(
     else:
         classes = ClassDistribution(sampler, num_total_classes)
 
-        def draw(generator: Generator, count: int) -> Array:
+        def draw(generator: Generator, count: int) -> np.ndarray[Any, Any]:
             shape = (count // num_neg_samples, num_neg_samples)
             return classes.draw(generator, shape, seed).reshape(-1)
 
@@ -60,9 +60,9 @@ def nce(
 
 @lowers("nce_grad")
 def nce_grad(
-    x: jax.Array, label: jax.Array, weight: jax.Array, bias: jax.Array | None,
-    sample_weight: jax.Array | None, probs: jax.Array, alias: jax.Array, alias_probs: jax.Array,
-    o: jax.Array, labels: jax.Array, d_cost: jax.Array,
+    x: Array, label: Array, weight: Array, bias: Array | None,
+    sample_weight: Array | None, probs: Array, alias: Array, alias_probs: Array,
+    o: Array, labels: Array, d_cost: Array,
     *, num_total_classes: int, num_neg_samples: int, sampler: int, is_sparse: bool,
 ) -> Results:  # fmt: skip
     is_true = jnp.arange(labels.shape[1]) < label.size // x.shape[0]
@@ -82,7 +82,7 @@ def nce_grad(
 
 @lowers("sample_logits", draws=True)
 def sample_logits(
-    logits: jax.Array, labels: jax.Array, samples: jax.Array, chances: jax.Array,
+    logits: Array, labels: Array, samples: Array, chances: Array,
     *, num_samples: int, use_customized_samples: bool, remove_accidental_hits: bool, seed: int,
     ctx: OpContext,
 ) -> Results:  # fmt: skip
@@ -92,7 +92,7 @@ def sample_logits(
         raise LoweringError("it draws more samples than there are classes")
     if not use_customized_samples:
 
-        def draw(generator: Generator, _: int) -> jax.Array | np.ndarray[Any, Any]:
+        def draw(generator: Generator, _: int) -> Array | np.ndarray[Any, Any]:
             drawn, tries = draw_shared_classes(generator, classes, num_samples, seed)
             return np.append(drawn, tries)
 
@@ -114,8 +114,6 @@ def sample_logits(
 
 
 @lowers("sample_logits_grad")
-def sample_logits_grad(
-    logits_dim: jax.Array, labels_dim: jax.Array, samples: jax.Array, d_picked: jax.Array
-) -> jax.Array:
+def sample_logits_grad(logits_dim: Array, labels_dim: Array, samples: Array, d_picked: Array) -> Array:
     d_logits = jnp.zeros(logits_dim.shape[:2], d_picked.dtype)
     return d_logits.at[jnp.arange(samples.shape[0])[:, None], samples].add(d_picked)

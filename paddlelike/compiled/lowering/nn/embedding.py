@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError
@@ -12,7 +12,7 @@ from paddlelike.compiled.values import Packed, SparseRows, Value, get_rows
 
 
 @lowers("merge_selected_rows")
-def merge_selected_rows(x: jax.Array | SparseRows) -> SparseRows:
+def merge_selected_rows(x: Array | SparseRows) -> SparseRows:
     """Rows with ids beyond the height, and the value zero, are unused."""
     if not isinstance(x, SparseRows):
         raise LoweringError("X is not a sparse gradient")
@@ -20,7 +20,7 @@ def merge_selected_rows(x: jax.Array | SparseRows) -> SparseRows:
 
 
 @lowers("get_tensor_from_selected_rows")
-def get_tensor_from_selected_rows(x: jax.Array | SparseRows) -> Packed:
+def get_tensor_from_selected_rows(x: Array | SparseRows) -> Packed:
     if not isinstance(x, SparseRows):
         raise LoweringError("X is not a sparse gradient")
     live = (x.rows < x.height).sum().astype(jnp.int32)
@@ -28,14 +28,12 @@ def get_tensor_from_selected_rows(x: jax.Array | SparseRows) -> Packed:
 
 
 @lowers("lookup_table")
-def lookup_table(w: jax.Array, ids: jax.Array, *, padding_idx: int, ctx: OpContext) -> jax.Array:
+def lookup_table(w: Array, ids: Array, *, padding_idx: int, ctx: OpContext) -> Array:
     return lookup_table_v2(w, ids.reshape(ids.shape[:-1]), padding_idx=padding_idx, ctx=ctx)
 
 
 @lowers("lookup_table_v2")
-def lookup_table_v2(
-    w: jax.Array | SparseRows, ids: jax.Array, *, padding_idx: int, ctx: OpContext
-) -> jax.Array:
+def lookup_table_v2(w: Array | SparseRows, ids: Array, *, padding_idx: int, ctx: OpContext) -> Array:
     if isinstance(w, SparseRows):
         raise LoweringError("a table that holds some rows only")
     height = w.shape[0]
@@ -47,9 +45,9 @@ def lookup_table_v2(
 
 @lowers("lookup_table_grad", "lookup_table_v2_grad", sequences=True)
 def lookup_table_grad(
-    d_out: jax.Array | Packed,
-    w: jax.Array,
-    ids: jax.Array | Packed,
+    d_out: Array | Packed,
+    w: Array,
+    ids: Array | Packed,
     *,
     is_sparse: bool,
     padding_idx: int,

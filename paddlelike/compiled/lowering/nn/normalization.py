@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.packing import LoweringError
@@ -17,9 +18,7 @@ from paddlelike.compiled.values import Packed
 from paddlelike.framework import follows_fluid
 
 
-def _normalize(
-    x: jax.Array, axes: int | tuple[int, int], epsilon: float
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+def _normalize(x: Array, axes: int | tuple[int, int], epsilon: float) -> tuple[Array, Array, Array, Array]:
     """Return the normalized values, mean, biased variance, and the inverse of the deviation."""
     mean = jnp.mean(x, axes, keepdims=True)
     centered = x - mean
@@ -30,8 +29,8 @@ def _normalize(
 
 @lowers("batch_norm", without={"Mean": "Scale", "Variance": "Scale"})
 def batch_norm(
-    x: jax.Array, scale: jax.Array, bias: jax.Array, mean: jax.Array, variance: jax.Array,
-    momentum_tensor: jax.Array | None,
+    x: Array, scale: Array, bias: Array, mean: Array, variance: Array,
+    momentum_tensor: Array | None,
     *, momentum: float, epsilon: float, is_test: bool, use_global_stats: bool, trainable_statistics: bool,
     data_layout: str,
 ) -> Results:  # fmt: skip
@@ -50,11 +49,11 @@ def batch_norm(
 
 
 def _move_statistics(
-    mean: jax.Array,
-    variance: jax.Array,
-    found: Iterable[jax.Array],
+    mean: Array,
+    variance: Array,
+    found: Iterable[Array],
     momentum: float,
-    tensor: jax.Array | None,
+    tensor: Array | None,
 ) -> Results:
     """Return the moving statistics, the batch's mean and inverse deviation, None for reserved space."""
     batch_mean, batch_variance, inverse = map(jax.lax.stop_gradient, found)
@@ -66,8 +65,8 @@ def _move_statistics(
 
 @lowers("batch_norm", across_rows=True)
 def batch_norm_of_rows(
-    x: Packed, scale: jax.Array, bias: jax.Array, mean: jax.Array, variance: jax.Array,
-    momentum_tensor: jax.Array | None,
+    x: Packed, scale: Array, bias: Array, mean: Array, variance: Array,
+    momentum_tensor: Array | None,
     *, momentum: float, epsilon: float, is_test: bool, use_global_stats: bool, trainable_statistics: bool,
     data_layout: str, ctx: OpContext,
 ) -> Results:  # fmt: skip
@@ -93,9 +92,7 @@ def batch_norm_of_rows(
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _normalize_batch(
-    channel: int, epsilon: float, x: jax.Array, scale: jax.Array, bias: jax.Array
-) -> Results:
+def _normalize_batch(channel: int, epsilon: float, x: Array, scale: Array, bias: Array) -> Results:
     """Return Y, and of each channel mean, biased variance, and the inverse of the deviation.
 
     JAX's own gradient reads and writes X about twice as often as this one.
@@ -104,7 +101,7 @@ def _normalize_batch(
 
 
 def _normalize_batch_forward(
-    channel: int, epsilon: float, x: jax.Array, scale: jax.Array, bias: jax.Array
+    channel: int, epsilon: float, x: Array, scale: Array, bias: Array
 ) -> tuple[Results, Results]:
     axes, shape = _along(channel, x)
     mean = jnp.mean(x, axes)
@@ -131,7 +128,7 @@ def _normalize_batch_backward(channel: int, epsilon: float, kept: Results, gradi
 _normalize_batch.defvjp(_normalize_batch_forward, _normalize_batch_backward)
 
 
-def _along(channel: int, x: jax.Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _along(channel: int, x: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return all axes except the channels, and the shape that broadcasts one value per channel."""
     others = tuple(i for i in range(x.ndim) if i != channel)
     return others, tuple(-1 if i == channel else 1 for i in range(x.ndim))
@@ -139,8 +136,8 @@ def _along(channel: int, x: jax.Array) -> tuple[tuple[int, ...], tuple[int, ...]
 
 @lowers("inplace_abn")
 def inplace_abn(
-    x: jax.Array, scale: jax.Array, bias: jax.Array, mean: jax.Array, variance: jax.Array,
-    momentum_tensor: jax.Array | None,
+    x: Array, scale: Array, bias: Array, mean: Array, variance: Array,
+    momentum_tensor: Array | None,
     *, momentum: float, epsilon: float, is_test: bool, use_global_stats: bool, trainable_statistics: bool,
     data_layout: str, activation: str, alpha: float,
 ) -> Results:  # fmt: skip
@@ -159,7 +156,7 @@ def inplace_abn(
 
 @lowers("layer_norm")
 def layer_norm(
-    x: jax.Array, scale: jax.Array | None, bias: jax.Array | None, *, epsilon: float, begin_norm_axis: int
+    x: Array, scale: Array | None, bias: Array | None, *, epsilon: float, begin_norm_axis: int
 ) -> Results:
     matrix = x.reshape(math.prod(x.shape[:begin_norm_axis]), -1)
     y, mean, variance, _ = _normalize(matrix, 1, epsilon)
@@ -170,9 +167,9 @@ def layer_norm(
 
 @lowers("group_norm")
 def group_norm(
-    x: jax.Array,
-    scale: jax.Array | None,
-    bias: jax.Array | None,
+    x: Array,
+    scale: Array | None,
+    bias: Array | None,
     *,
     epsilon: float,
     groups: int,
@@ -187,11 +184,11 @@ def group_norm(
 
 @lowers("group_norm_grad")
 def group_norm_grad(
-    y: jax.Array,
-    scale: jax.Array | None,
-    bias: jax.Array | None,
-    variance: jax.Array,
-    d_y: jax.Array,
+    y: Array,
+    scale: Array | None,
+    bias: Array | None,
+    variance: Array,
+    d_y: Array,
     *,
     epsilon: float,
     groups: int,
@@ -217,9 +214,7 @@ def group_norm_grad(
     return d_x.reshape(y.shape), d_scale, d_bias
 
 
-def _group_channels(
-    x: jax.Array, groups: int, data_layout: str
-) -> tuple[jax.Array, tuple[int, int], list[int]]:
+def _group_channels(x: Array, groups: int, data_layout: str) -> tuple[Array, tuple[int, int], list[int]]:
     """Return x by groups, the axes of a group, and the shape of one number for each channel."""
     if x.shape[-1 if data_layout == "NHWC" else 1] % groups:
         raise LoweringError("its groups have several sizes")
@@ -231,21 +226,21 @@ def _group_channels(
 
 
 @lowers("instance_norm", without={"Bias": "Scale"})
-def instance_norm(x: jax.Array, scale: jax.Array, bias: jax.Array, *, epsilon: float) -> Results:
+def instance_norm(x: Array, scale: Array, bias: Array, *, epsilon: float) -> Results:
     y, mean, _, inverse = _normalize(x.reshape(*x.shape[:2], -1), 2, epsilon)
     y = y * scale.reshape(-1, 1) + bias.reshape(-1, 1)
     return y.reshape(x.shape), mean.reshape(-1), inverse.reshape(-1)
 
 
 @lowers("affine_channel", without={"Bias": "Scale"})
-def affine_channel(x: jax.Array, scale: jax.Array, bias: jax.Array, *, data_layout: str) -> jax.Array:
+def affine_channel(x: Array, scale: Array, bias: Array, *, data_layout: str) -> Array:
     shape = [1] * x.ndim
     shape[1 if data_layout == "NCHW" else -1] = -1
     return x * scale.reshape(shape) + bias.reshape(shape)
 
 
 @lowers("lrn")
-def lrn(x: jax.Array, *, n: int, k: float, alpha: float, beta: float, data_format: str) -> Results:
+def lrn(x: Array, *, n: int, k: float, alpha: float, beta: float, data_format: str) -> Results:
     channel = 3 if data_format == "NHWC" else 1
     before = (n - 1) // 2
     window = [n if i == channel else 1 for i in range(4)]

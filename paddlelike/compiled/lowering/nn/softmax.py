@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.lowerings import lowers
 
 
 @lowers("softmax", traces_gradient=True)
-def softmax(x: jax.Array, *, axis: int) -> jax.Array:
+def softmax(x: Array, *, axis: int) -> Array:
     shifted = jnp.maximum(x - x.max(axis, keepdims=True), -64).astype(x.dtype)
     raised = jnp.exp(shifted)
     return raised / raised.sum(axis, keepdims=True)
 
 
 @lowers("maxout")
-def maxout(x: jax.Array, *, groups: int, axis: int) -> jax.Array:
+def maxout(x: Array, *, groups: int, axis: int) -> Array:
     axis = axis % x.ndim
     shape = (*x.shape[:axis], x.shape[axis] // groups, groups, *x.shape[axis + 1 :])
     parts = x.reshape(shape)

@@ -8,13 +8,14 @@ from typing import Any, Final, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.lowering.sequence.sequence import from_steps, require_sequences, to_steps
 from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value
-from paddlelike.core import Array, Generator
+from paddlelike.core import Generator
 from paddlelike.ops.kernels.recurrent.lstm import must_stop_gradients
 from paddlelike.ops.recurrent.cudnn_lstm import LayerWeights, list_input_widths, split_weights
 
@@ -22,8 +23,8 @@ _BY_INDEX = ("identity", "sigmoid", "tanh", "relu")
 
 
 def _step_gru(
-    gates: jax.Array, last: jax.Array, weight: jax.Array, gate: jax.Array, act: jax.Array, origin: bool
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+    gates: Array, last: Array, weight: Array, gate: Array, act: Array, origin: bool
+) -> tuple[Array, Array, Array]:
     """Return the gates, the reset state and the new state of one step."""
     width = last.shape[1]
     flat = weight.reshape(-1)
@@ -38,7 +39,7 @@ def _step_gru(
 
 @lowers("gru", sequences=True)
 def gru(
-    x: Packed, h0: Value | None, weight: jax.Array, bias: jax.Array | None,
+    x: Packed, h0: Value | None, weight: Array, bias: Array | None,
     *, activation: str, gate_activation: str, is_reverse: bool, origin_mode: bool,
 ) -> Results:  # fmt: skip
     require_sequences(x)
@@ -46,7 +47,7 @@ def gru(
     steps, there = to_steps(x, reverse=is_reverse)
     steps = steps if bias is None else steps + bias.reshape(-1)
 
-    def run(last: jax.Array, gates: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def run(last: Array, gates: Array) -> tuple[Array, Array]:
         _, _, hidden = _step_gru(gates, last, weight, gate, act, origin_mode)
         return hidden, hidden
 
@@ -57,10 +58,10 @@ def gru(
 
 @lowers("gru_unit")
 def gru_unit(
-    x: jax.Array,
-    last: jax.Array,
-    weight: jax.Array,
-    bias: jax.Array | None,
+    x: Array,
+    last: Array,
+    weight: Array,
+    bias: Array | None,
     *,
     activation: int,
     gate_activation: int,
@@ -70,7 +71,7 @@ def gru_unit(
     return _step_gru(x if bias is None else x + bias, last, weight, gate, act, origin_mode)
 
 
-ACTIVATIONS: Final[dict[str, Callable[[jax.Array], jax.Array]]] = {
+ACTIVATIONS: Final[dict[str, Callable[[Array], Array]]] = {
     "identity": lambda x: x,
     "sigmoid": jax.nn.sigmoid,
     "tanh": jnp.tanh,
@@ -83,20 +84,20 @@ BOUNDED = (jax.nn.sigmoid, jnp.tanh)
 
 
 def scan_steps(
-    step: Callable[..., jax.Array],
-    first: tuple[jax.Array, jax.Array] | jax.Array,
-    steps: jax.Array,
-    there: jax.Array,
+    step: Callable[..., Array],
+    first: tuple[Array, Array] | Array,
+    steps: Array,
+    there: Array,
     *,
     bounded: bool,
-) -> jax.Array:
+) -> Array:
     """Return the outputs of ``step(carry, row)`` along sequences; it returns the new carry and an output.
 
     Behind the end of a sequence its carry is kept, or, if it stays finite there anyway, left to itself: a
     choice in every step takes a sixth of the time of an LSTM.
     """
 
-    def run(carry: jax.Array, given: jax.Array) -> tuple[Any, Any]:
+    def run(carry: Array, given: Array) -> tuple[Any, Any]:
         row, here = given
         new, results = step(carry, row)
         if not bounded:
@@ -108,7 +109,7 @@ def scan_steps(
 
 @lowers("lstm", sequences=True)
 def lstm(
-    x: Value, h0: Value, c0: Value, weight: jax.Array, bias: Value,
+    x: Value, h0: Value, c0: Value, weight: Array, bias: Value,
     *, use_peepholes: bool, is_reverse: bool, gate_activation: str, cell_activation: str,
     candidate_activation: str,
 ) -> Results:  # fmt: skip
@@ -122,7 +123,7 @@ def lstm(
 
 @lowers("lstmp", sequences=True)
 def lstmp(
-    x: Value, h0: Value, c0: Value, weight: jax.Array, proj_weight: jax.Array, bias: Value,
+    x: Value, h0: Value, c0: Value, weight: Array, proj_weight: Array, bias: Value,
     *, use_peepholes: bool, is_reverse: bool, gate_activation: str, cell_activation: str,
     candidate_activation: str, cell_clip: float, proj_clip: float, proj_activation: str,
 ) -> Results:  # fmt: skip
@@ -131,7 +132,7 @@ def lstmp(
     )
     act = ACTIVATIONS["identity" if proj_activation == "identity" else cell_activation]  # as in Paddle
 
-    def project(hidden: jax.Array) -> jax.Array:
+    def project(hidden: Array) -> Array:
         fed_back = act(hidden @ proj_weight)
         return jnp.clip(fed_back, -proj_clip, proj_clip) if proj_clip > 0 else fed_back
 
@@ -144,22 +145,22 @@ def lstmp(
 class Cell(NamedTuple):
     """One step of a cell; ``project`` maps the hidden state to the output that is fed back."""
 
-    weight: jax.Array
-    bias: jax.Array
+    weight: Array
+    bias: Array
     use_peepholes: bool
-    gate: Callable[[jax.Array], jax.Array]
-    act: Callable[[jax.Array], jax.Array]
-    candidate: Callable[[jax.Array], jax.Array]
+    gate: Callable[[Array], Array]
+    act: Callable[[Array], Array]
+    candidate: Callable[[Array], Array]
     stops: bool = False  # as in Fluid, no gradient passes through the new state
     limit: float = 0.0
-    project: Callable[[jax.Array], jax.Array] | None = None
+    project: Callable[[Array], Array] | None = None
 
     @property
     def width(self) -> int:
         """The width of the state."""
         return int(self.weight.shape[1]) // 4
 
-    def step(self, gates: jax.Array, last: jax.Array, last_state: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def step(self, gates: Array, last: Array, last_state: Array) -> tuple[Array, Array]:
         """Return the output and the new state."""
         parts = self.bias.reshape(-1, self.width)
         gates = gates + parts[:4].reshape(-1) + last @ self.weight
@@ -174,7 +175,7 @@ class Cell(NamedTuple):
         return (hidden if self.project is None else self.project(hidden)), state
 
 
-def find_state(state: jax.Array | Packed, x: Packed) -> jax.Array:
+def find_state(state: Array | Packed, x: Packed) -> Array:
     """Return the initial state, one row for each sequence of ``x``; it may have its own LoD."""
     if not isinstance(state, Packed):
         return state
@@ -190,9 +191,7 @@ def run_lstm(
     require_sequences(x)
     steps, there = to_steps(x, reverse=reverse)
 
-    def run(
-        carry: jax.Array, gates: jax.Array
-    ) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
+    def run(carry: Array, gates: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         new = cell.step(gates, *carry)
         return new, new
 
@@ -211,17 +210,17 @@ _ORDER = np.array([2, 0, 1, 3])  # gates as cuDNN orders them, in the order of a
 
 @lowers("cudnn_lstm", draws=True)
 def cudnn_lstm(
-    x: jax.Array, h: jax.Array, c: jax.Array, w: jax.Array, cache: jax.Array,
+    x: Array, h: Array, c: Array, w: Array, cache: Array,
     *, dropout_prob: float, is_bidirec: bool, input_size: int, hidden_size: int, num_layers: int,
     is_test: bool, seed: int, ctx: OpContext,
-) -> tuple[jax.Array, jax.Array, jax.Array]:  # fmt: skip
+) -> tuple[Array, Array, Array]:  # fmt: skip
     directions = 2 if is_bidirec else 1
     widths = list_input_widths(input_size, hidden_size, num_layers, is_bidirec)
     weights = split_weights(w, widths, hidden_size)
     masks = None
     if dropout_prob and not is_test and num_layers > 1:
 
-        def draw(generator: Generator, count: int) -> Array:
+        def draw(generator: Generator, count: int) -> np.ndarray[Any, Any]:
             return generator.draw(count) >= dropout_prob
 
         shape = (num_layers - 1, *x.shape[:2], hidden_size * directions)
@@ -240,9 +239,7 @@ def cudnn_lstm(
     return x, jnp.stack(last_h), jnp.stack(last_c)
 
 
-def _run(
-    weights: LayerWeights, x: jax.Array, h: jax.Array, c: jax.Array, *, reverse: bool
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _run(weights: LayerWeights, x: Array, h: Array, c: Array, *, reverse: bool) -> tuple[Array, Array, Array]:
     """Return the hidden states (T, N, H) of a layer in one direction, and the last states."""
     width = weights.h.shape[1]
     flat = weights.x[_ORDER].reshape(4 * width, -1)
@@ -250,7 +247,7 @@ def _run(
     bias = (weights.bias_x + weights.bias_h)[_ORDER].reshape(-1)
     cell = Cell(recurrent, bias, False, jax.nn.sigmoid, jnp.tanh, jnp.tanh)
 
-    def step(carry: jax.Array, gates: jax.Array) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+    def step(carry: Array, gates: Array) -> tuple[tuple[Array, Array], Array]:
         hidden, state = cell.step(gates, *carry)
         return (hidden, state), hidden
 
@@ -259,10 +256,10 @@ def _run(
 
 
 @lowers("gather_tree")
-def gather_tree(ids: jax.Array, parents: jax.Array) -> jax.Array:
+def gather_tree(ids: Array, parents: Array) -> Array:
     start = jnp.broadcast_to(jnp.arange(ids.shape[2], dtype=parents.dtype), ids.shape[1:])
 
-    def step(beams: jax.Array, given: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
+    def step(beams: Array, given: tuple[Array, ...]) -> tuple[Array, Array]:
         row, above = given
         return jnp.take_along_axis(above, beams, 1), jnp.take_along_axis(row, beams, 1)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.arrays import SavedSteps, fit
 from paddlelike.compiled.lowering.control.steps import (
@@ -27,7 +28,7 @@ from paddlelike.framework.opdef import EMPTY, grad_name
 
 @lowers("recurrent", sequences=True)
 def recurrent(
-    inputs: list[jax.Array], initial_states: list[jax.Array], parameters: list[jax.Array],
+    inputs: list[Array], initial_states: list[Array], parameters: list[Array],
     *, ex_states: list[str], states: list[str], sub_block: int, reverse: bool, ctx: OpContext,
 ) -> Results:  # fmt: skip
     inside = ctx.find_positions(ctx.op.input("inputs"), sub_block)
@@ -38,8 +39,8 @@ def recurrent(
     count = int(inputs[0].shape[0])
 
     def run(
-        given: list[jax.Array], rows: list[jax.Array], draws: jax.Array
-    ) -> tuple[Trace, list[jax.Array], tuple[list[Any], dict[int, Any]]]:
+        given: list[Array], rows: list[Array], draws: Array
+    ) -> tuple[Trace, list[Array], tuple[list[Any], dict[int, Any]]]:
         values = dict(zip(inside, rows, strict=True)) | dict(zip(before, given, strict=True))
         inner = ctx.run_block(sub_block, values, draws=draws)
         results = [inner.values[position] for position in outs]
@@ -50,8 +51,8 @@ def recurrent(
     drawn = ctx.trace.draw(loop) if form.draws else None
 
     def step(
-        state: jax.Array, given: jax.Array
-    ) -> tuple[tuple[list[Any], list[Any]], jax.Array | tuple[list[Any], dict[int, Any]]]:
+        state: Array, given: Array
+    ) -> tuple[tuple[list[Any], list[Any]], Array | tuple[list[Any], dict[int, Any]]]:
         rows, draws = given
         values, held = state
         inner, values, results = run(values, rows, draws)
@@ -87,8 +88,8 @@ def recurrent_grad(
     shown = {n: d_out for n, d_out in zip(given_out, d_outs, strict=True) if d_out is not None}
 
     def run(
-        passed: list[jax.Array], kept: jax.Array, rows: jax.Array
-    ) -> tuple[Trace, list[jax.Array | None], list[list[Any | None]]]:
+        passed: list[Array], kept: Array, rows: Array
+    ) -> tuple[Trace, list[Array | None], list[list[Any | None]]]:
         inner = ctx.run_block(sub_block, kept | dict(zip(after, passed, strict=True)) | rows)
         if inner.drawn:
             raise LoweringError("the gradient of its block draws random values")
@@ -102,9 +103,7 @@ def recurrent_grad(
     first = jax.tree_util.tree_map(lambda leaf: leaf[0], (scopes.after, shown))
     form = find_form(lambda passed: run(passed, *first), [jnp.zeros_like(x) for x in initial_states])
 
-    def step(
-        state: jax.Array, given: jax.Array
-    ) -> tuple[tuple[list[Any], Any], tuple[Any, list[SparseRows | None]]]:
+    def step(state: Array, given: Array) -> tuple[tuple[list[Any], Any], tuple[Any, list[SparseRows | None]]]:
         passed, totals = state
         _, passed, (rows, sums) = run(passed, *given)
         passed = [fit(value, shape) for value, shape in zip(passed, form.start, strict=True)]
@@ -126,7 +125,7 @@ def recurrent_grad(
     return d_inputs, last, d_parameters
 
 
-def _spread(names: list[str], values: list[jax.Array] | jax.Array) -> list[Any]:
+def _spread(names: list[str], values: list[Array] | Array) -> list[Any]:
     """Return values with None in the places of EMPTY names."""
     found = iter(values)
     return [None if name == EMPTY else next(found) for name in names]

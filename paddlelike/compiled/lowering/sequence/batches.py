@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.lowering.sequence.part import gather_sequences
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences, to_steps
@@ -18,7 +19,7 @@ from paddlelike.core import VarType, numpy_dtype
 
 @lowers("sequence_mask", sequences=True, constants=True)
 def sequence_mask(
-    x: jax.Array | Packed, max_len: Value | None, *, maxlen: int, out_dtype: int, ctx: OpContext
+    x: Array | Packed, max_len: Value | None, *, maxlen: int, out_dtype: int, ctx: OpContext
 ) -> Value:
     if max_len is not None and not isinstance(max_len, np.ndarray):
         raise LoweringError("the length of the mask is a variable")
@@ -34,7 +35,7 @@ def sequence_mask(
 
 
 @lowers("sequence_pad", sequences=True)
-def sequence_pad(x: Packed, value: jax.Array, *, padded_length: int, ctx: OpContext) -> tuple[Value, Value]:
+def sequence_pad(x: Packed, value: Array, *, padded_length: int, ctx: OpContext) -> tuple[Value, Value]:
     require_sequences(x)
     if padded_length < 0:
         if not x.exact:
@@ -69,7 +70,7 @@ def sequence_unpad(x: Value, length: Value, *, ctx: OpContext) -> Packed:
 
 @lowers("im2sequence")
 def im2sequence(
-    x: jax.Array, y: jax.Array | None, *, kernels: list[int], strides: list[int], paddings: list[int]
+    x: Array, y: Array | None, *, kernels: list[int], strides: list[int], paddings: list[int]
 ) -> Packed:
     if y is not None:
         raise LoweringError("the sizes of the images are values")
@@ -94,7 +95,7 @@ def sequence_concat(xs: list[Value]) -> Packed:
     sizes = [x.rows.shape[0] for x in xs]
     first = jnp.asarray(np.cumsum([0, *sizes[:-1]]))
 
-    def find(which: jax.Array, step: jax.Array) -> jax.Array:
+    def find(which: Array, step: Array) -> Array:
         of = (step[:, None] >= ends[which]).sum(1)
         of = jnp.minimum(of, len(xs) - 1)
         begin = ends[which, of] - lengths[which, of]

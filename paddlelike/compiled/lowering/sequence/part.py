@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences, spread
 from paddlelike.compiled.lowerings import lowers
@@ -15,7 +15,7 @@ from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value, get_rows
 
 
-def keep_rows(x: Packed, kept: jax.Array) -> tuple[Packed, jax.Array]:
+def keep_rows(x: Packed, kept: Array) -> tuple[Packed, Array]:
     """Return the kept rows of sequences, and how many rows each sequence keeps."""
     kept = kept & x.used
     before = jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(kept).astype(jnp.int32)])
@@ -37,15 +37,15 @@ def sequence_erase(x: Packed, *, tokens: list[int]) -> Packed:
     return out
 
 
-def _make_offsets(lengths: jax.Array) -> jax.Array:
+def _make_offsets(lengths: Array) -> Array:
     ends = jnp.cumsum(lengths)
     return jnp.concatenate([jnp.zeros(1, ends.dtype), ends]).astype(jnp.int32)
 
 
 def gather_sequences(
-    rows: jax.Array,
+    rows: Array,
     places: Callable[[Any, Any], Any],
-    lengths: jax.Array,
+    lengths: Array,
     size: int,
     longest: int,
     *,
@@ -102,7 +102,7 @@ def sequence_reshape(x: Packed, *, new_dim: int, ctx: OpContext) -> Packed:
 
 
 @lowers("sequence_reshape_grad", sequences=True)
-def sequence_reshape_grad(d_out: jax.Array | Packed, x: Packed) -> Packed:
+def sequence_reshape_grad(d_out: Array | Packed, x: Packed) -> Packed:
     flat = get_rows(d_out).reshape(-1)
     missing = max(x.rows.size - flat.shape[0], 0)
     rows = jnp.pad(flat, (0, missing))[: x.rows.size].reshape(x.rows.shape)
@@ -111,7 +111,7 @@ def sequence_reshape_grad(d_out: jax.Array | Packed, x: Packed) -> Packed:
 
 
 @lowers("sequence_scatter", sequences=True)
-def sequence_scatter(x: jax.Array | Packed, ids: Packed, updates: Packed, *, ctx: OpContext) -> Value:
+def sequence_scatter(x: Array | Packed, ids: Packed, updates: Packed, *, ctx: OpContext) -> Value:
     require_sequences(ids, updates)
     if isinstance(x, Packed) or ids.count != x.shape[0] or ids.rows.shape[0] != updates.rows.shape[0]:
         raise LoweringError("X has no row for each sequence of Ids")

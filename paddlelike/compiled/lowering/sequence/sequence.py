@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError, find_bucket
@@ -18,18 +19,18 @@ def require_sequences(*values: Value | None) -> None:
         raise LoweringError("an input has no LoD")
 
 
-def sum_sequences(x: Packed, rows: jax.Array) -> jax.Array:
+def sum_sequences(x: Packed, rows: Array) -> Array:
     """Return the sum of the rows of each sequence."""
     total = jnp.zeros((x.count + 1, *rows.shape[1:]), rows.dtype)
     return total.at[x.index_rows()].add(rows)[: x.count]
 
 
-def spread(x: Packed, values: jax.Array) -> jax.Array:
+def spread(x: Packed, values: Array) -> Array:
     """Return, for each row, the element of ``values`` for its sequence."""
     return jnp.take(values, x.index_rows(), axis=0, mode="clip")
 
 
-def to_steps(x: Packed, *, reverse: bool = False) -> tuple[jax.Array, jax.Array]:
+def to_steps(x: Packed, *, reverse: bool = False) -> tuple[Array, Array]:
     """Return the rows as (longest, sequences, ...), and a mask (longest, sequences) of existing ones."""
     step = jnp.arange(x.longest)[:, None]
     there = step < x.lengths
@@ -37,7 +38,7 @@ def to_steps(x: Packed, *, reverse: bool = False) -> tuple[jax.Array, jax.Array]
     return jnp.take(x.rows, jnp.where(there, at, 0), axis=0, mode="clip"), there
 
 
-def from_steps(x: Packed, steps: jax.Array, *, reverse: bool = False) -> jax.Array:
+def from_steps(x: Packed, steps: Array, *, reverse: bool = False) -> Array:
     """Return rows like those of ``x`` from the result of :func:`to_steps`."""
     which = jnp.minimum(x.index_rows(), x.count - 1)
     row = jnp.arange(x.rows.shape[0])
@@ -46,7 +47,7 @@ def from_steps(x: Packed, steps: jax.Array, *, reverse: bool = False) -> jax.Arr
     return steps[jnp.clip(step, 0, x.longest - 1), which]
 
 
-def _above(x: Packed, rows: jax.Array) -> Value:
+def _above(x: Packed, rows: Array) -> Value:
     """Return one row per sequence, with the levels above the last."""
     if len(x.offsets) == 1:
         if x.live is None:
@@ -99,7 +100,7 @@ def sequence_reverse(x: Packed) -> Value:
     return x.replace(jnp.take(x.rows, jnp.where(x.used, first + end - 1 - row, row), axis=0, mode="clip"))
 
 
-def _rows_of_sequences(x: jax.Array | Packed, y: Packed) -> jax.Array:
+def _rows_of_sequences(x: Array | Packed, y: Packed) -> Array:
     """Return one row per sequence of ``y``."""
     if (isinstance(x, Packed) and x.offsets) or len(y.offsets) > 1:
         raise LoweringError("X has a LoD, or Y several levels")
@@ -120,7 +121,7 @@ def sequence_expand(x: Value, y: Packed, *, ref_level: int) -> Value:
 
 @lowers("sequence_conv", sequences=True)
 def sequence_conv(
-    x: Packed, padding: Value, filter: jax.Array,  # noqa: A002
+    x: Packed, padding: Value, filter: Array,  # noqa: A002
     *, contextLength: int, contextStart: int, paddingTrainable: bool,  # noqa: N803
 ) -> Value:  # fmt: skip
     require_sequences(x)
@@ -138,8 +139,8 @@ def sequence_conv(
 
 @lowers("lod_reset", sequences=True)
 def lod_reset(
-    x: jax.Array | Packed,
-    y: jax.Array | Packed | None,
+    x: Array | Packed,
+    y: Array | Packed | None,
     *,
     target_lod: list[int],
     append: bool,
@@ -161,7 +162,7 @@ def lod_reset(
 
 
 @lowers("lod_reset_grad", sequences=True)
-def lod_reset_grad(d_out: jax.Array | Packed, x: jax.Array | Packed) -> Value:
+def lod_reset_grad(d_out: Array | Packed, x: Array | Packed) -> Value:
     rows = d_out.mask() if isinstance(d_out, Packed) else d_out
     if not isinstance(x, Packed):
         return rows[: x.shape[0]]
@@ -170,7 +171,7 @@ def lod_reset_grad(d_out: jax.Array | Packed, x: jax.Array | Packed) -> Value:
     return x.replace(rows[: x.rows.shape[0]], shown=False)
 
 
-def _fit_rows(x: jax.Array | Packed, like: Packed, ctx: OpContext) -> jax.Array:
+def _fit_rows(x: Array | Packed, like: Packed, ctx: OpContext) -> Array:
     """Return the rows of ``x``, as many as ``like`` has including unused rows."""
     rows, total = (x.rows, x.total) if isinstance(x, Packed) else (x, x.shape[0])
     size = like.rows.shape[0]
@@ -178,7 +179,7 @@ def _fit_rows(x: jax.Array | Packed, like: Packed, ctx: OpContext) -> jax.Array:
     return rows[:size] if rows.shape[0] > size else _pad_rows(rows, size)
 
 
-def _pad_rows(rows: jax.Array, size: int) -> jax.Array:
+def _pad_rows(rows: Array, size: int) -> Array:
     """Return rows padded with copies of the first row."""
     missing = size - rows.shape[0]
     unused = jnp.broadcast_to(rows[:1], (missing, *rows.shape[1:]))
@@ -186,7 +187,7 @@ def _pad_rows(rows: jax.Array, size: int) -> jax.Array:
 
 
 @lowers("row_conv", sequences=True)
-def row_conv(x: jax.Array | Packed, filter: jax.Array) -> Value:  # noqa: A002
+def row_conv(x: Array | Packed, filter: Array) -> Value:  # noqa: A002
     if not isinstance(x, Packed):
         raise LoweringError("a padded batch")
     end = spread(x, x.offsets[-1][1:])

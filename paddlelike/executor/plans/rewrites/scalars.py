@@ -82,7 +82,7 @@ def hollow_after(step: Step, positions: tuple[int, ...]) -> Step:
     return step._replace(run=run, binding=binding)
 
 
-def make_hollow(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def make_hollow(array: Array) -> Array:
     """Return an array with the shape and dtype of another one, and one zero for all elements."""
     return np.broadcast_to(np.zeros((), array.dtype), array.shape)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core import Scope, global_scope
+from paddlelike.core import Array, Scope, global_scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats.cntk.dictionary import SizeT, decode
 from paddlelike.framework import Program, Variable
@@ -126,7 +126,7 @@ class CntkCheckpoint:
         check_kinds(updates, LoadError)
         batch = self.batch_size
         written = {name for op in self.program.global_block().ops for name in op.output_arg_names}
-        new: dict[str, np.ndarray[Any, Any]] = {}
+        new: dict[str, Array] = {}
         free: dict[str, list[Update]] = {}  # the rates that the program does not compute, and who reads them
         reference = self.learner.reference
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.lowering.detection.regions.owners import find_owners, like_regions, round_half_away
 from paddlelike.compiled.lowerings import Results, lowers
@@ -16,11 +17,11 @@ from paddlelike.ops.detection.regions.deformable_conv import DeformableAttrs
 
 
 def _read_points(
-    image: jax.Array,
-    y: jax.Array | np.ndarray[Any, Any],
-    x: jax.Array | np.ndarray[Any, Any],
-    inside: jax.Array | np.ndarray[Any, Any],
-) -> jax.Array:
+    image: Array,
+    y: Array | np.ndarray[Any, Any],
+    x: Array | np.ndarray[Any, Any],
+    inside: Array | np.ndarray[Any, Any],
+) -> Array:
     """Return an image (C, H, W) at points, linear between pixels: (C, ...); 0 outside."""
     height, width = image.shape[1:]
     top, left = jnp.floor(y), jnp.floor(x)
@@ -37,10 +38,10 @@ def _read_points(
 
 @lowers("deformable_conv_v1")
 def deformable_conv_v1(
-    x: jax.Array, offset: jax.Array, w: jax.Array,
+    x: Array, offset: Array, w: Array,
     *, strides: list[int], paddings: list[int], dilations: list[int], groups: int, deformable_groups: int,
     im2col_step: int,
-) -> jax.Array:  # fmt: skip
+) -> Array:  # fmt: skip
     return deformable_conv(
         x, offset, None, w, strides=strides, paddings=paddings, dilations=dilations, groups=groups,
         deformable_groups=deformable_groups, im2col_step=im2col_step,
@@ -49,10 +50,10 @@ def deformable_conv_v1(
 
 @lowers("deformable_conv")
 def deformable_conv(
-    x: jax.Array, offset: jax.Array, mask: jax.Array | None, w: jax.Array,
+    x: Array, offset: Array, mask: Array | None, w: Array,
     *, strides: list[int], paddings: list[int], dilations: list[int], groups: int, deformable_groups: int,
     im2col_step: int,
-) -> jax.Array:  # fmt: skip
+) -> Array:  # fmt: skip
     attrs = DeformableAttrs(
         strides=strides, paddings=paddings, dilations=dilations, groups=groups,
         deformable_groups=deformable_groups, im2col_step=im2col_step,
@@ -83,7 +84,7 @@ def deformable_conv(
 
 @lowers("deformable_psroi_pooling", sequences=True)
 def deformable_psroi_pooling(
-    x: jax.Array, rois: Value, trans: jax.Array | Packed,
+    x: Array, rois: Value, trans: Array | Packed,
     *, no_trans: bool, spatial_scale: float, output_dim: int, group_size: list[int], pooled_height: int,
     pooled_width: int, part_size: list[int], sample_per_part: int, trans_std: float,
 ) -> tuple[Value, Value]:  # fmt: skip
@@ -94,7 +95,7 @@ def deformable_psroi_pooling(
     corners = (corners * jnp.asarray(spatial_scale, x.dtype) - 0.5)[:, :, None, None, None]
     left, top, right, bottom = (corners[:, i] for i in range(4))
     wide, tall = jnp.maximum(right - left, 0.1), jnp.maximum(bottom - top, 0.1)
-    move: Sequence[jax.Array | float] = (0.0, 0.0)
+    move: Sequence[Array | float] = (0.0, 0.0)
     if not no_trans:
         move = _find_moves(trans, output_dim, (pooled_height, pooled_width), part_size)
         move = [one * jnp.asarray(trans_std, x.dtype) for one in move]
@@ -123,11 +124,11 @@ def deformable_psroi_pooling(
     return like_regions(rois, count), like_regions(rois, out)
 
 
-def _scale_index(bins: int, parts: int | jax.Array) -> jax.Array | np.ndarray[Any, Any]:
+def _scale_index(bins: int, parts: int | Array) -> Array | np.ndarray[Any, Any]:
     return np.arange(bins) * parts // bins
 
 
-def _find_moves(trans: jax.Array, output_dim: int, bins: tuple[int, int], parts: list[int]) -> list[Any]:
+def _find_moves(trans: Array, output_dim: int, bins: tuple[int, int], parts: list[int]) -> list[Any]:
     """Return the offset of each bin to the right and down: two arrays (R, D, H', W')."""
     classes = trans.shape[1] // 2
     of_class = (np.arange(output_dim) // max(output_dim // classes, 1))[:, None, None]
@@ -135,7 +136,7 @@ def _find_moves(trans: jax.Array, output_dim: int, bins: tuple[int, int], parts:
     return [trans[:, of_class * 2 + which, row, column] for which in (0, 1)]
 
 
-def _index_channels(output_dim: int, group: list[int], bins: tuple[int, int]) -> jax.Array:
+def _index_channels(output_dim: int, group: list[int], bins: tuple[int, int]) -> Array:
     """Return the channel that every bin reads: (D, H', W')."""
     row = np.clip(_scale_index(bins[0], group[0]), 0, group[0] - 1)[:, None]
     column = np.clip(_scale_index(bins[1], group[1]), 0, group[1] - 1)
@@ -149,8 +150,8 @@ _CLOSE = 1e-4
 
 @lowers("roi_perspective_transform", sequences=True)
 def roi_perspective_transform(
-    x: jax.Array,
-    rois: jax.Array | Packed,
+    x: Array,
+    rois: Array | Packed,
     *,
     transformed_height: int,
     transformed_width: int,
@@ -160,7 +161,7 @@ def roi_perspective_transform(
     size = (transformed_height, transformed_width)
     corners = (boxes.astype(x.dtype) * jnp.asarray(spatial_scale, x.dtype)).reshape(-1, 4, 2)
 
-    def transform(given: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def transform(given: Array) -> tuple[Array, Array, Array]:
         owner, corners = given
         matrix = _find_matrix(corners, size)
         row, column = (part.astype(x.dtype) for part in np.indices(size))
@@ -178,7 +179,7 @@ def roi_perspective_transform(
     return rois.replace(out), like_regions(rois, mask), like_regions(rois, matrices), None, None
 
 
-def _find_matrix(corners: jax.Array, size: tuple[int, int]) -> jax.Array:
+def _find_matrix(corners: Array, size: tuple[int, int]) -> Array:
     """Return the 9 elements of the matrix that maps (column, row, 1) of the rectangle to the quadrangle."""
     sides = jnp.sqrt(((corners - jnp.roll(corners, -1, 0)) ** 2).sum(1))
     tall, wide = (sides[1] + sides[3]) / 2, (sides[0] + sides[2]) / 2
@@ -199,7 +200,7 @@ def _find_matrix(corners: jax.Array, size: tuple[int, int]) -> jax.Array:
     return jnp.stack([*numbers, g, h, jnp.ones_like(g)]).astype(corners.dtype)
 
 
-def _is_in_quadrangle(x: jax.Array, y: jax.Array, corners: jax.Array) -> jax.Array:
+def _is_in_quadrangle(x: Array, y: Array, corners: Array) -> Array:
     """Return whether points lie on a side of a quadrangle, or a ray to the right crosses its sides oddly."""
     on_side, crossings = jnp.zeros(x.shape, bool), jnp.zeros(x.shape, jnp.int32)
     ends = jnp.roll(corners, -1, 0)

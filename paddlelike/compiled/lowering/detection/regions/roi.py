@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.lowering.detection.regions.owners import (
     divide,
@@ -20,7 +21,7 @@ from paddlelike.compiled.lowerings import Results, lowers
 from paddlelike.compiled.values import Value
 
 
-def _pool_by_axes(x: jax.Array, owners: jax.Array, rows: jax.Array, columns: jax.Array) -> jax.Array:
+def _pool_by_axes(x: Array, owners: Array, rows: Array, columns: Array) -> Array:
     """Return ``rows @ x[owner] @ columns^T`` of each region: (R, C, bins of rows, bins of columns)."""
     return map_regions(
         lambda owner, row, column: jnp.einsum("bh,chw,dw->cbd", row, x[owner], column), owners, rows, columns
@@ -29,7 +30,7 @@ def _pool_by_axes(x: jax.Array, owners: jax.Array, rows: jax.Array, columns: jax
 
 @lowers("roi_align", sequences=True)
 def roi_align(
-    x: jax.Array, rois: Value, offsets: Value,
+    x: Array, rois: Value, offsets: Value,
     *, pooled_height: int, pooled_width: int, spatial_scale: float, sampling_ratio: int,
 ) -> Value:  # fmt: skip
     boxes, owners = find_owners(rois, x.shape[0], offsets)
@@ -39,7 +40,7 @@ def roi_align(
     return like_regions(rois, _pool_by_axes(x, owners, rows, columns))
 
 
-def _sample_axis(start: jax.Array, end: jax.Array, bins: int, ratio: int, length: int) -> jax.Array:
+def _sample_axis(start: Array, end: Array, bins: int, ratio: int, length: int) -> Array:
     """Return the weight of every pixel in the mean of each bin, along one dim: (R, bins, length).
 
     Without a ratio the points of a bin are at most a pixel apart. Of a bin that is larger than the image only
@@ -66,7 +67,7 @@ def _sample_axis(start: jax.Array, end: jax.Array, bins: int, ratio: int, length
     start_with = jnp.zeros((*first.shape, length), dtype)
     parts = (jnp.moveaxis(part, -1, 0) for part in (low, high, *taken))
 
-    def add(total: jax.Array, given: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
+    def add(total: Array, given: tuple[Array, ...]) -> tuple[Array, None]:
         below, above, near, distant = (part[..., None] for part in given)
         return total + near * (pixels == below) + distant * (pixels == above), None
 
@@ -76,9 +77,9 @@ def _sample_axis(start: jax.Array, end: jax.Array, bins: int, ratio: int, length
 
 @lowers("prroi_pool", sequences=True)
 def prroi_pool(
-    x: jax.Array,
+    x: Array,
     rois: Value,
-    counts: jax.Array | None,
+    counts: Array | None,
     *,
     pooled_height: int,
     pooled_width: int,
@@ -99,7 +100,7 @@ def prroi_pool(
     return like_regions(rois, jnp.where(area[:, None, None, None], out, nothing[:, None, None, None]))
 
 
-def _integrate_axis(start: jax.Array, end: jax.Array, bins: int, length: int) -> jax.Array:
+def _integrate_axis(start: Array, end: Array, bins: int, length: int) -> Array:
     """Return the mean over each bin of the weight of every pixel, 1 at the pixel and 0 at its neighbours."""
     size = jnp.maximum(end - start, 0).astype(jnp.float64) / bins
     edges = start.astype(jnp.float64)[:, None] + jnp.arange(bins + 1) * size[:, None]
@@ -111,7 +112,7 @@ def _integrate_axis(start: jax.Array, end: jax.Array, bins: int, length: int) ->
 
 @lowers("roi_pool", sequences=True)
 def roi_pool(
-    x: jax.Array, rois: Value, offsets: Value, *, pooled_height: int, pooled_width: int, spatial_scale: float
+    x: Array, rois: Value, offsets: Value, *, pooled_height: int, pooled_width: int, spatial_scale: float
 ) -> tuple[Value, Value]:
     boxes, owners = find_owners(rois, x.shape[0], offsets)
     least = np.finfo(x.dtype).min
@@ -128,7 +129,7 @@ def roi_pool(
     return like_regions(rois, out), like_regions(rois, argmax.astype(jnp.int64))
 
 
-def _find_bins(start: jax.Array, end: jax.Array, bins: int, length: int) -> tuple[jax.Array, jax.Array]:
+def _find_bins(start: Array, end: Array, bins: int, length: int) -> tuple[Array, Array]:
     """Return the first pixel of every bin, and the pixel after its last: two arrays (R, bins)."""
     size = divide(jnp.maximum(end - start + 1, 1).astype(jnp.float32), bins)
     index = jnp.arange(bins, dtype=jnp.float32)
@@ -138,12 +139,12 @@ def _find_bins(start: jax.Array, end: jax.Array, bins: int, length: int) -> tupl
 
 
 def _find_maxima(
-    images: jax.Array,
-    owners: jax.Array,
-    rows: tuple[jax.Array, jax.Array],
-    columns: tuple[jax.Array, jax.Array],
-    least: jax.Array,
-) -> jax.Array:
+    images: Array,
+    owners: Array,
+    rows: tuple[Array, Array],
+    columns: tuple[Array, Array],
+    least: Array,
+) -> Array:
     """Return the index of the first maximum of every bin, row by row; -1 if all elements are ``least``.
 
     The first pixels of all bins are compared, then the second ones, as many as the largest bin has. Images
@@ -152,7 +153,7 @@ def _find_maxima(
     tall, wide = (jnp.max(high - low, initial=0) for low, high in (rows, columns))
     shape = (*rows[0].shape, columns[0].shape[1], images.shape[-1])
 
-    def compare(step: jax.Array, found: tuple[Any, Any]) -> tuple[jax.Array, jax.Array]:
+    def compare(step: Array, found: tuple[Any, Any]) -> tuple[Array, Array]:
         best, place = found
         row = (rows[0] + step // wide)[:, :, None]
         column = (columns[0] + step % wide)[:, None]
@@ -169,7 +170,7 @@ def _find_maxima(
 
 @lowers("psroi_pool", sequences=True)
 def psroi_pool(
-    x: jax.Array,
+    x: Array,
     rois: Value,
     *,
     output_channels: int,
@@ -199,7 +200,7 @@ def psroi_pool(
     return like_regions(rois, out.astype(x.dtype))
 
 
-def _find_edges(start: jax.Array, size: jax.Array, bins: int, length: int) -> Results:
+def _find_edges(start: Array, size: Array, bins: int, length: int) -> Results:
     """Return the first pixel of every bin, and the pixel after its last: two arrays (R, bins)."""
     step = divide(size[:, None], bins)
     index = jnp.arange(bins).astype(size.dtype)

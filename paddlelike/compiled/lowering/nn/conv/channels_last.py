@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.lowering.nn.conv import winograd
 from paddlelike.compiled.lowering.nn.conv.sliding import find_kernel_gradient, slide, spread
@@ -32,18 +33,18 @@ _FEWEST: Final = 4
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
-def convolve(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> jax.Array:
+def convolve(x: Array, w: Array, windows: Windows, groups: int) -> Array:
     """Return the convolution ``(N, *dims of the windows, O)``."""
     if winograd.pays(x, w, windows, groups):
         return winograd.convolve(x, w, windows)
     return _convolve_columns(x, w, windows, groups)
 
 
-def _convolve_forward(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> tuple[jax.Array, Pair]:
+def _convolve_forward(x: Array, w: Array, windows: Windows, groups: int) -> tuple[Array, Pair]:
     return convolve(x, w, windows, groups), (x, w)
 
 
-def _convolve_backward(windows: Windows, groups: int, kept: Pair, d_out: jax.Array) -> Pair:
+def _convolve_backward(windows: Windows, groups: int, kept: Pair, d_out: Array) -> Pair:
     x, w = kept
     return _find_dx(d_out, w, windows, groups, x.shape), _find_dw(x, d_out, windows, groups, w.shape)
 
@@ -52,9 +53,7 @@ convolve.defvjp(_convolve_forward, _convolve_backward)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3, 4))
-def _find_dx(
-    d_out: jax.Array, w: jax.Array, windows: Windows, groups: int, shape: tuple[int, ...]
-) -> jax.Array:
+def _find_dx(d_out: Array, w: Array, windows: Windows, groups: int, shape: tuple[int, ...]) -> Array:
     """Return the gradient of the images, as a transposed convolution, which has a gradient too."""
     turned = _turn_windows(windows, shape[1:-1], d_out.shape[1:-1])
     if turned is not None and groups == 1:
@@ -70,13 +69,13 @@ def _find_dx(
 
 
 def _find_dx_forward(
-    d_out: jax.Array, w: jax.Array, windows: Windows, groups: int, shape: tuple[int, ...]
-) -> tuple[jax.Array, Pair]:
+    d_out: Array, w: Array, windows: Windows, groups: int, shape: tuple[int, ...]
+) -> tuple[Array, Pair]:
     return _find_dx(d_out, w, windows, groups, shape), (d_out, w)
 
 
 def _find_dx_backward(
-    windows: Windows, groups: int, _shape: tuple[int, ...], kept: Pair, dd_x: jax.Array
+    windows: Windows, groups: int, _shape: tuple[int, ...], kept: Pair, dd_x: Array
 ) -> Pair:
     d_out, w = kept
     return convolve(dd_x, w, windows, groups), _find_dw(dd_x, d_out, windows, groups, w.shape)
@@ -85,9 +84,7 @@ def _find_dx_backward(
 _find_dx.defvjp(_find_dx_forward, _find_dx_backward)
 
 
-def _find_dw(
-    x: jax.Array, d_out: jax.Array, windows: Windows, groups: int, shape: tuple[int, ...]
-) -> jax.Array:
+def _find_dw(x: Array, d_out: Array, windows: Windows, groups: int, shape: tuple[int, ...]) -> Array:
     """Return the gradient of the filter."""
     if groups == 1:
         return find_kernel_gradient(windows, x, d_out)
@@ -105,7 +102,7 @@ def _turn_windows(windows: Windows, dims: Sequence[int], out: Sequence[int]) -> 
     return windows._replace(pads=tuple(zip(before, after, strict=True)))
 
 
-def _convolve_columns(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> jax.Array:
+def _convolve_columns(x: Array, w: Array, windows: Windows, groups: int) -> Array:
     """Compute a convolution with several columns of the result treated as extra filters."""
     columns = _count_columns(w.shape[-1], x.shape[-1], windows, groups)
     step, (low, high) = windows.strides[-1], windows.pads[-1]
@@ -135,7 +132,7 @@ def _count_columns(filters: int, channels: int, windows: Windows, groups: int) -
     return 1 << most.bit_length() >> 1 if most else 1
 
 
-def _convolve(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> jax.Array:
+def _convolve(x: Array, w: Array, windows: Windows, groups: int) -> Array:
     if groups == 1:
         return slide(windows, x, w)
     dims = "DHW"[3 - len(windows.kernel) :]
@@ -146,7 +143,7 @@ def _convolve(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> jax.
     )  # fmt: skip
 
 
-def convolve_volumes(x: jax.Array, w: jax.Array, windows: Windows) -> jax.Array:
+def convolve_volumes(x: Array, w: Array, windows: Windows) -> Array:
     """Return the convolution of volumes ``(N, D, H, W, C)``.
 
     The places of a kernel along the depth are channels of one convolution of images: XLA has only loops for
@@ -165,16 +162,16 @@ def convolve_volumes(x: jax.Array, w: jax.Array, windows: Windows) -> jax.Array:
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=())
-def multiply(x: jax.Array, w: jax.Array) -> jax.Array:
+def multiply(x: Array, w: Array) -> Array:
     """Return the products of ``x``, shape (N, *dims, I), and ``w``, shape (O, I)."""
     return x @ w.T
 
 
-def _multiply_forward(x: jax.Array, w: jax.Array) -> tuple[jax.Array, Pair]:
+def _multiply_forward(x: Array, w: Array) -> tuple[Array, Pair]:
     return multiply(x, w), (x, w)
 
 
-def _multiply_backward(kept: Pair, d_out: jax.Array) -> Pair:
+def _multiply_backward(kept: Pair, d_out: Array) -> Pair:
     """Return the gradients. The one of ``w`` needs a transposed operand: the smaller one, by samples.
 
     Left to itself it takes up to 2.6 times as long, through rows that are not in the cache.
@@ -190,7 +187,7 @@ def _multiply_backward(kept: Pair, d_out: jax.Array) -> Pair:
 multiply.defvjp(_multiply_forward, _multiply_backward)
 
 
-def _turn(x: jax.Array) -> jax.Array:
+def _turn(x: Array) -> Array:
     """Move the channels of ``x`` to the first dim."""
     samples = jnp.swapaxes(x.reshape(x.shape[0], -1, x.shape[-1]), 1, 2)
     return jnp.swapaxes(samples, 0, 1).reshape(x.shape[-1], -1)

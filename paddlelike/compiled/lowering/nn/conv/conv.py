@@ -10,6 +10,7 @@ from typing import Any, Final
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.backend import computes_on_cpu
 from paddlelike.compiled.lowering.nn.conv import channels_last
@@ -20,11 +21,11 @@ from paddlelike.ops.nn.conv.conv_transpose import find_output_dims
 _MOST_SHIFTS: Final = 64  # elements of a kernel; each one makes a program longer
 
 
-def take_first(x: jax.Array, data_format: str) -> jax.Array:
+def take_first(x: Array, data_format: str) -> Array:
     return jnp.moveaxis(x, -1, 1) if is_channels_last(data_format) else x
 
 
-def put_back(x: jax.Array, data_format: str) -> jax.Array:
+def put_back(x: Array, data_format: str) -> Array:
     return jnp.moveaxis(x, 1, -1) if is_channels_last(data_format) else x
 
 
@@ -35,11 +36,11 @@ def _dims(rank: int) -> tuple[str, str, str]:
 
 @lowers("conv2d", "depthwise_conv2d")
 def conv2d(
-    x: jax.Array, w: jax.Array, bias: jax.Array | None, residual: jax.Array | None,
+    x: Array, w: Array, bias: Array | None, residual: Array | None,
     *, strides: list[int], paddings: list[int], padding_algorithm: str, groups: int,
     dilations: list[int], data_format: str,
     fuse_residual_connection: bool,
-) -> jax.Array:  # fmt: skip
+) -> Array:  # fmt: skip
     x = take_first(x, data_format)
     windows = make_windows(
         "conv2d", x.shape[2:], w.shape[2:], strides, paddings, dilations, padding_algorithm
@@ -53,11 +54,11 @@ def conv2d(
 
 @lowers("conv3d")
 def conv3d(
-    x: jax.Array, w: jax.Array, residual: jax.Array,
+    x: Array, w: Array, residual: Array,
     *, strides: list[int], paddings: list[int], padding_algorithm: str, groups: int,
     dilations: list[int], data_format: str,
     fuse_residual_connection: bool,
-) -> jax.Array:  # fmt: skip
+) -> Array:  # fmt: skip
     return conv2d(
         x, w, None, residual, strides=strides, paddings=paddings, padding_algorithm=padding_algorithm,
         groups=groups, dilations=dilations, data_format=data_format,
@@ -65,7 +66,7 @@ def conv3d(
     )  # fmt: skip
 
 
-def _convolve(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> jax.Array:
+def _convolve(x: Array, w: Array, windows: Windows, groups: int) -> Array:
     if plain := windows.without_cuts():
         return _convolve(x[windows.kept(x.shape[2:])], w, plain, groups)
     if not computes_on_cpu():
@@ -91,7 +92,7 @@ def _convolve(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> jax.
 # here 0.6, 0.4, 0.6. Channels come last, as XLA wants them there: tracing/orders.py.
 
 
-def _convolve_last(x: jax.Array, w: jax.Array, windows: Windows, groups: int = 1) -> jax.Array:
+def _convolve_last(x: Array, w: Array, windows: Windows, groups: int = 1) -> Array:
     """Compute a convolution with the channels moved to the last dim."""
     x, w = jnp.moveaxis(x, 1, -1), jnp.moveaxis(w, (0, 1), (-1, -2))
     if len(windows.kernel) == 3 and groups == 1:
@@ -99,20 +100,20 @@ def _convolve_last(x: jax.Array, w: jax.Array, windows: Windows, groups: int = 1
     return jnp.moveaxis(channels_last.convolve(x, w, windows, groups), -1, 1)
 
 
-def _multiply_last(x: jax.Array, w: jax.Array, windows: Windows) -> jax.Array:
+def _multiply_last(x: Array, w: Array, windows: Windows) -> Array:
     """Return a convolution of kernels of one element: a product of matrices."""
     (kept,) = _list_shifts(x, windows)
     return jnp.moveaxis(channels_last.multiply(jnp.moveaxis(kept, 1, -1), w.reshape(w.shape[:2])), -1, 1)
 
 
-def _list_shifts(x: jax.Array, windows: Windows) -> list[Any]:
+def _list_shifts(x: Array, windows: Windows) -> list[Any]:
     """Return, for each element of a kernel, the elements of ``x`` that it multiplies: shape (N, C, *out)."""
     x = jnp.pad(x, [(0, 0), (0, 0), *windows.pads])
     return list_places(x, windows.kernel, windows.strides, windows.dilations)
 
 
 def list_places(
-    x: jax.Array, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+    x: Array, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> list[Any]:
     """Return, for each position in a window, the elements of ``x`` there: shape (N, C, *out)."""
     steps = zip(x.shape[2:], kernel, strides, dilations, strict=True)
@@ -125,7 +126,7 @@ def list_places(
     return found
 
 
-def _convolve_planes(x: jax.Array, w: jax.Array, windows: Windows) -> jax.Array:
+def _convolve_planes(x: Array, w: Array, windows: Windows) -> Array:
     """Return a convolution of each channel with a kernel of its own: products that XLA fuses.
 
     Those of float16 are added up in float32, as a product of matrices does.
@@ -136,7 +137,7 @@ def _convolve_planes(x: jax.Array, w: jax.Array, windows: Windows) -> jax.Array:
     return sum(shifted * factors[:, :, i] for i, shifted in enumerate(shifts)).astype(dtype)
 
 
-def _multiply_columns(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> jax.Array:
+def _multiply_columns(x: Array, w: Array, windows: Windows, groups: int) -> Array:
     """Return a convolution as products of matrices, one per sample and group."""
     columns = jnp.stack(_list_shifts(x, windows), 2)  # (N, C, kernel, *out)
     count, channels, size, *dims = columns.shape
@@ -147,11 +148,11 @@ def _multiply_columns(x: jax.Array, w: jax.Array, windows: Windows, groups: int)
 
 @lowers("conv2d_grad_grad", "conv3d_grad_grad")
 def conv_grad_grad(
-    dd_w: jax.Array | None, dd_x: jax.Array | None, d_out: jax.Array, w: jax.Array, x: jax.Array,
+    dd_w: Array | None, dd_x: Array | None, d_out: Array, w: Array, x: Array,
     *, strides: list[int], paddings: list[int], padding_algorithm: str, groups: int,
     dilations: list[int], data_format: str,
 ) -> Results:  # fmt: skip
-    def convolve(x: jax.Array, w: jax.Array) -> jax.Array:
+    def convolve(x: Array, w: Array) -> Array:
         return conv2d(
             x, w, None, None, strides=strides, paddings=paddings, padding_algorithm=padding_algorithm,
             groups=groups, dilations=dilations, data_format=data_format, fuse_residual_connection=False,
@@ -172,11 +173,11 @@ def conv_grad_grad(
 
 @lowers("conv2d_transpose", "depthwise_conv2d_transpose", "conv3d_transpose")
 def conv_transpose(
-    x: jax.Array, w: jax.Array, *bias: jax.Array | None,
+    x: Array, w: Array, *bias: Array | None,
     strides: list[int], paddings: list[int], padding_algorithm: str, groups: int,
     dilations: list[int], data_format: str,
     output_size: list[int],
-) -> jax.Array:  # fmt: skip
+) -> Array:  # fmt: skip
     x = take_first(x, data_format)
     windows = make_windows(
         "conv_transpose", x.shape[2:], w.shape[2:], strides, paddings, dilations, padding_algorithm
@@ -193,9 +194,7 @@ def conv_transpose(
     return put_back(out, data_format)
 
 
-def _interleave(
-    x: jax.Array, w: jax.Array, windows: Windows, dims: Sequence[int], groups: int
-) -> jax.Array | None:
+def _interleave(x: Array, w: Array, windows: Windows, dims: Sequence[int], groups: int) -> Array | None:
     """Compute a strided transposed convolution with groups by plain ones, one per remainder of the stride.
 
     None where steps are wider than the kernel, padding as wide, or the kernel has gaps. The gradient of the

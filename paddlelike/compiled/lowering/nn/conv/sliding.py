@@ -15,11 +15,12 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.ops.kernels.nn.image.windows import Windows
 
 
-def slide(windows: Windows, x: jax.Array, w: jax.Array) -> jax.Array:
+def slide(windows: Windows, x: Array, w: Array) -> Array:
     """Return a convolution of ``x``, shape (N, H, W, I), and ``w``, shape (*kernel, I, O)."""
     dims = _name(windows)
     return _convolve(
@@ -28,7 +29,7 @@ def slide(windows: Windows, x: jax.Array, w: jax.Array) -> jax.Array:
     )  # fmt: skip
 
 
-def spread(windows: Windows, dims: tuple[int, ...], x: jax.Array, w: jax.Array) -> jax.Array:
+def spread(windows: Windows, dims: tuple[int, ...], x: Array, w: Array) -> Array:
     """Return a transposed convolution, of shape (N, *dims, I): the gradient of the data of :func:`slide`.
 
     ``x`` has shape (N, H, W, O), ``w`` (*kernel, I, O).
@@ -47,7 +48,7 @@ def spread(windows: Windows, dims: tuple[int, ...], x: jax.Array, w: jax.Array) 
     )  # fmt: skip
 
 
-def find_kernel_gradient(windows: Windows, x: jax.Array, d_out: jax.Array) -> jax.Array:
+def find_kernel_gradient(windows: Windows, x: Array, d_out: Array) -> Array:
     """Return the gradient of the kernel of :func:`slide`: slide the gradient of the results over the data."""
     names = _name(windows)
     sizes = zip(x.shape[1:-1], d_out.shape[1:-1], windows.strides, windows.extent, windows.pads, strict=True)
@@ -61,14 +62,14 @@ def find_kernel_gradient(windows: Windows, x: jax.Array, d_out: jax.Array) -> ja
 
 
 def _convolve(
-    data: jax.Array,
-    kernel: jax.Array,
+    data: Array,
+    kernel: Array,
     *names: str,
     pads: Sequence[tuple[int, int]],
     strides: Sequence[int] | None = None,
     data_steps: Sequence[int] | None = None,
     kernel_steps: Sequence[int],
-) -> jax.Array:
+) -> Array:
     """Compute a convolution by XLA without swapping its operands. Dims are named as in ``jax.lax``."""
     dims = [letter for letter in names[0] if letter in "DHW"]
     ones = (1,) * len(dims)

@@ -15,6 +15,7 @@ from typing import Any, Final
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.ops.kernels.nn.conv.winograd import FILTER
 from paddlelike.ops.kernels.nn.image.windows import Windows
@@ -23,7 +24,7 @@ _CHANNELS: Final = 128  # fewest on both sides
 _PIXELS: Final = 256  # fewest of the result: with less, transforming the filter costs more
 
 
-def pays(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> bool:
+def pays(x: Array, w: Array, windows: Windows, groups: int) -> bool:
     """Return whether Winograd's method fits a convolution and is faster."""
     if groups > 1 or windows.kernel != (3, 3) or {*windows.strides, *windows.dilations} != {1}:
         return False
@@ -31,7 +32,7 @@ def pays(x: jax.Array, w: jax.Array, windows: Windows, groups: int) -> bool:
     return wide and len(x) * math.prod(windows.counts(x.shape[1:-1])) >= _PIXELS
 
 
-def convolve(x: jax.Array, w: jax.Array, windows: Windows) -> jax.Array:
+def convolve(x: Array, w: Array, windows: Windows) -> Array:
     """Return the convolution of ``x``, shape (N, H, W, C), with ``w``, shape (3, 3, C, O)."""
     dims, (channels, filters) = windows.counts(x.shape[1:-1]), w.shape[-2:]
     high, wide = ((size + 1) // 2 for size in dims)  # tiles

@@ -10,6 +10,7 @@ from typing import Any, Final
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from paddlelike.compiled.backend import computes_on_cpu
 from paddlelike.compiled.lowering.nn.conv.conv import list_places, put_back, take_first
@@ -23,11 +24,11 @@ _MOST_PLACES: Final = 25  # of a window; each one makes a program longer
 
 @lowers("pool2d", "pool3d")
 def pool(
-    x: jax.Array,
+    x: Array,
     *, ksize: list[int], strides: list[int], paddings: list[int], global_pooling: bool, adaptive: bool,
     pooling_type: str,
     exclusive: bool, ceil_mode: bool, padding_algorithm: str, data_format: str,
-) -> jax.Array:  # fmt: skip
+) -> Array:  # fmt: skip
     x = take_first(x, data_format)
     attrs = PoolAttrs(
         ksize=ksize, strides=strides, paddings=paddings, global_pooling=global_pooling, adaptive=adaptive,
@@ -47,18 +48,18 @@ def pool(
 
 @lowers("pool2d@2", "pool3d@2")
 @functools.wraps(pool)
-def later_pool(x: jax.Array, **given: Any) -> jax.Array:
+def later_pool(x: Array, **given: Any) -> Array:
     factor = find_factor("pool", x, PoolAttrs(**given))
     return pool(x, **given) if factor is None else pool(x, **given) * jnp.asarray(factor)
 
 
 def reduce_windows(
-    x: jax.Array,
+    x: Array,
     axes: Sequence[pool_kernels.Axis],
-    function: Callable[..., jax.Array],
+    function: Callable[..., Array],
     start: int | float,
-    whole: Callable[..., jax.Array],
-) -> jax.Array:
+    whole: Callable[..., Array],
+) -> Array:
     """Reduce every window with ``function``; if the windows differ in size, one dim after the other."""
     if all(axis.stride is not None for axis in axes):
         x = x[(..., *(slice(axis.spans[0][0], axis.size + min(_pad_after(axis), 0)) for axis in axes))]
@@ -81,21 +82,21 @@ def reduce_windows(
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _find_maxima(kernel: tuple[int, ...], strides: tuple[int, ...], x: jax.Array) -> jax.Array:
+def _find_maxima(kernel: tuple[int, ...], strides: tuple[int, ...], x: Array) -> Array:
     """Return the maxima of the windows of ``x``, of shape (N, C, *dims)."""
     return functools.reduce(jnp.maximum, list_places(x, kernel, strides, (1,) * len(kernel)))
 
 
 def _find_maxima_forward(
-    kernel: tuple[int, ...], strides: tuple[int, ...], x: jax.Array
-) -> tuple[jax.Array, jax.Array | tuple[jax.Array, jax.Array]]:
+    kernel: tuple[int, ...], strides: tuple[int, ...], x: Array
+) -> tuple[Array, Array | tuple[Array, Array]]:
     maxima = _find_maxima(kernel, strides, x)
     return maxima, (x, maxima)
 
 
 def _find_maxima_backward(
-    kernel: tuple[int, ...], strides: tuple[int, ...], kept: tuple[Any, Any], d_out: jax.Array
-) -> tuple[jax.Array]:
+    kernel: tuple[int, ...], strides: tuple[int, ...], kept: tuple[Any, Any], d_out: Array
+) -> tuple[Array]:
     """Return the gradient of ``x``: the gradient of a window goes to its first maximum."""
     x, maxima = kept
     places = list(np.ndindex(*kernel))
@@ -124,7 +125,7 @@ def _pad_after(axis: pool_kernels.Axis) -> int:
 
 @lowers("max_pool2d_with_index", "max_pool3d_with_index")
 def max_pool_with_index(
-    x: jax.Array,
+    x: Array,
     *,
     ksize: list[int],
     strides: list[int],

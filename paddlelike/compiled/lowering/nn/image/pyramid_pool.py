@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.lowering.nn.image.pool import reduce_windows
 from paddlelike.compiled.lowerings import lowers
@@ -13,7 +14,7 @@ from paddlelike.ops.nn.image.pyramid_pool import list_levels
 
 
 @lowers("spp")
-def spp(x: jax.Array, *, pyramid_height: int, pooling_type: str) -> jax.Array:
+def spp(x: Array, *, pyramid_height: int, pooling_type: str) -> Array:
     outs = []
     for _, axes in list_levels(x.shape, pyramid_height):
         if pooling_type == "max":
@@ -27,14 +28,14 @@ def spp(x: jax.Array, *, pyramid_height: int, pooling_type: str) -> jax.Array:
 
 @lowers("unpool")
 def unpool(
-    x: jax.Array,
-    indices: jax.Array,
+    x: Array,
+    indices: Array,
     *,
     ksize: list[int],
     strides: list[int],
     paddings: list[int],
     ctx: OpContext,
-) -> jax.Array:
+) -> Array:
     height, width = (
         (size - 1) * stride - 2 * pad + kernel
         for size, kernel, stride, pad in zip(x.shape[2:], ksize, strides, paddings, strict=True)
@@ -47,6 +48,6 @@ def unpool(
 
 
 @lowers("unpool_grad")
-def unpool_grad(x: jax.Array, indices: jax.Array, out: jax.Array, d_out: jax.Array) -> jax.Array:
+def unpool_grad(x: Array, indices: Array, out: Array, d_out: Array) -> Array:
     flat = indices.reshape(*x.shape[:2], -1)
     return jnp.take_along_axis(d_out.reshape(*x.shape[:2], -1), flat, 2, mode="clip").reshape(x.shape)

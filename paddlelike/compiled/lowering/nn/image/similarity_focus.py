@@ -6,13 +6,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.tracing.context import OpContext
 
 
 @lowers("similarity_focus")
-def similarity_focus(x: jax.Array, *, axis: int, indexes: list[int], ctx: OpContext) -> jax.Array:
+def similarity_focus(x: Array, *, axis: int, indexes: list[int], ctx: OpContext) -> Array:
     moved = jnp.moveaxis(x, axis, 1)
     matrices = moved[:, jnp.asarray(indexes)]
     chosen, is_plain = jax.vmap(jax.vmap(_choose))(matrices)
@@ -21,11 +22,11 @@ def similarity_focus(x: jax.Array, *, axis: int, indexes: list[int], ctx: OpCont
     return jnp.moveaxis(mask, 1, axis)
 
 
-def _choose(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _choose(matrix: Array) -> tuple[Array, Array]:
     """Return a mask of the chosen numbers, and whether the choice was unique despite ties."""
     height, width = matrix.shape
 
-    def choose(_: jax.Array, state: jax.Array) -> tuple[Any, Any, Any]:
+    def choose(_: Array, state: Array) -> tuple[Any, Any, Any]:
         free, chosen, is_plain = state
         left = jnp.where(free, matrix, -jnp.inf)
         row, column = jnp.divmod(jnp.argmax(left), width)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddlelike.core import VarType
+from paddlelike.core import Array, VarType
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.onnx.importer.readers import ML, reads
 
@@ -37,7 +37,7 @@ def find_place(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.gener
     return node.emit("arg_max", both, axis=node.rank(), keepdims=True, dtype=int(VarType.INT64))
 
 
-def _find_attribute(node: Node, name: str) -> np.ndarray[Any, Any] | None:
+def _find_attribute(node: Node, name: str) -> Array | None:
     """Return keys or values, whichever attribute holds them; None: texts, or none."""
     for suffix, dtype in (("int64s", np.int64), ("floats", np.float32)):
         if node.attr(f"{name}_{suffix}"):

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core import VarType
+from paddlelike.core import Array, VarType
 from paddlelike.interop.onnx.importer.expressions import Expression, count, read_input, read_size
 from paddlelike.interop.onnx.importer.graph import InexpressibleError
 from paddlelike.interop.onnx.importer.node import AT_RUN, Node
@@ -137,7 +137,7 @@ def _is_computed(node: Node) -> bool:
     )
 
 
-def make_matrix(node: Node, mode: str, side: _Side) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def make_matrix(node: Node, mode: str, side: _Side) -> tuple[Array, Array]:
     """Return the weights ``(n, count)`` of a dim's elements in each of its new ones; which lie outside."""
     n, size, *region = side
     if n * size > _LARGEST:
@@ -145,7 +145,7 @@ def make_matrix(node: Node, mode: str, side: _Side) -> tuple[np.ndarray[Any, Any
     x, outside = _find_positions(
         node, np.arange(size, dtype=np.float64), np.float64(n), np.float64(size), *region
     )
-    matrix: np.ndarray[Any, Any] = np.zeros((n, size))
+    matrix: Array = np.zeros((n, size))
     shrunk = min(side.factor, 1.0) if node.attr("antialias", 0) else 1.0
     for places, weights in _find_taps(node, mode, x, shrunk):
         inside = (places >= 0) & (places < n) if node.attr("exclude_outside", 0) else True
