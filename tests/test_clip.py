@@ -36,7 +36,7 @@ def gradients(tool: Any, loss: Any) -> list[Any]:
     updates, pairs = tool.minimize(loss)
     used = {op.input("Param")[0]: op.input("Grad")[0] for op in updates if op.type == "sgd"}
     names = [used[p.name] for p, _ in pairs] + [g.name for _, g in pairs]
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     batch = {name: feeds()[0][name] for name in ("x", "y")}
     return exe.run(feed=batch, fetch_list=names)
@@ -143,6 +143,6 @@ def test_a_regularizer_may_be_subclassed() -> None:
     loss = dense(fluid)
     updates, _ = fluid.optimizer.SGD(0.1, regularization=Cubic(0.1)).minimize(loss)
     assert len(updates) == 3
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     exe.run(feed={name: feeds()[0][name] for name in ("x", "y")}, fetch_list=[loss])

@@ -17,7 +17,7 @@ def fill(one: Any, *shape: int, dtype: str = "float32", seed: int = 7) -> Any:
     """The first value of a parameter."""
     fluid.default_startup_program().random_seed = seed
     fluid.layers.create_parameter([*shape], dtype, name="p", default_initializer=one)
-    fluid.Executor(fluid.CPUPlace()).run(fluid.default_startup_program())
+    fluid.Executor().run(fluid.default_startup_program())
     return np.array(fluid.global_scope().find_var("p").get_tensor())
 
 

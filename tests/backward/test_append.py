@@ -20,7 +20,7 @@ X = np.linspace(-1.0, 1.3, 8).reshape(2, 4)
 
 @pytest.fixture
 def exe() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
+    return fluid.Executor()
 
 
 def free(name: str = "x") -> Any:

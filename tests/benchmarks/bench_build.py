@@ -60,7 +60,7 @@ def measure(count: int, rounds: int) -> dict[str, float]:
         watch.run("clone", main.clone)
         watch.run("clone for test", main.clone, for_test=True)
         watch.run("prune", main._prune, [loss])
-        exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+        exe, scope = fluid.Executor(), fluid.Scope()
         exe.run(startup, scope=scope)
         feed = {"x": np.ones((1, 8), np.float32)}
         for name in ("first run", "second run"):

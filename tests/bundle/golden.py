@@ -27,7 +27,7 @@ class Training(NamedTuple):
 
     def run(self, steps: int) -> list[float]:
         """Train and return the losses."""
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         with fluid.scope_guard(self.scope):
             return [exe.run(self.main, feed=FEED, fetch_list=[self.loss])[0].item() for _ in range(steps)]
 
@@ -48,7 +48,7 @@ def train(optimizer: Any = None) -> Training:
         clip = fluid.clip.GradientClipByGlobalNorm(1.0)
         optimizer = fluid.optimizer.Adam(0.1, grad_clip=clip) if optimizer is None else optimizer()
         optimizer.minimize(loss)
-        fluid.Executor(fluid.CPUPlace()).run(startup)
+        fluid.Executor().run(startup)
     training = Training(main, startup, loss.name, optimizer, scope)
     training.run(3)
     return training

@@ -205,7 +205,7 @@ def test_fluid_trains_and_saves_the_same_values(tmp_path: Path) -> None:  # D01,
     x = dy.inputVector([1.0, -2.0, 0.5])
     loss = dy.squared_norm(dy.parameter(w) * x - dy.inputVector([3.0]))
     fluid.optimizer.SGD(0.05).minimize(loss.variable)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     losses = [float(exe.run(fetch_list=[loss.variable])[0]) for _ in range(30)]
     assert losses[-1] < 1e-3 < losses[0]

@@ -41,7 +41,7 @@ def test_a_graph_of_expressions_is_pickled_as_a_program() -> None:
     file = io.BytesIO()
     bundle.dump(program, file)
     again = bundle.load(file)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     assert again.to_string(True) == program.to_string(True)
     found = exe.run(again, feed={}, fetch_list=[total.variable.name])[0]
     np.testing.assert_array_equal(found, total.npvalue())

@@ -59,7 +59,7 @@ class Side:
         self.programs, self.folder, self.mixed = programs, folder, mixed
         first, second = fluid.Scope(), fluid.Scope()
         self.scopes = [first, second, first.new_scope()]
-        self.exe = fluid.Executor(fluid.CPUPlace())
+        self.exe = fluid.Executor()
         for scope in self.scopes[:2]:
             scope.generator.state = 77
             self.perform("start", scope, on_device=False)

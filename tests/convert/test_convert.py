@@ -113,7 +113,7 @@ def test_fluid_loads_a_converted_directory(tmp_path: Path) -> None:
     """From a safetensors file into a program, by the loads that scripts use."""
     with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
         fluid.layers.fc(fluid.data("x", [None, 3]), 2, param_attr="w", bias_attr="b")
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         exe.run(fluid.default_startup_program())
         values = {"model.weight": np.ones((3, 2), "float32"), "model.bias": np.float32([1, 2])}
         write("safetensors", values, tmp_path / "m.safetensors")

@@ -25,7 +25,7 @@ W = np.frombuffer(bytes(range(32, 128)), "float32").reshape(4, 6)
 def saved(tmp_path: Path) -> Path:
     """A network, saved as a directory, a combined file, pickles and a model for prediction."""
     main = fluid.Program()
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     with fluid.scope_guard(fluid.Scope()), fluid.program_guard(main, fluid.Program()):
         x = fluid.data("x", [None, 4])
         w = fluid.layers.create_parameter([4, 6], "float32", name="w")
@@ -99,7 +99,7 @@ def test_the_checksums_of_zip_files_are_compared(saved: Path, suffix: str) -> No
     damage(path)
     with pytest.raises(LoadError, match="is damaged: its CRC-32 is"):
         convert(path, saved / "bad.safetensors")
-    program, exe = fluid.Program(), fluid.Executor(fluid.CPUPlace())
+    program, exe = fluid.Program(), fluid.Executor()
     program.global_block().create_var(name="w", shape=[4, 6], dtype="float32", persistable=True)
     with fluid.scope_guard(fluid.Scope()):
         with pytest.raises(LoadError, match="is damaged: its CRC-32 is"):

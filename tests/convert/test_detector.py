@@ -193,7 +193,7 @@ def test_the_equivalent_torch_model_computes_the_same(
     backbone: Callable[[Any, Any], list[Any]], heads: list[str], tmp_path: Path
 ) -> None:
     program, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
-    rng, exe = np.random.default_rng(6), fluid.Executor(fluid.CPUPlace())
+    rng, exe = np.random.default_rng(6), fluid.Executor()
     x = rng.normal(size=(2, 3, 64, 96)).astype("float32")
     with fluid.program_guard(program, startup), fluid.unique_name.guard(), fluid.scope_guard(scope):
         image = fluid.data("image", [None, 3, 64, 96], "float32")

@@ -24,7 +24,7 @@ def exe() -> Iterator[fluid.Executor]:
         fluid.program_guard(fluid.Program(), fluid.Program()),
         fluid.scope_guard(fluid.Scope()),
     ):
-        yield fluid.Executor(fluid.CPUPlace())
+        yield fluid.Executor()
 
 
 def build_tensorflow_network() -> tuple[fluid.framework.Variable, fluid.framework.Variable]:

@@ -73,7 +73,7 @@ def test_a_model_pruned_from_a_training_program_predicts(tmp_path: Path) -> None
     shutil.copy(GOLDEN / "programs" / "main_train.pb", tmp_path / "t" / "__model__")
     done = prune(tmp_path / "t", tmp_path / "p", ["x"], ["fc_0.tmp_1"])
     assert sorted(done.files) == ["__model__", "fc_0.b_0", "fc_0.w_0"]
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     data = np.load(GOLDEN / "io.npz")
     x = next(data[name] for name in data.files if data[name].shape[-1] == 13)
     with fluid.scope_guard(fluid.Scope()):

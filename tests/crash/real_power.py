@@ -39,7 +39,7 @@ class Training:
     """A program of two parameters, both filled with the number of a save."""
 
     def __init__(self, home: Path, rows: int = 300) -> None:
-        self.home, self.exe, self.main = home, fluid.Executor(fluid.CPUPlace()), fluid.Program()
+        self.home, self.exe, self.main = home, fluid.Executor(), fluid.Program()
         self._shapes = {"w": (rows, 300), "v": (7,)}
         with fluid.program_guard(self.main, fluid.Program()):
             for name, shape in self._shapes.items():

@@ -104,7 +104,7 @@ def test_the_files_of_a_network_are_synced_before_the_commit(tmp_path: Path) -> 
     program = fluid.Program()
     program.global_block().create_var(name="w", shape=[300, 1000], dtype="float32", persistable=True)
     program.global_block().create_var(name="v", shape=[3], dtype="float32", persistable=True)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
 
     def work(number: float, **options: object) -> None:
         with fluid.scope_guard(fluid.Scope()):
@@ -122,7 +122,7 @@ def test_an_export_a_prefix_a_conversion_and_a_log_survive_a_power_cut(tmp_path:
     with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
         out = fluid.layers.scale(fluid.data("x", [None, 3]), 2.0)
         main.global_block().create_var(name="w", shape=[3], dtype="float32", persistable=True)
-    exe, made, home = fluid.Executor(fluid.CPUPlace()), tmp_path / "made", str(tmp_path / "made")
+    exe, made, home = fluid.Executor(), tmp_path / "made", str(tmp_path / "made")
 
     def export(**options: Any) -> None:
         with fluid.scope_guard(fluid.Scope()):

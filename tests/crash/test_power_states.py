@@ -41,7 +41,7 @@ class Network:
     """Four parameters, of which one does not change from one set of values to the next."""
 
     def __init__(self) -> None:
-        self.main, self.exe, self.scope = fluid.Program(), fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+        self.main, self.exe, self.scope = fluid.Program(), fluid.Executor(), fluid.Scope()
         with fluid.program_guard(self.main, fluid.Program()), fluid.unique_name.guard():
             self.out = fluid.layers.scale(fluid.data("x", [None, 40]), 2.0)
             for name, shape in SHAPES.items():

@@ -135,7 +135,7 @@ class Job:
         """Start a server, with its rows of ``values`` if there are any."""
         programs, scope = self.server(endpoint), fluid.Scope()
         if values is not None:
-            fluid.Executor(fluid.CPUPlace()).run(programs.startup, scope=scope)
+            fluid.Executor().run(programs.startup, scope=scope)
             for one in programs.main._parameters_on_pservers.on(endpoint):
                 if one.origin in values:
                     rows = values[one.origin][one.first_row : one.first_row + one.rows]
@@ -146,7 +146,7 @@ class Job:
     def start_server(self, endpoint: str, programs: Programs, scope: Any = None) -> None:
         """Run the programs of a server; without a startup program the scope has all values."""
         scope = self.scopes[endpoint] = fluid.Scope() if scope is None else scope
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         if programs.startup is not None:
             executor.run(programs.startup, scope=scope)
         future = self._pool.submit(lambda: executor.run(programs.main, scope=scope))
@@ -172,7 +172,7 @@ class Job:
     ) -> list[float]:
         """What one trainer does, from its startup program to its close."""
         scope = self.scopes[f"trainer {number}"] = fluid.Scope()
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         try:
             executor.run(programs.startup, scope=scope)
             main = program(programs.main, programs.loss)
@@ -202,7 +202,7 @@ def train_locally(
     with fresh_programs(SEED) as (main, startup):
         loss = network.build()
         network.optimizer().minimize(loss)
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         executor.run(startup)
         names = [parameter.name for parameter in main.all_parameters()]
         begun = {n: np.array(fluid.global_scope().find_var(n).get_tensor()) for n in names}

@@ -27,7 +27,7 @@ def main() -> None:
     getattr(jobs, run.get("optimizer", "momentum"))().minimize(loss)
     t = fluid.DistributeTranspiler()
     t.transpile(number, pservers=servers, trainers=trainers, sync_mode=run.get("sync", True))
-    executor = fluid.Executor(fluid.CPUPlace())
+    executor = fluid.Executor()
     if role == "PSERVER":
         endpoint = f"{os.environ['POD_IP']}:{os.environ['PADDLE_PORT']}"
         program = t.get_pserver_program(endpoint)

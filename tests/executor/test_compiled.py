@@ -29,7 +29,7 @@ def trained(copies: int, steps: int = 3) -> tuple[list[float], dict[str, Any]]:
     main.random_seed = startup.random_seed = 5
     with fluid.unique_name.guard(), fluid.program_guard(main, startup), fluid.scope_guard(fluid.Scope()):
         loss = network(fluid.optimizer.Adam(0.1))
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         exe.run(startup)
         program = fluid.CompiledProgram(main).with_data_parallel(loss.name, places=fluid.cpu_places(copies))
         feed = {"x": X, "label": LABELS}

@@ -66,7 +66,7 @@ def run(build: Callable[[], Any], times: int, **feed: Any) -> list[Any]:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
         fetched = build()
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     with fluid.scope_guard(fluid.Scope()):
         exe.run(startup)
         for parameter in main.all_parameters():

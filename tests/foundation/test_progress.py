@@ -118,7 +118,7 @@ def test_saves_loads_comparisons_and_conversions_show_their_progress(
         for _ in range(2):
             fluid.layers.create_parameter([1500, 1000], "float32")
         fluid.layers.create_parameter([1000], "float32")
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
 
     def check(work: Callable[[], object], text: str) -> None:
         terminal.seek(0)

@@ -88,15 +88,15 @@ def _from_an_initializer() -> None:
 def _from_a_run() -> None:
     x = layers.scale(fluid.data("x", [None, 4]))
     batch = np.ones([2, 4], "float32")
-    fluid.Executor(fluid.CPUPlace()).run(feed={"x": batch, "X": batch}, fetch_list=[x])
+    fluid.Executor().run(feed={"x": batch, "X": batch}, fetch_list=[x])
 
 
 def _from_an_empty_run() -> None:
-    fluid.Executor(fluid.CPUPlace()).run(fluid.Program())
+    fluid.Executor().run(fluid.Program())
 
 
 def _from_a_load() -> None:
-    fluid.io.load_params(fluid.Executor(fluid.CPUPlace()), "model", fluid.Program())
+    fluid.io.load_params(fluid.Executor(), "model", fluid.Program())
 
 
 def _from_a_setting() -> None:

@@ -23,7 +23,7 @@ def new_names() -> object:
 
 @pytest.fixture
 def exe() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
+    return fluid.Executor()
 
 
 def build(layers: int = 1, value: float = 2.0) -> tuple[fluid.Program, fluid.Program, fluid.Variable]:

@@ -95,7 +95,7 @@ def second_average() -> Any:
     layers.create_parameter([2], "float32", attr=ones)
     average = optimizer.ExponentialMovingAverage(0.9)
     average.update()
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     for _ in range(2):
         exe.run()
@@ -143,7 +143,7 @@ def sparse_adam() -> Any:
     attr = fluid.ParamAttr(name="table", initializer=fluid.initializer.Constant(1.0))
     rows = fluid.embedding(fluid.data("ids", [None, 1], "int64"), [3, 2], is_sparse=True, param_attr=attr)
     optimizer.Adam(0.1, beta1=0.5, beta2=0.75, epsilon=0.0).minimize(layers.reduce_sum(rows))
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     exe.run(feed={"ids": np.zeros((1, 1), "int64")})
     return np.array(fluid.global_scope().find_var("table").get_tensor())[0]
@@ -381,7 +381,7 @@ def compared_with_nan() -> list[float]:
     found = [layers.reduce_max(x), layers.reduce_min(x), layers.argmax(x), layers.sign(x)]
     found.append(layers.elementwise_min(x, layers.fill_constant([4], "float32", 3.0)))
     fed = {"x": np.array([1, np.nan, 3, 2], "float32")}
-    values = fluid.Executor(fluid.CPUPlace()).run(feed=fed, fetch_list=found)
+    values = fluid.Executor().run(feed=fed, fetch_list=found)
     return [
         *(float(np.reshape(value, -1)[0]) for value in values[:3]),
         *(float(value[1]) for value in values[3:]),
@@ -403,7 +403,7 @@ def uneven_groups() -> Any:
         out = layers.group_norm(x, 3, param_attr=True, bias_attr=True)
     except ShapeError:
         return "refused"
-    fluid.Executor(fluid.CPUPlace()).run(fluid.default_startup_program())
+    fluid.Executor().run(fluid.default_startup_program())
     return run(out, x=np.arange(4, dtype="float32").reshape(1, 4, 1, 1)).reshape(-1)
 
 
@@ -419,7 +419,7 @@ def sliced_backwards() -> list[list[float]]:
     x = fluid.data("x", [5])
     parts = [layers.strided_slice(x, [0], [4], [end], [step]) for end, step in ((0, -2), (-6, -3))]
     fed = {"x": np.arange(5, dtype="float32")}
-    return [part.tolist() for part in fluid.Executor(fluid.CPUPlace()).run(feed=fed, fetch_list=parts)]
+    return [part.tolist() for part in fluid.Executor().run(feed=fed, fetch_list=parts)]
 
 
 def rounded_halves() -> Any:

@@ -40,7 +40,7 @@ def program_of(network: str) -> Program:
 
 @cache
 def executor() -> Any:
-    return fluid.Executor(fluid.CPUPlace())
+    return fluid.Executor()
 
 
 @cache

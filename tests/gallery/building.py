@@ -55,7 +55,7 @@ def embed_floats() -> None:
 
 def classify_with_float_labels() -> None:
     loss = layers.cross_entropy(layers.fc(_data(), 3, act="softmax"), _data("label", 1))
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     exe.run(feed={"x": np.ones([2, 4], "float32"), "label": np.zeros([2, 1], "float32")}, fetch_list=[loss])
 

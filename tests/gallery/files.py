@@ -26,7 +26,7 @@ def _save_network(width: int = 3, filename: str | None = None) -> fluid.Executor
 def _make_network(width: int = 3) -> fluid.Executor:
     loss = layers.mean(layers.fc(fluid.data("x", [None, 4]), width))
     fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     return exe
 
@@ -89,7 +89,7 @@ def load_from_another_optimizer() -> None:
     with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
         loss = layers.mean(layers.fc(fluid.data("x", [None, 4]), 3))
         fluid.optimizer.Adam(0.1).minimize(loss)
-        io.load_persistables(fluid.Executor(fluid.CPUPlace()), "model")
+        io.load_persistables(fluid.Executor(), "model")
 
 
 def load_a_cut_file() -> None:
@@ -148,7 +148,7 @@ def load_into_an_empty_program() -> None:
 
 def save_before_startup() -> None:
     layers.fc(fluid.data("x", [None, 4]), 3)
-    io.save_persistables(fluid.Executor(fluid.CPUPlace()), "model")
+    io.save_persistables(fluid.Executor(), "model")
 
 
 def save_into_a_file() -> None:
@@ -267,7 +267,7 @@ def run_what_load_inference_model_returns() -> None:
 
 
 def load_from_no_directory() -> None:
-    fluid.io.load_params(fluid.Executor(fluid.CPUPlace()), None)
+    fluid.io.load_params(fluid.Executor(), None)
 
 
 MISTAKES = list_mistakes(globals())

@@ -37,7 +37,7 @@ def _make_dataset(kind: str = "QueueDataset", text: str = "4 1 1 1 1\n") -> Any:
 
 def _read(dataset: Any) -> None:
     layers.reduce_sum(fluid.default_main_program().global_block().var("x"))
-    fluid.Executor(fluid.CPUPlace()).train_from_dataset(dataset=dataset)
+    fluid.Executor().train_from_dataset(dataset=dataset)
 
 
 def iterate_over_a_loader_without_a_source() -> None:
@@ -61,7 +61,7 @@ def start_a_loader_that_is_iterated_over() -> None:
 def run_before_the_loader_is_started() -> None:
     loader = _make_loader(iterable=False)
     out = layers.reduce_sum(loader._feed_list[0])
-    fluid.Executor(fluid.CPUPlace()).run(fetch_list=[out])
+    fluid.Executor().run(fetch_list=[out])
 
 
 def yield_another_number_of_arrays() -> None:
@@ -96,7 +96,7 @@ def use_a_reader_for_two_programs_in_one_scope() -> None:
 
 
 def train_without_a_dataset() -> None:
-    fluid.Executor(fluid.CPUPlace()).train_from_dataset()
+    fluid.Executor().train_from_dataset()
 
 
 def create_a_dataset_that_does_not_exist() -> None:

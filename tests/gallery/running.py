@@ -19,19 +19,19 @@ ONES = np.ones([2, 4], "float32")
 def _make_network() -> tuple[fluid.Executor, fluid.Variable]:
     loss = layers.mean(layers.fc(fluid.data("x", [None, 4]), 3))
     fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     return exe, loss
 
 
 def forget_the_startup_program() -> None:
     out = layers.fc(fluid.data("x", [None, 4]), 3)
-    fluid.Executor(fluid.CPUPlace()).run(feed={"x": ONES}, fetch_list=[out])
+    fluid.Executor().run(feed={"x": ONES}, fetch_list=[out])
 
 
 def run_startup_before_minimize() -> None:
     loss = layers.mean(layers.fc(fluid.data("x", [None, 4]), 3))
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
     exe.run(feed={"x": ONES}, fetch_list=[loss])
@@ -54,7 +54,7 @@ def feed_another_width() -> None:
 
 def feed_another_width_of_unchecked_data() -> None:
     out = layers.fc(layers.data("x", [13]), 3)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     exe.run(feed={"x": np.ones([2, 12], "float32")}, fetch_list=[out])
 
@@ -91,7 +91,7 @@ def run_what_is_not_a_program() -> None:
 
 def look_up_an_id_behind_the_table() -> None:
     out = layers.embedding(fluid.data("word", [None, 1], "int64"), size=[10, 4])
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     exe.run(feed={"word": np.array([[3], [10]])}, fetch_list=[out])
 
@@ -99,14 +99,14 @@ def look_up_an_id_behind_the_table() -> None:
 def give_a_label_behind_the_classes() -> None:
     label = fluid.data("label", [None, 1], "int64")
     loss = layers.cross_entropy(layers.fc(fluid.data("x", [None, 4]), 3, act="softmax"), label)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     exe.run(feed={"x": ONES, "label": np.array([[0], [3]])}, fetch_list=[loss])
 
 
 def feed_a_sequence_without_lengths() -> None:
     out = layers.sequence_pool(fluid.data("x", [None, 4], lod_level=1), "max")
-    fluid.Executor(fluid.CPUPlace()).run(feed={"x": ONES}, fetch_list=[out])
+    fluid.Executor().run(feed={"x": ONES}, fetch_list=[out])
 
 
 def give_lengths_that_do_not_add_up() -> None:
@@ -153,20 +153,20 @@ def fetch_none() -> None:
 def fetch_sequences_as_arrays() -> None:
     x = fluid.data("x", [None, 4], lod_level=1)
     rows = fluid.create_lod_tensor(ONES, [[2]], fluid.CPUPlace())
-    fluid.Executor(fluid.CPUPlace()).run(feed={"x": rows}, fetch_list=[layers.scale(x, 2.0)])
+    fluid.Executor().run(feed={"x": rows}, fetch_list=[layers.scale(x, 2.0)])
 
 
 def fetch_a_sparse_gradient() -> None:
     out = layers.embedding(fluid.data("word", [None, 1], "int64"), size=[10, 4], is_sparse=True)
     ((_, gradient),) = fluid.backward.append_backward(layers.mean(out))
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     exe.run(feed={"word": np.array([[3], [4]])}, fetch_list=[gradient])
 
 
 def run_an_empty_program() -> None:
     out = layers.scale(fluid.data("x", [None, 4]), 2.0)
-    fluid.Executor(fluid.CPUPlace()).run(fluid.Program(), feed={"x": ONES}, fetch_list=[out])
+    fluid.Executor().run(fluid.Program(), feed={"x": ONES}, fetch_list=[out])
 
 
 def key_the_feed_by_variables() -> None:
@@ -228,21 +228,21 @@ def train_without_an_optimizer() -> None:
 def feed_a_picture_without_its_batch_axis() -> None:
     image = fluid.data("image", [None, 3, 8, 8])
     out = layers.conv2d(image, 4, 3)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     exe.run(feed={"image": np.zeros((3, 8, 8), "float32")}, fetch_list=[out])
 
 
 def feed_a_picture_of_unchecked_data_without_its_batch_axis() -> None:
     out = layers.conv2d(layers.data("image", [3, 8, 8]), 4, 3)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     exe.run(feed={"image": np.zeros((3, 8, 8), "float32")}, fetch_list=[out])
 
 
 def declare_the_batch_of_layers_data() -> None:
     out = layers.fc(layers.data("x", [32, 13]), 3)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     exe.run(feed={"x": np.zeros((32, 13), "float32")}, fetch_list=[out])
 
@@ -261,7 +261,7 @@ def feed_one_dict_for_two_places() -> None:
 
 def run_the_startup_program_in_another_scope() -> None:
     out = layers.fc(fluid.data("x", [None, 4]), 3)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program(), scope=fluid.Scope())
     exe.run(feed={"x": ONES}, fetch_list=[out])
 
@@ -270,7 +270,7 @@ def run_the_startup_program_of_another_network() -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         out = layers.fc(fluid.data("x", [None, 4]), 3)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     exe.run(main, feed={"x": ONES}, fetch_list=[out])
 
@@ -280,7 +280,7 @@ def evaluate_a_copy_with_other_names() -> None:
     evaluation = fluid.Program()
     with fluid.program_guard(evaluation, fluid.Program()):
         out.append(layers.fc(fluid.data("x", [None, 4]), 3))
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     exe.run(evaluation, feed={"x": ONES}, fetch_list=[out[1]])
 

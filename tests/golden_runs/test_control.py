@@ -29,7 +29,7 @@ def real_program(name: str, which: str) -> Any:
 
 
 def losses(main: Any, startup: Any, loss: Any, feed: Any) -> list[float]:
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(startup)
     return [float(exe.run(main, feed=feed, fetch_list=[loss])[0]) for _ in range(STEPS)]
 
@@ -68,7 +68,7 @@ def test_a_decoder_gives_the_results_of_fluid(name: str) -> None:
         fetches, feed = DECODED[name](fluid)
         assert_same_program(canonical(startup), real_program(name, "startup"))
         assert_same_program(canonical(main), real_program(name, "main"))
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         exe.run(startup)
         found = exe.run(main, feed=feed, fetch_list=fetches)
     for got, wanted in zip(found, GOLDEN[name]["results"], strict=True):
@@ -81,7 +81,7 @@ def test_gradients_agree_with_finite_differences(name: str) -> None:
     with fresh_programs(SEED) as (main, startup):
         loss, feed = TRAINED[name](fluid)
         pairs = fluid.backward.append_backward(loss)
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         exe.run(startup)
         gradients = exe.run(main, feed=feed, fetch_list=[gradient for _, gradient in pairs])
         rng = np.random.RandomState(1)

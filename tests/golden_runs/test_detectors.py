@@ -34,7 +34,7 @@ def test_a_detector_trains_as_in_fluid(part: str, name: str) -> None:
         loss, feed = networks.TRAINED[name](fluid)
         fluid.optimizer.SGD(networks.RATE).minimize(loss)
         assert_built_alike(main, startup, golden)
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         exe.run(startup)
         losses = [float(exe.run(main, feed=feed, fetch_list=[loss])[0]) for _ in range(networks.STEPS)]
     # float32 with another order of sums, through five steps
@@ -47,7 +47,7 @@ def test_a_detector_finds_the_same_objects_as_in_fluid(part: str, name: str) -> 
     with fresh_programs(networks.SEED) as (main, startup):
         fetches, feed = networks.DECODED[name](fluid)
         assert_built_alike(main, startup, golden)
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         exe.run(startup)
         found = exe.run(main, feed=feed, fetch_list=fetches, return_numpy=False)
     for got, want in zip(found, golden["results"], strict=True):

@@ -14,7 +14,7 @@ RNG = np.random.default_rng(5)
 
 def run(fetch: Any, feed: Mapping[str, Any] | None = None, **more: Any) -> Any:
     """Run startup and main program; return the value of one variable, or a list for a list of them."""
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     if fluid.default_startup_program().global_block().ops:
         exe.run(fluid.default_startup_program())
     several = isinstance(fetch, list | tuple)

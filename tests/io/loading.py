@@ -31,7 +31,7 @@ def network(classes: int = 10, words: int = 6, *, times: int = 1) -> Programs:
 
 
 def executor() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
+    return fluid.Executor()
 
 
 def save(directory: Path, programs: Programs, filename: str | None = None) -> dict[str, np.ndarray]:

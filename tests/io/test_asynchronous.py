@@ -34,7 +34,7 @@ NAMES = ["large", "small"]
 
 @pytest.fixture
 def exe() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
+    return fluid.Executor()
 
 
 @pytest.fixture(autouse=True)
@@ -650,7 +650,7 @@ def test_background_saves_do_not_contain_later_training_updates(
         hidden = fluid.layers.fc(hidden, 200)
         loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), label))
         fluid.optimizer.Adam(0.01, lazy_mode=rows).minimize(loss)
-    exe, rng = fluid.Executor(fluid.CPUPlace()), np.random.default_rng(0)
+    exe, rng = fluid.Executor(), np.random.default_rng(0)
     exe.run(startup)
     names = [v.name for v in main.list_vars() if v.persistable]
     pending, expected, checked = None, {}, 0

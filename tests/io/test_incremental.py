@@ -26,7 +26,7 @@ NAMES = [f"v{number}" for number in range(5)]
 
 @pytest.fixture
 def exe() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
+    return fluid.Executor()
 
 
 @pytest.fixture(autouse=True)

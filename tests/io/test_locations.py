@@ -29,7 +29,7 @@ class Net:
 
     def __init__(self, width: int = 3) -> None:
         self.main, self.startup, self.scope = fluid.Program(), fluid.Program(), fluid.Scope()
-        self.exe = fluid.Executor(fluid.CPUPlace())
+        self.exe = fluid.Executor()
         with fluid.unique_name.guard(), fluid.program_guard(self.main, self.startup):
             hidden = fluid.layers.fc(fluid.data("x", [None, 4]), width)
             self.out = fluid.layers.fc(hidden, 2)
@@ -73,7 +73,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def answer(path: str, **how: Any) -> np.ndarray:
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     with fluid.scope_guard(fluid.Scope()):
         program, feeds, fetches = fluid.io.load_inference_model(path, exe, **how)
         return exe.run(program, feed={feeds[0]: X}, fetch_list=fetches)[0]
@@ -118,7 +118,7 @@ def test_exporting_a_program_alone_keeps_the_existing_values(where: str) -> None
 
 
 def test_a_missing_model_is_an_error(where: str) -> None:
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     with pytest.raises(ValueError, match="there is no directory"):
         fluid.io.load_inference_model(where + "/none", exe)
     Net().export(where + "/model", model_filename="other")

@@ -44,7 +44,7 @@ NAMES = ["big", "deep/er", "v2", "v3", "v4"]
 
 @pytest.fixture
 def exe() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
+    return fluid.Executor()
 
 
 @pytest.fixture(autouse=True)

@@ -37,7 +37,7 @@ def build(size: int = 3, width: int = 4, optimizer: Any = None) -> Programs:
 
 @pytest.fixture
 def exe() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
+    return fluid.Executor()
 
 
 @pytest.fixture(autouse=True)

@@ -40,7 +40,7 @@ def scope() -> Iterator[None]:
 
 @pytest.fixture
 def exe() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
+    return fluid.Executor()
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from paddlelike import inspection
 from paddlelike.errors import PaddlelikeError
 from paddlelike.scan import scan
 
-EXE = fluid.Executor(fluid.CPUPlace())
+EXE = fluid.Executor()
 NUMBERS = [errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EACCES, errno.ESTALE]
 CALLS = [
     "open", "read", "pread", "preadv", "scandir", "listdir", "stat", "lstat", "fstat", "builtins.open",

@@ -284,7 +284,7 @@ def test_a_loop_of_a_program_for_prediction_has_no_gradient() -> None:
 
 def test_step_counter_counts_runs() -> None:
     counter = layers.autoincreased_step_counter(begin=5, step=2)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     # The first value is begin - 1 + step, as in Fluid.
     assert [int(exe.run(fetch_list=[counter])[0][0]) for _ in range(3)] == [6, 8, 10]

@@ -63,7 +63,7 @@ SCHEDULES: dict[str, tuple[Callable[[], Any], Callable[[int], float]]] = {
 def test_a_schedule_follows_its_formula(name: str) -> None:
     build, formula = SCHEDULES[name]
     rate = build()
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     found = [float(exe.run(fetch_list=[rate])[0][0]) for _ in range(STEPS)]
     np.testing.assert_allclose(found, [formula(t) for t in range(STEPS)], rtol=1e-5)  # float32

@@ -80,7 +80,7 @@ def test_dynamic_rnn_sums_sequences() -> None:
         rnn.update_memory(total, total + word)
         rnn.output(total + word)
     fed = fluid.create_lod_tensor(np.arange(7, dtype="float32")[:, None], [[2, 4, 1]], fluid.CPUPlace())
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     (got,) = exe.run(feed={"words": fed}, fetch_list=[rnn()], return_numpy=False)
     assert got.lod() == [[0, 2, 6, 7]]
     assert np.array(got).ravel().tolist() == [0, 1, 2, 5, 9, 14, 6]
@@ -112,7 +112,7 @@ def test_dynamic_rnn_over_paragraphs_applies_its_block_to_all_sentences() -> Non
         (gradient,) = fluid.gradients(layers.reduce_sum(out * weights), words)
         results.append((out, gradient))
     assert [out.lod_level for out, _ in results] == [2, 1]
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     fetches = [each for pair in results for each in pair]
     nested, d_nested, plain, d_plain = exe.run(feed={"words": fed}, fetch_list=fetches, return_numpy=False)
     assert nested.lod() == fed.lod()

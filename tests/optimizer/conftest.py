@@ -9,4 +9,4 @@ import paddlelike as fluid
 
 @pytest.fixture
 def exe() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
+    return fluid.Executor()

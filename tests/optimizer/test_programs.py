@@ -33,7 +33,7 @@ def test_programs_and_values_of_optimizers_match_fluid(name: str) -> None:
         if name not in DIFFERENT:
             assert_same_program(known(canonical(main)), known(decoded(golden["main"])))
             assert_same_program(canonical(startup), decoded(golden["startup"]))
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         exe.run(startup)
         before = values(golden["persistables"])
         losses = [exe.run(main, feed=fed(main, batch), fetch_list=[loss])[0][0] for batch in cases.feeds()]

@@ -34,7 +34,7 @@ def test_repeated_rows_are_rounded_each_time_as_in_fluid() -> None:
     table = fluid.ParamAttr(name="e", initializer=fluid.initializer.Constant(1.0))
     out = fluid.embedding(fluid.data("ids", [None], "int64"), [4, 2], is_sparse=True, param_attr=table)
     fluid.optimizer.SGD(0.37).minimize(fluid.layers.reduce_sum(out * fluid.data("w", [None, 2])))
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     weights = np.random.RandomState(0).randn(7, 2).astype("float32")
     exe.run(feed={"ids": np.array([1, 1, 2, 1, 2, 1, 1]), "w": weights})

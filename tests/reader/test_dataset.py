@@ -242,7 +242,7 @@ def test_training_over_a_dataset_is_training_on_its_batches(
     fluid.default_startup_program().random_seed = 3
     loss, sums = network(variables)
     fluid.optimizer.SGD(0.1).minimize(loss)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     data = dataset(kind, files, variables)
     exe.run(fluid.default_startup_program())
     losses = [float(exe.run(feed=feed, fetch_list=[loss])[0][0]) for feed in data.feeds()]
@@ -266,7 +266,7 @@ def test_a_prediction_over_a_dataset_changes_nothing(
     loss, _ = network(variables)
     test = fluid.default_main_program().clone(for_test=True)
     fluid.optimizer.SGD(0.1).minimize(loss)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     version = fluid.global_scope().find_var("fc_0.w_0").version
     exe.infer_from_dataset(test, dataset("QueueDataset", files, variables), fetch_list=[loss], print_period=1)
@@ -283,7 +283,7 @@ def test_a_fetch_handler_receives_values(files: list[str], variables: list[Any])
         def handler(self, res_dict: dict[str, Any]) -> None:
             seen.append({name: array.shape for name, array in res_dict.items()})
 
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     data = dataset("QueueDataset", files, variables)
     exe.train_from_dataset(dataset=data, fetch_handler=Mine({"loss": loss}, period_secs=0))
@@ -297,7 +297,7 @@ def test_runs_without_a_dataset_or_with_too_few_texts_are_refused(
     files: list[str], variables: list[Any]
 ) -> None:
     loss, _ = network(variables)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     with pytest.raises(RuntimeError, match="dataset is None"):
         exe.train_from_dataset()
     data = dataset("QueueDataset", files, variables)

@@ -37,7 +37,7 @@ def inputs() -> list[Any]:
 
 @pytest.fixture
 def exe() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
+    return fluid.Executor()
 
 
 def threads() -> set[threading.Thread]:

@@ -77,7 +77,7 @@ def test_a_program_reads_from_its_loader_after_both_were_pickled() -> None:  # T
     saved = pickle.dumps((fluid.default_main_program(), loader, total.name))
     main, again, name = pickle.loads(saved)
     with fluid.scope_guard(fluid.Scope()):
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         for _ in range(2):
             again.start()
             found = [exe.run(main, fetch_list=[name])[0].item() for _ in range(2)]

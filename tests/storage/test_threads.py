@@ -56,7 +56,7 @@ def test_without_threads_the_caller_does_the_work(monkeypatch, tmp_path, how):
     program = fluid.Program()
     for name in "abc":
         program.global_block().create_var(name=name, shape=[300_000], dtype="float32", persistable=True)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     with fluid.scope_guard(fluid.Scope()):
         for name in "abc":
             fluid.global_scope().var(name).get_tensor().set(np.full(300_000, ord(name), "float32"))

@@ -72,7 +72,7 @@ def test_values_after_some_steps_match_fluid(name: str) -> None:
     features = np.random.RandomState(5).uniform(-1, 1, (3, 2, 4)).astype("float32")
     targets = features.sum(-1, keepdims=True).astype("float32")
     with minimized(name) as (main, startup, loss):
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         exe.run(startup)
         assert values(main) == golden["values_after_startup"]
         losses = [

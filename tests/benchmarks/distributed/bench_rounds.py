@@ -148,7 +148,7 @@ def transpiled(megabytes: str, ports: str, me: str) -> tuple[Any, list[str]]:
 def serve(megabytes: str, ports: str, me: str) -> None:
     transpiler, endpoints = transpiled(megabytes, ports, "0")
     program, startup = transpiler.get_pserver_programs(endpoints[int(me)])
-    executor = fluid.Executor(fluid.CPUPlace())
+    executor = fluid.Executor()
     executor.run(startup)
     threading.Thread(target=answer_then_end, daemon=True).start()
     executor.run(program)
@@ -188,7 +188,7 @@ def train_runtime(megabytes: str, ports: str, me: str) -> None:
 def train_script(megabytes: str, ports: str, me: str) -> None:
     transpiler, _ = transpiled(megabytes, ports, me)
     program = transpiler.get_trainer_program()
-    executor = fluid.Executor(fluid.CPUPlace())
+    executor = fluid.Executor()
     executor.run(fluid.default_startup_program())
     run_sets(lambda: executor.run(program))
     executor.close()

@@ -64,7 +64,7 @@ def build(net: str, megabytes: int) -> tuple[Callable[[], None], Callable[[Path]
             loss = layers.mean(layers.square_error_cost(layers.fc(hidden, 1), label))
             feed = {"label": rng.random((256, 1), np.float32)}
         fluid.optimizer.SGD(0.001).minimize(loss)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(startup)
 
     def step() -> None:

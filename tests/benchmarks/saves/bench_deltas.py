@@ -40,7 +40,7 @@ def measure(home: Path, rows: int, width: int, rounds: int) -> None:
         ids = fluid.data("ids", [None, 1], "int64")
         table = fluid.layers.embedding(ids, [rows, width], is_sparse=True, param_attr="emb")
         fluid.optimizer.Adagrad(0.1).minimize(fluid.layers.mean(fluid.layers.fc(table, 1)))
-    exe, dice = fluid.Executor(fluid.CPUPlace()), np.random.default_rng(0)
+    exe, dice = fluid.Executor(), np.random.default_rng(0)
     exe.run(startup)
 
     feeds = [np.minimum(dice.zipf(1.2, (2000, 1)) - 1, rows - 1) for _ in range(_STEPS)]

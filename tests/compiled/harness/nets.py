@@ -36,7 +36,7 @@ def build(make: Callable[[], Any], optimizer: Callable[[], Any] | None = None) -
         fetch = fetch if isinstance(fetch, list) else [fetch]
         if optimizer is not None:
             optimizer().minimize(fetch[0])
-    net = Net(main, startup, fetch, fluid.Scope(), fluid.Executor(fluid.CPUPlace()))
+    net = Net(main, startup, fetch, fluid.Scope(), fluid.Executor())
     net.scope.generator.state = 77
     if startup.global_block().ops:
         net.exe.run(startup, scope=net.scope)

@@ -42,7 +42,7 @@ def build(write: Callable[[Any, Any], Any], *, is_sparse: bool = True) -> fluid.
         loss = fluid.layers.mean(fluid.layers.square(words))
         write(loss, main.global_block().var("table"))
     if fluid.global_scope().find_var("table") is None:
-        fluid.Executor(fluid.CPUPlace()).run(startup)
+        fluid.Executor().run(startup)
     return main
 
 
@@ -51,7 +51,7 @@ def train(loss: Any, table: Any) -> None:
 
 
 def run(main: fluid.Program, ids: Any) -> None:
-    fluid.Executor(fluid.CPUPlace()).run(main, feed={"ids": np.asarray(ids, "int64")})
+    fluid.Executor().run(main, feed={"ids": np.asarray(ids, "int64")})
 
 
 def get_tensor() -> LoDTensor:
@@ -174,7 +174,7 @@ def test_a_save_keeps_its_values_while_devices_train_together() -> None:
     places = [fluid.CPUPlace(), fluid.CPUPlace()]
     loss = main.global_block().var("mean_0.tmp_0")
     both = fluid.CompiledProgram(main).with_data_parallel(loss_name=loss.name, places=places)
-    fluid.Executor(fluid.CPUPlace()).run(both, feed={"ids": np.array([[0, 5], [4, 3]])})
+    fluid.Executor().run(both, feed={"ids": np.array([[0, 5], [4, 3]])})
     assert b"".join(old) == expected
     old.close()
     assert read() != expected

@@ -50,7 +50,7 @@ class SavingJob(Job):
 
     def serve(self, endpoint: str, values: Any = None) -> None:
         programs, scope = self.server(endpoint), fluid.Scope()
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         with fluid.scope_guard(scope):
             executor.run(programs.startup)
             if self.loaded is not None:
@@ -92,7 +92,7 @@ class SavingJob(Job):
         options: dict[str, Any],
     ) -> list[float]:
         scope = self.scopes[f"trainer {number}"] = fluid.Scope() if number else fluid.global_scope()
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         losses = []
         try:
             executor.run(programs.startup, scope=scope)
@@ -125,7 +125,7 @@ def alone(network: Network, feeds: Callable[[int], Feed], start: int, stop: int,
     with fresh_programs(SEED) as (main, startup):
         loss = network.build()
         network.optimizer().minimize(loss)
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         executor.run(startup)
         fluid.io.load_persistables(executor, str(loaded), main)
         losses = [float(executor.run(main, feed=feeds(s), fetch_list=[loss])[0]) for s in range(start, stop)]

@@ -44,7 +44,7 @@ def main() -> None:
     ADAM.optimizer().minimize(loss)
     t = fluid.DistributeTranspiler()
     t.transpile(0 if role == "PSERVER" else number, pservers=servers, trainers=2)
-    executor = fluid.Executor(fluid.CPUPlace())
+    executor = fluid.Executor()
     if role == "PSERVER":
         endpoint = servers.split(",")[number]
         program = t.get_pserver_program(endpoint)

@@ -21,7 +21,7 @@ class Restoring(SavingJob):
 
     def serve(self, endpoint: str, values: Any = None) -> None:
         programs, scope = self.server(endpoint), fluid.Scope()
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         with fluid.scope_guard(scope):
             executor.run(programs.startup)
             with counting_reads() as count:

@@ -49,7 +49,7 @@ def test_a_server_without_values_names_its_endpoint_and_the_startup_program() ->
     job = Job(MOMENTUM)
     programs = job.server(job.endpoints[0])
     with pytest.raises(NotInitializedError, match=job.endpoints[0]) as caught:
-        fluid.Executor(fluid.CPUPlace()).run(programs.main, scope=fluid.Scope())
+        fluid.Executor().run(programs.main, scope=fluid.Scope())
     assert "get_startup_program" in str(caught.value)
 
 
@@ -61,7 +61,7 @@ def test_a_taken_endpoint_is_an_error_that_names_it() -> None:
         with Channel(job.endpoints[0]) as channel:
             describe(channel, 20.0)  # listens
         programs, scope = job.server(job.endpoints[0]), fluid.Scope()
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         executor.run(programs.startup, scope=scope)
         with pytest.raises(OperatorError, match=f"{job.endpoints[0]} cannot be bound"):
             executor.run(programs.main, scope=scope)
@@ -171,7 +171,7 @@ def test_a_trainer_of_another_job_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 def test_operators_between_processes_need_an_executor_that_can_reach_them() -> None:
     job = Job(MOMENTUM)
     programs = job.server(job.endpoints[0])
-    executor = fluid.Executor(fluid.CPUPlace())
+    executor = fluid.Executor()
     executor.run(programs.startup)
     executor._services.clear()
     with pytest.raises(UnsupportedError, match="not connected"):
@@ -184,7 +184,7 @@ def test_operators_between_processes_need_an_executor_that_can_reach_them() -> N
 def test_optimizer_state_can_be_pulled_while_the_servers_stand_still() -> None:
     with Job(MOMENTUM, trainers=1).start() as job:
         programs, scope = job.trainer(0), fluid.Scope()
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         executor.run(programs.startup, scope=scope)
         for step in range(2):
             executor.run(programs.main, feed=perceptron_feeds(step, 0), scope=scope)
@@ -205,7 +205,7 @@ def test_the_ids_of_a_shard_can_be_pulled() -> None:
     network = Network(embedding_bag(is_distributed=True), sgd)
     with Job(network, trainers=1).start() as job:
         programs, scope = job.trainer(0), fluid.Scope()
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         executor.run(programs.startup, scope=scope)
         executor.run(programs.main, feed=bag_feeds(0, 0), scope=scope)
         trainer = executor._remote.open().client(scope, programs.main.global_block())  # type: ignore[attr-defined]
@@ -222,7 +222,7 @@ def test_status_counts_rounds_and_bytes_and_names_the_silent(monkeypatch: pytest
         describe(channel, 20.0)
         before = channel.call("Status", {})
         programs, scope = job.trainer(0), fluid.Scope()
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         executor.run(programs.startup, scope=scope)
         for step in range(3):
             executor.run(programs.main, feed=perceptron_feeds(step, 0), scope=scope)

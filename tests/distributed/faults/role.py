@@ -155,7 +155,7 @@ def main() -> None:
     JOB.update(json.loads(os.environ["JOB"]))
     points.install()
     t, loss = transpile_network()
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     if os.environ["TRAINING_ROLE"] == "PSERVER":
         serve(t, exe)
     else:

@@ -40,7 +40,7 @@ if fleet.is_server():
     fleet.init_server(str(done[-1]) if done else None)
     fleet.run_server()
 else:
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fleet.startup_program)
     for step in resumable_steps(30):
         exe.run(fleet.main_program, feed=batch(step), fetch_list=[loss])

@@ -32,7 +32,7 @@ with fluid.program_guard(main, startup):
     _, _, (_, _, positive, negative) = fluid.layers.auc(both, click, num_thresholds=4096)
     metrics = fluid.contrib.layers.ctr_metric_bundle(chance, truth)
 
-exe, util = fluid.Executor(fluid.CPUPlace()), FleetUtil()
+exe, util = fluid.Executor(), FleetUtil()
 fleet.init(exe)
 sgd = fleet.distributed_optimizer(fluid.optimizer.SGD(0.5), strategy={"use_cvm": True, "embedding": {}})
 sgd.minimize([loss], [scope])

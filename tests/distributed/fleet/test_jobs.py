@@ -68,7 +68,7 @@ def test_a_job_learns_and_its_servers_end(mode: str, tmp_path: Path, monkeypatch
 
 
 def learned_and_exported(directory: Path) -> None:
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     program, feeds, fetches = fluid.io.load_inference_model(str(directory), exe)
     rng = np.random.RandomState(7)
     x, ids = rng.uniform(-1, 1, (500, 13)).astype("float32"), rng.randint(0, 3000, (500, 1))

@@ -75,7 +75,7 @@ def make_block(optimizer: Callable[[], Any], trainers: int) -> tuple[Any, dict[s
     t = fluid.DistributeTranspiler(config)
     t.transpile(0, pservers="127.0.0.1:6174", trainers=trainers)
     main, startup = t.get_pserver_programs("127.0.0.1:6174")
-    fluid.Executor(fluid.CPUPlace()).run(startup)
+    fluid.Executor().run(startup)
     (block,) = (one for one in main.blocks[1:] if any("Param" in op.inputs for op in one.ops))
     random = np.random.default_rng(7)
     values = {}

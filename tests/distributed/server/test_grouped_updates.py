@@ -55,7 +55,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Serve:
 
         monkeypatch.setattr(RemoteOperators, "serve", apply)
         main, startup = make_programs(optimizer)
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         with fluid.scope_guard(fluid.Scope()):
             executor.run(startup)
             executor.run(main)

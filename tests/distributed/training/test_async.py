@@ -103,7 +103,7 @@ def test_a_communicator_sends_every_gradient_once(most: str, monkeypatch: pytest
     network = Network(linear, lambda: fluid.optimizer.SGD(1.0), MODES["runtime split"], sync=False)
     with Job(network, trainers=1).start() as job:
         programs = job.trainer(0)
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         executor.run(programs.startup)
         communicator = Communicator(programs.main)
         communicator.start()
@@ -132,7 +132,7 @@ def test_a_communicator_trains_embeddings(is_distributed: bool, monkeypatch: pyt
     network = Network(embedding_bag(is_distributed=is_distributed), fast, MODES["half"], sync=False)
     with Job(network, trainers=1).start() as job:
         programs = job.trainer(0)
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         executor.run(programs.startup)
         communicator = Communicator(programs.main)
         communicator.start()
@@ -147,7 +147,7 @@ def test_a_communicator_trains_embeddings(is_distributed: bool, monkeypatch: pyt
 def test_an_error_that_ends_a_communicator_is_raised_in_training() -> None:
     with Job(Network(linear, sgd, sync=False), trainers=2).start() as job:
         programs = job.trainer(0)
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         executor.run(programs.startup)
         communicator = Communicator(programs.main)
         communicator.start()
@@ -186,7 +186,7 @@ def test_embeddings_train_asynchronously(is_distributed: bool) -> None:
 def test_a_schedule_continues_with_fewer_trainers() -> None:
     with Job(Network(perceptron, adam_with_schedule, sync=False), servers=1, trainers=2) as job:
         programs, scope = job.server(job.endpoints[0]), fluid.Scope()
-        fluid.Executor(fluid.CPUPlace()).run(programs.startup, scope=scope)
+        fluid.Executor().run(programs.startup, scope=scope)
         saved = {"@LR_DECAY_COUNTER@": 299, "@LR_DECAY_COUNTER@.trainer_0": 100}  # there were three
         for name, value in saved.items():
             scope.find_var(name).get_tensor().set(np.array([value]))

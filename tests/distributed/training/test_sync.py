@@ -125,7 +125,7 @@ def test_a_parallel_executor_trains_alike_and_the_executor_beside_it_closes() ->
         (plain,) = job.train(perceptron_feeds, 3)
     with Job(MOMENTUM, trainers=1).start() as job:
         programs, scope = job.trainer(0), fluid.Scope()
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         executor.run(programs.startup, scope=scope)
         parallel = fluid.ParallelExecutor(
             use_cuda=False, loss_name=programs.loss.name, main_program=programs.main, scope=scope
@@ -143,7 +143,7 @@ def test_an_aborted_step_leaves_no_state() -> None:
         (expected,) = job.train(perceptron_feeds, 2)
     with Job(MOMENTUM, trainers=1).start() as job:
         programs, scope = job.trainer(0), fluid.Scope()
-        executor = fluid.Executor(fluid.CPUPlace())
+        executor = fluid.Executor()
         executor.run(programs.startup, scope=scope)
         trainer = executor._remote.open().client(scope, programs.main.global_block())  # type: ignore[attr-defined]
         losses = []

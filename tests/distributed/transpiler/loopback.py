@@ -21,7 +21,7 @@ class Servers:
     """All servers of a job, each with its programs and its scope."""
 
     def __init__(self, programs: Mapping[str, tuple[Program, Program]]) -> None:
-        self.exe = fluid.Executor(fluid.CPUPlace())
+        self.exe = fluid.Executor()
         self.programs = {endpoint: main for endpoint, (main, _) in programs.items()}
         self.scopes = {endpoint: fluid.Scope() for endpoint in programs}
         for endpoint, (_, startup) in programs.items():
@@ -73,7 +73,7 @@ class Trainer:
     """One trainer, whose program runs without the operators that call servers."""
 
     def __init__(self, program: Program, startup: Program) -> None:
-        self.exe = fluid.Executor(fluid.CPUPlace())
+        self.exe = fluid.Executor()
         self.scope = fluid.Scope()
         self.program, self.startup = program, startup
 

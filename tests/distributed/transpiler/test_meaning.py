@@ -137,7 +137,7 @@ def local(network: Callable[[], Any], optimizer: Callable[[], Any], like: Traine
     with fluid.unique_name.guard(), fluid.program_guard(main, startup):
         loss = network()
         optimizer().minimize(loss)
-    scope, exe = fluid.Scope(), fluid.Executor(fluid.CPUPlace())
+    scope, exe = fluid.Scope(), fluid.Executor()
     exe.run(startup, scope=scope)
     for parameter in main.all_parameters():
         found = like.scope.find_var(parameter.name)

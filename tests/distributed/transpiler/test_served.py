@@ -82,7 +82,7 @@ def alone(network: Network, feeds: list[Any]) -> tuple[list[float], dict[str, An
     with fresh_programs(SEED) as (main, startup):
         loss = network.build()
         network.optimizer().minimize(loss)
-    exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+    exe, scope = fluid.Executor(), fluid.Scope()
     exe.run(startup, scope=scope)
     names = [v.name for v in main.list_vars() if v.persistable]
     begun = {name: np.array(scope.find_var(name).get_tensor()) for name in names}

@@ -34,7 +34,7 @@ def end_with_input() -> None:
 
 if __name__ == "__main__":
     program, startup = transpile_network(sys.argv[1]).get_pserver_programs(sys.argv[1])
-    executor = fluid.Executor(fluid.CPUPlace())
+    executor = fluid.Executor()
     executor.run(startup)
     threading.Thread(target=end_with_input, daemon=True).start()
     executor.run(program)

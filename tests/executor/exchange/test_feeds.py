@@ -145,7 +145,7 @@ layers = fluid.layers
 
 
 def run(fetch: Any, **feed: Any) -> Any:
-    return fluid.Executor(fluid.CPUPlace()).run(feed=feed, fetch_list=[fetch], return_numpy=False)[0]
+    return fluid.Executor().run(feed=feed, fetch_list=[fetch], return_numpy=False)[0]
 
 
 @pytest.mark.filterwarnings("ignore:variable 'x' has shape")

@@ -153,7 +153,7 @@ def test_a_sub_block_reads_and_writes_the_persistables_around_it() -> None:
     for var in (total, doubled):
         main.blocks[1]._clone_variable(var)
     after = total + 0.5
-    exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+    exe, scope = fluid.Executor(), fluid.Scope()
     exe.run(fluid.default_startup_program(), scope=scope)
     assert exe.run(main, fetch_list=[after], scope=scope) == [[2.5]]
     assert np.array(scope.find_var("total").get_tensor()) == [2.0]

@@ -30,7 +30,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def run(out: Any, **feed: Any) -> Any:
-    return fluid.Executor(fluid.CPUPlace()).run(feed=feed, fetch_list=[out])[0]
+    return fluid.Executor().run(feed=feed, fetch_list=[out])[0]
 
 
 @pytest.mark.parametrize("name", BINARY)

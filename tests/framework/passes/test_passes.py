@@ -65,7 +65,7 @@ def test_a_copy_for_test_keeps_gradients_without_a_loss() -> None:
 
 
 def test_a_copy_for_test_predicts_with_the_trained_parameters(main: fluid.Program) -> None:
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     feed = {"x": np.ones((2, 4), "float32"), "label": np.array([[0], [0]])}
     test = main.clone(for_test=True)
@@ -109,7 +109,7 @@ def test_pruning_keeps_sub_blocks_that_are_run() -> None:
     pruned = fluid.default_main_program()._prune([rate])
     assert pruned.num_blocks == 2
     assert [op.sub_blocks() for op in pruned.global_block().ops][-1] == [1]
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     assert exe.run(pruned, feed={"step": np.ones(1, "float32")}, fetch_list=["rate"])[0] == 1.0
 

@@ -51,7 +51,7 @@ class Runner:
     def __init__(self, case: Case, folder: Path, devices: int) -> None:
         self.case, self.folder, self.devices = case, folder, devices
         self.record = Record()
-        self.exe = fluid.Executor(fluid.CPUPlace())
+        self.exe = fluid.Executor()
         self.scopes = [fluid.Scope(), fluid.Scope()]
         self.scope = self.scopes[0]
         self.main = case.main
@@ -153,7 +153,7 @@ class Runner:
         self.scope = rng.choice(self.scopes)
 
     def do_executor(self, rng: Random, index: int) -> None:
-        self.exe = fluid.Executor(fluid.CPUPlace())
+        self.exe = fluid.Executor()
 
     def do_another(self, rng: Random, index: int) -> None:
         """Run another program, which halves what this one trains."""

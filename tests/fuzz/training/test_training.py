@@ -47,7 +47,7 @@ def test_compiled_programs_give_numbers_near_numpy(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20, 26))
 def test_every_program_can_be_explained(seed: int) -> None:
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     with fluid.scope_guard(fluid.Scope()), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of programs that train nothing
         case = make_case(seed)

@@ -66,7 +66,7 @@ def find_compiled_differences(drawn: Drawn) -> Iterator[str]:
         block.append_op(type=drawn.type, inputs=inputs, outputs={first: [out]}, attrs=drawn.attrs)
         loss = fluid.layers.reduce_sum(fluid.layers.elementwise_mul(out, weights))
         found = fluid.gradients([loss], [block.var(slot) for slot in drawn.gradients])
-        results = fluid.Executor(fluid.CPUPlace()).run(
+        results = fluid.Executor().run(
             fluid.CompiledProgram(main).with_backend("jax"),
             feed={**drawn.inputs, "weights": drawn.d_out},
             fetch_list=[out, *found],

@@ -27,7 +27,7 @@ from tests.io.checkpoints.checkpointing import put, steps, two_variables, value
 
 @pytest.fixture
 def exe() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
+    return fluid.Executor()
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ pytest.importorskip("fsspec", reason="fsspec is the extra 'remote'")
 
 @pytest.fixture
 def exe() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
+    return fluid.Executor()
 
 
 @pytest.fixture

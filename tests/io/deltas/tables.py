@@ -20,7 +20,7 @@ class Training:
     def __init__(self, optimizer: Any = None, *, is_sparse: bool = True) -> None:
         self.main, self.startup = main, startup = fluid.Program(), fluid.Program()
         main.random_seed = startup.random_seed = 1
-        self.exe, self.scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+        self.exe, self.scope = fluid.Executor(), fluid.Scope()
         with fluid.unique_name.guard(), fluid.program_guard(main, startup):
             rows = fluid.layers.embedding(
                 fluid.data("ids", [None, 1], "int64"), [HEIGHT, 16], is_sparse=is_sparse, param_attr="emb"

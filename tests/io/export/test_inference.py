@@ -32,7 +32,7 @@ def scope() -> Iterator[None]:
 
 @pytest.fixture
 def exe() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
+    return fluid.Executor()
 
 
 class Net:

@@ -18,7 +18,7 @@ Rules = fluid.io.Rules
 def saved(tmp_path: Path) -> tuple[fluid.Executor, Path]:
     with fluid.unique_name.guard():
         fluid.layers.fc(fluid.layers.fc(fluid.data("x", [None, 4]), 3), 2)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     fluid.io.save_params(exe, tmp_path / "net")
     return exe, tmp_path / "net"

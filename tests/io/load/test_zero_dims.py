@@ -16,7 +16,7 @@ def test_a_zero_dim_value_is_saved_with_its_original_bytes(tmp_path: Path) -> No
     (tmp_path / "s").write_bytes(STREAM)
     block = fluid.default_main_program().global_block()
     s = block.create_var(name="s", shape=[1], dtype="float32", persistable=True)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     fluid.io.load_vars(exe, str(tmp_path), vars=[s])
     assert fluid.global_scope().find_var("s").get_tensor().shape() == []
     fluid.io.save_vars(exe, str(tmp_path / "out"), vars=[s])

@@ -23,7 +23,7 @@ def _alone() -> Iterator[None]:
 
 @pytest.fixture
 def exe() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
+    return fluid.Executor()
 
 
 def program(exe: fluid.Executor, **values: float) -> fluid.Program:

@@ -90,7 +90,7 @@ def test_concurrent_saves_of_two_processes_never_mix(tmp_path: Path) -> None:
         program = fluid.Program()
         for name in "abc":
             program.global_block().create_var(name=name, shape=[40_000], dtype="float32", persistable=True)
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         seen, refusals = set(), []
         while any(saver.poll() is None for saver in savers):
             with fluid.scope_guard(fluid.Scope()):

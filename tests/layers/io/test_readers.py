@@ -33,7 +33,7 @@ def test_every_epoch_gives_all_batches() -> None:
     x, y = layers.read_file(reader)
     fetch = [layers.reduce_sum(x, dim=1), y]
     reader.decorate_paddle_reader(fluid.io.batch(samples, 2))
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     for _ in range(2):
         reader.start()
@@ -48,7 +48,7 @@ def test_batches_of_arrays_for_declared_data() -> None:
     reader = layers.create_py_reader_by_data(4, declared, use_double_buffer=False)
     out = layers.scale(layers.read_file(reader), 2.0)
     reader.decorate_batch_generator(lambda: iter([[np.ones([4, 2], "float32")]]))
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     reader.start()
     assert [one[0].tolist() for one in epoch(exe, [out])] == [[[2.0, 2.0]] * 4]
@@ -70,5 +70,5 @@ def test_a_forgotten_startup_program_does_not_look_like_the_end_of_an_epoch() ->
     reader.decorate_batch_generator(lambda: iter([[np.ones([4, 3], "float32")]]))
     reader.start()
     with pytest.raises(NotInitializedError, match="run the startup program first"):
-        epoch(fluid.Executor(fluid.CPUPlace()), [total])
+        epoch(fluid.Executor(), [total])
     reader.reset()

@@ -28,7 +28,7 @@ def test_words_are_pooled_to_sentences_and_sentences_to_documents() -> None:
         sentences = layers.sequence_pool(words, "sum")
         documents = layers.sequence_pool(sentences, "max")
         assert (sentences.lod_level, documents.lod_level) == (1, 0)
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         feed = {"words": fed(ROWS, [1, 2], [2, 1, 2])}
         first, second = exe.run(feed=feed, fetch_list=[sentences, documents], return_numpy=False)
     assert first.recursive_sequence_lengths() == [[1, 2]]
@@ -60,7 +60,7 @@ def test_sequence_gradients_reach_the_right_rows(layer: Callable[[Any], Any], or
         x.stop_gradient = False
         out = layer(x)
         (gradient,) = fluid.gradients([layers.reduce_sum(out * fluid.data("w", [None, 2]))], [x])
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         feed = {"x": fed(ROWS + 1, LENGTHS), "w": weights}
         values, got = exe.run(feed=feed, fetch_list=[out, gradient], return_numpy=False)
     assert np.array(values).tolist() == (ROWS + 1)[order].tolist()
@@ -81,7 +81,7 @@ def test_a_tagger_learns_tags_that_depend_on_their_neighbours() -> None:
         cost = layers.mean(layers.linear_chain_crf(emission, tag, param_attr=fluid.ParamAttr(name="crf")))
         best = layers.crf_decoding(emission, fluid.ParamAttr(name="crf"))
         fluid.optimizer.Adam(0.1).minimize(cost)
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         exe.run(startup)
         feed = {"word": fed(words[:, None], lengths), "tag": fed(tags[:, None], lengths)}
         for _ in range(40):
@@ -102,7 +102,7 @@ def test_a_ctc_network_learns_words_from_unaligned_labels() -> None:
         cost = layers.mean(layers.warpctc(logits, word))
         spelled = layers.ctc_greedy_decoder(logits, blank=0)
         fluid.optimizer.Adam(0.05).minimize(cost)
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         exe.run(startup)
         column = np.array([[1], [2], [3]], np.int32)
         feed = {"sound": fed(sounds, lengths), "word": fed(column, [2, 1])}

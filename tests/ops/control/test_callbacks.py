@@ -15,7 +15,7 @@ X = np.array([[1.5, 2.0, 3.0], [4.0, 5.0, 6.0]], "float32")
 
 
 def run(fetch: list[Any], **feed: Any) -> list[Any]:
-    return fluid.Executor(fluid.CPUPlace()).run(feed=feed, fetch_list=fetch)
+    return fluid.Executor().run(feed=feed, fetch_list=fetch)
 
 
 def make_variable(name: str, shape: list[int]) -> Any:
@@ -46,7 +46,7 @@ def test_print_shows_the_lod(capsys: Any) -> None:
 
 def test_print_stops_after_first_n_runs(capsys: Any) -> None:
     layers.Print(fluid.data("x", [None, 3]), first_n=2)
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     for _ in range(3):
         exe.run(feed={"x": X})
     assert capsys.readouterr().out.count("Tensor[x]") == 2
@@ -146,7 +146,7 @@ def test_a_program_of_another_process_has_no_function() -> None:
     program = fluid.default_main_program().clone()
     program.global_block().ops[0]._set_attr("forward_callable_id", 10_000)
     with pytest.raises(OperatorError, match=r"function 10000 for .* is not known in this process"):
-        fluid.Executor(fluid.CPUPlace()).run(program, feed={"x": X})
+        fluid.Executor().run(program, feed={"x": X})
 
 
 @pytest.mark.parametrize(

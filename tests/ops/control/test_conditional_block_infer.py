@@ -19,6 +19,6 @@ def test_a_branch_of_an_inference_program_runs(value: float, wanted: float) -> N
         for op in changed:
             op.type = "conditional_block_infer"
         assert len(changed) == 2
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         (got,) = exe.run(main, {"x": np.array([value], "float32")}, [out])
     assert got.tolist() == [wanted]

@@ -23,7 +23,7 @@ def make_tensor(*values: float) -> Any:
 
 
 def run(*fetches: Any, feed: Any = None) -> list[Any]:
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     return exe.run(fluid.default_main_program(), feed=feed, fetch_list=list(fetches))
 
 
@@ -57,7 +57,7 @@ def test_a_written_value_is_a_copy() -> None:
     value = layers.create_global_var([1], 1.0, "float32", persistable=True, name="value")
     array = layers.array_write(value, make_index(0))
     layers.assign(make_tensor(5), value)
-    fluid.Executor(fluid.CPUPlace()).run(fluid.default_startup_program())
+    fluid.Executor().run(fluid.default_startup_program())
     assert run(layers.array_read(array, make_index(0)), value)[0].tolist() == [1]
 
 
@@ -65,7 +65,7 @@ def test_sequences_keep_their_lod_in_an_array() -> None:
     x = fluid.data("x", [None, 1], "float32", lod_level=1)
     read = layers.array_read(layers.array_write(x, make_index(0)), make_index(0))
     fed = fluid.create_lod_tensor(np.zeros((3, 1), "float32"), [[1, 2]], fluid.CPUPlace())
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     (got,) = exe.run(feed={"x": fed}, fetch_list=[read], return_numpy=False)
     assert got.lod() == [[0, 1, 3]]
 

@@ -127,7 +127,7 @@ def assign(seed: int, use_random: bool) -> tuple[list[np.ndarray[Any, Any]], Any
         # The place of each anchor in the batch stands for its score.
         feed["l"] = np.arange(2 * len(ANCHORS), dtype=np.float32).reshape(2, -1, 1)
         feed["m"] = np.zeros((2, len(ANCHORS), 4), np.float32)
-        results = fluid.Executor(fluid.CPUPlace()).run(main, feed, list(found), return_numpy=False)
+        results = fluid.Executor().run(main, feed, list(found), return_numpy=False)
     return [np.array(each) for each in results], results[2].lod()
 
 

@@ -44,7 +44,7 @@ def test_the_best_labels_match_a_search_of_all_paths(together: int, monkeypatch:
         attr = fluid.ParamAttr("w", initializer=w)
         fluid.layers.create_parameter([labels + 2, labels], "float32", attr=attr)
         path = fluid.layers.crf_decoding(x, attr)
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         exe.run(startup)
         feed = {"x": fluid.create_lod_tensor(rows, [lengths], fluid.CPUPlace())}
         found = exe.run(main, feed=feed, fetch_list=[path], return_numpy=False)[0]
@@ -167,7 +167,7 @@ def test_sampled_logits_match_the_logits_of_their_classes() -> None:
     names = [f"sample_logits_0.tmp_{i}" for i in range(4)]
     values = np.arange(18, dtype="float32").reshape(3, 6) / 10
     feed: dict[str, Any] = {"x": values, "l": LABEL}
-    found = fluid.Executor(fluid.CPUPlace()).run(feed=feed, fetch_list=[loss, *names])
+    found = fluid.Executor().run(feed=feed, fetch_list=[loss, *names])
     cost, samples, chances, picked, places = found
     np.testing.assert_array_equal(samples[:, :1], LABEL)
     assert (samples[:, 1:] == samples[0, 1:]).all()

@@ -39,7 +39,7 @@ def gradient_of_the_weight(width: int, dtype: str) -> Array:
         attr = fluid.ParamAttr(name="w", initializer=weight)
         hidden, _ = fluid.layers.dynamic_lstm(x, 4 * width, param_attr=attr, dtype=dtype)
         fluid.backward.append_backward(fluid.layers.mean(hidden))
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         exe.run(startup)
         feed = {"x": fluid.create_lod_tensor(rows, [[2, 3]], fluid.CPUPlace())}
         return exe.run(main, feed=feed, fetch_list=["w@GRAD"])[0]
@@ -70,7 +70,7 @@ def test_dropout_between_layers_is_the_same_in_the_backward_pass() -> None:
         out, _, _ = fluid.layers.lstm(x, h, c, 4, 3, 2, dropout_prob=0.5, seed=3)
         loss = fluid.layers.reduce_sum(out)
         (gradient,) = fluid.gradients([loss], [x])
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         exe.run(startup)
         direction = rng.standard_normal(values["x"].shape) * 1e-6
 
@@ -142,7 +142,7 @@ def test_rows_without_lod_are_refused_with_a_hint() -> None:
     with fluid.program_guard(fluid.Program()), fluid.unique_name.guard():
         x = fluid.data("x", [None, 2], lod_level=1)
         out = fluid.layers.sequence_pool(x, "sum")
-        exe, feed = fluid.Executor(fluid.CPUPlace()), {"x": np.ones((3, 2), np.float32)}
+        exe, feed = fluid.Executor(), {"x": np.ones((3, 2), np.float32)}
         with pytest.raises(EnforceNotMet, match=r"sequence_pool: X \('x'\) has no LoD") as caught:
             exe.run(feed=feed, fetch_list=[out])
         assert "create_lod_tensor" in str(caught.value)
@@ -154,7 +154,7 @@ def test_states_of_another_batch_size_are_refused_when_run() -> None:
     states = [fluid.layers.fill_constant([1, 2, 4], "float32", 0.0) for _ in range(2)]
     out, last, _ = fluid.layers.lstm(x, *states, max_len=7, hidden_size=4, num_layers=1)
     assert (out.shape, last.shape) == ((-1, 7, 4), (1, 2, 4))
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     with pytest.raises(
         EnforceNotMet, match=r"Input \[3, 7, 6\] holds 7 sequences, InitH \[1, 2, 4\] states of 2"
@@ -193,7 +193,7 @@ def test_beam_search_matches_its_formula() -> None:
                 layers.array_write(fluid.data(name, [None, 1], dtype, lod_level=2), place, array)
                 feed[name] = LoDTensor(column(numbers, dtype), lod)
         fetches = list(layers.beam_search_decode(ids, scores, beam_size=2, end_id=END))
-        exe = fluid.Executor(fluid.CPUPlace())
+        exe = fluid.Executor()
         found, chances = exe.run(feed=feed, fetch_list=fetches, return_numpy=False)
     assert np.array(found).ravel().tolist() == WORDS
     assert np.array(chances).ravel().tolist() == SCORES

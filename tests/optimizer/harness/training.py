@@ -26,7 +26,7 @@ def make(name: str, **options: Any) -> Any:
 
 
 def train(loss: Any, steps: int = 5) -> list[float]:
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     batches = [{name: batch[name] for name in ("x", "y")} for batch in feeds()[:steps]]
     return [float(exe.run(feed=batch, fetch_list=[loss])[0][0]) for batch in batches]
@@ -57,7 +57,7 @@ def follow(tool: Any, start: Sequence[float], gradients: Sequence[Sequence[float
     parameter = fluid.layers.create_parameter([len(start)], "float32", name="p", default_initializer=initial)
     given = fluid.data("g", [len(start)])
     tool.minimize(fluid.layers.reduce_sum(parameter * given))
-    exe = fluid.Executor(fluid.CPUPlace())
+    exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     after = []
     for gradient in gradients:

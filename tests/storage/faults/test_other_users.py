@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux") or os.geteuid() != 0, reason="only root can become two other users"
 )
 VICTIM, STRANGER, READER, GROUP = 1234, 6666, 5555, 7777
-EXE = fluid.Executor(fluid.CPUPlace())
+EXE = fluid.Executor()
 
 
 def build() -> fluid.Program:

@@ -25,7 +25,7 @@ from paddlelike.io.incremental import ledger
 from paddlelike.storage.local import generation, journal
 from tests.io.checkpoints.test_damage import CODES, FAULTS
 
-EXE = fluid.Executor(fluid.CPUPlace())
+EXE = fluid.Executor()
 ROWS = 4_000
 
 

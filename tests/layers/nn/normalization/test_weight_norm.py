@@ -19,7 +19,7 @@ def test_weight_norm_begins_as_the_plain_weight_and_scales_with_g(dim: int | Non
     w, v, g = run([weight, "w_v", "w_g"])
     np.testing.assert_allclose(w, v, rtol=1e-5)
     fluid.global_scope().find_var("w_g").get_tensor().set(3 * g, fluid.CPUPlace())
-    scaled = fluid.Executor(fluid.CPUPlace()).run(fetch_list=[weight])[0]
+    scaled = fluid.Executor().run(fetch_list=[weight])[0]
     np.testing.assert_allclose(scaled, 3 * v, rtol=1e-5)
     axes = tuple(i for i in range(3) if i != dim)
     np.testing.assert_allclose(g, np.sqrt((v * v).sum(axes, keepdims=True)), rtol=1e-5)

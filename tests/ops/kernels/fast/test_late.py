@@ -101,7 +101,7 @@ def test_a_step_during_a_save_gives_the_same_bits(monkeypatch: pytest.MonkeyPatc
     x, label = fluid.data("x", [None, 24], lod_level=1), fluid.data("label", [None, 1], "int64", lod_level=1)
     loss = fluid.layers.mean(fluid.layers.linear_chain_crf(x, label, fluid.ParamAttr("weights")))
     fluid.optimizer.Momentum(0.1, 0.9, regularization=fluid.regularizer.L2Decay(0.1)).minimize(loss)
-    exe, rng = fluid.Executor(fluid.CPUPlace()), np.random.default_rng(0)
+    exe, rng = fluid.Executor(), np.random.default_rng(0)
     feed = {
         "x": fluid.create_lod_tensor(rng.random((600, 24), np.float32), [[60] * 10], fluid.CPUPlace()),
         "label": fluid.create_lod_tensor(rng.integers(0, 24, (600, 1)), [[60] * 10], fluid.CPUPlace()),
