@@ -82,6 +82,7 @@ from paddlelike.framework.opdef.slots import (
     Slot,
     Spec,
     grad_name,
+    grad_names,
     make_arguments,
     name_results,
 )
@@ -129,6 +130,7 @@ __all__ = [
     "find",
     "find_or_none",
     "grad_name",
+    "grad_names",
     "make_arguments",
     "make_plain_op",
     "name_results",

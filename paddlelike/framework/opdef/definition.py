@@ -10,7 +10,7 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.opdef.attributes import Attr, AttrTable
 from paddlelike.framework.opdef.gradient import BlockGradient, Gradient, GradOp
 from paddlelike.framework.opdef.operator_table import OperatorTable
-from paddlelike.framework.opdef.slots import EMPTY, GRAD, OpView, Slot, grad_name
+from paddlelike.framework.opdef.slots import EMPTY, GRAD, OpView, Slot, grad_names
 from paddlelike.hooks import Hook
 
 Kernel = Callable[..., Any]
@@ -279,13 +279,12 @@ class OpDef:
         for slot in grad.input_slots:
             base = slot.name.removesuffix(GRAD)
             if slot.name.endswith(GRAD):
-                inputs[slot.name] = [grad_name(name) for name in op.output(base)]
+                inputs[slot.name] = grad_names(op.output(base))
             else:
                 source = op.output if base in outputs_of_forward else op.input
                 inputs[slot.name] = list(source(base))
         outputs = {
-            slot.name: [grad_name(name) for name in op.input(slot.name.removesuffix(GRAD))]
-            for slot in grad.output_slots
+            slot.name: grad_names(op.input(slot.name.removesuffix(GRAD))) for slot in grad.output_slots
         }
         assert cls.gradient is not None
         copies = cls.gradient.copies_attrs

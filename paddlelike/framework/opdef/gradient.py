@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from paddlelike.core.roles import OpRole
-from paddlelike.framework.opdef.slots import OpView, grad_name
+from paddlelike.framework.opdef.slots import OpView, grad_name, grad_names
 
 OWN: Final = "own"  # see Gradient
 
@@ -76,6 +76,6 @@ def make_plain_op(
 
 def derive_grad_op(op: OpView, type: str, slot: str = "X", index: int = 0, **attrs: Any) -> GradOp:
     """Return an operator ``type`` that computes the gradient of one input of ``op`` from that of its Out."""
-    d_out = [grad_name(name) for name in op.output("Out")]
+    d_out = grad_names(op.output("Out"))
     d_x = [grad_name(op.input(slot)[index])]
     return GradOp(type, {"X": d_out}, {"Out": d_x}, attrs, own_attrs=True)

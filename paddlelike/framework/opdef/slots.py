@@ -24,6 +24,11 @@ def grad_name(name: str) -> str:
     return name + GRAD
 
 
+def grad_names(names: Iterable[str]) -> list[str]:
+    """Return the names of the gradients of variables."""
+    return [name + GRAD for name in names]
+
+
 class Spec(NamedTuple):
     """Shape, dtype and LoD level of a variable at build time; a dim of -1 is known at run time only."""
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from paddlelike.core import VarType
 from paddlelike.framework import Block, Operator, OpRole, Program, Variable
-from paddlelike.framework.opdef import GradOp, grad_name
+from paddlelike.framework.opdef import GradOp, grad_names
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.helper import LayerHelper
 
@@ -93,13 +93,13 @@ def _append_gradient(op: Operator, backward: Block) -> None:
     around = op.block
     read, _ = outer_names(backward)
     inputs = [name for name in read if around._has_var_recursive(name)]
-    gradients = [grad_name(name) for name in inputs]
+    gradients = grad_names(inputs)
     for name, gradient in zip(inputs, gradients, strict=True):
         if not backward._has_var_recursive(gradient):
             like = around._var_recursive(name)
             backward.create_var(name=gradient, dtype=like.dtype, shape=like.shape, type=like.type)
     slots = {"Cond": op.input("Cond"), "Input": inputs, "Out": op.output("Out"), "Scope": op.output("Scope")}
-    slots["Out@GRAD"] = [grad_name(name) for name in op.output("Out")]
+    slots["Out@GRAD"] = grad_names(op.output("Out"))
     attrs = {"sub_block": backward.idx, "is_scalar_condition": op.attrs["is_scalar_condition"]}
     grad = GradOp("conditional_block_grad", slots, {"Input@GRAD": gradients}, attrs, own_attrs=True)
     del around.append_grad_op(grad, op, OpRole.Backward).attrs["op_device"]  # Fluid's has none

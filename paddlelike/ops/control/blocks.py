@@ -26,6 +26,7 @@ from paddlelike.framework.opdef import (
     OpView,
     Strings,
     grad_name,
+    grad_names,
     register,
 )
 from paddlelike.ops.kernels.addition import Totals
@@ -149,10 +150,10 @@ class ConditionalBlock(_BlockIf):
             "Cond": op.input("Cond"),
             "Input": op.input("Input"),
             "Out": op.output("Out"),
-            "Out@GRAD": [grad_name(name) for name in op.output("Out")],
+            "Out@GRAD": grad_names(op.output("Out")),
             "Scope": op.output("Scope"),
         }
-        outputs = {"Input@GRAD": [grad_name(name) for name in op.input("Input")]}
+        outputs = {"Input@GRAD": grad_names(op.input("Input"))}
         attrs = {"sub_block": block.block_index, "is_scalar_condition": op.attrs["is_scalar_condition"]}
         return [GradOp("conditional_block_grad", inputs, outputs, attrs, own_attrs=True)]
 
@@ -256,7 +257,7 @@ class While(OpDef):
         if op.attrs.get("is_test"):
             raise GraphError("a loop of a program for prediction has no gradient: its steps are not kept")
         made = {name for step in block.steps for names in step.outputs.values() for name in names}
-        gradients = [grad_name(name) for name in op.input("X")]
+        gradients = grad_names(op.input("X"))
         given = [name for name in _find_taken_gradients(op, block) if block.exists(name) or name in gradients]
         inputs = {
             "X": op.input("X"),

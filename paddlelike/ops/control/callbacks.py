@@ -23,6 +23,7 @@ from paddlelike.framework.opdef import (
     String,
     Strings,
     grad_name,
+    grad_names,
     register,
 )
 from paddlelike.ops.operands import keep_spec
@@ -134,7 +135,7 @@ class PyFunc(OpDef):
         skipped = set(op.attrs["backward_skip_vars"])
         forward = [name for name in [*op.input("X"), *op.output("Out")] if name not in skipped]
         inputs = {"X": [*forward, *(grad_name(name) for name in op.output("Out"))]}
-        outputs = {"Out": [grad_name(name) for name in op.input("X")]}
+        outputs = {"Out": grad_names(op.input("X"))}
         attrs = {"forward_callable_id": backward, "backward_callable_id": -1}
         return [GradOp("py_func", inputs, outputs, attrs, own_attrs=True)]
 

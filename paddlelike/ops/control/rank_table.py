@@ -17,7 +17,7 @@ from paddlelike.framework.opdef import (
     OpDef,
     OpView,
     Spec,
-    grad_name,
+    grad_names,
     register,
 )
 from paddlelike.ops.kernels.lod import find_lod, join_lods, pick_sequences
@@ -75,8 +75,8 @@ class MaxSequenceLen(OpDef):
 
 
 def _make_inverse(op: OpView, type: str) -> list[GradOp]:  # noqa: A002
-    inputs = {"RankTable": op.input("RankTable"), "X": [grad_name(name) for name in op.output("Out")]}
-    return [GradOp(type, inputs, {"Out": [grad_name(name) for name in op.input("X")]}, {})]
+    inputs = {"RankTable": op.input("RankTable"), "X": grad_names(op.output("Out"))}
+    return [GradOp(type, inputs, {"Out": grad_names(op.input("X"))}, {})]
 
 
 @register
@@ -234,10 +234,10 @@ class SplitLodTensor(OpDef):
         inputs = {
             "X": op.input("X"),
             "Mask": op.input("Mask"),
-            "InTrue": [grad_name(name) for name in op.output("OutTrue")],
-            "InFalse": [grad_name(name) for name in op.output("OutFalse")],
+            "InTrue": grad_names(op.output("OutTrue")),
+            "InFalse": grad_names(op.output("OutFalse")),
         }
-        outputs = {"Out": [grad_name(name) for name in op.input("X")]}
+        outputs = {"Out": grad_names(op.input("X"))}
         return [GradOp("merge_lod_tensor", inputs, outputs, {"level": op.attrs["level"]})]
 
     infer = same_shape("X")
@@ -293,10 +293,10 @@ class MergeLodTensor(_Merge):
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         """Return an operator that splits the gradient."""
-        inputs = {"X": [grad_name(name) for name in op.output("Out")], "Mask": op.input("Mask")}
+        inputs = {"X": grad_names(op.output("Out")), "Mask": op.input("Mask")}
         outputs = {
-            "OutTrue": [grad_name(name) for name in op.input("InTrue")],
-            "OutFalse": [grad_name(name) for name in op.input("InFalse")],
+            "OutTrue": grad_names(op.input("InTrue")),
+            "OutFalse": grad_names(op.input("InFalse")),
         }
         return [GradOp("split_lod_tensor", inputs, outputs, {"level": op.attrs["level"]})]
 

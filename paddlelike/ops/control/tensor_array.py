@@ -21,7 +21,7 @@ from paddlelike.framework.opdef import (
     OpDef,
     OpView,
     Spec,
-    grad_name,
+    grad_names,
     register,
 )
 from paddlelike.ops.kernels.lod import find_lod
@@ -38,8 +38,8 @@ class WriteToArray(OpDef):
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         """Return operators that read the element of the gradient, zeros like X where there is none."""
-        inputs = {"I": op.input("I"), "X": _make_grad_ops(op.output("Out")), "X_W": op.input("X")}
-        return [GradOp("read_from_array", inputs, {"Out": _make_grad_ops(op.input("X"))}, {})]
+        inputs = {"I": op.input("I"), "X": grad_names(op.output("Out")), "X_W": op.input("X")}
+        return [GradOp("read_from_array", inputs, {"Out": grad_names(op.input("X"))}, {})]
 
     @staticmethod
     def infer(x: Spec, i: Spec) -> Spec:
@@ -65,8 +65,8 @@ class ReadFromArray(OpDef):
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         """Return an operator that writes the gradient of Out into an array."""
-        inputs = {"I": op.input("I"), "X": _make_grad_ops(op.output("Out"))}
-        return [GradOp("write_to_array", inputs, {"Out": _make_grad_ops(op.input("X"))}, {})]
+        inputs = {"I": op.input("I"), "X": grad_names(op.output("Out"))}
+        return [GradOp("write_to_array", inputs, {"Out": grad_names(op.input("X"))}, {})]
 
     @staticmethod
     def infer(x: Spec, i: Spec, x_w: Spec | None) -> Spec:
@@ -160,8 +160,8 @@ class SelectInput(OpDef):
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         """Return an operator that gives the gradient to the variable that was chosen."""
-        inputs = {"Mask": op.input("Mask"), "X": _make_grad_ops(op.output("Out"))}
-        return [GradOp("select_output", inputs, {"Out": _make_grad_ops(op.input("X"))}, {})]
+        inputs = {"Mask": op.input("Mask"), "X": grad_names(op.output("Out"))}
+        return [GradOp("select_output", inputs, {"Out": grad_names(op.input("X"))}, {})]
 
     @staticmethod
     def infer(xs: list[Spec], mask: Spec) -> Spec:
@@ -187,8 +187,8 @@ class SelectOutput(OpDef):
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         """Return an operator that takes the gradient of the variable that was written."""
-        inputs = {"Mask": op.input("Mask"), "X": _make_grad_ops(op.output("Out"))}
-        return [GradOp("select_input", inputs, {"Out": _make_grad_ops(op.input("X"))}, {})]
+        inputs = {"Mask": op.input("Mask"), "X": grad_names(op.output("Out"))}
+        return [GradOp("select_input", inputs, {"Out": grad_names(op.input("X"))}, {})]
 
     @staticmethod
     def forward(ctx: Context, x: Any, mask: Array) -> list[Any]:
@@ -198,10 +198,6 @@ class SelectOutput(OpDef):
             raise EnforceNotMet(f"select_output: Mask is {index}, but there are {len(names)} outputs")
         ctx.set_lod("Out", ctx.lod("X"), index)
         return [x if i == index else None for i in range(len(names))]
-
-
-def _make_grad_ops(names: list[str]) -> list[str]:
-    return [grad_name(name) for name in names]
 
 
 def _read_index(who: str, i: Array) -> int:

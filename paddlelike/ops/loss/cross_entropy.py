@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import (
     OpDef,
     OpView,
     Spec,
-    grad_name,
+    grad_names,
     register,
     spares_first,
 )
@@ -167,8 +167,8 @@ class CrossEntropy2(OpDef):
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         inputs = {slot: op.output(slot) for slot in ("MatchX", "XShape")}
-        inputs |= {"Label": op.input("Label"), "Y@GRAD": [grad_name(y) for y in op.output("Y")]}
-        outputs = {"X@GRAD": [grad_name(x) for x in op.input("X")]}
+        inputs |= {"Label": op.input("Label"), "Y@GRAD": grad_names(op.output("Y"))}
+        outputs = {"X@GRAD": grad_names(op.input("X"))}
         return [GradOp(CrossEntropyGrad2.type, inputs, outputs, dict(op.attrs))]
 
     @staticmethod

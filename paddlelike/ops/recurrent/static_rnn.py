@@ -23,6 +23,7 @@ from paddlelike.framework.opdef import (
     OpView,
     Strings,
     grad_name,
+    grad_names,
     register,
 )
 from paddlelike.ops.kernels.addition import Totals
@@ -113,9 +114,9 @@ class Recurrent(OpDef):
         """Return ``recurrent_grad``, which reads and writes the gradients of all variables."""
         scopes = op.output("step_scopes")
         inputs = {slot: op.input(slot) for slot in ("inputs", "initial_states", "parameters")}
-        outputs = {grad_name(slot): [grad_name(name) for name in names] for slot, names in inputs.items()}
+        outputs = {grad_name(slot): grad_names(names) for slot, names in inputs.items()}
         outs = op.output("outputs")
-        inputs |= {"outputs": outs, "outputs@GRAD": [grad_name(name) for name in outs]}
+        inputs |= {"outputs": outs, "outputs@GRAD": grad_names(outs)}
         inputs |= {"step_scopes": scopes, "step_scopes@GRAD": scopes}
         attrs = {name: op.attrs[name] for name in _ATTRS if name in op.attrs}
         return [GradOp("recurrent_grad", inputs, outputs, attrs | {"sub_block": block.block_index})]
@@ -156,7 +157,7 @@ class RecurrentGrad(OpDef):
         attrs: RecurrentAttrs,
     ) -> tuple[list[Array | None], list[Array | None], list[Any]]:
         inside = ctx.inside(attrs.sub_block)
-        out_grads = [grad_name(name) for name in ctx.op.input("outputs")]
+        out_grads = grad_names(ctx.op.input("outputs"))
         d_inputs = _Gradients(ctx.op, "inputs", inputs)
         d_parameters = _Gradients(ctx.op, "parameters", parameters)
         passed: list[Array | None] = [None] * len(attrs.states)  # nothing comes from behind the last step

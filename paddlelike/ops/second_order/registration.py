@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from paddlelike.framework.opdef import Attr, GradOp, OpDef, OpView, grad_name, register, registry
+from paddlelike.framework.opdef import Attr, GradOp, OpDef, OpView, grad_names, register, registry
 
 #: Slots of the new operator, by slots of the gradient operator that it belongs to. An input that stands for
 #: an output of that operator is the gradient of this output, or with "=" in front the output itself. An
@@ -62,13 +62,13 @@ def _set_maker(
         reads = {}
         for slot, source in inputs.items():
             if source in written:
-                reads[slot] = [grad_name(each) for each in op.output(source)]
+                reads[slot] = grad_names(op.output(source))
             else:
                 reads[slot] = list(op.output(source[1:]) if source.startswith("=") else op.input(source))
         writes = {}
         for slot, source in outputs.items():
             is_zero = slot in needs and not any(reads[each] for each in needs[slot])
-            writes[slot] = [] if is_zero else [grad_name(each) for each in op.input(source)]
+            writes[slot] = [] if is_zero else grad_names(op.input(source))
         return [GradOp(name, reads, writes, {key: op.attrs[key] for key in attrs if key in op.attrs})]
 
     registry.find(f"{type}_grad").make_grad = classmethod(make_grad)  # type: ignore[method-assign, assignment]

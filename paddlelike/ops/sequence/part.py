@@ -20,7 +20,7 @@ from paddlelike.framework.opdef import (
     OpDef,
     OpView,
     Spec,
-    grad_name,
+    grad_names,
     register,
 )
 from paddlelike.ops.kernels.lod import (
@@ -87,8 +87,8 @@ class SequenceReverse(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        inputs = {"X": [grad_name(name) for name in op.output("Y")]}
-        return [GradOp(cls.type, inputs, {"Y": [grad_name(name) for name in op.input("X")]}, {})]
+        inputs = {"X": grad_names(op.output("Y"))}
+        return [GradOp(cls.type, inputs, {"Y": grad_names(op.input("X"))}, {})]
 
     infer = same_shape("X")
 

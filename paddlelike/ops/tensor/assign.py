@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.core import LoDTensor, LoDTensorArray, SelectedRows
-from paddlelike.framework.opdef import Array, GradOp, OpDef, OpView, Spec, grad_name, register
+from paddlelike.framework.opdef import Array, GradOp, OpDef, OpView, Spec, grad_names, register
 
 Value = Array | SelectedRows | LoDTensorArray
 
@@ -21,8 +21,8 @@ class Assign(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        d_out = [grad_name(name) for name in op.output("Out")]
-        d_x = [grad_name(name) for name in op.input("X")]
+        d_out = grad_names(op.output("Out"))
+        d_x = grad_names(op.input("X"))
         return [GradOp("assign", {"X": d_out}, {"Out": d_x}, {}, own_attrs=True)]
 
     @staticmethod

@@ -22,7 +22,7 @@ from paddlelike.framework.opdef import (
     OpDef,
     OpView,
     Spec,
-    grad_name,
+    grad_names,
     register,
     spares_first,
 )
@@ -129,8 +129,8 @@ class Split(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        d_out = [grad_name(name) for name in op.output("Out")]
-        d_x = [grad_name(name) for name in op.input("X")]
+        d_out = grad_names(op.output("Out"))
+        d_x = grad_names(op.input("X"))
         return [
             GradOp(
                 "concat",

@@ -19,7 +19,7 @@ from paddlelike.framework.opdef import (
     OpDef,
     OpView,
     Spec,
-    grad_name,
+    grad_names,
     register,
 )
 from paddlelike.ops.later import register_kernel
@@ -106,8 +106,8 @@ class ExpandAs(OpDef):
 
 def _undo(cls: type[OpDef], op: OpView, *, own_attrs: bool) -> list[GradOp]:
     """Return the gradient of a reversal, which is the same reversal."""
-    d_out = [grad_name(name) for name in op.output("Out")]
-    d_x = [grad_name(name) for name in op.input("X")]
+    d_out = grad_names(op.output("Out"))
+    d_x = grad_names(op.input("X"))
     attrs = {name: op.attrs[name] for name in cls.attrs}
     return [GradOp(cls.type, {"X": d_out}, {"Out": d_x}, attrs, own_attrs)]
 

@@ -23,7 +23,7 @@ from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.tracing.draws import DrawLoop
 from paddlelike.compiled.tracing.trace import Trace
 from paddlelike.compiled.values import SparseRows, Value
-from paddlelike.framework.opdef import EMPTY, grad_name
+from paddlelike.framework.opdef import EMPTY, grad_names
 
 
 @lowers("recurrent", sequences=True)
@@ -77,9 +77,9 @@ def recurrent_grad(
 ) -> Results:  # fmt: skip
     if not isinstance(scopes, SavedSteps):
         raise LoweringError("its loop is not in this piece")
-    before = ctx.find_positions([grad_name(name) for name in ex_states], sub_block)
-    after = ctx.find_positions([grad_name(name) for name in states], sub_block)
-    given_out = ctx.find_positions([grad_name(name) for name in ctx.op.input("outputs")], sub_block)
+    before = ctx.find_positions(grad_names(ex_states), sub_block)
+    after = ctx.find_positions(grad_names(states), sub_block)
+    given_out = ctx.find_positions(grad_names(ctx.op.input("outputs")), sub_block)
     by_step, by_sum = list_targets(ctx, "inputs"), list_targets(ctx, "parameters")
     step_places, sum_places = (
         ctx.find_positions([name for name in names if name != EMPTY], sub_block)
