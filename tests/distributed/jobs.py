@@ -213,11 +213,11 @@ def train_locally(
 # Networks
 
 
-def perceptron() -> Any:
+def perceptron(size: int = 128) -> Any:
     """The network of the recorded runs: 130 -> 128 -> 1; its first weight is cut in two for two servers."""
     x = fluid.data(name="x", shape=[None, 130], dtype="float32")
     y = fluid.data(name="y", shape=[None, 1], dtype="float32")
-    hidden = fluid.layers.fc(input=x, size=128, act="tanh")
+    hidden = fluid.layers.fc(input=x, size=size, act="tanh")
     out = fluid.layers.fc(input=hidden, size=1)
     return fluid.layers.mean(fluid.layers.square_error_cost(input=out, label=y))
 

@@ -14,16 +14,12 @@ import pytest
 
 import paddlelike as fluid
 from tests.distributed.checkpoint.jobs import SavingJob, alone
-from tests.distributed.jobs import Network, adam_with_schedule, perceptron_feeds, sgd
+from tests.distributed.jobs import Network, adam_with_schedule, perceptron, perceptron_feeds, sgd
 
 
 def wide() -> Any:
     """130 -> 320 -> 1: the first weight is cut into as many slices as there are servers, up to five."""
-    x = fluid.data(name="x", shape=[None, 130], dtype="float32")
-    y = fluid.data(name="y", shape=[None, 1], dtype="float32")
-    hidden = fluid.layers.fc(input=x, size=320, act="tanh")
-    out = fluid.layers.fc(input=hidden, size=1)
-    return fluid.layers.mean(fluid.layers.square_error_cost(input=out, label=y))
+    return perceptron(320)
 
 
 ADAM = Network(wide, adam_with_schedule)

@@ -38,11 +38,7 @@ from tests.distributed.training.test_sparse import bag_feeds, embedding_bag, sgd
 
 def narrower() -> Any:
     """As the perceptron, with half of its hidden units."""
-    x = fluid.data(name="x", shape=[None, 130], dtype="float32")
-    y = fluid.data(name="y", shape=[None, 1], dtype="float32")
-    hidden = fluid.layers.fc(input=x, size=64, act="tanh")
-    out = fluid.layers.fc(input=hidden, size=1)
-    return fluid.layers.mean(fluid.layers.square_error_cost(input=out, label=y))
+    return perceptron(64)
 
 
 def test_a_server_without_values_names_its_endpoint_and_the_startup_program() -> None:

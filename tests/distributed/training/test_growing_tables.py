@@ -26,14 +26,15 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 }
 
 
-def clicks(entry: Any = None, padding: int | None = None) -> Callable[[], Any]:
-    """Three ids into one number, with shows and clicks."""
+def clicks(entry: Any = None, padding: int | None = None, kind: str = "Memory") -> Callable[[], Any]:
+    """Three ids into one number, with shows and clicks; ``kind``: Memory or SSD."""
 
     def build() -> Any:
         ids = fluid.data("ids", [None, 3], "int64")
         y, *_ = [fluid.data(name, [None, 1]) for name in ("y", "shown", "clicked")]
         attr = fluid.ParamAttr(name="emb", initializer=fluid.initializer.Normal(0.0, 0.1, seed=3))
-        found = tables.sparse_embedding(ids, [1, 4], param_attr=attr, entry=entry, padding_idx=padding)
+        options = {"entry": entry, "padding_idx": padding, "table_class": f"{kind}SparseTable"}
+        found = tables.sparse_embedding(ids, [1, 4], param_attr=attr, **options)
         flat = fluid.layers.reshape(found, [-1, 12])
         out = fluid.layers.fc(flat, 1, param_attr=fluid.initializer.Constant(0.3))
         return fluid.layers.mean(fluid.layers.square_error_cost(out, y))

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from paddlelike.io.deltas.contents import open_directory
 from paddlelike.storage.location import locate
 from paddlelike.storage.row_store import RowStore
 from tests.distributed.jobs import Job, Network
-from tests.distributed.training.test_growing_tables import OPTIMIZERS, Trainer, feeds
+from tests.distributed.training.test_growing_tables import OPTIMIZERS, Trainer, clicks, feeds
 from tests.helpers.fresh import fresh_programs
 
 pytest.importorskip("rocksdict", reason="the extra store is not installed")
@@ -39,23 +38,6 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PADDLELIKE_TABLE_STORE", str(folder))
     monkeypatch.setenv("PADDLELIKE_HOT_ROWS", "5")
     return folder
-
-
-def clicks(entry: Any, kind: str) -> Callable[[], Any]:
-    """Three ids into one number; ``kind``: Memory or SSD."""
-
-    def build() -> Any:
-        ids = fluid.data("ids", [None, 3], "int64")
-        y, *_ = [fluid.data(name, [None, 1]) for name in ("y", "shown", "clicked")]
-        attr = fluid.ParamAttr(name="emb", initializer=fluid.initializer.Normal(0.0, 0.1, seed=3))
-        kind_name = f"{kind}SparseTable"
-        found = tables.sparse_embedding(ids, [1, 4], param_attr=attr, entry=entry, table_class=kind_name)
-        out = fluid.layers.fc(
-            fluid.layers.reshape(found, [-1, 12]), 1, param_attr=fluid.initializer.Constant(0.3)
-        )
-        return fluid.layers.mean(fluid.layers.square_error_cost(out, y))
-
-    return build
 
 
 def train_here(network: Network, *, save: str, load: str = "") -> Any:
@@ -96,7 +78,7 @@ def test_one_process_has_the_bits_of_a_table_in_memory(
 ) -> None:
     found = {}
     for kind in ("Memory", "SSD"):
-        network = Network(clicks(entry, kind), OPTIMIZERS[optimizer])
+        network = Network(clicks(entry, kind=kind), OPTIMIZERS[optimizer])
         first, second = str(tmp_path / kind), str(tmp_path / f"{kind}2")
         days = [train_here(network, save=first), train_here(network, save=second, load=first)]
         found[kind] = days, read_rows(first), read_rows(second)
@@ -110,7 +92,7 @@ def test_one_process_has_the_bits_of_a_table_in_memory(
 def test_servers_have_the_bits_of_tables_in_memory(servers: int, sync: bool, tmp_path: Path) -> None:
     found = {}
     for kind in ("Memory", "SSD"):
-        network = Network(clicks(tables.CountFilterEntry(2), kind), OPTIMIZERS["adagrad"], sync=sync)
+        network = Network(clicks(tables.CountFilterEntry(2), kind=kind), OPTIMIZERS["adagrad"], sync=sync)
         with Job(network, servers=servers, trainers=1).start() as job:
             one = Trainer(job)
             losses = one.train(6)
@@ -125,7 +107,7 @@ def test_servers_have_the_bits_of_tables_in_memory(servers: int, sync: bool, tmp
 
 def test_an_optimizer_that_moves_all_rows_is_refused() -> None:
     with fresh_programs() as (main, startup):
-        loss = clicks(None, "SSD")()
+        loss = clicks(kind="SSD")()
         OPTIMIZERS["momentum"]().minimize(loss)
         exe = fluid.Executor()
         exe.run(startup)

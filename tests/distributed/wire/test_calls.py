@@ -24,7 +24,7 @@ from paddlelike.errors import (
     UnreachableError,
 )
 from tests.distributed.jobs import free_endpoints
-from tests.distributed.wire.conftest import CLEAR, Serve
+from tests.distributed.wire.conftest import CLEAR, Serve, assert_arrays_come_back
 from tests.distributed.wire.verbs import Count, Fail, Refuse, Source, Store, Verb, Wait
 
 SIZES = [0, 1, 1000, CHUNK + 1, WHOLE, WHOLE + 1, 7 * CHUNK + 5]
@@ -36,14 +36,7 @@ SIZES = [0, 1, 1000, CHUNK + 1, WHOLE, WHOLE + 1, 7 * CHUNK + 5]
 @pytest.mark.parametrize("size", SIZES)
 def test_arrays_come_back_as_they_were_sent(serve: Serve, size: int) -> None:
     _, channel = serve({"Store": Store()})
-    sent = {0: np.random.default_rng(0).integers(0, 256, size, np.uint8), 1: np.arange(5.0)}
-    back = {100: np.zeros_like(sent[0]), 101: np.zeros_like(sent[1])}
-    head = {"sizes": {str(index): array.nbytes for index, array in sent.items()}}
-    into = Into(back)
-    assert channel.call("Store", head, make_parts(sent), into) == {"kept": [0, 1]}
-    into.check()
-    np.testing.assert_array_equal(back[100], sent[0])
-    np.testing.assert_array_equal(back[101], sent[1])
+    assert_arrays_come_back(channel.call, size)
 
 
 @pytest.mark.parametrize("size", [0, 1000, WHOLE])

@@ -34,7 +34,7 @@ from paddlelike.distributed.wire.direct.tls import make_client_context, make_ser
 from paddlelike.distributed.wire.idle import IdleWatch
 from paddlelike.errors import DeadlineError, FrameError, RejectedError, UnreachableError
 from tests.distributed.wire.certificates import Authority, write
-from tests.distributed.wire.conftest import CLEAR, Serve
+from tests.distributed.wire.conftest import CLEAR, Serve, assert_arrays_come_back
 from tests.distributed.wire.verbs import Count, Fail, Refuse, Source, Store, Verb, Wait
 
 LARGE = 9 << 20  # more than a frame holds
@@ -95,14 +95,7 @@ def ticket(server: Server) -> bytes:
 @pytest.mark.parametrize("size", [0, 1, 4095, 4096, 100_000, CHUNK + 1, LARGE])
 def test_arrays_come_back_as_they_were_sent(serve: Serve, size: int) -> None:
     _, channel = serve({"Store": Store()})
-    sent = {0: np.random.default_rng(0).integers(0, 256, size, np.uint8), 1: np.arange(5.0)}
-    back = {100: np.zeros_like(sent[0]), 101: np.zeros_like(sent[1])}
-    head = {"sizes": {str(index): array.nbytes for index, array in sent.items()}}
-    into = Into(back)
-    assert call(channel, "Store", head, make_parts(sent), into) == {"kept": [0, 1]}
-    into.check()
-    np.testing.assert_array_equal(back[100], sent[0])
-    np.testing.assert_array_equal(back[101], sent[1])
+    assert_arrays_come_back(functools.partial(call, channel), size)
 
 
 def test_more_arrays_than_one_frame_holds_go_through_in_order(serve: Serve) -> None:

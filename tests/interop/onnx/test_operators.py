@@ -16,7 +16,8 @@ from paddlelike.errors import UnsupportedError
 from paddlelike.interop.onnx.exporter.converters import load_table
 from paddlelike.interop.onnx.exporter.traced.operator import can_trace
 from tests.helpers.fresh import fresh_programs
-from tests.interop.onnx.runs import build, run_here, run_onnx
+from tests.helpers.single_operators import build
+from tests.interop.onnx.runs import run_here, run_onnx
 from tests.models.archive import collect_types, read_archive
 from tests.ops.harness.collect import CASES
 from tests.ops.harness.contract import Case

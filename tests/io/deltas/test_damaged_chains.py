@@ -6,6 +6,7 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,12 +19,10 @@ from tests.io.deltas.tables import Training, read_files
 Places = tuple[Path, Path, Path]
 
 
-@pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+def make_chains(home: Path, make: Callable[[], Any]) -> Places:
     """A directory with chains of four links, itself one save earlier, and another run of the training."""
-    home = tmp_path_factory.mktemp("chains")
     for name, first in (("other", 100), ("good", 0)):
-        training = Training()
+        training = make()
         for step in range(first, first + 5):
             training.save(home / name, delta=True)
             if (name, step) == ("good", 4):
@@ -32,6 +31,11 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
             shutil.copytree(home / name, home / "earlier")
             training.step(step, step + 1, 1500 + step)
     return home / "good", home / "earlier", home / "other"
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
+    return make_chains(tmp_path_factory.mktemp("chains"), Training)
 
 
 def list_links(path: Path) -> list[Path]:

@@ -168,17 +168,7 @@ def test_inspect_and_diff_show_the_table_after_replaying_its_links(tmp_path: Pat
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> damaged.Places:
-    home = tmp_path_factory.mktemp("growing")
-    for name, first in (("other", 100), ("good", 0)):
-        training = Training()
-        for step in range(first, first + 5):
-            training.save(home / name, delta=True)
-            if (name, step) == ("good", 4):
-                break
-            shutil.rmtree(home / "earlier", ignore_errors=True)
-            shutil.copytree(home / name, home / "earlier")
-            training.step(step, step + 1, 1500 + step)
-    return home / "good", home / "earlier", home / "other"
+    return damaged.make_chains(tmp_path_factory.mktemp("growing"), Training)
 
 
 @pytest.mark.parametrize("damage", damaged.DAMAGES)
