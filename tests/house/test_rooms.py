@@ -12,8 +12,8 @@ import pytest
 
 from paddlelike import layers
 from paddlelike.framework.opdef import registry
-from paddlelike.interop.cntk.writing.writers import load_writers
-from paddlelike.interop.onnx.exporter.converters import load_table
+from paddlelike.interop.cntk.writing.graph import load_writers
+from paddlelike.interop.onnx.exporter.graph import load_table
 
 PROJECT = Path(__file__).parent.parent.parent
 PACKAGE = PROJECT / "paddlelike"

@@ -16,8 +16,7 @@ from paddlelike.framework import Operator, Parameter, Program, Variable
 from paddlelike.framework.opdef import registry
 from paddlelike.interop.cntk.function import INPUT
 from paddlelike.interop.cntk.origin import Part, find_origin, find_part
-from paddlelike.interop.cntk.writing.graph import Graph, Ref, Step
-from paddlelike.interop.cntk.writing.writers import load_writers
+from paddlelike.interop.cntk.writing.graph import Graph, Ref, Step, load_writers
 from paddlelike.interop.exporting import InexpressibleError, cut_program
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import find_ports

@@ -8,7 +8,7 @@ import numpy as np
 
 import paddlelike as fluid
 from paddlelike.core import SelectedRows
-from paddlelike.interop.cntk.writing.writers import load_writers
+from paddlelike.interop.cntk.writing.graph import load_writers
 from tests.helpers import single_operators
 from tests.helpers.single_operators import Arrays
 from tests.ops.harness.collect import CASES

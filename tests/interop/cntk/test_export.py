@@ -13,7 +13,7 @@ from paddlelike.errors import NotInitializedError, SaveError, UnsupportedError
 from paddlelike.formats.cntk.dictionary import decode
 from paddlelike.framework.opdef import registry
 from paddlelike.interop.cntk.origin import find_origin
-from paddlelike.interop.cntk.writing.writers import load_writers
+from paddlelike.interop.cntk.writing.graph import load_writers
 from tests.helpers.golden_data import GOLDEN, arrays, with_lod
 from tests.interop.cntk import networks
 from tests.interop.cntk.cases import WRITTEN, build

@@ -12,8 +12,8 @@ from paddlelike.core import LoDTensor
 from paddlelike.errors import FormatError, MissingFileError, UnsupportedError
 from paddlelike.formats.cntk.dictionary import SizeT, decode, encode
 from paddlelike.interop.cntk.operations import NAMES, NUMBERS
-from paddlelike.interop.cntk.reading.readers import load_readers
 from paddlelike.interop.cntk.reading.recurrent import SHIFTS
+from paddlelike.interop.cntk.reading.step import load_readers
 from tests.helpers.golden_data import GOLDEN
 from tests.interop.cntk.operators import (
     compare,

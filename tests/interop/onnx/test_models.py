@@ -16,7 +16,7 @@ import onnx
 import paddlelike as fluid
 from paddlelike.errors import NotInitializedError, UnsupportedError
 from paddlelike.framework.opdef import registry
-from paddlelike.interop.onnx.exporter.converters import load_table
+from paddlelike.interop.onnx.exporter.graph import load_table
 from tests.helpers.golden_data import GOLDEN, arrays
 from tests.interop.onnx.runs import run_onnx
 from tests.models.archive import collect_types, find_names, read_archive, write_files

@@ -17,7 +17,7 @@ from onnx import defs, numpy_helper
 
 import paddlelike as fluid
 from paddlelike.errors import UnsupportedError
-from paddlelike.interop.onnx.importer.readers import ML, load_table
+from paddlelike.interop.onnx.importer.node import ML, load_table
 
 pytestmark = pytest.mark.slow
 

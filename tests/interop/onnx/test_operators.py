@@ -13,7 +13,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is in the extra 'test-all
 import paddlelike as fluid
 from paddlelike.core import SelectedRows
 from paddlelike.errors import UnsupportedError
-from paddlelike.interop.onnx.exporter.converters import load_table
+from paddlelike.interop.onnx.exporter.graph import load_table
 from paddlelike.interop.onnx.exporter.traced.operator import can_trace
 from tests.helpers.fresh import fresh_programs
 from tests.helpers.single_operators import build

@@ -15,9 +15,8 @@ from paddlelike.framework import Program, Variable, default_main_program, progra
 from paddlelike.input import data
 from paddlelike.interop.cntk.function import INPUT, PARAMETER, Function, Leaf, Node, split_output
 from paddlelike.interop.cntk.operations import NUMBERS, name_operation
-from paddlelike.interop.cntk.reading.readers import load_readers
 from paddlelike.interop.cntk.reading.recurrent import SHIFTS, add_recurrence
-from paddlelike.interop.cntk.reading.step import DATA_TYPES, InexpressibleError, Step, Value
+from paddlelike.interop.cntk.reading.step import DATA_TYPES, InexpressibleError, Step, Value, load_readers
 
 _REDUCE: Final = NUMBERS["ReduceElements"]  # it needs no padding
 

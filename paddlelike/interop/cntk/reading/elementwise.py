@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from paddlelike.framework import Variable
-from paddlelike.interop.cntk.reading.readers import reads
-from paddlelike.interop.cntk.reading.step import DATA_TYPES, Step, Value
+from paddlelike.interop.cntk.reading.step import DATA_TYPES, Step, Value, reads
 from paddlelike.ops.elementwise.names import ARITHMETIC, COMPARISONS, UNARY_IN_CNTK
 
 _ALSO: Final = {"ELU": "elu", "Sigmoid": "sigmoid", "Tan": "tan"}

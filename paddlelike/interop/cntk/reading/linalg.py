@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from paddlelike.core import VarType
-from paddlelike.interop.cntk.reading.readers import reads
-from paddlelike.interop.cntk.reading.step import Step, Value
+from paddlelike.interop.cntk.reading.step import Step, Value, reads
 
 
 @reads("Times")

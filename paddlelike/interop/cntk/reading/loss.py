@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from paddlelike.core import VarType
 from paddlelike.framework import Variable
-from paddlelike.interop.cntk.reading.readers import reads
-from paddlelike.interop.cntk.reading.step import Step, Value
+from paddlelike.interop.cntk.reading.step import Step, Value, reads
 
 
 def _sum(step: Step, x: Variable) -> Variable:

@@ -7,8 +7,7 @@ from typing import Any
 from paddlelike.core import VarType
 from paddlelike.formats.cntk.dictionary import Shape
 from paddlelike.framework import Variable
-from paddlelike.interop.cntk.reading.readers import reads
-from paddlelike.interop.cntk.reading.step import Step, Value
+from paddlelike.interop.cntk.reading.step import Step, Value, reads
 from paddlelike.layers.emit import emit_all
 
 

@@ -11,8 +11,7 @@ import numpy as np
 from paddlelike.framework import Variable
 from paddlelike.interop.cntk.function import CONSTANT, Function, Node, split_output
 from paddlelike.interop.cntk.operations import NUMBERS
-from paddlelike.interop.cntk.reading.readers import reads
-from paddlelike.interop.cntk.reading.step import InexpressibleError, Step, Value
+from paddlelike.interop.cntk.reading.step import InexpressibleError, Step, Value, reads
 from paddlelike.layers.emit import emit
 from paddlelike.layers.recurrent.dynamic_rnn import DynamicRNN
 

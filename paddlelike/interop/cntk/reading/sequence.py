@@ -5,8 +5,7 @@ from __future__ import annotations
 from paddlelike.core import VarType
 from paddlelike.framework import Variable
 from paddlelike.interop.cntk.function import CHOSEN
-from paddlelike.interop.cntk.reading.readers import reads
-from paddlelike.interop.cntk.reading.step import Step, Value
+from paddlelike.interop.cntk.reading.step import Step, Value, reads
 
 
 @reads("ReconcileDynamicAxis")

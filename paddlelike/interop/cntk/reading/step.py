@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from paddlelike import unique_name
@@ -11,7 +12,8 @@ from paddlelike.errors import FormatError
 from paddlelike.formats.cntk.dictionary import Axis
 from paddlelike.framework import Variable
 from paddlelike.interop.cntk.function import Node
-from paddlelike.interop.cntk.operations import name_operation
+from paddlelike.interop.cntk.operations import NUMBERS, name_operation
+from paddlelike.interop.reader_tables import Table
 from paddlelike.layers.emit import emit, emit_all
 
 if TYPE_CHECKING:
@@ -239,3 +241,17 @@ class Step:
         lead = next((value for value in values if value.dynamic), values[0])
         widened = [self.widen(value, rank, dynamic=value.dynamic) for value in values]
         return widened, lead._replace(rank=rank)
+
+
+# The table of CNTK's operations that a program can express: a function for each.
+
+Reader = Callable[[Step], "Value | tuple[Value, ...]"]
+
+_TABLE: Final = Table[Reader]("paddlelike.interop.cntk.reading")
+reads = _TABLE.add
+
+
+@cache
+def load_readers() -> dict[int, Reader]:
+    """Return the function of each operation, by its number."""
+    return {NUMBERS[name]: function for name, function in _TABLE.load().items()}

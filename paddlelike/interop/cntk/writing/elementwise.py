@@ -8,8 +8,7 @@ from typing import Final
 
 from paddlelike.core import numpy_dtype
 from paddlelike.framework import follows_fluid
-from paddlelike.interop.cntk.writing.graph import Ref, Step, as_real
-from paddlelike.interop.cntk.writing.writers import writes
+from paddlelike.interop.cntk.writing.graph import Ref, Step, as_real, writes
 from paddlelike.ops.elementwise.names import ARITHMETIC, COMPARISONS, UNARY_IN_CNTK
 
 

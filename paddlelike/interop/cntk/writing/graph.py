@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 import numpy as np
@@ -15,6 +15,7 @@ from paddlelike.framework import Operator, Variable
 from paddlelike.interop.cntk.function import CONSTANT, INPUT, PARAMETER, PLACEHOLDER
 from paddlelike.interop.cntk.operations import NUMBERS
 from paddlelike.interop.exporting import InexpressibleError, read_attr
+from paddlelike.interop.reader_tables import Table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -279,3 +280,13 @@ class Step:
         last = self.graph.functions[-1] if self.graph.functions else {}
         if last.get("uid") == owner and "name" not in last:
             last["name"] = name
+
+
+# The table of operators that CNTK's operations express: a function for each.
+
+#: What it returns is the value of the operator's first output.
+Writer = Callable[[Step], Ref | None]
+
+_TABLE: Final = Table[Writer]("paddlelike.interop.cntk.writing")
+writes = _TABLE.add
+load_writers = _TABLE.load

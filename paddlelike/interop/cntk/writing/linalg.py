@@ -6,8 +6,7 @@ import math
 
 from paddlelike.formats.cntk.dictionary import SizeT
 from paddlelike.interop.cntk.writing.elementwise import align, divide
-from paddlelike.interop.cntk.writing.graph import Ref, Step
-from paddlelike.interop.cntk.writing.writers import writes
+from paddlelike.interop.cntk.writing.graph import Ref, Step, writes
 
 
 def times(step: Step, x: Ref, y: Ref) -> Ref:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from paddlelike.formats.cntk.dictionary import SizeT
 from paddlelike.interop.cntk.writing.elementwise import choose
-from paddlelike.interop.cntk.writing.graph import Ref, Step, static_axis
-from paddlelike.interop.cntk.writing.writers import writes
+from paddlelike.interop.cntk.writing.graph import Ref, Step, static_axis, writes
 
 
 def _spread(step: Step, label: Ref, depth: int) -> Ref:

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from paddlelike.formats.cntk.dictionary import Shape, SizeT
 from paddlelike.interop.cntk.writing.elementwise import divide
-from paddlelike.interop.cntk.writing.graph import Ref, Step
+from paddlelike.interop.cntk.writing.graph import Ref, Step, writes
 from paddlelike.interop.cntk.writing.tensor import gather_rows, pad
-from paddlelike.interop.cntk.writing.writers import writes
 from paddlelike.ops.kernels.nn.image.windows import Windows, is_channels_last, make_windows
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from paddlelike.formats.cntk.dictionary import SizeT
-from paddlelike.interop.cntk.writing.graph import Ref, Step
+from paddlelike.interop.cntk.writing.graph import Ref, Step, writes
 from paddlelike.interop.cntk.writing.linalg import times
 from paddlelike.interop.cntk.writing.sequence import check_sequence
-from paddlelike.interop.cntk.writing.writers import writes
 
 _ACTIVATIONS: Final = {"sigmoid": "StableSigmoid", "tanh": "Tanh", "relu": "ReLU"}
 

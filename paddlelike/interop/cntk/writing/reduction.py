@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from paddlelike.formats.cntk.dictionary import SizeT
-from paddlelike.interop.cntk.writing.graph import ALL_AXES, Ref, Step, static_axis
-from paddlelike.interop.cntk.writing.writers import writes
+from paddlelike.interop.cntk.writing.graph import ALL_AXES, Ref, Step, static_axis, writes
 from paddlelike.ops.reduction.reduce import REDUCTIONS, find_axes
 
 

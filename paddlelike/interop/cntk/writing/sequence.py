@@ -6,10 +6,9 @@ from typing import Final
 
 from paddlelike.formats.cntk.dictionary import Axis, SizeT
 from paddlelike.interop.cntk.writing.elementwise import divide
-from paddlelike.interop.cntk.writing.graph import BATCH, Ref, Step
+from paddlelike.interop.cntk.writing.graph import BATCH, Ref, Step, writes
 from paddlelike.interop.cntk.writing.linalg import times
 from paddlelike.interop.cntk.writing.tensor import concat
-from paddlelike.interop.cntk.writing.writers import writes
 
 _CHOSEN: Final = {"FIRST": "PastValue", "LAST": "FutureValue"}
 

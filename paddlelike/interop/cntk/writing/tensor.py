@@ -9,8 +9,7 @@ import numpy as np
 
 from paddlelike.core import numpy_dtype
 from paddlelike.formats.cntk.dictionary import SizeT
-from paddlelike.interop.cntk.writing.graph import Ref, Step, static_axis
-from paddlelike.interop.cntk.writing.writers import writes
+from paddlelike.interop.cntk.writing.graph import Ref, Step, static_axis, writes
 
 
 @writes("assign")

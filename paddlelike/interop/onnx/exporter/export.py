@@ -19,7 +19,6 @@ from paddlelike.errors import ExtraMissingError, UnsupportedError
 from paddlelike.executor.run import Executor
 from paddlelike.framework import Program, Variable
 from paddlelike.interop.exporting import InexpressibleError, cut_program, name_damage
-from paddlelike.interop.onnx.exporter.converters import find_converter
 from paddlelike.interop.onnx.exporter.graph import Graph, Step
 from paddlelike.interop.onnx.exporter.model import (
     LARGEST,
@@ -29,6 +28,7 @@ from paddlelike.interop.onnx.exporter.model import (
     write_model,
 )
 from paddlelike.interop.onnx.exporter.sequences import pad_rows, unpad_rows
+from paddlelike.interop.onnx.exporter.traced.operator import find_converter
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import find_ports
 from paddlelike.storage.problems import raises_own_errors

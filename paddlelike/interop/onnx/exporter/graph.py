@@ -12,6 +12,7 @@ from paddlelike.framework import Operator, Variable
 from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.interop.exporting import InexpressibleError, read_attr
+from paddlelike.interop.reader_tables import Table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -219,7 +220,7 @@ class Step:
 
     # What becomes of it
 
-    def convert(self, converter: Callable[[Step], str | None]) -> None:
+    def convert(self, converter: Converter) -> None:
         """Translate the operator. What the converter returns is the value of its first output."""
         value = converter(self)
         if value is not None:
@@ -345,3 +346,13 @@ def _rename(names: MutableSequence[str], old: str, new: str) -> None:
     for index, name in enumerate(names):
         if name == old:
             names[index] = new
+
+
+# The table of operators that ONNX can express: a function for each, in the modules of the families.
+
+#: What it returns is the value of the operator's first output.
+Converter = Callable[[Step], str | None]
+
+_TABLE: Final = Table[Converter]("paddlelike.interop.onnx.exporter.families")
+converts = _TABLE.add
+load_table = _TABLE.load

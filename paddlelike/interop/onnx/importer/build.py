@@ -24,8 +24,7 @@ from paddlelike.interop.onnx.importer.definitions import inline_definitions, wal
 from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES, parse_model, read_array, read_model
 from paddlelike.interop.onnx.importer.folding import fold
 from paddlelike.interop.onnx.importer.graph import Graph, InexpressibleError, Typed, Value
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import load_table
+from paddlelike.interop.onnx.importer.node import Node, load_table
 from paddlelike.io.export.program import make_inference_program
 from paddlelike.storage.problems import raises_own_errors
 

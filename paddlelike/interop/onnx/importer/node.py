@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
@@ -12,6 +12,7 @@ from paddlelike.errors import FormatError
 from paddlelike.framework import Variable
 from paddlelike.hooks import Hook
 from paddlelike.interop.onnx.importer.graph import Given, Graph, InexpressibleError, Value
+from paddlelike.interop.reader_tables import Table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
@@ -284,3 +285,16 @@ def _merge(dims: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     if len(dims) != len(shape):
         return dims
     return tuple(other if dim < 0 else dim for dim, other in zip(dims, shape, strict=True))
+
+
+# The table of ONNX's operators that a program can express: a function for each.
+
+#: What it returns is the name of the operator's first output.
+Converter = Callable[[Node], str | None]
+
+#: The domain of classic machine learning; its operators are in the table with this before their names.
+ML: Final = "ai.onnx.ml."
+
+_TABLE: Final = Table[Converter]("paddlelike.interop.onnx.importer.families")
+reads = _TABLE.add
+load_table = _TABLE.load

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from paddlelike.framework import Variable
-from paddlelike.interop.cntk.reading.readers import reads
-from paddlelike.interop.cntk.reading.step import Step, Value
+from paddlelike.interop.cntk.reading.step import Step, Value, reads
 from paddlelike.layers.emit import emit_all
 
 

@@ -12,8 +12,7 @@ from paddlelike.core import VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats.cntk.dictionary import Shape
 from paddlelike.framework import Variable
-from paddlelike.interop.cntk.reading.readers import reads
-from paddlelike.interop.cntk.reading.step import ALL_STATIC, DYNAMIC, Step, Value
+from paddlelike.interop.cntk.reading.step import ALL_STATIC, DYNAMIC, Step, Value, reads
 from paddlelike.ops.reduction.reduce import REDUCTIONS
 
 

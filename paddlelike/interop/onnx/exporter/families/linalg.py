@@ -6,8 +6,7 @@ import functools
 
 import numpy as np
 
-from paddlelike.interop.onnx.exporter.converters import converts
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, converts
 
 
 def _multiply_flat(step: Step, slots: tuple[str, str], cut_x: int, cut_y: int) -> str:

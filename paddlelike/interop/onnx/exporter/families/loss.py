@@ -8,10 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.core import VarType, dtype_row
-from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.families.control.blocks import make_graph
 from paddlelike.interop.onnx.exporter.families.sequence import pad
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, converts
 from paddlelike.interop.onnx.exporter.sequences import make_mask, unpad_rows
 
 _BOOL: Final = dtype_row(VarType.BOOL).onnx

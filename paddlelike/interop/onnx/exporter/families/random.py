@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core import VarType, dtype_row
-from paddlelike.interop.onnx.exporter.converters import converts
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, converts
 
 
 def _draw(step: Step, shape: list[int] | str, *, normal: bool) -> str:

@@ -7,14 +7,13 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.core import dtype_row
-from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.families.control.blocks import (
     find_sub_block,
     make_graph,
     translate_block,
 )
 from paddlelike.interop.onnx.exporter.families.sequence import pad
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, converts
 from paddlelike.interop.onnx.exporter.sequences import unpad_rows
 
 _ACTIVATIONS: Final = {"identity": "Affine", "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh"}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.core import VarType
-from paddlelike.interop.onnx.exporter.converters import converts
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, converts
 from paddlelike.ops.reduction.reduce import REDUCTIONS, find_axes
 
 

@@ -16,7 +16,7 @@ from paddlelike.core import VarType, convert_dtype, numpy_dtype
 from paddlelike.framework import Operator
 from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.interop.exporting import InexpressibleError
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Converter, Step, load_table
 from paddlelike.interop.onnx.exporter.traced.sizes import Sizes
 
 if TYPE_CHECKING:
@@ -202,3 +202,8 @@ def _make_context(step: Step) -> OpContext:
             """Return None: it is not known."""
 
     return Context(None, step.op)  # type: ignore[arg-type]
+
+
+def find_converter(op: Operator) -> Converter | None:
+    """Return the converter of an operator: its own, or the one that traces its lowering."""
+    return load_table().get(op.type) or (convert_traced if is_traceable(op) else None)

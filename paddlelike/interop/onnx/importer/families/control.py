@@ -12,8 +12,7 @@ from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Variable
 from paddlelike.interop.onnx.importer.families.tensor.lists import copy_array
 from paddlelike.interop.onnx.importer.graph import InexpressibleError, Typed, Value
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.interop.onnx.importer.node import Node, reads
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ValueInfoProto

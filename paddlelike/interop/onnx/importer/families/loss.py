@@ -6,8 +6,7 @@ import numpy as np
 
 from paddlelike.core import VarType
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.interop.onnx.importer.node import Node, reads
 
 
 @reads("NegativeLogLikelihoodLoss")

@@ -6,8 +6,7 @@ from typing import Any
 
 from paddlelike.core import VarType, convert_dtype
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.interop.onnx.importer.node import Node, reads
 
 
 def _draw(node: Node, kind: str, like: str | None, **attrs: Any) -> str:

@@ -7,8 +7,7 @@ from typing import Final
 import numpy as np
 
 from paddlelike.core import VarType
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.interop.onnx.importer.node import Node, reads
 from paddlelike.ops.reduction.reduce import REDUCTIONS
 
 #: What is done before, the reduction, and what is done after it.

@@ -13,8 +13,8 @@ import numpy as np
 
 from paddlelike.core import VarType, dtype_row, numpy_dtype
 from paddlelike.framework import Block, Variable
-from paddlelike.interop.onnx.exporter.converters import converts, find_converter
-from paddlelike.interop.onnx.exporter.graph import Graph, Step
+from paddlelike.interop.onnx.exporter.graph import Graph, Step, converts
+from paddlelike.interop.onnx.exporter.traced.operator import find_converter
 
 if TYPE_CHECKING:
     from onnx import TensorProto

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.core import VarType, dtype_row
-from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.families.control.blocks import make_empty, make_graph
-from paddlelike.interop.onnx.exporter.graph import RankTable, Step
+from paddlelike.interop.onnx.exporter.graph import RankTable, Step, converts
 from paddlelike.interop.onnx.exporter.sequences import find_owners
 
 

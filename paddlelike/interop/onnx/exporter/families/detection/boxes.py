@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.framework.opdef import registry
-from paddlelike.interop.onnx.exporter.converters import converts
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, converts
 
 
 def _edges(step: Step, boxes: str) -> list[str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from paddlelike.interop.onnx.exporter.converters import converts
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, converts
 from paddlelike.interop.onnx.exporter.sequences import find_owners
 from paddlelike.ops.detection.proposals import LARGEST
 

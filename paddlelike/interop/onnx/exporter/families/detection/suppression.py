@@ -6,9 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.families.detection.boxes import find_overlaps
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, converts
 
 _MOST: Final = np.iinfo(np.int64).max
 

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from paddlelike.framework.environment import PADDLE3_VERSION
-from paddlelike.interop.onnx.exporter.converters import converts
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, converts
 from paddlelike.ops.elementwise.names import UNARY_IN_ONNX
 
 #: The ONNX operator, and its attributes by Paddle's names.

@@ -10,8 +10,7 @@ import numpy as np
 from paddlelike.core import VarType
 from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import find
-from paddlelike.interop.onnx.exporter.converters import converts
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, converts
 from paddlelike.ops.elementwise.binary import TURNED
 from paddlelike.ops.elementwise.names import ARITHMETIC, BITS, COMPARISONS, LOGIC
 

@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from paddlelike.interop.onnx.exporter.converters import converts
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, converts
 
 #: Lanczos, g = 7: the coefficients of Godfrey (2001).
 _LANCZOS: Final = (

@@ -9,8 +9,7 @@ import numpy as np
 
 from paddlelike.framework import follows_fluid
 from paddlelike.framework.environment import PADDLE2_VERSION
-from paddlelike.interop.onnx.exporter.converters import converts
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, converts
 from paddlelike.ops.kernels.nn.image.windows import Windows, is_channels_last, make_windows
 from paddlelike.ops.nn.image.interpolate import TAPS, scale_sizes
 from paddlelike.ops.nn.image.pool import PoolAttrs, find_factor

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from paddlelike.interop.onnx.exporter.converters import converts
 from paddlelike.interop.onnx.exporter.families.nn.image import to_channels_first, to_format
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, converts
 
 
 @converts("softmax", "log_softmax")

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paddlelike.core import VarType, numpy_dtype
-from paddlelike.interop.onnx.exporter.converters import converts
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, converts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

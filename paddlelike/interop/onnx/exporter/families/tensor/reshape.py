@@ -7,8 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from paddlelike.interop.onnx.exporter.converters import converts
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, converts
 from paddlelike.ops.kernels.nn.image.windows import is_channels_last
 
 _END: Final = np.iinfo(np.int64).max

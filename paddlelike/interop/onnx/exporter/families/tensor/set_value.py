@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from paddlelike.framework.opdef import registry
-from paddlelike.interop.onnx.exporter.converters import converts
-from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step, converts
 from paddlelike.ops.tensor.put import SetValueAttrs
 
 

@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.interop.onnx.importer.node import Node, reads
 from paddlelike.ops.elementwise.names import UNARY_IN_ONNX
 
 _SAME: Final = {onnx: type for type, onnx in UNARY_IN_ONNX.items() if onnx != "IsInf"}

@@ -9,8 +9,7 @@ import numpy as np
 
 from paddlelike.core import VarType
 from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.interop.onnx.importer.node import Node, reads
 from paddlelike.ops.elementwise.names import BITS, COMPARISONS, LOGIC
 
 _BINARY: Final = {"Add": "elementwise_add", "Mul": "elementwise_mul", "Sub": "elementwise_sub"}

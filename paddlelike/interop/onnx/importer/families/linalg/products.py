@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.interop.onnx.importer.node import Node, reads
 
 
 def _multiply(node: Node, x: str, y: str, dims_x: tuple[int, ...], dims_y: tuple[int, ...]) -> str:

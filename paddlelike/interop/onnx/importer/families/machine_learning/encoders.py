@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paddlelike.core import Array, VarType
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import ML, reads
+from paddlelike.interop.onnx.importer.node import ML, Node, reads
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

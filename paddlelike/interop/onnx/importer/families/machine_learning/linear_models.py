@@ -11,8 +11,7 @@ import numpy as np
 
 from paddlelike.core import VarType
 from paddlelike.interop.onnx.importer.graph import InexpressibleError
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import ML, reads
+from paddlelike.interop.onnx.importer.node import ML, Node, reads
 
 
 def as_float(node: Node) -> str:

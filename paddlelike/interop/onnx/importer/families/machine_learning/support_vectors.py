@@ -15,8 +15,7 @@ from paddlelike.interop.onnx.importer.families.machine_learning.linear_models im
     give_label,
     transform,
 )
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import ML, reads
+from paddlelike.interop.onnx.importer.node import ML, Node, reads
 
 
 def compare_vectors(node: Node, vectors: Array) -> str:

@@ -10,8 +10,7 @@ from itertools import product
 from paddlelike.core import VarType
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.families.nn.quantization import round_even
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.interop.onnx.importer.node import Node, reads
 
 _A = -0.75  # of the cubic taps, as PyTorch's
 

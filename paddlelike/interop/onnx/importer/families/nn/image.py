@@ -12,8 +12,7 @@ from paddlelike.interop.onnx.importer.expressions import (
     read_size,
     spread,
 )
-from paddlelike.interop.onnx.importer.node import MOST, Node
-from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.interop.onnx.importer.node import MOST, Node, reads
 
 
 def find_pads(

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.interop.onnx.importer.node import Node, reads
 
 
 @reads("Softmax", "LogSoftmax")

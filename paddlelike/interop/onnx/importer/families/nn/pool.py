@@ -11,8 +11,7 @@ import numpy as np
 from paddlelike.core import VarType, numpy_dtype
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.families.nn.image import as_image, as_signal, check_rank, find_pads
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.interop.onnx.importer.node import Node, reads
 
 
 @reads("GlobalAveragePool", "GlobalMaxPool")

@@ -9,8 +9,7 @@ import numpy as np
 from paddlelike.core import VarType
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.families.nn.image import convolve
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.interop.onnx.importer.node import Node, reads
 
 #: The least and the greatest number of a type.
 _LIMITS: Final = {"uint8": (0, 255), "int8": (-128, 127), "int16": (-32768, 32767)}

@@ -18,8 +18,7 @@ from paddlelike.interop.onnx.importer.families.recurrent.steps import (
     run_by_steps,
 )
 from paddlelike.interop.onnx.importer.families.recurrent.weights import Weights, find_weights, join, store
-from paddlelike.interop.onnx.importer.node import MOST, Node
-from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.interop.onnx.importer.node import MOST, Node, reads
 
 #: Those of Fluid's lstm and gru, by Paddle's operator.
 _ACTIVATIONS: Final = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu", "scale": "identity"}

@@ -8,8 +8,7 @@ from paddlelike.core import VarType
 from paddlelike.framework import Variable
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.graph import Value
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.interop.onnx.importer.node import Node, reads
 
 
 def copy_array(array: Variable) -> Variable:

@@ -15,8 +15,7 @@ from paddlelike.interop.onnx.importer.expressions import (
 )
 from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES, read_array
-from paddlelike.interop.onnx.importer.node import MOST, Node
-from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.interop.onnx.importer.node import MOST, Node, reads
 
 
 @reads("Concat")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from paddlelike.core import VarType
-from paddlelike.interop.onnx.importer.node import Node
-from paddlelike.interop.onnx.importer.readers import reads
+from paddlelike.interop.onnx.importer.node import Node, reads
 
 
 @reads("Unique")
