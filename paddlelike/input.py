@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from paddlelike.core import VarType
 from paddlelike.framework import Variable, default_main_program
-from paddlelike.layers.checks import INTEGERS, check_variable
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import INTEGERS, check_variable, emit
 from paddlelike.layers.io.inputs import check_data
 from paddlelike.layers.nn.embedding import look_up_table, normalize_padding_idx
 from paddlelike.layers.tensor.gather import prepare_one_hot

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import WIDE_FLOATS, check_variable
 from paddlelike.layers.elementwise.activation import sigmoid
 from paddlelike.layers.elementwise.binary import elementwise_mul
 from paddlelike.layers.elementwise.scale import scale
+from paddlelike.layers.emit import WIDE_FLOATS, check_variable
 from paddlelike.layers.linalg.products import fc, matmul
 from paddlelike.layers.nn.conv import conv2d
 from paddlelike.layers.nn.dropout import dropout

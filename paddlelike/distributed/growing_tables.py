@@ -25,7 +25,7 @@ from paddlelike.initializer import Constant
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.save.save import save_vars
 from paddlelike.layers import lod_reset, squeeze
-from paddlelike.layers.checks import check_variable
+from paddlelike.layers.emit import check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.ops.kernels.growing_rows import GrowingRows, edit_table
 from paddlelike.ops.nn.sparse_embedding import COUNTS

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from paddlelike.core import VarType
 from paddlelike.framework import Variable, warn_quirk
 from paddlelike.initializer import Constant
-from paddlelike.layers.checks import FLOATS, INTEGERS, WIDE_FLOATS, check_choice, check_variable
-from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.emit import FLOATS, INTEGERS, WIDE_FLOATS, check_choice, check_variable, emit, emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.reduction import topk
 

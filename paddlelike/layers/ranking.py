@@ -23,8 +23,7 @@ out_val_if_empty
 from __future__ import annotations
 
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import FLOATS, check_variable
-from paddlelike.layers.emit import emit_all
+from paddlelike.layers.emit import FLOATS, check_variable, emit_all
 from paddlelike.layers.helper import LayerHelper
 
 __all__ = ["continuous_value_model", "filter_by_instag"]

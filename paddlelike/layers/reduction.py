@@ -34,7 +34,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from paddlelike.core import VarType, convert_dtype
 from paddlelike.framework import Variable, warn_quirk
-from paddlelike.layers.checks import (
+from paddlelike.layers.elementwise.unary import exp, log
+from paddlelike.layers.emit import (
     BOOL,
     FLOATS,
     NUMBERS,
@@ -42,10 +43,10 @@ from paddlelike.layers.checks import (
     check_variable,
     check_variables,
     describe,
+    emit,
+    emit_all,
     name_dtypes,
 )
-from paddlelike.layers.elementwise.unary import exp, log
-from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.tensor.assign import assign
 
 if TYPE_CHECKING:

@@ -24,11 +24,10 @@ from paddlelike.framework import (
     program_guard,
     warn_quirk,
 )
-from paddlelike.layers.checks import INTEGERS
 from paddlelike.layers.control.branches import Switch
 from paddlelike.layers.control.step_counter import autoincreased_step_counter
 from paddlelike.layers.elementwise.binary import elementwise_pow
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import INTEGERS, emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.assign import assign, create_global_var
 from paddlelike.optimizer.base import Optimizer

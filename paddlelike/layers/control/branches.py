@@ -16,11 +16,10 @@ from typing import Any, TypeAlias, TypeVar
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Block, Variable
-from paddlelike.layers.checks import BOOL, check_variable, describe, is_whole
 from paddlelike.layers.control.sub_blocks import ConditionalBlock, find_parent, select_input
 from paddlelike.layers.elementwise.compare import equal, logical_not
 from paddlelike.layers.elementwise.scale import cast
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import BOOL, check_variable, describe, emit, is_whole
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.assign import assign
 from paddlelike.layers.tensor.constant import fill_constant

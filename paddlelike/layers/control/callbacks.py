@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import check_choice, check_variable, check_variables, describe
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import check_choice, check_variable, check_variables, describe, emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.ops.control.callbacks import register_function
 

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from paddlelike import unique_name
 from paddlelike.errors import GraphError
 from paddlelike.framework import Block, Variable
-from paddlelike.layers.checks import BOOL, check_variable
 from paddlelike.layers.control.sub_blocks import ConditionalBlock, find_parent
-from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.emit import BOOL, check_variable, emit, emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.assign import assign
 

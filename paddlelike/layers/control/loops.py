@@ -11,8 +11,8 @@ from paddlelike.errors import GraphError
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Block, Variable
 from paddlelike.framework.opdef.registry import find_or_none
-from paddlelike.layers.checks import BOOL, check_variable, describe
 from paddlelike.layers.control.sub_blocks import find_parent, outer_names, sub_block
+from paddlelike.layers.emit import BOOL, check_variable, describe
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.assign import assign
 from paddlelike.layers.utils import have_same_structure, map_structure

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from paddlelike.core import VarType
 from paddlelike.framework import Block, Operator, OpRole, Program, Variable
 from paddlelike.framework.opdef import GradOp, grad_names
-from paddlelike.layers.checks import check_variable
+from paddlelike.layers.emit import check_variable
 from paddlelike.layers.helper import LayerHelper
 
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from paddlelike import unique_name
 from paddlelike.core import VarType
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import check_array, check_variable
-from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.emit import check_array, check_variable, emit, emit_all
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:

@@ -32,8 +32,7 @@ from typing import Any
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import WIDE_FLOATS, check_type, check_variable, describe
-from paddlelike.layers.emit import emit_all
+from paddlelike.layers.emit import WIDE_FLOATS, check_type, check_variable, describe, emit_all
 
 __all__ = ["anchor_generator", "density_prior_box", "prior_box"]
 

@@ -9,8 +9,8 @@ from paddlelike import unique_name
 from paddlelike.errors import GraphError
 from paddlelike.framework import Program, Variable, program_guard, warn_quirk
 from paddlelike.initializer import Constant
-from paddlelike.layers.checks import check_variable
 from paddlelike.layers.elementwise.scale import cast
+from paddlelike.layers.emit import check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.concat import concat
 from paddlelike.layers.tensor.constant import fill_constant

@@ -25,8 +25,7 @@ mismatch_value
 from __future__ import annotations
 
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import WIDE_FLOATS, check_variable, describe
-from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.emit import WIDE_FLOATS, check_variable, describe, emit, emit_all
 
 __all__ = [
     "bipartite_match",

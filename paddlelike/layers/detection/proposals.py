@@ -45,8 +45,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import WIDE_FLOATS, check_variable, check_variables
-from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.emit import WIDE_FLOATS, check_variable, check_variables, emit, emit_all
 from paddlelike.layers.helper import LayerHelper
 
 __all__ = ["collect_fpn_proposals", "distribute_fpn_proposals", "generate_proposals"]

@@ -70,8 +70,7 @@ from typing import TYPE_CHECKING, Any
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
 from paddlelike.initializer import Normal
-from paddlelike.layers.checks import WIDE_FLOATS, as_list, check_variable, describe, repeat_size
-from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.emit import WIDE_FLOATS, as_list, check_variable, describe, emit, emit_all, repeat_size
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:

@@ -80,11 +80,10 @@ from typing import Any, Literal, overload
 from paddlelike.errors import GraphError
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Variable, warn_quirk
-from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.detection.anchors import prior_box
 from paddlelike.layers.detection.boxes import bipartite_match, box_coder, iou_similarity, target_assign
 from paddlelike.layers.elementwise.scale import cast
-from paddlelike.layers.emit import emit_all
+from paddlelike.layers.emit import check_variable, describe, emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.loss.classes import softmax_with_cross_entropy
 from paddlelike.layers.loss.pointwise import smooth_l1

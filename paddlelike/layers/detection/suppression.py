@@ -40,8 +40,15 @@ from typing import Any, Literal, overload
 
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import WIDE_FLOATS, check_type, check_variable, check_variables, describe
-from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.emit import (
+    WIDE_FLOATS,
+    check_type,
+    check_variable,
+    check_variables,
+    describe,
+    emit,
+    emit_all,
+)
 
 __all__ = ["locality_aware_nms", "matrix_nms", "multiclass_nms", "retinanet_detection_output"]
 

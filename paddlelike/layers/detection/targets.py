@@ -70,8 +70,7 @@ from typing import Any
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import WIDE_FLOATS, check_variable
-from paddlelike.layers.emit import emit_all
+from paddlelike.layers.emit import WIDE_FLOATS, check_variable, emit_all
 from paddlelike.layers.tensor.gather import gather
 from paddlelike.layers.tensor.reshape import reshape
 

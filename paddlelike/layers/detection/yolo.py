@@ -37,8 +37,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import check_type, check_variable
-from paddlelike.layers.emit import emit_all
+from paddlelike.layers.emit import check_type, check_variable, emit_all
 
 __all__ = ["yolo_box", "yolov3_loss"]
 

@@ -26,8 +26,8 @@ from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable, warn_quirk
 from paddlelike.initializer import Constant
-from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.elementwise.unary import emit_with_attrs, make_unary
+from paddlelike.layers.emit import WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:

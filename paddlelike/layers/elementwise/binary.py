@@ -15,8 +15,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from paddlelike.framework import Variable, warn_quirk
-from paddlelike.layers.checks import NUMBERS, check_variable
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import NUMBERS, check_variable, emit
 from paddlelike.layers.tensor.assign import assign
 from paddlelike.ops.elementwise.binary import TURNED
 

@@ -17,8 +17,7 @@ from typing import Any, Protocol
 
 from paddlelike.core import VarType
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import BOOL, NUMBERS, WIDE_FLOATS, check_variable, name_dtypes
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import BOOL, NUMBERS, WIDE_FLOATS, check_variable, emit, name_dtypes
 
 __all__ = [
     "allclose",

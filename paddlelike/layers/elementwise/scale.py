@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from paddlelike.core import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable, warn_quirk
-from paddlelike.layers.checks import FLOATS, NUMBERS, WIDE_FLOATS, check_variable
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import FLOATS, NUMBERS, WIDE_FLOATS, check_variable, emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.assign import create_named_temporary
 

@@ -25,8 +25,7 @@ import numpy as np
 
 from paddlelike.core import Array, VarType
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import FLOATS, NUMBERS, WIDE_FLOATS, check_variable, name_dtypes
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import FLOATS, NUMBERS, WIDE_FLOATS, check_variable, emit, name_dtypes
 from paddlelike.layers.tensor.assign import assign
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.core import VarType
 from paddlelike.framework import Variable, default_main_program
-from paddlelike.layers.checks import check_variable, describe
+from paddlelike.layers.emit import check_variable, describe
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from paddlelike import unique_name
 from paddlelike.core import LoDTensor
 from paddlelike.errors import GraphError
 from paddlelike.framework import Program, Variable, program_guard
-from paddlelike.layers.checks import describe
+from paddlelike.layers.emit import describe
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.io.inputs import data
 from paddlelike.reader.loader import PyReader

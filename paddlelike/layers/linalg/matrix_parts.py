@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 
 from paddlelike.core import VarType
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import WIDE_FLOATS, check_variable
-from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.emit import WIDE_FLOATS, check_variable, emit, emit_all
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:

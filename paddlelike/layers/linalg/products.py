@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_variable, check_variables
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import FLOATS, WIDE_FLOATS, check_variable, check_variables, emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.assign import create_named
 

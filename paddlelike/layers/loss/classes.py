@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, overload
 from paddlelike.core import VarType
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Variable, warn_quirk
-from paddlelike.layers.checks import FLOATS, INTEGERS, WIDE_FLOATS, check_variable, describe
-from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.emit import FLOATS, INTEGERS, WIDE_FLOATS, check_variable, describe, emit, emit_all
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:

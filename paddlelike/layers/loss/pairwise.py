@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import WIDE_FLOATS, check_variable
 from paddlelike.layers.elementwise.compare import equal
 from paddlelike.layers.elementwise.unary import square
-from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.emit import WIDE_FLOATS, check_variable, emit, emit_all
 from paddlelike.layers.linalg.products import matmul
 from paddlelike.layers.loss.classes import softmax_with_cross_entropy
 from paddlelike.layers.reduction import reduce_mean, reduce_sum

@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable, warn_quirk
-from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_variable
-from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.emit import FLOATS, WIDE_FLOATS, check_choice, check_variable, emit, emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.reduction import reduce_mean, reduce_sum
 from paddlelike.layers.tensor.gather import one_hot

@@ -49,7 +49,7 @@ from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
 from paddlelike.initializer import NumpyArrayInitializer
-from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
+from paddlelike.layers.emit import WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.param_attr import ParamAttr
 

@@ -39,8 +39,7 @@ from typing import TYPE_CHECKING, Any
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable, warn_quirk
 from paddlelike.initializer import Normal
-from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_variable, describe, is_whole, repeat_size
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import FLOATS, WIDE_FLOATS, check_variable, describe, emit, is_whole, repeat_size
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.nn.windows import Padding, channel_axis, parse_padding
 from paddlelike.param_attr import ParamAttr

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from paddlelike.core import VarType
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import FLOATS, check_choice, check_variable
-from paddlelike.layers.emit import emit_all
+from paddlelike.layers.emit import FLOATS, check_choice, check_variable, emit_all
 from paddlelike.layers.helper import LayerHelper
 
 __all__ = ["dropout"]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import check_variable
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import check_variable, emit
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:

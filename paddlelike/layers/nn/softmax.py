@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_variable, is_whole
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import FLOATS, WIDE_FLOATS, check_choice, check_variable, emit, is_whole
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from paddlelike.errors import GraphError
-from paddlelike.layers.checks import check_choice, describe
+from paddlelike.layers.emit import check_choice, describe
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import PaddingLike

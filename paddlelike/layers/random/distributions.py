@@ -10,11 +10,11 @@ import numpy as np
 
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.framework import Variable, warn_quirk
-from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.elementwise.binary import elementwise_pow
 from paddlelike.layers.elementwise.compare import less_than
 from paddlelike.layers.elementwise.scale import cast
 from paddlelike.layers.elementwise.unary import exp, log
+from paddlelike.layers.emit import check_variable, describe
 from paddlelike.layers.linalg.products import matmul
 from paddlelike.layers.random.tensors import gaussian_random, uniform_random, uniform_random_batch_size_like
 from paddlelike.layers.reduction import reduce_max, reduce_prod, reduce_sum

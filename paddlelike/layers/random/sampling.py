@@ -12,8 +12,7 @@ from paddlelike import unique_name
 from paddlelike.core import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable, device_guard
-from paddlelike.layers.checks import INTEGERS, check_variable, has_variables, is_whole
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import INTEGERS, check_variable, emit, has_variables, is_whole
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.random.tensors import read_dim, read_dims
 from paddlelike.layers.tensor.assign import create_named_temporary

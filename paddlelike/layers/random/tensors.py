@@ -27,8 +27,7 @@ import numpy as np
 
 from paddlelike.core import VarType, convert_dtype
 from paddlelike.framework import Variable, device_guard, warn_quirk
-from paddlelike.layers.checks import check_variable, describe, has_variables, replace_variables
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import check_variable, describe, emit, has_variables, replace_variables
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import add_shape, fill_constant
 

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from paddlelike import unique_name
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import check_variable
 from paddlelike.layers.elementwise.activation import sigmoid, tanh
 from paddlelike.layers.elementwise.binary import elementwise_add, elementwise_mul
+from paddlelike.layers.emit import check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.linalg.products import matmul
 from paddlelike.layers.recurrent.static_rnn import StaticRNN

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.core import VarType
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import INTEGERS, check_variable
 from paddlelike.layers.control.loops import While
 from paddlelike.layers.control.tensor_array import (
     array_read,
@@ -31,7 +30,7 @@ from paddlelike.layers.control.tensor_array import (
 from paddlelike.layers.elementwise.binary import elementwise_add, elementwise_mul
 from paddlelike.layers.elementwise.compare import less_equal, logical_and, logical_not, logical_or
 from paddlelike.layers.elementwise.scale import cast, increment
-from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.emit import INTEGERS, check_variable, emit, emit_all
 from paddlelike.layers.recurrent.cells import swap_batch_and_time
 from paddlelike.layers.reduction import reduce_all
 from paddlelike.layers.tensor.assign import assign

@@ -10,12 +10,12 @@ from paddlelike import unique_name
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Block, Variable
-from paddlelike.layers.checks import check_variable
 from paddlelike.layers.control.loops import While
 from paddlelike.layers.control.sub_blocks import find_parent
 from paddlelike.layers.control.tensor_array import array_read, array_to_lod_tensor, array_write, shrink_memory
 from paddlelike.layers.elementwise.compare import less_than
 from paddlelike.layers.elementwise.scale import increment
+from paddlelike.layers.emit import check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import fill_constant
 

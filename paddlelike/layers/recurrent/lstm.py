@@ -53,8 +53,7 @@ from typing import TYPE_CHECKING, Any
 from paddlelike.core import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable, warn_quirk
-from paddlelike.layers.checks import WIDE_FLOATS, check_variable
-from paddlelike.layers.emit import emit_all
+from paddlelike.layers.emit import WIDE_FLOATS, check_variable, emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.linalg.products import fc
 from paddlelike.layers.recurrent.gru import check_width

@@ -11,8 +11,8 @@ from paddlelike import unique_name
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Block, Variable
-from paddlelike.layers.checks import check_variable
 from paddlelike.layers.control.sub_blocks import find_parent, sub_block
+from paddlelike.layers.emit import check_variable
 from paddlelike.layers.helper import LayerHelper
 
 __all__ = ["StaticRNN"]

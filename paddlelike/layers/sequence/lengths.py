@@ -38,8 +38,7 @@ from typing import TYPE_CHECKING, Any
 from paddlelike.core import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import INTEGERS, NUMBERS, check_variable, check_variables
-from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.emit import INTEGERS, NUMBERS, check_variable, check_variables, emit, emit_all
 
 if TYPE_CHECKING:
     from paddlelike.core import DtypeLike

@@ -46,8 +46,7 @@ from typing import TYPE_CHECKING
 
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable, warn_quirk
-from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_variable
-from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.emit import FLOATS, WIDE_FLOATS, check_choice, check_variable, emit, emit_all
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from paddlelike.core import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.framework import Parameter, Variable
 from paddlelike.initializer import Constant, Initializer
-from paddlelike.layers.checks import describe, is_whole, tensor_dtype
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import describe, emit, is_whole, tensor_dtype
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.param_attr import ParamAttr
 

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import (
+from paddlelike.layers.emit import (
     INTEGERS,
     as_list,
     check_variable,
     check_variables,
     describe,
+    emit,
     has_variables,
     is_whole,
     replace_variables,
 )
-from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.assign import create_named
 from paddlelike.layers.tensor.constant import as_variables

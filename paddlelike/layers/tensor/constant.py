@@ -33,14 +33,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.core import VarType, convert_dtype
 from paddlelike.framework import Variable, device_guard
-from paddlelike.layers.checks import (
+from paddlelike.layers.emit import (
     as_list,
     check_variable,
+    emit,
     has_variables,
     replace_variables,
     tensor_dtype,
 )
-from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:

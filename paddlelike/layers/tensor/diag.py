@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 
 from paddlelike.core import convert_dtype
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import is_whole
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import emit, is_whole
 from paddlelike.layers.tensor.assign import assign
 
 if TYPE_CHECKING:

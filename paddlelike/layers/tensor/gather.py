@@ -22,8 +22,7 @@ from typing import Any, Literal, overload
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import INTEGERS, check_variable
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import INTEGERS, check_variable, emit
 from paddlelike.layers.tensor.constant import zeros
 from paddlelike.layers.tensor.slice import slice
 

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import as_list, check_variable, has_variables, is_whole, replace_variables
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import as_list, check_variable, emit, has_variables, is_whole, replace_variables
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import as_variables
 

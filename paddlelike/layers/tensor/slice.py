@@ -27,15 +27,15 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable, warn_quirk
-from paddlelike.layers.checks import (
+from paddlelike.layers.emit import (
     as_list,
     check_choice,
     check_variable,
     describe,
+    emit,
     has_variables,
     replace_variables,
 )
-from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import as_variables
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable, warn_quirk
-from paddlelike.layers.checks import check_variable, describe, repeat_size
-from paddlelike.layers.emit import emit_all
+from paddlelike.layers.emit import check_variable, describe, emit_all, repeat_size
 from paddlelike.layers.helper import LayerHelper
 
 if TYPE_CHECKING:

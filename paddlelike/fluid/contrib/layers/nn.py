@@ -22,9 +22,8 @@ from paddlelike.fluid.contrib.layers.matching import (
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Variable
 from paddlelike.initializer import Constant
-from paddlelike.layers.checks import check_variable
 from paddlelike.layers.detection.suppression import multiclass_nms2
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import check_variable, emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.reshape import reshape
 from paddlelike.layers.tensor.slice import slice as take_slice

@@ -9,7 +9,7 @@ from paddlelike.errors import GraphError
 from paddlelike.fluid.dygraph.nn.built import BuiltLayer
 from paddlelike.framework import Variable
 from paddlelike.initializer import Normal
-from paddlelike.layers.checks import FLOATS, check_choice, check_type, check_variable, repeat_size
+from paddlelike.layers.emit import FLOATS, check_choice, check_type, check_variable, repeat_size
 
 if TYPE_CHECKING:
     from paddlelike.core import DtypeLike

@@ -9,8 +9,7 @@ from paddlelike.errors import GraphError
 from paddlelike.fluid.dygraph.nn.built import BuiltLayer
 from paddlelike.framework import Variable, default_main_program
 from paddlelike.initializer import Constant
-from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_type, check_variable
-from paddlelike.layers.emit import emit_all
+from paddlelike.layers.emit import FLOATS, WIDE_FLOATS, check_choice, check_type, check_variable, emit_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,8 +9,7 @@ from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.fluid.dygraph.nn.built import BuiltLayer
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import INTEGERS, WIDE_FLOATS, check_choice, check_variable
-from paddlelike.layers.emit import emit_all
+from paddlelike.layers.emit import INTEGERS, WIDE_FLOATS, check_choice, check_variable, emit_all
 from paddlelike.layers.loss.sampled import SAMPLERS, create_alias_parameters
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from paddlelike.errors import GraphError
 from paddlelike.fluid.dygraph.nn.built import BuiltLayer
 from paddlelike.framework import Variable
 from paddlelike.initializer import Constant, Normal
-from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_variable
+from paddlelike.layers.emit import FLOATS, WIDE_FLOATS, check_choice, check_variable
 from paddlelike.param_attr import ParamAttr
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from paddlelike.fluid.dygraph.nn.built import BuiltLayer
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
-from paddlelike.layers.emit import emit_all
+from paddlelike.layers.emit import WIDE_FLOATS, check_choice, check_variable, emit_all
 
 if TYPE_CHECKING:
     from paddlelike.core import DtypeLike

@@ -38,8 +38,7 @@ from __future__ import annotations
 
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable, warn_quirk
-from paddlelike.layers.checks import NUMBERS, WIDE_FLOATS, check_variable, describe, is_whole
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import NUMBERS, WIDE_FLOATS, check_variable, describe, emit, is_whole
 
 __all__ = [
     "affine_channel",

@@ -37,15 +37,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import (
+from paddlelike.layers.emit import (
     WIDE_FLOATS,
     check_choice,
     check_variable,
     describe,
+    emit,
     has_variables,
     replace_variables,
 )
-from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constant import as_variables
 

@@ -29,8 +29,15 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable
-from paddlelike.layers.checks import FLOATS, INTEGERS, WIDE_FLOATS, check_choice, check_variable, repeat_size
-from paddlelike.layers.emit import emit
+from paddlelike.layers.emit import (
+    FLOATS,
+    INTEGERS,
+    WIDE_FLOATS,
+    check_choice,
+    check_variable,
+    emit,
+    repeat_size,
+)
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.nn.windows import channel_axis, parse_padding
 

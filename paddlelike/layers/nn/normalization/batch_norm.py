@@ -28,7 +28,7 @@ from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable, warn_quirk
 from paddlelike.initializer import Constant
-from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_variable
+from paddlelike.layers.emit import FLOATS, WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.param_attr import ParamAttr
 

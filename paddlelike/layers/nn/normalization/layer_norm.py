@@ -42,8 +42,7 @@ from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Variable, warn_quirk
 from paddlelike.initializer import Constant, Normal
-from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
-from paddlelike.layers.emit import emit_all
+from paddlelike.layers.emit import WIDE_FLOATS, check_choice, check_variable, emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.param_attr import ParamAttr
 
