@@ -58,12 +58,11 @@ print(isinstance(3, to_variable), fluid.dygraph.jit)
     assert done.stdout.startswith("False <module dygraph.jit: only static programs are built and run here")
 
 
-@pytest.mark.parametrize("path", [*MODULES, *NAMES])
-def test_every_reason_for_leaving_a_name_out_suggests_an_alternative(path: str) -> None:
-    reason = find_reason(path)
-    assert reason is not None
-    assert len(reason.why) > 20
-    assert len(reason.instead) > 20
+def test_every_reason_for_leaving_a_name_out_suggests_an_alternative() -> None:
+    for path in (*MODULES, *NAMES):
+        reason = find_reason(path)
+        assert reason is not None, path
+        assert min(len(reason.why), len(reason.instead)) > 20, path
 
 
 def test_a_name_that_fluid_does_not_have_is_an_ordinary_attribute_error() -> None:

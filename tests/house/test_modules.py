@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
-
-import pytest
 
 PROJECT = Path(__file__).parent.parent.parent
 MODULES = sorted((PROJECT / "paddlelike").rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PROJECT).as_posix())
-def test_every_module_states_its_subject_and_is_readable(path: Path) -> None:
-    source = path.read_text()
-    subject = ast.get_docstring(ast.parse(source)) or ""
-    assert subject.partition("\n")[0].strip(), "no docstring"
-    if path.name != "__init__.py":  # a face is a list of names
-        assert len(source.splitlines()) <= 500, "look for the second subject"
+def test_every_module_states_its_subject() -> None:
+    begins = re.compile(r'(?:#[^\n]*\n|\s)*r?"""[ ]*\S')
+    assert [str(path) for path in MODULES if begins.match(path.read_text()) is None] == []
+
+
+def test_every_module_is_readable() -> None:
+    modules = [path for path in MODULES if path.name != "__init__.py"]  # a face is a list of names
+    assert [str(path) for path in modules if path.read_text().count("\n") > 500] == [], "a second subject?"
 
 
 def test_the_package_is_typed() -> None:
@@ -52,9 +50,9 @@ def find_avoided(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT).as_posix())
-def test_pages_avoid_hard_phrases(path: Path) -> None:
-    assert find_avoided(path.read_text(encoding="utf-8")) == []
+def test_pages_avoid_hard_phrases() -> None:
+    found = {str(path): find_avoided(path.read_text(encoding="utf-8")) for path in PAGES}
+    assert {path: phrases for path, phrases in found.items() if phrases} == {}
 
 
 def test_hard_phrases_are_found() -> None:
