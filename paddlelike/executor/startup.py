@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from paddlelike.core.places import CUDAPlace, Place
-from paddlelike.core.scope import Scope
+from paddlelike.core import CUDAPlace, Place, Scope
 from paddlelike.foundation.warn import warn_user
+from paddlelike.framework import Program
 from paddlelike.framework.flags import flag
-from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.views import has_updates
 from paddlelike.hooks import Hook
 

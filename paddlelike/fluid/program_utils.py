@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from paddlelike.core.dtypes import AttrType
-from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.core import AttrType
+from paddlelike.framework import Block, Operator, Parameter, Program, Variable
 from paddlelike.left_out import make_getattr
 
 __all__ = ["block_to_code", "op_to_code", "program_to_code", "variable_to_code"]

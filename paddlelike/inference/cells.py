@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.tensor import Array
+from paddlelike.core import Array
 from paddlelike.errors import ShapeError
-from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework import Operator
 from paddlelike.inference import onednn
 from paddlelike.ops.kernels.linalg import multiply
 from paddlelike.ops.kernels.special import sigmoid

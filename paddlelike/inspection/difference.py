@@ -14,7 +14,7 @@ import numpy as np
 
 from paddlelike.errors import FormatError, PaddlelikeError
 from paddlelike.foundation.display import Displayed
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 from paddlelike.inspection.inspect import array_of, numbers_of
 from paddlelike.interop.content import Content, Held, open_content
 from paddlelike.storage import hashing

@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.core import Array, LoDTensor, SelectedRows, VarType
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats.base import Value
 from paddlelike.formats.entry import LeftOut
 from paddlelike.formats.paddle.server_tables import ServerTables
 from paddlelike.foundation.display import Displayed
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 from paddlelike.inspection.statistics import Histogram, Sample, Statistics, count_bins, summarize, take_sample
 from paddlelike.interop.content import Content, FileFacts, Held, list_persistables, open_content
 from paddlelike.storage.problems import raises_own_errors
@@ -205,14 +204,14 @@ def inspect_content(
     )
 
 
-def array_of(value: Value) -> np.ndarray[Any, Any]:
+def array_of(value: Value) -> Array:
     """Return the elements of a value as an array."""
     array = value.held_array if isinstance(value, LoDTensor | SelectedRows) else value
     assert array is not None
     return array
 
 
-def numbers_of(value: Value, dtype: VarType) -> np.ndarray[Any, Any]:
+def numbers_of(value: Value, dtype: VarType) -> Array:
     """Return the elements of a value as numbers: bfloat16, which numpy lacks, as float32."""
     array = array_of(value)
     return (array.astype(np.uint32) << 16).view(np.float32) if dtype == VarType.BF16 else array

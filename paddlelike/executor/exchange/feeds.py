@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paddlelike.core.dtypes import convert_dtype, numpy_dtype, unify_dtype
-from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
+from paddlelike.core import LoDTensor, LoDTensorArray, SelectedRows, convert_dtype, numpy_dtype
+from paddlelike.core.dtypes import unify_dtype
 from paddlelike.errors import FeedError
 from paddlelike.executor.plans.frame import Frame, write_persistable
 from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.foundation.amounts import describe
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework import Program, Variable
 from paddlelike.framework.hints import explain_missing_axis
 from paddlelike.framework.passes.views import has_updates
 
 if TYPE_CHECKING:
-    from paddlelike.core.tensor import Array, LoD
+    from paddlelike.core import Array, LoD
     from paddlelike.core.typing import FedValue
     from paddlelike.framework.typing import Feed
 

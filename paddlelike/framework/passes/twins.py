@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 from weakref import ref
 
-from paddlelike.core.scope import Scope
+from paddlelike.core import Scope
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.clone import copy

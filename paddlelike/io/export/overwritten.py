@@ -10,10 +10,9 @@ from weakref import ref
 
 import numpy as np
 
-from paddlelike.core.scope import Scope, global_scope
-from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.core import Array, LoDTensor, Scope, global_scope
 from paddlelike.foundation.warn import warn_user
-from paddlelike.framework.graph.program import Program
+from paddlelike.framework import Program
 from paddlelike.io.calls import get_program_persistable_vars
 
 _STARTED: Final = 1  # writes of a value that only the startup program has set
