@@ -13,8 +13,8 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError, SaveError, UnsupportedError
+from paddlelike.framework import Program
 from paddlelike.framework.codec.decode import decode_program
-from paddlelike.framework.graph.program import Program
 from paddlelike.interop.model_versions import _LATER, _NEW, convert_arrangement
 from paddlelike.interop.paddle3.operators import load_rows
 from tests.helpers.golden_data import GOLDEN

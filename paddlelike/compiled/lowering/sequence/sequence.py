@@ -10,7 +10,7 @@ from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError, find_bucket
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value, get_rows
-from paddlelike.framework.quirks import follows_fluid
+from paddlelike.framework import follows_fluid
 
 
 def require_sequences(*values: Value | None) -> None:
