@@ -15,6 +15,7 @@ from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Program
 from paddlelike.io.load.load import load_persistables
 from paddlelike.storage.location import locate
+from paddlelike.storage.problems import is_system_error
 
 T = TypeVar("T")
 
@@ -58,13 +59,15 @@ class Follower:
             stamp = locate(self._dirname).stamp()
             if stamp is None or stamp == self._stamp:
                 return False
-            self._stamp = stamp
             begin = time.perf_counter()
             try:
                 with scope_guard(self._scope):
                     load_persistables(self._executor, self._dirname, self._program)
             except PaddlelikeError as error:
+                if not is_system_error(error):  # which may pass
+                    self._stamp = stamp
                 warn_user(f"{self._dirname} was not loaded, the earlier values remain: {error.message}")
                 return False
+            self._stamp = stamp
             self.taken, self.seconds = self.taken + 1, time.perf_counter() - begin
             return True

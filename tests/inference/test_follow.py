@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import shutil
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike import inference
 from paddlelike.distributed import growing_tables as tables
+from paddlelike.errors import PaddlelikeError
 from paddlelike.view.server.predict import Predictor
 
 _ROWS = 3000
@@ -109,3 +114,59 @@ def test_a_damaged_save_causes_a_warning_also_in_serve(tmp_path: Path) -> None:
     assert set(run()) == {1.0}  # it is not looked at again
     training.save(delta="base")
     assert set(run()) == {2.0}
+
+
+def test_a_save_that_could_not_be_read_for_a_moment_is_loaded_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = Training(tmp_path)
+    predictor = inference.create_predictor(inference.Config(str(tmp_path / "model")))
+    training.save(delta=True)
+    predictor.follow(training.saves)
+    assert _predict(predictor) == {1.0}
+    training.step()
+    training.save(delta=True)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    for call in ("open", "pread"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, call, fail)
+            with pytest.warns(UserWarning, match="was not loaded"):
+                found = _predict(predictor)
+        assert found == {1.0}
+    assert _predict(predictor) == {2.0}
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "link"])
+def test_a_follower_has_the_last_save_that_took_place_whichever_call_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    training = Training(tmp_path)
+    predictor = inference.create_predictor(inference.Config(str(tmp_path / "model")))
+    predictor.follow(training.saves)
+    training.save(delta=True)
+    saved, step, real = 1.0, 1.0, getattr(os, call)
+    for number in range(1, 100):
+        calls: list[int] = []
+
+        def sometimes(*args: Any, calls: list[int] = calls, number: int = number, **given: Any) -> Any:
+            calls.append(1)
+            if len(calls) == number:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return real(*args, **given)
+
+        training.step()
+        step += 1
+        with monkeypatch.context() as patch, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            patch.setattr(os, call, sometimes)
+            with contextlib.suppress(PaddlelikeError):
+                training.save(delta=True)
+                saved = step
+        assert _predict(predictor) == {saved}, f"{call} {number}"
+        if len(calls) < number:
+            break
+    assert saved == step
+    assert number > 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -77,6 +78,31 @@ def test_damage_by_a_power_cut_is_reported_and_the_previous_version_restored(
     assert contents(slow / "m") == OLD | {"theirs": b"1"} | ({} if by is recover else {"x": b"1"})
     assert manifest_file.verify(slow / "m").good
     assert names(slow) == ["m"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
+def test_a_forked_process_does_not_wait_for_the_disk_in_its_parents_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = threading.Event()
+    monkeypatch.setattr(syncing, "_SMALL", 0)
+    monkeypatch.setattr(syncing, "sync_file_system", lambda path: written.wait(60))
+    save(tmp_path / "m", OLD)
+    save(tmp_path / "m", NEW)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.alarm(60)
+            syncing.wait_for_disk(Layout.of(tmp_path / "m"))
+            shutil.rmtree(tmp_path / "m")
+            code = 0
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    written.set()
+    syncing.wait_for_disk(Layout.of(tmp_path / "m"))
+    assert status == 0
 
 
 def test_restoring_does_not_change_files_written_by_others(slow: Path) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Collection
 
-from paddlelike.errors import FormatError, PaddlelikeError, StorageError
+from paddlelike.errors import FormatError, PaddlelikeError, SaveError, StorageError
 from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.filesystem.retired import has_others
 from paddlelike.storage.local.layout import Layout
@@ -14,17 +14,27 @@ from paddlelike.storage.local.present_manifest import read_at
 from paddlelike.storage.local.unchanged import recognize_copy
 from paddlelike.storage.manifest import Manifest, Record
 from paddlelike.storage.names import is_manifest, make_part_name
-from paddlelike.storage.problems import is_there
+from paddlelike.storage.problems import is_system_error, is_there
 from paddlelike.storage.verification import is_still
 
 
 def read_manifest(layout: Layout, names: Collection[str]) -> tuple[Manifest | None, str | None]:
-    """Return the present manifest, if it describes other files than ``names``; or why it cannot be used."""
+    """Return the present manifest, if it describes other files than ``names``; or why it cannot be used.
+
+    Raises
+    ------
+    SaveError
+        The system refuses to read it, and it alone says which links of chains are there.
+    """
     if not has_others(layout.directory, {*names, layout.manifest_name}):
         return None, None
     try:
         return read_at(layout), None
     except (StorageError, FormatError) as error:
+        folder = os.path.join(layout.directory, os.path.dirname(make_part_name(0)))
+        if is_system_error(error) and is_there(folder):
+            message = f"{layout.base} cannot be saved, and nothing was changed: {error.message}"
+            raise SaveError(message, hint="save again; the manifest names the links of its chains") from error
         return None, f"the manifest before this save was not used: {error.message}"
 
 

@@ -27,6 +27,9 @@ _SMALL: Final = 1 << 20  # bytes
 _running: Final[dict[str, Thread]] = {}  # by the directory
 _hooks: Final[list[object]] = []
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_running.clear)  # the threads are the parent's
+
 
 def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: int) -> None:
     """Sync a commit, call ``finish``, which removes the previous version, and release the lock.

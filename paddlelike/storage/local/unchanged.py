@@ -10,11 +10,18 @@ from paddlelike.storage import hashing
 from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.filesystem.system import reflink
 from paddlelike.storage.manifest import Record, make_stamp
+from paddlelike.storage.problems import explain, is_system_error
 from paddlelike.storage.verification import is_still
 
 
 def recognize_copy(path: str, record: Record) -> Record | None:
-    """Return the record of a copy of a saved file, with the stamp of the copy; None: it is another file."""
+    """Return the record of a copy of a saved file, with the stamp of the copy; None: it is another file.
+
+    Raises
+    ------
+    SaveError
+        It is a link of a chain, which needs its record, and the system refuses to read it.
+    """
     if record.algorithm is None:
         return None
     try:
@@ -24,7 +31,9 @@ def recognize_copy(path: str, record: Record) -> Record | None:
         with File(path) as file:
             if hashing.hash_file(file, record.algorithm).text != record.checksum:
                 return None
-    except OSError:  # also a StorageError: whatever it is, it is not known
+    except OSError as error:  # also a StorageError: whatever it is, it is not known
+        if "link" in record.facts and is_system_error(error):
+            raise explain(SaveError, f"{path} cannot be read, nothing was saved", error) from error
         return None
     return record._replace(stamp=make_stamp(facts))
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import shutil
 import struct
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,7 @@ from hypothesis import strategies as st
 
 import paddlelike as fluid
 from paddlelike.core import row_changes
-from paddlelike.errors import LoadError, SaveError
+from paddlelike.errors import LoadError, PaddlelikeError, SaveError
 from paddlelike.io.deltas.chain import list_chains
 from paddlelike.io.incremental import ledger
 from paddlelike.io.save import chains, compact
@@ -440,6 +444,44 @@ def test_a_damaged_chain_is_not_compacted(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="link 1"):
         fluid.io.compact(tmp_path)
     assert read_files(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["write", "rename", "fsync", "open", "link"])
+def test_a_compaction_that_fails_at_any_call_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    training = Training()
+    for row in (1, 2):
+        training.save(tmp_path / "chain", delta=True)
+        training.step(row)
+    training.save(tmp_path / "chain", delta=True)
+    real = getattr(os, name)
+    for number in range(1, 200):
+        place, calls = tmp_path / str(number), list[int]()
+        shutil.copytree(tmp_path / "chain", place, copy_function=os.link)
+
+        def sometimes(*args: Any, calls: list[int] = calls, number: int = number, **given: Any) -> Any:
+            calls.append(1)
+            if len(calls) == number:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return real(*args, **given)
+
+        with monkeypatch.context() as patch, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            patch.setattr(os, name, sometimes)
+            if name == "open":
+                patch.setattr(os, "supports_dir_fd", {*os.supports_dir_fd, sometimes})
+            with contextlib.suppress(PaddlelikeError):
+                fluid.io.compact(place)
+        assert training.loaded(place, verify=True) == training.values(), f"{name} {number}"
+        fluid.io.compact(place)
+        assert not (place / "__deltas__").exists()
+        assert training.loaded(place, verify=True) == training.values()
+        assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
+        shutil.rmtree(place)
+        if len(calls) < number:
+            return
+    raise AssertionError(f"{name} is called more than {number} times")
 
 
 def test_a_save_during_compaction_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
