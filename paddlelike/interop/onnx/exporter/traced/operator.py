@@ -205,5 +205,5 @@ def _make_context(step: Step) -> OpContext:
 
 
 def find_converter(op: Operator) -> Converter | None:
-    """Return the converter of an operator: its own, or the one that traces its lowering."""
+    """Return the converter of an operator: its own, or the converter that traces its lowering."""
     return load_table().get(op.type) or (convert_traced if is_traceable(op) else None)
