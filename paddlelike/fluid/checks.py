@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from paddlelike.core import convert_dtype as find_dtype
 from paddlelike.core import numpy_dtype
-from paddlelike.layers import checks
+from paddlelike.layers.emit import check_type as check_kinds
+from paddlelike.layers.emit import check_variable
 
 __all__ = ["check_dtype", "check_type", "check_variable_and_dtype", "convert_dtype"]
 
@@ -28,7 +29,7 @@ def check_variable_and_dtype(
     input: object, input_name: str, expected_dtype: Names, op_name: str, extra_message: str = ""  # noqa: A002
 ) -> None:  # fmt: skip
     """Raise TypeError unless ``input`` is a variable of one of the element types ``expected_dtype``."""
-    variable = checks.check_variable(op_name, input_name, input)
+    variable = check_variable(op_name, input_name, input)
     check_dtype(variable.dtype, input_name, expected_dtype, op_name, extra_message)
 
 
@@ -37,7 +38,7 @@ def check_type(
 ) -> None:  # fmt: skip
     """Raise TypeError unless ``input`` is of ``expected_type``, a class or several."""
     kinds = expected_type if isinstance(expected_type, tuple) else (expected_type,)
-    checks.check_type(op_name, input_name, input, *kinds)
+    check_kinds(op_name, input_name, input, *kinds)
 
 
 def check_dtype(

@@ -8,7 +8,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
-from paddlelike.layers import checks
+from paddlelike.layers import emit as checks
 
 
 def test_a_variable_of_the_dtype_is_returned() -> None:
