@@ -212,6 +212,9 @@ class _DType:
         return np.dtype(f"{self._order}{self._code}")
 
 
+_MOST_PARTS, _MOST_BITS = 64, 65  # of a tuple that is a key, and of an integer in it
+
+
 def check_key(value: object) -> object:
     """Return ``value`` if it may be a key of a dict or set: a nested tuple could take forever to hash.
 
@@ -220,9 +223,16 @@ def check_key(value: object) -> object:
     FormatError
         It may not.
     """
-    if not isinstance(value, str | int | float | bytes | Foreign | None):
+    is_flat = isinstance(value, tuple) and len(value) < _MOST_PARTS and all(map(_is_plain, value))
+    if not is_flat and not isinstance(value, str | int | float | bytes | Foreign | None):
         raise FormatError(f"a {type(value).__name__} as a key of a dict or set")
     return value
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, int):
+        return value.bit_length() < _MOST_BITS
+    return isinstance(value, str | float | None)
 
 
 def _array(*_: object) -> PickledArray:

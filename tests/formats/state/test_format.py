@@ -266,13 +266,21 @@ def test_eval_of_anything_else_is_refused(arguments):
     ("held", "message"),
     [
         ([1, 2], "holds a list, and no array of numbers in it"),
-        ({"w": {(1, 2): 3}}, "a tuple as a key of a dict or set"),
+        ({"w": {(1, (2,)): 3}}, "a tuple as a key of a dict or set"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_unknown_contents_of_a_state_file_are_refused(held, message):
     with pytest.raises(FormatError, match=message):
         state.decode(pickle.dumps(held, 2))
+
+
+def test_a_flat_tuple_is_a_key_under_its_text():
+    array = np.ones(1, np.float32)
+    (name,) = state.decode(pickle.dumps({"w": {("t", 1): array}}, 2))[0]
+    assert name == "w/('t', 1)"
+    with pytest.raises(FormatError, match="a tuple as a key"):
+        state.decode(pickle.dumps({"w": {(1 << 99999,): array}}, 2))
 
 
 def test_a_file_that_is_not_a_pickle_is_explained():
