@@ -16,7 +16,7 @@ import paddlelike as fluid
 from paddlelike import inference
 from paddlelike.inference import onednn
 from paddlelike.ops.kernels.nn.image.windows import make_windows
-from tests.inference.test_joined import build_residual, open_model, save
+from tests.inference.test_joined import build_residual, compare, open_model, save
 
 #: Of the largest number: sums of float32 in another order.
 CLOSE = 2e-6
@@ -134,6 +134,31 @@ def test_products_with_activations_equal_their_formulas(name: str, rows: int) ->
     kernel = onednn.Product(make_library(), w, bias, 1, activation, refuse)
     expected = formula(x.reshape(rows, 18).astype(np.float64) @ w + bias)
     np.testing.assert_allclose(kernel(x), expected, rtol=0, atol=CLOSE * np.abs(expected).max())
+
+
+POOLS: dict[str, dict[str, Any]] = {
+    "maxima": {"pool_size": 3, "pool_stride": 2, "pool_padding": 1},
+    "maxima, the last window cut": {"pool_size": [3, 2], "pool_stride": 2, "ceil_mode": True},
+    "means": {"pool_type": "avg", "pool_size": 2, "pool_stride": [2, 1]},
+    "means without the padding": {"pool_type": "avg", "pool_size": 3, "pool_padding": 1},
+    "means with the padding": {"pool_type": "avg", "pool_size": 3, "pool_padding": 1, "exclusive": False},
+    "means, the last window cut": {"pool_type": "avg", "pool_size": 4, "pool_stride": 3, "ceil_mode": True},
+    "means, padded to the same size": {"pool_type": "avg", "pool_size": 2, "pool_padding": "SAME"},
+    "one mean": {"pool_type": "avg", "global_pooling": True},
+}
+
+
+@pytest.mark.slow
+@needs_library
+@pytest.mark.parametrize("name", POOLS)
+def test_pools_equal_those_of_the_executor(name: str, tmp_path: Path) -> None:
+    def build() -> tuple[list[str], list[Any]]:
+        x = fluid.layers.conv2d(fluid.data("x", [None, 3, 11, 9]), 6, 3)
+        return ["x"], [fluid.layers.pool2d(x, **POOLS[name])]
+
+    save(tmp_path, build)
+    x = np.random.default_rng(5).uniform(-1, 1, (2, 3, 11, 9)).astype("float32")
+    assert compare(tmp_path, x) == 2
 
 
 @pytest.mark.slow
