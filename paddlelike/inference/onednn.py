@@ -30,6 +30,8 @@ Kernel = Callable[..., Array]
 #: An activation in the library's terms: kind, alpha, beta.
 Eltwise = tuple[int, float, float]
 
+#: How threads wait for work; by default they spin, which takes the processor from others.
+_WAITING: Final = "OMP_WAIT_POLICY"
 _PACKAGE: Final = "onednn-cpu-gomp"
 _RELU, _TANH, _LOGISTIC, _GELU_TANH = 0x20, 0x21, 0x29, 0x2B
 _SWISH, _CLIP, _GELU_ERF, _HARD_SWISH = 0x2C, 0x2E, 0x31, 0x34
@@ -80,7 +82,13 @@ class Library:
     """The library, loaded, with its engine for the CPU."""
 
     def __init__(self, path: str) -> None:
-        self._library = ctypes.CDLL(path)
+        given = os.environ.get(_WAITING)
+        os.environ[_WAITING] = given or "passive"  # OpenMP reads it once, when it is loaded
+        try:
+            self._library = ctypes.CDLL(path)
+        finally:
+            if given is None:
+                del os.environ[_WAITING]
         self._library.dnnl_primitive_desc_query_md.restype = ctypes.c_void_p
         self._library.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
         self.version = ".".join(map(str, (ctypes.c_int * 3).from_address(self._get_version())))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -217,20 +216,16 @@ class PlanEngine:
         """Return the plan, or None when no operators are joined or a run writes into the scope."""
         if any(writes_scope(op) for op in self._program.global_block().ops):
             return None
-        with self._take_threads():
-            plan = PredictionPlan(self._program, self._feeds, self._fetches, self._scope, self._library)
+        before = self._take_threads(self._threads)
+        plan = PredictionPlan(self._program, self._feeds, self._fetches, self._scope, self._library)
+        self._take_threads(before)
         return plan if plan.joined else None
 
-    @contextlib.contextmanager
-    def _take_threads(self) -> Iterator[None]:
-        """Have the library take as many threads as the configuration says."""
-        library = self._library
-        before = 1 if library is None else library.set_threads(self._threads)
-        try:
-            yield
-        finally:
-            if library is not None:
-                library.set_threads(before)
+    def _take_threads(self, count: int) -> int:
+        """Set the number of threads for the library in this thread; return the number before."""
+        if self._library is None or count < 1:
+            return 0
+        return self._library.set_threads(count)
 
     def follow(self, taken: int) -> None:
         """Copy the values of the parameters if they have changed; ``taken`` is the number of copies."""
@@ -254,6 +249,7 @@ class PlanEngine:
 
         What the plan cannot run is run without it, which words the error.
         """
+        take_threads, threads = self._take_threads, self._threads
 
         def run(feed: Mapping[str, Any]) -> list[Value]:
             plan = self._plan
@@ -262,13 +258,15 @@ class PlanEngine:
             if flag("FLAGS_backend") != "numpy":
                 return run_plain(feed)
             on_request.active = True
+            before = take_threads(threads)
             try:
-                with self._take_threads():
-                    frame = run_plan(plan, self._scope, {}, feed)
+                frame = run_plan(plan, self._scope, {}, feed)
             except Exception:
                 return run_plain(feed)
             finally:
                 on_request.active = False
+                if before != threads:
+                    take_threads(before)
             return [_take(plan, frame, name, position) for name, position in plan.fetched]
 
         return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from tests.inference.test_joined import build_residual, compare, open_model, sav
 
 #: Of the largest number: sums of float32 in another order.
 CLOSE = 2e-6
+WAITING = os.environ.get("OMP_WAIT_POLICY")
 found = onednn.load()
 needs_library = pytest.mark.skipif(isinstance(found, str), reason=str(found))
 
@@ -32,6 +34,7 @@ def make_library() -> onednn.Library:
     library = onednn.load()
     assert isinstance(library, onednn.Library)
     library.set_threads(1)
+    assert os.environ.get("OMP_WAIT_POLICY") == WAITING  # as it was before
     return library
 
 
