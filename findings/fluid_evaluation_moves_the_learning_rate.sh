@@ -2,7 +2,7 @@
 # paddlepaddle 1.8.5 on a CPU (Python 3.7): Program.clone(for_test=True) before minimize, as its documentation asks, keeps
 # the operators of a learning-rate schedule that was built before. Each batch of an evaluation counts as a step of
 # training, so the rate decays faster the more one evaluates. A schedule built after the copy does not.
-# Seen: exponential_decay, halved each step: after 1 step and 3 evaluations the next rate is 1/16 of the first, not 1/2.
+# Seen: exponential_decay, halved each step, with 3 evaluations after the first step: rates 1.0 and 0.0625, not 1.0 and 0.5.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
