@@ -122,7 +122,7 @@ def test_a_program_loads_what_the_servers_saved(case: str, tmp_path: Path) -> No
     job = Job({"two": "adam", "naive": "sgd", "std": "adagrad"}[case])
     path, seen = _unpack(case, tmp_path / "saved"), _cases()[case]["looked_up"]
     if case == "two":
-        with pytest.warns(UserWarning, match="_beta_pows is only in the file"):
+        with pytest.warns(UserWarning, match="_beta_pows of 'emb' is only in the file"):
             job.call(tables.load_one_table, path)
     else:
         job.call(tables.load_one_table, path + "/000")
