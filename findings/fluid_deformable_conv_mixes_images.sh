@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # paddlepaddle 1.8.5 on a CPU (Python 3.7): deformable_conv with im2col_step=2 or more gives other results than with 1:
-# those of im2col_step images lie filter by filter in a result that is read image by image. The default is 64.
-# Seen: images [1, 2] and [3, 4], filters 1 and 10: [1, 2, 3, 4], [10, 20, 30, 40], not [1, 2, 10, 20], [3, 4, 30, 40].
+# those of im2col_step images lie filter by filter in a result that is read image by image. The default is 64, for
+# which the number of images must be a multiple of 64.
+# Seen: of images 1.0 2.0 and 3.0 4.0, filters 1 and 10: image 1 has 1.0 2.0 3.0 4.0, not 1.0 2.0 10.0 20.0.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
