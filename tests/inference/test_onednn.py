@@ -154,7 +154,7 @@ POOLS: dict[str, dict[str, Any]] = {
 @pytest.mark.slow
 @needs_library
 @pytest.mark.parametrize("name", POOLS)
-def test_pools_equal_those_of_the_executor(name: str, tmp_path: Path) -> None:
+def test_pools_match_the_executor(name: str, tmp_path: Path) -> None:
     def build() -> tuple[list[str], list[Any]]:
         x = fluid.layers.conv2d(fluid.data("x", [None, 3, 11, 9]), 6, 3)
         return ["x"], [fluid.layers.pool2d(x, **POOLS[name])]

@@ -54,8 +54,10 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "shape of data": (
         lambda: fluid.data("x", 3),
         TypeError,
-        "layer 'data': shape of 'x' must be a list of ints, got 3 (int)\n"
-        "  hint: [None, 3] for a batch of rows of 3 numbers",
+        (
+            "layer 'data': shape of 'x' must be a list of ints, got 3 (int)\n"
+            "  hint: [None, 3] for a batch of rows of 3 numbers"
+        ),
     ),
     "choice": (
         lambda: layers.pool2d(x(3, 8, 8), 2, "most"),
