@@ -4,10 +4,10 @@
 # The reference is hundreds to thousands of times slower; only the descriptor's name of the implementation shows it.
 # Seen: serving ResNet-50, whose first convolution took 5.5 s in place of 2.4 ms when it read the picture as it came.
 set -euo pipefail
-home=$(mktemp -d); trap 'rm -rf "$home"' EXIT
-python3 -m venv "$home/v"
-"$home/v/bin/pip" install -q --no-deps onednn-cpu-gomp==2023.2.0
-cat > "$home/run.py" <<'EOF'
+folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT
+python3 -m venv "$folder/v"
+"$folder/v/bin/pip" install -q --no-deps onednn-cpu-gomp==2023.2.0
+cat > "$folder/run.py" <<'EOF'
 import ctypes as C
 import sys
 
@@ -46,4 +46,4 @@ for source, target in (("any", "any"), ("NHWC", "NHWC"), ("NCHW", "NHWC")):
 slow = [pair for pair, name in names.items() if name.startswith("ref")]
 sys.exit(slow != [("NCHW", "NHWC")])
 EOF
-"$home/v/bin/python" "$home/run.py"
+"$folder/v/bin/python" "$folder/run.py"

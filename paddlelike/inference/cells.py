@@ -15,7 +15,7 @@ import numpy as np
 from paddlelike.core import Array
 from paddlelike.errors import ShapeError
 from paddlelike.framework import Operator
-from paddlelike.inference import onednn
+from paddlelike.inference import onednn, onednn_library
 from paddlelike.ops.kernels.linalg import multiply
 from paddlelike.ops.kernels.special import sigmoid
 
@@ -45,7 +45,7 @@ class Loop(NamedTuple):
     outputs: dict[str, int]
 
 
-def find_loop(op: Operator, find_constant: Constants, library: onednn.Library | None) -> Loop | None:
+def find_loop(op: Operator, find_constant: Constants, library: onednn_library.Library | None) -> Loop | None:
     """Return a ``recurrent`` operator as a loop over a known cell, or None."""
     xs, initial = op.input("inputs"), op.input("initial_states")
     inner, states = list(op.attrs["ex_states"]), list(op.attrs["states"])
@@ -171,7 +171,7 @@ def _match_gru(h: Expression) -> tuple[Callable[..., Kernel | None], list[str]] 
 
 
 def _make_lstm(
-    w: Array, b: Array, forget: Array, *, reverse: bool, library: onednn.Library | None
+    w: Array, b: Array, forget: Array, *, reverse: bool, library: onednn_library.Library | None
 ) -> Kernel | None:
     size = len(b) // 4
     if forget.shape != (1,) or w.shape[1:] != (4 * size,) or w.shape[0] <= size:
@@ -213,7 +213,7 @@ def _make_gru(
     b_candidate: Array,
     *,
     reverse: bool,
-    library: onednn.Library | None,
+    library: onednn_library.Library | None,
 ) -> Kernel | None:
     size = len(b_candidate)
     if b.shape != (2 * size,) or w.shape[1:] != (2 * size,) or w_candidate.shape != (len(w), size):
@@ -239,7 +239,7 @@ def _make_gru(
     return run
 
 
-def _make_product(library: onednn.Library | None, w: Array, bias: Array | None = None) -> Product:
+def _make_product(library: onednn_library.Library | None, w: Array, bias: Array | None = None) -> Product:
     """Return the function ``x w + bias``, by the library where that takes it."""
 
     def multiply_plain(x: Array) -> Array:

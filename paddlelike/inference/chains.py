@@ -22,7 +22,7 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework import Operator
 from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
-from paddlelike.inference import onednn
+from paddlelike.inference import onednn, onednn_library
 from paddlelike.inference.cells import Loop, find_loop
 from paddlelike.ops.kernels.linalg import multiply
 from paddlelike.ops.kernels.nn.conv.packed import Activation, PackedConv
@@ -62,7 +62,7 @@ class Chain:
     bias: Array | None = None
     residual: str | None = None
     activation: Activation | None = None
-    activated: onednn.Eltwise | None = None
+    activated: onednn_library.Eltwise | None = None
     indexes: list[int] = field(default_factory=list)
 
     @property
@@ -70,7 +70,7 @@ class Chain:
         """Whether it is a product of matrices."""
         return self.ops[0].type in _PRODUCTS
 
-    def make_kernel(self, library: onednn.Library | None) -> Callable[..., Array]:
+    def make_kernel(self, library: onednn_library.Library | None) -> Callable[..., Array]:
         """Return the function of the values of x and residual; the library computes products it takes."""
         factors = None if self.factors is None else self.factors.astype(self.w.dtype)
         if not self.is_product:
@@ -83,7 +83,7 @@ class Chain:
             return plain
         return onednn.Product(library, w, self.bias, self.cut, self.activated, plain)
 
-    def make_operation(self, library: onednn.Library) -> onednn.Convolution | None:
+    def make_operation(self, library: onednn_library.Library) -> onednn.Convolution | None:
         """Return a convolution as the library computes it, or None."""
         if self.is_product or not self._fits_library():
             return None
@@ -158,7 +158,7 @@ class Finder:
                 found.append(chain)
         return found
 
-    def find_loops(self, library: onednn.Library | None) -> dict[int, Loop]:
+    def find_loops(self, library: onednn_library.Library | None) -> dict[int, Loop]:
         """Return the loops over known cells by the index of their operators."""
         found = {}
         for index, op in enumerate(self._ops):

@@ -1,18 +1,14 @@
-"""Convolutions, pools and products of predictions by Intel's oneDNN, through its C API.
+"""Convolutions, pools and products of predictions by Intel's oneDNN (extra ``fast``).
 
-The package ``onednn-cpu-gomp`` (extra ``fast``) brings the library for Linux on x86-64; where it is missing
-or does not load, the kernels of :mod:`paddlelike.ops` compute. Numbers are float32, and formulas direct.
-Images have their channels last in memory, as those kernels have them: what goes in and comes out are arrays
-of numpy. The API: https://uxlfoundation.github.io/oneDNN/v3.2/ (``dnnl.h``, ``dnnl_types.h``).
+Where the library is missing, the kernels of :mod:`paddlelike.ops` compute. Numbers are float32, and formulas
+direct. Images have their channels last in memory, as those kernels have them; inputs and results are arrays
+of numpy.
 """
 
 from __future__ import annotations
 
 import ctypes
-import functools
 import math
-import os
-import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -20,231 +16,32 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from paddlelike.core import Array
-from paddlelike.framework.flags import flag
-from paddlelike.ops.kernels.fast.late import FLAG
+from paddlelike.inference.onednn_library import (
+    DST,
+    SRC,
+    Call,
+    Dims,
+    Eltwise,
+    Handle,
+    Library,
+    RefusedError,
+    make_aligned,
+)
 from paddlelike.ops.kernels.nn.image.layouts import as_channels_last
 from paddlelike.ops.kernels.nn.image.pool import Axis
 from paddlelike.ops.kernels.nn.image.windows import Windows
 
 Kernel = Callable[..., Array]
-#: An activation in the library's terms: kind, alpha, beta.
-Eltwise = tuple[int, float, float]
 
-#: How threads wait for work; by default they spin, which takes the processor from others.
-_WAITING: Final = "OMP_WAIT_POLICY"
-_PACKAGE: Final = "onednn-cpu-gomp"
 _RELU, _TANH, _LOGISTIC, _GELU_TANH = 0x20, 0x21, 0x29, 0x2B
 _SWISH, _CLIP, _GELU_ERF, _HARD_SWISH = 0x2C, 0x2E, 0x31, 0x34
 _MAX, _AVERAGE = 0x1FF, 0x3FF  # a pool's; the mean is that without padding
 _DIRECT: Final = 1  # a convolution's algorithm
 _INFERENCE: Final = 96
-_FLOAT32: Final = 3
-# What a primitive takes, and what its descriptor is asked.
-_SRC, _DST, _WEIGHTS, _BIAS, _SCRATCHPAD = 1, 17, 33, 41, 80
-_IMPLEMENTATION, _WEIGHTS_LAYOUT, _SCRATCHPAD_LAYOUT = 8, 131, 136
+_WEIGHTS, _BIAS, _SCRATCHPAD = 33, 41, 80  # arguments
+_WEIGHTS_LAYOUT, _SCRATCHPAD_LAYOUT = 131, 136  # of a descriptor
 _KEPT: Final = 64  # shapes of an operation
 _BOUND: Final = 4  # shapes whose memory a thread keeps
-_ALIGNED: Final = 64  # bytes
-
-_Dims = ctypes.c_int64 * 12
-
-
-class _Argument(ctypes.Structure):
-    _fields_ = (("index", ctypes.c_int), ("memory", ctypes.c_void_p))
-
-
-class _RefusedError(Exception):
-    """An operation that the library does not have, or only as slow reference."""
-
-
-class _Handle:
-    """An object of the library, destroyed with this Python object; ctypes passes the pointer."""
-
-    def __init__(self, destroy: Callable[..., object], keeps: object = None) -> None:
-        self._as_parameter_ = ctypes.c_void_p()
-        self._destroy, self._keeps = destroy, keeps
-
-    def __del__(self) -> None:
-        self._destroy(self._as_parameter_)
-
-
-class Call(NamedTuple):
-    """A primitive with all arguments, for one thread."""
-
-    primitive: _Handle
-    stream: _Handle
-    size: int
-    arguments: Any
-    memories: list[_Handle]
-
-
-class Library:
-    """The library, loaded, with its engine for the CPU."""
-
-    def __init__(self, path: str) -> None:
-        given = os.environ.get(_WAITING)
-        os.environ[_WAITING] = given or "passive"  # OpenMP reads it once, when it is loaded
-        try:
-            self._library = ctypes.CDLL(path)
-        finally:
-            if given is None:
-                del os.environ[_WAITING]
-        self._library.dnnl_primitive_desc_query_md.restype = ctypes.c_void_p
-        self._library.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
-        self.version = ".".join(map(str, (ctypes.c_int * 3).from_address(self._get_version())))
-        self.set_pointer = self._library.dnnl_memory_set_data_handle
-        self.set_pointer.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-        self._execute = self._library.dnnl_primitive_execute
-        self._execute.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
-        self._engine = self.make("engine", ctypes.c_int(1), ctypes.c_size_t(0))
-        self._of_thread = threading.local()
-        self.set_threads(self.set_threads(1))  # AttributeError where it is without OpenMP
-
-    def _get_version(self) -> int:
-        self._library.dnnl_version.restype = ctypes.POINTER(ctypes.c_int)
-        return ctypes.cast(self._library.dnnl_version(), ctypes.c_void_p).value or 0
-
-    def call(self, name: str, *arguments: object) -> None:
-        """Call a function. Raises _RefusedError for another status than success."""
-        status = getattr(self._library, f"dnnl_{name}")(*arguments)
-        if status:
-            raise _RefusedError(f"{name}: status {status}")
-
-    def make(self, kind: str, *arguments: object, create: str = "create", keeps: object = None) -> _Handle:
-        """Return a new object."""
-        owner = "primitive_desc" if kind.endswith("primitive_desc") else kind
-        handle = _Handle(getattr(self._library, f"dnnl_{owner}_destroy"), keeps)
-        self.call(f"{kind}_{create}", ctypes.byref(handle._as_parameter_), *arguments)
-        return handle
-
-    def describe(self, shape: Sequence[int], steps: Sequence[int] | None = None) -> _Handle:
-        """Return a layout of float32: its steps in elements, or None where the library may choose."""
-        given = ctypes.c_int(len(shape)), _Dims(*shape), ctypes.c_int(_FLOAT32)
-        if steps is None:
-            return self.make("memory_desc", *given, ctypes.c_int(1), create="create_with_tag")
-        return self.make("memory_desc", *given, _Dims(*steps), create="create_with_strides")
-
-    def describe_array(self, array: Array) -> _Handle:
-        """Return the layout of an array."""
-        return self.describe(array.shape, [step // array.itemsize for step in array.strides])
-
-    def are_equal(self, one: object, other: object) -> bool:
-        """Return whether two layouts are the same."""
-        return bool(self._library.dnnl_memory_desc_equal(one, other))
-
-    def hold(self, layout: object, array: Array | None = None, keeps: object = None) -> _Handle:
-        """Return a memory object over an array, or over nothing yet; ``keeps`` owns the layout."""
-        pointer = ctypes.c_void_p(None if array is None else array.ctypes.data)
-        return self.make("memory", layout, self._engine, pointer, keeps=(layout, array, keeps))
-
-    def describe_primitive(self, kind: str, *arguments: object, attributes: _Handle) -> _Handle:
-        """Return the descriptor of a primitive. Raises _RefusedError for the slow reference."""
-        found = self.make(f"{kind}_primitive_desc", self._engine, *arguments, attributes)
-        name = ctypes.c_char_p()
-        self.call(
-            "primitive_desc_query", found, ctypes.c_int(_IMPLEMENTATION), ctypes.c_int(0), ctypes.byref(name)
-        )
-        if (name.value or b"ref").startswith(b"ref"):
-            raise _RefusedError(f"{kind}: {name.value!r}")
-        return found
-
-    def get_layout(self, descriptor: _Handle, what: int) -> ctypes.c_void_p:
-        """Return a layout of a descriptor, which owns it."""
-        found = self._library.dnnl_primitive_desc_query_md(descriptor, ctypes.c_int(what), ctypes.c_int(0))
-        return ctypes.c_void_p(found)
-
-    def count_bytes(self, layout: object) -> int:
-        """Return the size of what has this layout."""
-        return int(self._library.dnnl_memory_desc_get_size(layout))
-
-    def make_attributes(self, activation: Eltwise | None, *, adds: bool = False) -> _Handle:
-        """Return what follows a primitive: an activation; ``adds`` to the numbers at the target."""
-        attributes, after = self.make("primitive_attr"), self.make("post_ops")
-        if adds:
-            self.call("post_ops_append_sum", after, ctypes.c_float(1), ctypes.c_int(0), ctypes.c_int(0))
-        if activation is not None:
-            kind, alpha, beta = activation
-            self.call(
-                "post_ops_append_eltwise",
-                after,
-                ctypes.c_int(kind),
-                ctypes.c_float(alpha),
-                ctypes.c_float(beta),
-            )
-        self.call("primitive_attr_set_post_ops", attributes, after)
-        self.call("primitive_attr_set_scratchpad_mode", attributes, ctypes.c_int(1))  # the user's
-        self.call(
-            "primitive_attr_set_fpmath_mode", attributes, ctypes.c_int(0)
-        )  # strict, whatever the process says
-        return attributes
-
-    def pack(self, array: Array, source: object, target: object) -> Array:
-        """Return the bytes of an array in another layout."""
-        out = make_aligned(self.count_bytes(target))
-        self.run(self.bind_copy(source, target, self.hold(source, array), self.hold(target, out)))
-        return out
-
-    def bind_copy(self, source: object, target: object, x: _Handle, out: _Handle) -> Call:
-        """Return the call that copies one memory object into another, each with its layout."""
-        descriptor = self.make("reorder_primitive_desc", source, self._engine, target, self._engine, None)
-        return self.bind(self.make("primitive", descriptor, keeps=descriptor), {_SRC: x, _DST: out})
-
-    def bind(self, primitive: _Handle, given: Mapping[int, _Handle]) -> Call:
-        """Return the call of a primitive with these arguments, by index."""
-        arguments = (_Argument * len(given))(*(_Argument(i, one._as_parameter_) for i, one in given.items()))
-        return Call(primitive, self.get_stream(), len(given), arguments, list(given.values()))
-
-    def run(self, call: Call) -> None:
-        """Run a primitive."""
-        if self._execute(*call[:4]):
-            raise RuntimeError("oneDNN did not run a primitive that it has made")
-
-    def get_stream(self) -> _Handle:
-        """Return the stream of this thread."""
-        found: _Handle | None = getattr(self._of_thread, "stream", None)
-        if found is None:
-            found = self._of_thread.stream = self.make("stream", self._engine, ctypes.c_uint(1))
-        return found
-
-    def get_scratchpad(self, size: int) -> Array:
-        """Return memory of this thread that a primitive may use while it runs."""
-        found: Array | None = getattr(self._of_thread, "scratchpad", None)
-        if found is None or len(found) < size:
-            found = self._of_thread.scratchpad = make_aligned(size)
-        return found
-
-    def set_threads(self, count: int) -> int:
-        """Set the number of threads for primitives that this thread runs; return the number before."""
-        before = int(self._library.omp_get_max_threads())
-        if count != before:
-            self._library.omp_set_num_threads(ctypes.c_int(count))
-        return before
-
-
-def make_aligned(size: int) -> Array:
-    """Return ``size`` bytes that start at a line of the cache."""
-    whole = np.empty(size + _ALIGNED, np.uint8)
-    start = -whole.ctypes.data % _ALIGNED
-    return whole[start : start + size]
-
-
-def find() -> Library | None:
-    """Return the library; None where it does not load, or where ``FLAGS_use_fast_kernels`` is False."""
-    found = load()
-    return found if isinstance(found, Library) and flag(FLAG) else None
-
-
-@functools.cache
-def load() -> Library | str:
-    """Return the library, or the reason why it cannot be used."""
-    path = os.path.join(sys.prefix, "lib", "libdnnl.so.3")
-    if not os.path.isfile(path):
-        return f"{_PACKAGE} is not installed"
-    try:
-        library = Library(path)
-    except (OSError, AttributeError, _RefusedError) as error:
-        return f"{_PACKAGE} does not load: {error}"
-    return library if library.version.startswith("3.2.") else f"{path} is version {library.version}, not 3.2"
 
 
 class Primitive:
@@ -261,11 +58,11 @@ class Primitive:
     def __init__(
         self,
         library: Library,
-        descriptor: _Handle,
-        source: _Handle,
-        target: _Handle,
+        descriptor: Handle,
+        source: Handle,
+        target: Handle,
         shape: tuple[int, ...],
-        constants: Mapping[int, _Handle],
+        constants: Mapping[int, Handle],
     ) -> None:
         self._library, self._constants = library, constants
         self.source, self.target, self.shape = source, target, shape
@@ -273,10 +70,10 @@ class Primitive:
         self._scratchpad = library.get_layout(descriptor, _SCRATCHPAD_LAYOUT)
         self._size = library.count_bytes(self._scratchpad)
 
-    def bind(self, source: _Handle, target: _Handle) -> Call:
+    def bind(self, source: Handle, target: Handle) -> Call:
         """Return the call for this thread and these memory objects."""
         library = self._library
-        given = {_SRC: source, _DST: target, **self._constants}
+        given = {SRC: source, DST: target, **self._constants}
         if self._size:
             given[_SCRATCHPAD] = library.hold(self._scratchpad, library.get_scratchpad(self._size))
         return library.bind(self._primitive, given)
@@ -294,7 +91,7 @@ class Operation:
     def __init__(self, library: Library, activation: Eltwise | None = None) -> None:
         self._library, self._activation = library, activation
         self._found: dict[object, Primitive | None] = {}
-        self._packed: list[tuple[_Handle, _Handle]] = []
+        self._packed: list[tuple[Handle, Handle]] = []
 
     def find(self, shape: tuple[int, ...], adds: bool = False) -> Primitive | None:
         """Return the primitive for a shape; None: the library refuses it.
@@ -305,7 +102,7 @@ class Operation:
         if key not in self._found:
             try:
                 made = self._make(shape, adds)
-            except _RefusedError:
+            except RefusedError:
                 made = None
             if len(self._found) >= _KEPT:
                 self._found.clear()
@@ -316,7 +113,7 @@ class Operation:
     def _make(self, shape: tuple[int, ...], adds: bool) -> Primitive:
         raise NotImplementedError
 
-    def _hold_weights(self, descriptor: _Handle, w: Array) -> _Handle:
+    def _hold_weights(self, descriptor: Handle, w: Array) -> Handle:
         """Return the weights in the layout that a primitive chose; it is the same for most shapes."""
         library = self._library
         layout = library.get_layout(descriptor, _WEIGHTS_LAYOUT)
@@ -358,7 +155,7 @@ class Convolution(Operation):
         after = (count, len(w), *windows.counts(spatial))
         too_small = any(a > b for a, b in zip(windows.extent, windows.padded(spatial), strict=True))
         if channels != w.shape[1] * groups or not math.prod(after) or too_small:
-            raise _RefusedError("the plain kernel words the error, if it is one")
+            raise RefusedError("the plain kernel words the error, if it is one")
         if groups > 1:
             w = w.reshape(groups, len(w) // groups, *w.shape[1:])
         source, target = _describe_images(library, shape), _describe_images(library, after)
@@ -467,7 +264,7 @@ class Pool(Operation):
     def _make(self, shape: tuple[int, ...], adds: bool) -> Primitive:
         library, axes = self._library, self._find_axes(shape[2:])
         if not math.prod(shape) or any(axis.stride is None for axis in axes):
-            raise _RefusedError("uneven windows")
+            raise RefusedError("uneven windows")
         after = (*shape[:2], *(len(axis.spans) for axis in axes))
         source, target = _describe_images(library, shape), _describe_images(library, after)
         ends = [max(0, axis.spans[-1][1] - axis.pad[0] - axis.size) for axis in axes]
@@ -477,11 +274,11 @@ class Pool(Operation):
             ctypes.c_int(self._kind),
             source,
             target,
-            _Dims(*(axis.stride or 1 for axis in axes)),
-            _Dims(*(axis.kernel for axis in axes)),
-            _Dims(0, 0),
-            _Dims(*(axis.pad[0] for axis in axes)),
-            _Dims(*ends),
+            Dims(*(axis.stride or 1 for axis in axes)),
+            Dims(*(axis.kernel for axis in axes)),
+            Dims(0, 0),
+            Dims(*(axis.pad[0] for axis in axes)),
+            Dims(*ends),
             attributes=library.make_attributes(None),
         )
         return Primitive(library, descriptor, source, target, after, {})
@@ -587,8 +384,8 @@ class _Bound(NamedTuple):
     """The calls of :class:`Images` for one shape and one thread."""
 
     calls: list[Call]
-    sources: list[_Handle]
-    targets: list[_Handle]
+    sources: list[Handle]
+    targets: list[Handle]
     shapes: list[tuple[int, ...]]
 
 
@@ -598,7 +395,7 @@ def _see_pixels(x: Array) -> Array:
     return seen if seen.flags.c_contiguous else as_channels_last(x)
 
 
-def _describe_images(library: Library, shape: Sequence[int]) -> _Handle:
+def _describe_images(library: Library, shape: Sequence[int]) -> Handle:
     """Return the layout of images ``(N, C, H, W)``, the channels last in memory."""
     _, channels, height, width = shape
     return library.describe(shape, (height * width * channels, 1, width * channels, channels))
@@ -608,9 +405,9 @@ def _describe_windows(windows: Windows) -> list[Any]:
     """Return strides, gaps within a window, and padding in front and behind."""
     gaps = [step - 1 for step in windows.dilations]
     return [
-        _Dims(*windows.strides),
-        _Dims(*gaps),
-        *(_Dims(*side) for side in zip(*windows.pads, strict=True)),
+        Dims(*windows.strides),
+        Dims(*gaps),
+        *(Dims(*side) for side in zip(*windows.pads, strict=True)),
     ]
 
 

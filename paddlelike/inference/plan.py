@@ -22,7 +22,7 @@ from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.executor.steps import run_plan
 from paddlelike.framework.flags import flag
 from paddlelike.framework.opdef import registry
-from paddlelike.inference import onednn
+from paddlelike.inference import onednn, onednn_library
 from paddlelike.inference.cells import Loop
 from paddlelike.inference.chains import Chain, Finder
 from paddlelike.inference.parts import writes_scope
@@ -54,7 +54,7 @@ class PredictionPlan(Plan):
         feeds: list[str],
         fetches: list[str],
         scope: Scope,
-        library: onednn.Library | None,
+        library: onednn_library.Library | None,
     ) -> None:
         self._scope, self._library = scope, library
         self.chains = self.joined = 0
@@ -208,7 +208,7 @@ class PlanEngine:
         self, program: Program, scope: Scope, feeds: list[str], fetches: list[str], *, threads: int
     ) -> None:
         self._program, self._scope, self._feeds, self._fetches = program, scope, feeds, fetches
-        self._library, self._threads = onednn.find(), max(threads, count_threads())
+        self._library, self._threads = onednn_library.find(), max(threads, count_threads())
         self._taken = 0
         self._plan = self._make_plan()
 
@@ -236,7 +236,7 @@ class PlanEngine:
         """Describe the joined operators, and the library that computes them; empty where none are joined."""
         if self._plan is None:
             return "", ""
-        found = onednn.load()
+        found = onednn_library.load()
         reason = found if isinstance(found, str) else f"{FLAG} is False"
         kernels = f"numpy ({reason})" if self._library is None else f"oneDNN {self._library.version}"
         ops = [op for block in self._program.blocks for op in block.ops]

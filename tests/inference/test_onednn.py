@@ -15,14 +15,14 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike import inference
-from paddlelike.inference import onednn
+from paddlelike.inference import onednn, onednn_library
 from paddlelike.ops.kernels.nn.image.windows import make_windows
 from tests.inference.test_joined import build_residual, compare, open_model, save
 
 #: Of the largest number: sums of float32 in another order.
 CLOSE = 2e-6
 WAITING = os.environ.get("OMP_WAIT_POLICY")
-found = onednn.load()
+found = onednn_library.load()
 needs_library = pytest.mark.skipif(isinstance(found, str), reason=str(found))
 
 
@@ -30,9 +30,9 @@ def refuse(*arrays: Any) -> Any:
     raise AssertionError("the library refused this shape")
 
 
-def make_library() -> onednn.Library:
-    library = onednn.load()
-    assert isinstance(library, onednn.Library)
+def make_library() -> onednn_library.Library:
+    library = onednn_library.load()
+    assert isinstance(library, onednn_library.Library)
     library.set_threads(1)
     assert os.environ.get("OMP_WAIT_POLICY") == WAITING  # as it was before
     return library
@@ -242,20 +242,20 @@ def test_without_the_library_numpy_computes_and_the_summary_says_why(
 ) -> None:
     save(tmp_path, build_residual)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    onednn.load.cache_clear()
+    onednn_library.load.cache_clear()
     try:
         _, config = open_model(tmp_path, joined=True)
         assert "kernels          numpy (onednn-cpu-gomp is not installed)" in config.summary()
         (tmp_path / "lib").mkdir()
         (tmp_path / "lib" / "libdnnl.so.3").write_bytes(b"not a library")
-        onednn.load.cache_clear()
+        onednn_library.load.cache_clear()
         predictor, config = open_model(tmp_path, joined=True)
         assert "kernels          numpy (onednn-cpu-gomp does not load: " in config.summary()
         plain, _ = open_model(tmp_path, joined=False)
         x = np.ones((1, 8, 40, 40), "float32")
         np.testing.assert_allclose(predictor.run([x])[0], plain.run([x])[0], rtol=1e-5)
     finally:
-        onednn.load.cache_clear()
+        onednn_library.load.cache_clear()
 
 
 @pytest.mark.slow
