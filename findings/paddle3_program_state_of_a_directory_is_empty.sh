@@ -4,11 +4,11 @@
 # With the environment variable FLAGS_enable_pir_api=0 the same call returns the variables, as 2.6.2 does.
 # Seen: 3.3.1 gives [] by default, ['b', 'w'] with FLAGS_enable_pir_api=0.
 set -euo pipefail
-home=$(mktemp -d)
-trap 'rm -rf "$home"' EXIT
-"${PYTHON:-python3.11}" -m venv "$home/venv"
-"$home/venv/bin/pip" install -q --disable-pip-version-check paddlepaddle==3.3.1 setuptools==80.9.0
-cat > "$home/save.py" <<'PY'
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"${PYTHON:-python3.11}" -m venv "$folder/venv"
+"$folder/venv/bin/pip" install -q --disable-pip-version-check paddlepaddle==3.3.1 setuptools==80.9.0
+cat > "$folder/save.py" <<'PY'
 import sys
 import paddle
 
@@ -21,7 +21,7 @@ exe = paddle.static.Executor()
 exe.run(startup)
 paddle.static.io.save_vars(exe, sys.argv[1], main, predicate=lambda var: var.persistable)
 PY
-cat > "$home/load.py" <<'PY'
+cat > "$folder/load.py" <<'PY'
 import sys
 import paddle
 
@@ -29,10 +29,10 @@ paddle.enable_static()
 print(sorted(paddle.static.load_program_state(sys.argv[1])))
 PY
 export GLOG_minloglevel=3
-FLAGS_enable_pir_api=0 "$home/venv/bin/python" -W ignore "$home/save.py" "$home/variables" 2> /dev/null
-ls "$home/variables"
-new=$("$home/venv/bin/python" -W ignore "$home/load.py" "$home/variables" 2> /dev/null | tail -1)
-old=$(FLAGS_enable_pir_api=0 "$home/venv/bin/python" -W ignore "$home/load.py" "$home/variables" 2> /dev/null | tail -1)
+FLAGS_enable_pir_api=0 "$folder/venv/bin/python" -W ignore "$folder/save.py" "$folder/variables" 2> /dev/null
+ls "$folder/variables"
+new=$("$folder/venv/bin/python" -W ignore "$folder/load.py" "$folder/variables" 2> /dev/null | tail -1)
+old=$(FLAGS_enable_pir_api=0 "$folder/venv/bin/python" -W ignore "$folder/load.py" "$folder/variables" 2> /dev/null | tail -1)
 echo "default: $new"
 echo "FLAGS_enable_pir_api=0: $old"
 [ "$new" = "[]" ] && [ "$old" = "['b', 'w']" ]

@@ -78,7 +78,8 @@ class Library:
                 del os.environ[_WAITING]
         self._library.dnnl_primitive_desc_query_md.restype = ctypes.c_void_p
         self._library.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
-        self.version = ".".join(map(str, (ctypes.c_int * 3).from_address(self._get_version())))
+        self._library.dnnl_version.restype = ctypes.POINTER(ctypes.c_int * 3)  # major, minor, patch come first
+        self.version = ".".join(map(str, self._library.dnnl_version().contents))
         self.set_pointer = self._library.dnnl_memory_set_data_handle
         self.set_pointer.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         self._execute = self._library.dnnl_primitive_execute
@@ -86,10 +87,6 @@ class Library:
         self._engine = self.make("engine", ctypes.c_int(1), ctypes.c_size_t(0))
         self._of_thread = threading.local()
         self.set_threads(self.set_threads(1))  # AttributeError where it is without OpenMP
-
-    def _get_version(self) -> int:
-        self._library.dnnl_version.restype = ctypes.POINTER(ctypes.c_int)
-        return ctypes.cast(self._library.dnnl_version(), ctypes.c_void_p).value or 0
 
     def call(self, name: str, *arguments: object) -> None:
         """Call a function. Raises RefusedError for another status than success."""

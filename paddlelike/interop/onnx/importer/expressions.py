@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from paddlelike.core import VarType, numpy_dtype
+from paddlelike.core import Array, VarType, numpy_dtype
 from paddlelike.interop.onnx.importer.node import MOST, Node
+
+
+Operand: TypeAlias = "Expression | Array | float"
 
 
 class Expression:
@@ -32,13 +35,13 @@ class Expression:
         """Return what an operator computes."""
         return Expression(self.node, self.node.emit(kind, x, y, **attrs))
 
-    def lift(self, other: Any) -> Expression:
+    def lift(self, other: Operand) -> Expression:
         """Return a number or an array as a constant of the same element type."""
         if isinstance(other, Expression):
             return other
         return Expression(self.node, self.node.constant(np.atleast_1d(other), self.dtype))
 
-    def _join(self, kind: str, x: Any, y: Any) -> Expression:
+    def _join(self, kind: str, x: Operand, y: Operand) -> Expression:
         """Return an operator of two values; Fluid broadcasts the second one over the first."""
         first, second = self.lift(x), self.lift(y)
         if len(first.shape) < len(second.shape) or (first.shape == (1,) and second.shape != (1,)):
@@ -46,19 +49,19 @@ class Expression:
             first = zeros.make("elementwise_add", zeros.name, first.name, axis=-1)
         return first.make(kind, first.name, second.name, axis=-1)
 
-    def __add__(self, other: Any) -> Expression:
+    def __add__(self, other: Operand) -> Expression:
         return self._join("elementwise_add", self, other)
 
-    def __sub__(self, other: Any) -> Expression:
+    def __sub__(self, other: Operand) -> Expression:
         return self._join("elementwise_sub", self, other)
 
-    def __rsub__(self, other: Any) -> Expression:
+    def __rsub__(self, other: Operand) -> Expression:
         return self._join("elementwise_sub", other, self)
 
-    def __mul__(self, other: Any) -> Expression:
+    def __mul__(self, other: Operand) -> Expression:
         return self._join("elementwise_mul", self, other)
 
-    def __truediv__(self, other: Any) -> Expression:
+    def __truediv__(self, other: Operand) -> Expression:
         return self._join("elementwise_div", self, other)
 
     __radd__, __rmul__ = __add__, __mul__
@@ -77,28 +80,28 @@ class Expression:
     def __neg__(self) -> Expression:
         return self * -1
 
-    def __mod__(self, other: Any) -> Expression:
+    def __mod__(self, other: Operand) -> Expression:
         """Return the remainder, of the sign of the divisor; Fluid's is C's."""
         rest = self._join("elementwise_mod", self, other)
         return self._join("elementwise_mod", rest + other, other)
 
-    def __lt__(self, other: Any) -> Expression:
+    def __lt__(self, other: Operand) -> Expression:
         return self._join("less_than", self, other).cast(self.dtype)
 
-    def __ge__(self, other: Any) -> Expression:
+    def __ge__(self, other: Operand) -> Expression:
         return self._join("greater_equal", self, other).cast(self.dtype)
 
-    def __gt__(self, other: Any) -> Expression:
+    def __gt__(self, other: Operand) -> Expression:
         return self._join("greater_than", self, other).cast(self.dtype)
 
-    def __le__(self, other: Any) -> Expression:
+    def __le__(self, other: Operand) -> Expression:
         return self._join("less_equal", self, other).cast(self.dtype)
 
-    def equals(self, other: Any) -> Expression:
+    def equals(self, other: Operand) -> Expression:
         """Return 1 where values are equal, else 0."""
         return self._join("equal", self, other).cast(self.dtype)
 
-    def clip(self, low: Any, high: Any) -> Expression:
+    def clip(self, low: Operand, high: Operand) -> Expression:
         """Return the values within limits."""
         return self._join("elementwise_min", self._join("elementwise_max", self, low), high)
 
