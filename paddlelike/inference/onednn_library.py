@@ -78,7 +78,7 @@ class Library:
                 del os.environ[_WAITING]
         self._library.dnnl_primitive_desc_query_md.restype = ctypes.c_void_p
         self._library.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
-        self._library.dnnl_version.restype = ctypes.POINTER(ctypes.c_int * 3)  # major, minor, patch come first
+        self._library.dnnl_version.restype = ctypes.POINTER(ctypes.c_int * 3)
         self.version = ".".join(map(str, self._library.dnnl_version().contents))
         self.set_pointer = self._library.dnnl_memory_set_data_handle
         self.set_pointer.argtypes = [ctypes.c_void_p, ctypes.c_void_p]

@@ -10,7 +10,6 @@ import numpy as np
 from paddlelike.core import Array, VarType, numpy_dtype
 from paddlelike.interop.onnx.importer.node import MOST, Node
 
-
 Operand: TypeAlias = "Expression | Array | float"
 
 
