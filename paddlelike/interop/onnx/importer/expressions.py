@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from paddlelike.core import Array, VarType, numpy_dtype
+from paddlelike.core import Array, DtypeLike, VarType, numpy_dtype
+from paddlelike.interop.onnx.importer.graph import Given
 from paddlelike.interop.onnx.importer.node import MOST, Node
 
 Operand: TypeAlias = "Expression | Array | float"
@@ -30,7 +31,9 @@ class Expression:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def make(self, kind: str, x: Any, y: str | None = None, **attrs: Any) -> Expression:
+    def make(
+        self, kind: str, x: Given | Mapping[str, Given], y: str | None = None, **attrs: Any
+    ) -> Expression:
         """Return what an operator computes."""
         return Expression(self.node, self.node.emit(kind, x, y, **attrs))
 
@@ -65,14 +68,14 @@ class Expression:
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Operand, **options: object) -> Any:
         """Answer numpy's functions, also those with an array or a number on the left."""
         if method != "__call__" or options or ufunc.__name__ not in _OPERATORS:
             return NotImplemented
         kind, *more = given if isinstance(given[0], Expression) else (self.lift(given[0]), *given[1:])
         return _OPERATORS[ufunc.__name__](kind, *more)
 
-    def number(self, value: float, dtype: Any) -> Expression:
+    def number(self, value: float, dtype: DtypeLike) -> Expression:
         """Return a constant of an element type."""
         return Expression(self.node, self.node.constant([value], numpy_dtype(dtype)))
 
@@ -84,16 +87,16 @@ class Expression:
         rest = self._join("elementwise_mod", self, other)
         return self._join("elementwise_mod", rest + other, other)
 
-    def __lt__(self, other: Operand) -> Expression:
+    def __lt__(self, other: Any) -> Expression:
         return self._join("less_than", self, other).cast(self.dtype)
 
-    def __ge__(self, other: Operand) -> Expression:
+    def __ge__(self, other: Any) -> Expression:
         return self._join("greater_equal", self, other).cast(self.dtype)
 
-    def __gt__(self, other: Operand) -> Expression:
+    def __gt__(self, other: Any) -> Expression:
         return self._join("greater_than", self, other).cast(self.dtype)
 
-    def __le__(self, other: Operand) -> Expression:
+    def __le__(self, other: Any) -> Expression:
         return self._join("less_equal", self, other).cast(self.dtype)
 
     def equals(self, other: Operand) -> Expression:
@@ -104,7 +107,7 @@ class Expression:
         """Return the values within limits."""
         return self._join("elementwise_min", self._join("elementwise_max", self, low), high)
 
-    def cast(self, dtype: Any) -> Expression:
+    def cast(self, dtype: DtypeLike) -> Expression:
         """Return the values of another element type."""
         return Expression(self.node, self.node.cast(self.name, dtype))
 
@@ -147,7 +150,7 @@ _OPERATORS: Final[dict[str, Callable[..., Expression]]] = {
 }
 
 
-def read_input(node: Node, index: int, dtype: Any = VarType.INT64) -> Expression:
+def read_input(node: Node, index: int, dtype: DtypeLike = VarType.INT64) -> Expression:
     """Return an input as an expression, of one dim."""
     return Expression(node, node.cast(node.reshape(node.input(index), -1), dtype))
 
@@ -160,7 +163,7 @@ def read_size(node: Node, axis: int) -> Expression:
     return Expression(node, node.slice(node.dims_at_run(node.input()), 0, axis, axis + 1))
 
 
-def count(start: Expression, end: Any, step: Any = 1) -> Expression:
+def count(start: Expression, end: Operand, step: Operand = 1) -> Expression:
     """Return start, start + step ... before the end."""
     bounds = {"Start": start.name, "End": start.lift(end).name, "Step": start.lift(step).name}
     return start.make("range", bounds, shaped=[-1])

@@ -245,7 +245,7 @@ def _resize_at_run(node: Node, mode: str) -> str:
         positions, outside = _find_positions(node, at, n, size, factor, start, end)
         shape = [-1 if i == axis else 1 for i in range(rank)]
         total: Any = None
-        share: Any = None
+        share: Expression | None = None
         for near, weights in _find_taps(node, mode, positions, 1.0):
             part = x.take(near.clip(0, n - 1).cast(VarType.INT64), axis)
             if mode == "nearest":
