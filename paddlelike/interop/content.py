@@ -108,6 +108,7 @@ class Content:
         self.variables: list[Held] = []
         self.programs: dict[str, Program] = {}
         self.manifest: Manifest | None = where.manifest()
+        self._persistables: dict[str, list[Any]] = {}  # of each program, by name
         self.unnamed: list[str] = []
         self.left_out: dict[str, tuple[LeftOut, ...]] = {}
         self._stack = ExitStack()
@@ -326,9 +327,11 @@ class Content:
             saved = []
         if saved and [one[1:] for one in saved] == facts:
             return [one[0] for one in saved]
-        for program in self.programs.values():
-            wanted = sorted(list_persistables(program), key=lambda one: one.name)
-            if [(one.dtype, one.shape) for one in wanted] == facts:
+        for key, program in self.programs.items():
+            if key not in self._persistables:  # listed once, not for each file
+                self._persistables[key] = sorted(list_persistables(program), key=lambda one: one.name)
+            wanted = self._persistables[key]
+            if len(wanted) == len(facts) and [(one.dtype, one.shape) for one in wanted] == facts:
                 return [one.name for one in wanted]
         return None
 

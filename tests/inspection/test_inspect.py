@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 from paddlelike.errors import MissingFileError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.inspection import compare, inspect, summarize
+from paddlelike.interop import content
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 FIT = GOLDEN / "fit_a_line"
@@ -61,6 +62,21 @@ def test_a_combined_file_takes_its_names_from_the_program_beside_it(tmp_path: Pa
     assert [one.name for one in alone.variables] == ["params[0]", "params[1]"]
     shutil.copy(FIT / "inference_combined" / "model", tmp_path / "__model__")
     assert [one.name for one in inspect(tmp_path).variables] == ["fc_0.b_0", "fc_0.w_0"]
+
+
+def test_a_directory_of_many_files_lists_the_variables_of_its_program_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    listed = content.list_persistables
+    monkeypatch.setattr(
+        content, "list_persistables", lambda program: calls.append(program) or listed(program)
+    )
+    shutil.copy(FIT / "inference" / "__model__", tmp_path / "__model__")
+    for number in range(20):
+        (tmp_path / f"w{number}").write_bytes(encode(np.zeros(3, "f4")))
+    assert len(inspect(tmp_path).variables) == 20
+    assert sum(call is calls[0] for call in calls) < 5
 
 
 def test_statistics_match_numpy() -> None:
