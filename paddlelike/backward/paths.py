@@ -86,7 +86,7 @@ def _report_ends(types: str) -> None:
             hint="set stop_gradient = True on a gradient that counts as a constant",
         )
     warn_user(
-        f"{row.where}: as in Fluid 1.8.5, what {types} compute counts as a constant. "
+        f"{row.where}: as in Fluid 1.8.5, the results of {types} count as constants. "
         "fluid.set_flags({'FLAGS_fluid_quirks': False}) makes it an error; fluid.quirks() lists all of these",
         QuirkWarning,
     )

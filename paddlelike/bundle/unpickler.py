@@ -149,7 +149,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         self._spent += count
         if self._spent > 4 * self._size + 1000:
             raise FormatError(
-                f"the pickle, of {self._size} bytes, copies or hashes over {4 * self._size} elements"
+                f"the pickle has {self._size} bytes, but copies or hashes over {4 * self._size} elements"
             )
 
     def _check_keys(self, keys: Iterable[Any]) -> None:
@@ -215,7 +215,7 @@ class RestrictedUnpickler(pickle._Unpickler):
     def _bytearray(self) -> None:
         length = int.from_bytes(self.read(8), "little")
         if length > self._size:
-            raise FormatError(f"the pickle is cut: {length} bytes are wanted, it has {self._size}")
+            raise FormatError(f"the pickle is cut: it needs {length} bytes, but has {self._size}")
         self.append(bytearray(self.read(length)))
 
     def get_extension(self, code: int) -> NoReturn:

@@ -239,8 +239,8 @@ def _populate(one: Any, blocks: list[Block], data: str, path: str) -> None:
         if not apart and len(found) == len(one.param_collection().to_blocks()) - len(one.normalization):
             warn_user(
                 f"{data} holds no gains and biases of the layer normalization of {path}, which DyNet "
-                "does not save with a builder: they keep the values they begin with. A collection saved "
-                "whole holds them"
+                "does not save with a builder: they keep their initial values. To save them, save the "
+                "whole collection"
             )
             apart = [parameter.to_block(parameter.name()) for parameter in one.normalization]
         found = _order_layers(one, found, apart)

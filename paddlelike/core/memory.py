@@ -48,7 +48,7 @@ def _bytes(size: int) -> Array:
     except (MemoryError, ValueError, OverflowError) as error:  # the last two: beyond any address
         raise OutOfMemoryError(
             f"{size} bytes of memory cannot be allocated",
-            hint="if a part of a table is enough: load_slice reads some rows, lazy=True reads what is used",
+            hint="if a part of a table is enough: load_slice reads some rows, lazy=True only the rows in use",
         ) from error
 
 

@@ -164,7 +164,7 @@ class OldRows:
 
     def __iter__(self) -> Iterator[memoryview]:
         if self._next:
-            raise RuntimeError("the old rows have been read, and can be read once")
+            raise RuntimeError("the old rows were read already; they can be read only once")
         step, populated = max(_PIECE // self._rows[0].nbytes, 1), 0
         ahead = _AHEAD * step if self._table.by_rows else 0
         for start in range(0, len(self._rows), step):

@@ -31,7 +31,7 @@ _run_copies: Final[Hook[..., list[list[Any]] | None]] = Hook("run_copies")
 _explain_copies: Final[Hook[[Program, list[str], list[str], Sequence[Place]], str]] = Hook("explain_copies")
 
 #: Why numpy runs copies although JAX was requested.
-_SHARED: Final = "with ReduceStrategy.Reduce they share what they write"
+_SHARED: Final = "with ReduceStrategy.Reduce they share the variables that they write"
 
 
 def warn_numpy(reason: str) -> None:

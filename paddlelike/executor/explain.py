@@ -117,7 +117,7 @@ class Explanation:
             f"{len(self.steps)} steps, {1e3 * self.seconds:.3f} ms; {memory_used}",
             f"bounds by {rates}",
             "",
-            _format_row("operators", "steps", heads, "how many steps are, do or have"),
+            _format_row("operators", "steps", heads, "steps of each kind"),
         ]
         lines += [_format_group(name, of_type) for name, of_type in ordered]
         slowest = sorted(self.steps, key=lambda step: -step.seconds)[:_SLOWEST]

@@ -164,7 +164,9 @@ def _explain_missing(names: list[str], op: Operator, block: Block, scope: Scope)
     elif first is not None and (first.is_data or first.need_check_feed):
         hint = f"feed it: exe.run(..., feed={{{names[0]!r}: array}})"
         if has_updates(block.program):
-            hint += "; what does not need it is computed by program.clone(for_test=True) with use_prune=True"
+            hint += (
+                "; program.clone(for_test=True) with use_prune=True computes the results that do not need it"
+            )
     else:
         hint = "feed the data variables it is computed from"
     listed = ", ".join(repr(name) for name in names)

@@ -90,7 +90,7 @@ class BuildStrategy(_Options):
         raise UnsupportedError(
             "build_strategy._finalize_strategy_and_create_passes: Fluid has graph passes, "
             "which do not exist here; multi_batch_merge_pass adds up the gradients of several batches",
-            hint="feed these batches as one; RecomputeOptimizer makes it need less memory",
+            hint="feed these batches as one; RecomputeOptimizer then saves memory",
         )
 
 

@@ -287,7 +287,7 @@ class FolderFormat(Format[Folder, Mapping[str, Iterable[Buffer]]]):
         others = [name for name in folder.list_names() if name not in names and self.is_part(name)]
         if others:
             raise SaveError(
-                f"the target has {', '.join(others[:8])} of another save, to be read with the new files",
+                f"the target has {', '.join(others[:8])} of another save, which loads would read as well",
                 hint="remove them, or choose another path",
             )
 

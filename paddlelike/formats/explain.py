@@ -166,8 +166,8 @@ _KINDS: Final = (
     _Kind(
         lambda head, size: is_pir(head),
         "a program of Paddle 3 (PIR, JSON)",
-        "load_inference_model opens it as model_filename=; what that refuses, Paddle 3 exports as a .pdmodel "
-        "with the environment variable FLAGS_enable_pir_api=0",
+        "load_inference_model opens it as model_filename=; if it refuses the model, export it by Paddle 3 as "
+        "a .pdmodel, with the environment variable FLAGS_enable_pir_api=0",
     ),
     _Kind(
         lambda head, size: is_program(head),
@@ -180,11 +180,11 @@ _KINDS: Final = (
     _Kind(_starts_with(b"\x93NUMPY"), "a .npy array", "open it with numpy.load and set the variable"),
     _Kind(
         _starts_with(b"\x1f\x8b"),
-        "a gzip archive (Paddle v2 packed its parameters so)",
-        "unpack it and name the file inside; gzip.open gives what is in it",
+        "a gzip archive (the form of parameters in Paddle v2)",
+        "unpack it and name the file inside; gzip.open reads its contents",
     ),
-    _Kind(_starts_with(b"BZh"), "a bzip2 archive", "unpack it; bz2.open gives what is in it"),
-    _Kind(_starts_with(b"\xfd7zXZ\0"), "an xz archive", "unpack it; lzma.open gives what is in it"),
+    _Kind(_starts_with(b"BZh"), "a bzip2 archive", "unpack it; bz2.open reads its contents"),
+    _Kind(_starts_with(b"\xfd7zXZ\0"), "an xz archive", "unpack it; lzma.open reads its contents"),
     _Kind(
         _starts_with(b"GGUF"),
         "a GGUF model of llama.cpp",

@@ -79,7 +79,7 @@ class Safetensors(FileFormat):
         return len(head) > 8 and head[8:9] == b"{" and 2 <= length <= min(_LARGEST_HEADER, size - 8)
 
     def refuse_name(self, name: str) -> str | None:
-        return "the name of what is not a tensor" if name == _METADATA else super().refuse_name(name)
+        return "a reserved name, which no tensor can have" if name == _METADATA else super().refuse_name(name)
 
     def entries(self, source: Readable) -> list[Entry]:
         file = as_source(source)

@@ -89,7 +89,7 @@ _ROWS: Final = (
     Quirk(
         "adadelta_step",
         "optimizer.Adadelta",
-        "the step takes the mean of squared updates after it",
+        "the step uses a mean of squared updates that includes the step itself",
         "the mean before the step (Zeiler 2012)",
         "paddle/fluid/operators/optimizers/adadelta_op.h, AdadeltaOpKernel::Compute (1.8.5)",
     ),
@@ -201,7 +201,7 @@ _ROWS: Final = (
     Quirk(
         "stopped_second_gradients",
         "gradients of gradients",
-        "what tanh_grad and other operators without a second gradient compute counts as a constant",
+        "the results of tanh_grad and other operators without a second gradient count as constants",
         "an error that names the operators",
         "python/paddle/fluid/backward.py:902 (1.8.5): an operator without a maker of gradients gives no "
         "operators",
@@ -241,7 +241,7 @@ _ROWS: Final = (
     Quirk(
         "spectral_norm_gradient",
         "layers.spectral_norm",
-        "each element's gradient is multiplied by what the weight's would be if all of them were 1",
+        "each element's gradient is multiplied by the weight's gradient for an output gradient of ones",
         "the gradient",
         "paddle/fluid/operators/spectral_norm_op.h, SpectralNormGradKernel::Compute (1.8.5): the "
         "weights are added up without the gradient of the result",
@@ -314,8 +314,8 @@ _ROWS: Final = (
     Quirk(
         "nan_comparisons",
         "layers.reduce_max, reduce_min, argmax, argmin, sign, elementwise_max, elementwise_min, relu of NaN",
-        "a comparison with NaN is false: an extremum passes over it, its sign is 0, of two numbers the "
-        "second is taken",
+        "a comparison with NaN is false: a maximum or minimum skips it, its sign is 0, and of two numbers "
+        "the second is taken",
         "NaN where an operand is NaN",
         "paddle/fluid/operators/reduce_ops/reduce_min_max_op.h, MaxFunctor (1.8.5), "
         "paddle/fluid/operators/arg_min_max_op_base.h, ArgMinMaxFunctor (1.8.5), "
@@ -333,14 +333,14 @@ _ROWS: Final = (
     Quirk(
         "label_smooth_gradient",
         "layers.label_smooth(label)",
-        "stop_gradient is set on label, so that what computes it gets no gradient through it",
+        "stop_gradient is set on label, so that the layers that compute it get no gradient",
         "label gets its gradient",
         "python/paddle/fluid/layers/nn.py:8111 (1.8.5): label.stop_gradient = True",
     ),
     Quirk(
         "strided_slice_backwards",
         "layers.strided_slice with a stride below -1",
-        "elements are taken forward from the one after the end, then turned round",
+        "elements are taken forward from the one after the end, then reversed",
         "elements are taken backwards from the start",
         "paddle/fluid/operators/strided_slice_op.h, StridedSliceFunctor (1.8.5): start and end are "
         "exchanged, and the stride's sign is dropped",
@@ -366,7 +366,7 @@ _ROWS: Final = (
     Quirk(
         "round_packets",
         "layers.round, fake quantization",
-        "halves go to the even number in whole packets of 32 bytes, and away from 0 behind the last one",
+        "halves are rounded to the even number in whole packets of 32 bytes, and away from 0 after them",
         "away from 0 everywhere",
         "paddle/fluid/operators/activation_op.h, RoundFunctor (1.8.5): by Eigen's pround of AVX",
     ),
@@ -388,7 +388,7 @@ _ROWS: Final = (
     Quirk(
         "sequence_conv_gradient",
         "layers.sequence_conv(padding_start) above 0",
-        "the filter's gradient takes sequences of padding_start rows or fewer for something else than 0",
+        "sequences of padding_start rows or fewer add wrong values to the filter's gradient",
         "the gradient",
         "paddle/fluid/operators/sequence_ops/sequence_conv_op.h, SequenceConvGradKernel::Compute (1.8.5): "
         "the windows are written over their own gradient, but those of such sequences are not",
@@ -458,8 +458,8 @@ def warn_quirk(name: str) -> bool:
     row = QUIRKS[name]
     warn_user(
         f"{row.where}: as in Fluid 1.8.5, {row.fluid}; the textbook has {row.ours}. "
-        "fluid.set_flags({'FLAGS_fluid_quirks': False}) before the network is built takes the textbook's "
-        "way; fluid.quirks() lists all of these",
+        "fluid.set_flags({'FLAGS_fluid_quirks': False}) before the network is built selects the "
+        "textbook's result; fluid.quirks() lists all of these",
         QuirkWarning,
     )
     return True

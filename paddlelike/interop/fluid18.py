@@ -114,7 +114,7 @@ def make_fluid18(program: Program) -> Program:
     }
     if refused:
         raise UnsupportedError(
-            f"Fluid 1.8 does not have, in this form: {'; '.join(sorted(refused))}",
+            f"Fluid 1.8 lacks these operators, or this form of them: {'; '.join(sorted(refused))}",
             hint="a .pdmodel or .json as the target keeps the operators of Paddle 2",
         )
     return clone
@@ -195,7 +195,7 @@ def _change(op: Operator, read: Container[str]) -> Iterator[str]:
             declared = op.block._var_recursive(name).shape
             carried = op.type == "assign"  # through a loop, in which it may take any shape
             if name in read and not carried and not _agree(declared, spec.shape):
-                yield f"{later} to the shape {list(declared)}, there {list(spec.shape)}"
+                yield f"{later} of shape {list(declared)}, in Fluid {list(spec.shape)}"
     except (EnforceNotMet, ShapeError) as error:
         yield f"{later} ({str(error).splitlines()[0]})"
 

@@ -75,8 +75,8 @@ _IMAGES: Final = Reason(
     "paddle.dataset.image and paddle.utils.Ploter do the same",
 )
 _INNER: Final = Reason(
-    "it belongs to the inside of Fluid, which is built otherwise here",
-    "the public functions of fluid.layers, fluid.transpiler and the launcher do what it is for",
+    "it is an internal part of Fluid, which this package implements differently",
+    "the public functions of fluid.layers, fluid.transpiler and the launcher serve the same purpose",
 )
 _MPI: Final = Reason(
     "jobs under MPI and Hadoop's scheduler are left out",
@@ -254,7 +254,7 @@ OF_OTHERS: Final[Mapping[str, str]] = {
     "model": f"{_NETWORK}; paddlelike.training.train fits them",
     "module": _NETWORK,
     "nn": _NETWORK,
-    "no_grad": "what minimize is not called for has no gradients; variable.stop_gradient = True ends them",
+    "no_grad": "only minimize builds gradients; variable.stop_gradient = True ends them at a variable",
     "seed": _SEED,
     "sequential": _NETWORK,
     "set_seed": _SEED,

@@ -162,7 +162,7 @@ def _check_ends(data: bytes, begin: int, ends: Iterable[tuple[int, int, int]]) -
         if start != at or zlib.crc32(data[start - begin : stop - begin]) != crc:
             raise StorageError(
                 f"its bytes {start} to {stop} are not those that were written",
-                hint="do all processes see the same directory? Else save without by_servers=",
+                hint="do all processes see the same directory? Otherwise save without by_servers=",
             )
         at = stop
     if at != begin + len(data):

@@ -163,7 +163,7 @@ def test_scan_lists_obstacles_and_writes_a_page(tmp_path: Path) -> None:
     result = run("scan", tmp_path, "--html", tmp_path / "page.html")
     assert result.exit_code == 1
     assert "train.py:2: paddle.fluid.dygraph.guard: fluid.dygraph.guard is not here" in result.stdout
-    assert "cannot be seen" in result.stdout
+    assert "The scan cannot see" in result.stdout
     assert '"verdict":"stops"' in (tmp_path / "page.html").read_text()
     (tmp_path / "page.html").write_text("mine")
     assert run("scan", tmp_path, "--html", tmp_path / "page.html").exit_code == 2

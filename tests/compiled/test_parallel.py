@@ -121,7 +121,7 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     net.exe.run(shared, feed=even, fetch_list=net.fetch, scope=net.scope)
 (told,) = [str(one.message) for one in caught if "numpy runs" in str(one.message)]
-assert told.endswith("with ReduceStrategy.Reduce they share what they write"), told
+assert told.endswith("with ReduceStrategy.Reduce they share the variables that they write"), told
 print("equal")
 """
 

@@ -150,7 +150,7 @@ def test_real_fluid_opens_exported_models(tmp_path: Path) -> None:
     [
         ("lstm", "rnn"),
         ("cumsum_all", "cumsum with flatten=True"),
-        ("dot", r"dot to the shape \[3\], there \[3, 1\]"),
+        ("dot", r"dot of shape \[3\], in Fluid \[3, 1\]"),
         ("equal", "equal: X has shape"),
         ("mod_int", "elementwise_mod"),
         ("roll_flat", r"roll with axis=\[\]"),

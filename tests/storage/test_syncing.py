@@ -73,7 +73,7 @@ def test_damage_by_a_power_cut_is_reported_and_the_previous_version_restored(
     damage(slow / "m")
     for path in (slow / "m").iterdir():
         os.utime(path, ns=(before, before))  # a power cut is not a new time of writing
-    with pytest.warns(UserWarning, match="m is damaged: the power failed, .* were taken instead"):
+    with pytest.warns(UserWarning, match="m is damaged: the power failed, .* were restored"):
         by(slow / "m")
     assert contents(slow / "m") == OLD | {"theirs": b"1"} | ({} if by is recover else {"x": b"1"})
     assert manifest_file.verify(slow / "m").good

@@ -68,8 +68,8 @@ def command(
         str | None,
         typer.Option(
             autocompletion=_list_formats,
-            help="Of the target: directory, combined, state, npz, safetensors, hdf5, torch, dynet, cntk, ... "
-            "(by the suffix of DST if left out).",
+            help="Format of the target: directory, combined, state, npz, safetensors, hdf5, torch, dynet, "
+            "cntk, ... (by the suffix of DST if left out).",
         ),
     ] = None,
     dtype: Annotated[
@@ -86,7 +86,9 @@ def command(
     names: Annotated[
         str | None, typer.Option(help="The variables of a combined file, which stores no names: a,b,c.")
     ] = None,
-    link: Annotated[int | None, typer.Option(help="The link of a chain of deltas, from 1 on.")] = None,
+    link: Annotated[
+        int | None, typer.Option(help="The index of a link in a chain of deltas, from 1 on.")
+    ] = None,
     opset: Annotated[int, typer.Option(help="The opset of an ONNX file to write.")] = 18,
     model_filename: Annotated[
         str | None, typer.Option(help="File of the program in a model's directory; __model__ if left out.")
@@ -100,7 +102,9 @@ def command(
     ] = False,
     durability: Annotated[
         Durability,
-        typer.Option(help="What a power cut leaves: old or new files, anything, or the new files."),
+        typer.Option(
+            help="Files after a power cut: old or new ones (atomic), a mix (process), or new ones (power)."
+        ),
     ] = SaveOptions.durability,
     verify: bool = Verify,
     json: bool = Json,

@@ -20,7 +20,7 @@ _TITLES: Final = {
     "may stop": "may fail, depending on arguments or data, or in functions that nothing here calls:",
 }
 _UNSEEN: Final = (
-    "What cannot be seen without running: the contents of data, values that numpy refuses "
+    "The scan cannot see: the contents of data, values that numpy refuses "
     '("%.2f" % array), computed names, and the behavior of other packages.'
 )
 

@@ -211,7 +211,7 @@ class Piece:
                 sequences[position] = np.asarray(value), lod
                 continue
             if lod and stands_for_none(value, lod):
-                raise RefusedError(reader, "it reads the one row that stands for no rows")
+                raise RefusedError(reader, "it reads the placeholder row of an array without rows")
             if type(value) is not array_type:
                 value = self._upload(frame, position, value, reader, uploaded)
                 sent.append(value)

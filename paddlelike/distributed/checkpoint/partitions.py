@@ -93,7 +93,7 @@ class ServerPartition:
         if placement is None:
             raise LoadError(
                 f"nothing was loaded from {where}: the program of parameter server {endpoint} has no "
-                "placement, which says which rows are its own",
+                "placement, so the rows of this server are not known",
                 hint="a program read from bytes has no placement: load with the one of "
                 "DistributeTranspiler.get_pserver_program(endpoint)",
             )
@@ -228,8 +228,8 @@ def _notes(where: str, schedule: Sequence[Slice]) -> tuple[str, ...]:
     if not counters or is_remote(where) or Path(manifest_path(where)).exists():
         return ()
     note = (
-        f"there is no manifest: if Fluid's own trainer 0 saved this, {', '.join(counters)} is not what the "
-        "servers had, and the learning rate's schedule begins again"
+        f"there is no manifest: if Fluid's trainer 0 saved this, {', '.join(counters)} differs from the "
+        "value on the servers, and the learning rate's schedule begins again"
     )
     return (note,)
 

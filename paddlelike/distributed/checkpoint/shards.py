@@ -188,7 +188,7 @@ class Shards:
             raise LoadError(
                 f"{len(ids)} rows of table {one.origin!r} belong to {one.endpoint}, which has room for "
                 f"{len(array)}",
-                hint="is the table as tall as when it was saved?",
+                hint="does the table have as many rows as when it was saved?",
             )
         met = self._fill(
             array, taken, lambda some: np.where(taken.mine(some), np.searchsorted(ids, some), -1)

@@ -145,14 +145,16 @@ def join_answers(
         endpoints = ", ".join(sorted({one.endpoint for one in slices}))
         raise SaveError(
             f"not every one of the servers {endpoints} wrote its rows of {slices[0].origin!r}",
-            hint="are its program and the trainer's of one transpile()? Else save without by_servers=",
+            hint="do all programs come from one transpile()? Otherwise save without by_servers=",
         ) from error
     try:
         with File(path) as file:
             _check_places(sums, [file.size] if not header else [one.nbytes for one in slices], len(header))
             return join_ranges(file, header, sums)
     except StorageError as error:
-        raise SaveError(f"{path} is not what the servers wrote: {error.message}", hint=error.hint) from error
+        raise SaveError(
+            f"{path} differs from the data that the servers wrote: {error.message}", hint=error.hint
+        ) from error
 
 
 def _check_places(sums: Sequence[RangeSums], sizes: Sequence[int], start: int) -> None:

@@ -94,7 +94,7 @@ class Sink:
         """Forward the last piece. Raises FrameError unless all bytes have arrived."""
         self._flush()
         if self._given != self.size:
-            raise FrameError(f"{self._given} of {self.size} bytes came")
+            raise FrameError(f"{self._given} of {self.size} bytes arrived")
 
     def _flush(self) -> None:
         if self._filled:

@@ -112,12 +112,12 @@ class _Meeting:
             return "this is worker 0 of a job of paddlelike, which reads 'worker RANK of COUNT'"
         rank, size = int(line[1]), int(line[3])
         if size != self._job.size:
-            return f"its job has {self._job.size} workers, that of worker {rank} {size}"
+            return f"its job has {self._job.size} workers, the job of worker {rank} has {size}"
         if not 0 < rank < size:
             return f"it waits for the workers 1 to {self._job.size - 1}, not for worker {rank}"
         before = self._came.get(rank)
         if before is not None and _is_open(before):
-            return f"a process is worker {rank} already: two have PADDLE_TRAINER_ID={rank}"
+            return f"two processes have PADDLE_TRAINER_ID={rank}: another one is worker {rank} already"
         if before is not None:
             self._close(before)
         self._came[rank] = connection

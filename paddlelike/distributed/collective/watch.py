@@ -30,7 +30,7 @@ class Watch:
         """Describe the other workers that have not reached exchange ``entered``."""
         entered_by = {rank: int(text.split()[-1]) for rank, (text, _) in self._seen.items()}
         behind = [rank for rank, n in entered_by.items() if n < entered and rank != self._job.rank]
-        return " and ".join(f"{self._job.name(one)}, which does not come" for one in behind) or "a worker"
+        return " and ".join(f"{self._job.name(one)}, which does not arrive" for one in behind) or "a worker"
 
     def have_all_left(self, folders: Sequence[str] = ("left",)) -> bool:
         """Return whether every other worker has left or gives no sign of life."""

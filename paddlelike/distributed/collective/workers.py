@@ -229,7 +229,7 @@ class JobWorkers:
                 names -= program._sharding.state.keys()
             if len({*together.tolist()}) > 1:
                 loaded = ", ".join(map(str, np.flatnonzero(together)))
-                text = f"only worker {loaded} of {len(together)} loaded the state that is shared out"
+                text = f"only worker {loaded} of {len(together)} loaded the state, which the workers divide"
                 raise GraphError(text, hint="each reads its own part: let every worker load")
         by_dtype: dict[str, list[LoDTensor]] = {}
         for name in sorted(names):

@@ -451,8 +451,8 @@ def _check_modes(strategy: DistributedStrategy) -> None:
             strategy.mode, strategy.collective_mode = "collective", mode
     if strategy.collective_mode in ("local_sgd", "grad_allreduce") and strategy.mode != "collective":
         raise ValueError(
-            f"strategy.collective_mode is {strategy.collective_mode!r}, but strategy.mode {strategy.mode!r}: "
-            "it needs 'collective'"
+            f"strategy.collective_mode is {strategy.collective_mode!r}, but strategy.mode is "
+            f"{strategy.mode!r}: it needs 'collective'"
         )
 
 

@@ -308,9 +308,9 @@ def _add_supervision(parser: Parser, log_dir: str) -> None:
         "--restart",
         choices=["job", "process"],
         default="job",
-        help="what is started again: the whole job, or only the process, for scripts that roll back with the "
-        "servers (by paddlelike.distributed.resumable_steps and saves below PADDLELIKE_CHECKPOINT_DIR); "
-        "it sets PADDLELIKE_RESUME_POLICY=rollback; default: %(default)s",
+        help="the part that is started again: the whole job, or only the process, for scripts that roll back "
+        "with the servers (by paddlelike.distributed.resumable_steps and saves below "
+        "PADDLELIKE_CHECKPOINT_DIR); it sets PADDLELIKE_RESUME_POLICY=rollback; default: %(default)s",
     )
     group.add_argument(
         "--grace",

@@ -95,7 +95,7 @@ ROLES: Final[Mapping[str, str]] = {
     "TRAINING_ROLE": "",
     "PADDLE_TRAINING_ROLE": "",
     "PADDLE_ROLE": "",
-    "PADDLE_TRAINER_ROLE": "a slip of the guide to 1.5, for PADDLE_TRAINING_ROLE",
+    "PADDLE_TRAINER_ROLE": "a typing error in the guide to 1.5: it means PADDLE_TRAINING_ROLE",
 }
 DEFAULT_PORT: Final = "6174"
 FALSE: Final = {"", "0", "false", "no"}

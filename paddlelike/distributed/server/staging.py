@@ -60,7 +60,7 @@ class Contribution(Into):
             raise FrameError(f"a note with rows {header.get('rows')!r:.80}: {error}") from None
         for index, count in counts:
             if index in self.sparse or self._filled.get(values_at(index)):
-                raise FrameError(f"a note of rows of entry {index}, which has come before")
+                raise FrameError(f"a note of rows of entry {index}, which was sent before")
             rows = self._make_rows(index, count)
             self.dense.pop(index, None)
             self.add_rows(index, rows)

@@ -176,7 +176,7 @@ def find_growing(program: Program) -> dict[str, list[Operator]]:
         if len(rules) > 1:
             raise GraphError(
                 f"the look-ups in table {name!r} have different entries: {[op.attrs['entry'] for op in ops]}",
-                hint="on servers a table admits ids in one way: pass one entry= to each sparse_embedding",
+                hint="a table on servers has one rule for new ids: pass one entry= to all sparse_embedding",
             )
     for block in program.blocks:
         for op in block.ops:

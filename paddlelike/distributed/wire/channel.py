@@ -192,7 +192,7 @@ class Channel:
                 self.endpoint,
                 verb,
                 f"no answer within {timeout:g} s",
-                hint="is the server alive and its load bearable? FLAGS_rpc_deadline (ms) gives it more time",
+                hint="is the server running, or overloaded? FLAGS_rpc_deadline (ms) gives it more time",
             )
         if self._closed:
             return RejectedError(self.endpoint, verb, "this channel was closed during the call")

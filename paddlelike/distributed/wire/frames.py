@@ -83,7 +83,7 @@ def encode_header(header: Header) -> bytes:
     except (TypeError, ValueError, RecursionError) as error:
         raise FrameError(f"a header that is not plain JSON: {error}") from error
     if len(text) > MAX_HEADER:
-        raise FrameError(f"a header of {len(text)} bytes; allowed are {MAX_HEADER}")
+        raise FrameError(f"a header of {len(text)} bytes; at most {MAX_HEADER} are allowed")
     return text
 
 
@@ -121,7 +121,7 @@ def split(message: bytes) -> tuple[Header, memoryview]:
         raise FrameError(f"a message of {len(message)} bytes, too short for the length of its header")
     (length,) = _LENGTH.unpack_from(message)
     if length > MAX_HEADER:
-        raise FrameError(f"a header of {length} bytes; allowed are {MAX_HEADER}")
+        raise FrameError(f"a header of {length} bytes; at most {MAX_HEADER} are allowed")
     end = _LENGTH.size + length
     if end > len(message):
         raise FrameError(f"a header of {length} bytes in a message of {len(message)}")
@@ -158,7 +158,9 @@ class Intake:
             return
         at = _LENGTH.size + count * _RECORD.size
         if count > _MAX_RECORDS or at > len(view):
-            raise FrameError(f"{count} records in a body of {len(view)} bytes; allowed are {_MAX_RECORDS}")
+            raise FrameError(
+                f"{count} records in a body of {len(view)} bytes; at most {_MAX_RECORDS} are allowed"
+            )
         records = list(_RECORD.iter_unpack(view[_LENGTH.size : at]))
         announced = sum(record[2] for record in records)
         if announced != len(view) - at:

@@ -169,7 +169,7 @@ def _warn_flat(variable: Variable, array: Array) -> None:
     shape = ", ".join("None" if dim == -1 else str(dim) for dim in variable.shape)
     warn_user(
         f"variable {variable.name!r} has shape [{shape}] and is fed an array of shape [{rows}]; as in Fluid "
-        f"it is taken as it is, so that X - {variable.name} of X [{rows}, 1] has shape [{rows}, {rows}]. "
+        f"it is not reshaped, so X - {variable.name} has shape [{rows}, {rows}] for X of shape [{rows}, 1]. "
         "Feed array.reshape(-1, 1)"
     )
 

@@ -107,7 +107,9 @@ class Machine:
     def take(self, size: int) -> memoryview:
         at = self.at
         if size > len(self._data) - at:
-            raise FormatError(f"the pickle is cut: {size} bytes wanted, {len(self._data) - at} left")
+            raise FormatError(
+                f"the pickle is cut: it needs {size} more bytes, but {len(self._data) - at} are left"
+            )
         self.at = at + size
         return self._data[at : self.at]
 
@@ -150,7 +152,7 @@ class Machine:
     def pop(self) -> object:
         value = self._stack.pop()
         if value is _MARK:
-            raise FormatError("a mark where a value is wanted")
+            raise FormatError("a mark where a value is expected")
         return value
 
     def pop_tuple(self, count: int) -> tuple[Any, ...]:
@@ -170,7 +172,7 @@ class Machine:
     def peek(self, kind: type[Kind]) -> Kind:
         value = self._stack[-1]
         if not isinstance(value, kind):
-            raise FormatError(f"a {type(value).__name__} where a {kind.__name__} is filled")
+            raise FormatError(f"a {type(value).__name__} where a {kind.__name__} is expected")
         return value
 
     def memoize(self, index: int) -> None:

@@ -91,7 +91,7 @@ class PaddleDistributed(FolderFormat):
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             if isinstance(error, FormatError):
                 raise
-            raise FormatError(f"{name} does not tell where pieces are ({error!r:.200})") from error
+            raise FormatError(f"{name} does not say where pieces are ({error!r:.200})") from error
 
     def read(self, source: Folder, entry: Entry, *, into: Array | None = None) -> Value:
         pieces = cast("list[_Piece]", entry.payload)

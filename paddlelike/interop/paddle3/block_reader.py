@@ -135,7 +135,7 @@ class Block:
             value = self.values[node["%"]] = self.make_constant(value)
         if not isinstance(value, str):
             raise FormatError(
-                f"operator {self.kind!r:.80} of Paddle 3 reads {value!r:.80}, where one variable belongs"
+                f"operator {self.kind!r:.80} of Paddle 3 reads {value!r:.80}, where one variable is expected"
             )
         return value
 

@@ -120,7 +120,7 @@ def _write_branch(writer: Writer, op: Operator) -> None:
     """Write a block that runs on a condition; else its results are what they were, or zeros, never read."""
     if not op.attrs.get("is_scalar_condition"):
         raise UnsupportedError(
-            "a conditional_block whose condition is that there are elements is not written"
+            "a conditional_block that only tests whether its input has elements is not written"
         )
     (number,) = op.sub_blocks()
     block = op.block.program.block(number)

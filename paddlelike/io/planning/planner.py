@@ -310,7 +310,7 @@ class _Planner:
             isinstance(one, Parameter) for one in refused
         ):
             return (
-                "the parameters fit; what does not fit belongs to the optimizer: another optimizer saved "
+                "the parameters fit; the other variables belong to the optimizer: another optimizer saved "
                 "these files. load_params loads the parameters alone"
             )
         return _suggest(all_missing)

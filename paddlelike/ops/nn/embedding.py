@@ -103,7 +103,7 @@ def _find_rows(table: SelectedRows, ids: Array) -> Array:
         raise EnforceNotMet(
             f"lookup_table: Ids hold {int(ids[rows < 0][0])}, "
             f"which is not one of the {len(table.row_array)} rows that the table W keeps",
-            hint="does the table live on parameter servers? The trainer's program fetches rows from there",
+            hint="is the table on parameter servers? The trainer's program fetches rows from there",
         )
     return rows
 

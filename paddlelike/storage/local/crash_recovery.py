@@ -259,7 +259,7 @@ def _settle(layout: Layout, staged: _Staged, new: str) -> bool:
     warn_user(
         f"the last save into {layout.directory} is damaged: the power failed, or its process was killed and "
         "files were changed, before it was on the disk. "
-        "The files of the save before were taken instead, and are in place again"
+        "The files of the save before it were restored"
     )
     return False
 

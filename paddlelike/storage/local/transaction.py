@@ -346,7 +346,7 @@ class Transaction:
         for variable in chained.difference(dropped):
             # C1, of a file that no manifest tells of, or whose manifest cannot be read now
             if is_there(path := os.path.join(layout.directory, variable)):
-                what = f"{variable!r} cannot be saved as a chain of deltas: {path} is not known to be ours"
+                what = f"{variable!r} cannot be saved as a chain of deltas: {path} may be of another program"
                 raise SaveError(what, hint="remove that file, or save without delta=")
         if not self._manifest and is_there(layout.manifest):
             dropped.append(layout.manifest_name)

@@ -57,7 +57,7 @@ def move_into_place(
     missing = sorted(at.keys() - present.keys())
     if missing:
         raise StorageError(
-            f"{where.path}/{missing[0]} is not there, though it was saved",
+            f"{where.path}/{missing[0]} is missing, though it was saved",
             hint="somebody removed it, or the store lists files late: save again",
         )
     files = {

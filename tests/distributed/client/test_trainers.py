@@ -68,5 +68,5 @@ def test_a_sink_refuses_pieces_out_of_order() -> None:
         sink.place(0, 6, 4)
     with pytest.raises(fluid.core.EnforceNotMet, match="11 bytes at 4 of 10"):
         sink.place(0, 4, 11)
-    with pytest.raises(fluid.core.EnforceNotMet, match="4 of 10 bytes came"):
+    with pytest.raises(fluid.core.EnforceNotMet, match="4 of 10 bytes arrived"):
         sink.check()

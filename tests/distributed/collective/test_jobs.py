@@ -136,7 +136,7 @@ def test_workers_fail_when_only_one_loaded_its_state(tmp_path: Path) -> None:
     run_workers(1, "restore_share", "", str(tmp_path / "1"), "")
     done = run_workers(2, "restore_share", str(tmp_path / "1" / "trained"), str(tmp_path / "2"), "1")
     assert all(one.code for one in done)
-    assert "only worker 1 of 2 loaded the state that is shared out" in done[1].errors
+    assert "only worker 1 of 2 loaded the state, which the workers divide" in done[1].errors
     assert "let every worker load" in done[0].errors
 
 

@@ -58,7 +58,7 @@ def test_a_worker_of_a_job_of_another_size_is_refused_and_others_meet() -> None:
     jobs = [make_job([*endpoints, "127.0.0.1:1"], 1), make_job(endpoints, 0)]
     with ThreadPoolExecutor(3) as pool:
         stranger, zero = (pool.submit(meet, job, 30) for job in jobs)
-        with pytest.raises(RoleError, match="its job has 2 workers, that of worker 1 3"):
+        with pytest.raises(RoleError, match="its job has 2 workers, the job of worker 1 has 3"):
             stranger.result()
         pool.submit(meet, make_job(endpoints, 1), 30).result()
         zero.result()
@@ -69,7 +69,7 @@ def test_a_second_process_of_one_rank_is_refused() -> None:
     with ThreadPoolExecutor(3) as pool:
         zero, *twins = (pool.submit(meet, make_job(endpoints, rank), 30) for rank in (0, 1, 1))
         (refused,) = wait(twins, return_when=FIRST_COMPLETED).done
-        with pytest.raises(RoleError, match="two have PADDLE_TRAINER_ID=1"):
+        with pytest.raises(RoleError, match="two processes have PADDLE_TRAINER_ID=1"):
             refused.result()
         pool.submit(meet, make_job(endpoints, 2), 30).result()
         zero.result()

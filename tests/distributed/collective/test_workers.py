@@ -98,7 +98,7 @@ def test_a_silent_worker_and_one_that_ended_early_are_named(monkeypatch: pytest.
     assert (watch.find_lost() or "").startswith("worker 0 (127.0.0.1:6170), which ended before the others")
     notes.texts |= {"pulse/2": "2 5", "left/0": "after a fault"}  # which is a consequence, not the cause
     assert watch.find_lost() is None
-    assert watch.find_behind(6) == "worker 2 (127.0.0.1:6172), which does not come"
+    assert watch.find_behind(6) == "worker 2 (127.0.0.1:6172), which does not arrive"
 
 
 def list_sums(ops: Any) -> list[bool]:

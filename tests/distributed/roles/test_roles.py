@@ -157,7 +157,7 @@ def test_a_misnamed_variable_from_the_old_guide_is_understood_and_reported() -> 
     found = describe(FIRST | {"PADDLE_TRAINER_ROLE": "TRAINER", "PADDLE_TRAINER_ID": "1"})
     assert found.role is not None
     assert found.role.index == 1
-    assert "PADDLE_TRAINER_ROLE: a slip of the guide" in str(found)
+    assert "PADDLE_TRAINER_ROLE: a typing error in the guide" in str(found)
 
 
 def test_a_missing_trainer_id_means_0_only_in_the_versions_that_said_so() -> None:

@@ -117,7 +117,7 @@ def test_rows_that_do_not_reach_the_directory_of_trainer_0_break_the_save(
         return answers
 
     monkeypatch.setattr(servers, "save", lost)
-    with pytest.raises(SaveError, match="is not what the servers wrote"):
+    with pytest.raises(SaveError, match="differs from the data that the servers wrote"):
         save_by_servers(servers, tmp_path / "model")
     assert not (tmp_path / "model").exists()
 

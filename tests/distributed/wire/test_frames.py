@@ -117,8 +117,8 @@ def test_a_message_without_arrays_is_a_header_and_an_end_mark() -> None:
 BAD_HEADERS = [
     (b"", "too short"),
     (b"\x02\x00\x00", "too short"),
-    (b"\xff\xff\xff\xff{}", "4294967295 bytes; allowed are 65536"),
-    (struct.pack("<I", MAX_HEADER + 1) + b" " * (MAX_HEADER + 1), "allowed are 65536"),
+    (b"\xff\xff\xff\xff{}", "4294967295 bytes; at most 65536 are allowed"),
+    (struct.pack("<I", MAX_HEADER + 1) + b" " * (MAX_HEADER + 1), "at most 65536 are allowed"),
     (b"\x03\x00\x00\x00{}", "a header of 3 bytes in a message of 6"),
     (head(""), "not JSON"),
     (head("["), "not JSON"),
@@ -159,7 +159,7 @@ def test_a_wide_header_is_not_a_deep_one() -> None:
         ({"a": float("nan")}, "not plain JSON"),
         ({"a": np.float32(1)}, "not plain JSON"),
         ({"a": b"x"}, "not plain JSON"),
-        ({"a": "x" * MAX_HEADER}, "allowed are 65536"),
+        ({"a": "x" * MAX_HEADER}, "at most 65536 are allowed"),
     ],
     ids=["nan", "numpy", "bytes", "long"],
 )
@@ -230,7 +230,7 @@ def test_a_receiver_buffer_of_the_wrong_length_is_refused() -> None:
         def place(self, index: int, offset: int, length: int) -> memoryview:
             return memoryview(bytearray(length - 1))
 
-    with pytest.raises(FrameError, match="for a place of 3"):
+    with pytest.raises(FrameError, match="its memory has 3"):
         Intake(Short()).take(body((0, 0, b"abcd")))
 
 

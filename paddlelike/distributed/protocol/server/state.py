@@ -123,7 +123,9 @@ class ServerState(ServerBase):
         if request.number < self.round:
             return PushReply(**self._status(), duplicate=True)
         if request.number > self.round:
-            return self._refuse("ahead", f"round {request.number} is pushed, this server is at {self.round}")
+            return self._refuse(
+                "ahead", f"the push is for round {request.number}, this server is at {self.round}"
+            )
         # D6
         if self._round.find_push(trainer) == Staged(request.number, request.process, request.session):
             return PushReply(**self._status(), duplicate=True)
@@ -253,7 +255,9 @@ class ServerState(ServerBase):
             self.completed = dict.fromkeys(self._left, request.round) | self.completed
         if request.trainer not in self.completed:
             if not request.last and self.mode == "sync" and request.round != self.round:
-                return self._refuse("ahead", f"round {request.round} is left, this server is at {self.round}")
+                return self._refuse(
+                    "ahead", f"the trainer leaves in round {request.round}, this server is at {self.round}"
+                )
             self.completed[request.trainer] = request.round
             self._round.discard(request.trainer)
         return CompleteReply(**self._status())

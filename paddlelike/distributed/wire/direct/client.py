@@ -145,7 +145,7 @@ class DirectClient:
                 self.endpoint,
                 verb,
                 f"no answer within {timeout:g} s",
-                hint="is the server alive and its load bearable? FLAGS_rpc_deadline (ms) gives it more time",
+                hint="is the server running, or overloaded? FLAGS_rpc_deadline (ms) gives it more time",
             ) from None
         except (OSError, EOFError) as error:
             self._drop(connection)

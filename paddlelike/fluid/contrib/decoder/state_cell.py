@@ -204,7 +204,7 @@ class StateCell:
 
         def update(state_cell: StateCell) -> None:
             if state_cell is self:
-                raise TypeError("the updater runs by compute_state of its own cell")
+                raise TypeError("the updater may run only in compute_state of its own cell")
             updater(state_cell)
 
         return update

@@ -58,7 +58,7 @@ def _read_classification_error(step: Step) -> Value:
     """Return 1 where the greatest elements have different indices, else 0."""
     rows = _check_rows(step, step.value(), step.value(1))
     if len(step.values) > 2:
-        step.refuse("it uses more than the best class")
+        step.refuse("it compares more classes than the best one")
     attrs = {"axis": -1, "dtype": int(VarType.INT64)}
     best = [step.emit("arg_max", {"X": one}, attrs, dtype="int64") for one in rows]
     wrong = step.cast(step.binary("not_equal", *best, dtype="bool"), rows[0].dtype)

@@ -23,7 +23,7 @@ def _fill(numbers: Sequence[Any], count: int) -> list[Any]:
 def _check_sizes(step: Step, *sizes: int) -> None:
     """Raise an error for impossible windows and paddings, before windows are counted."""
     if max(sizes, default=0) > _LARGEST:
-        step.refuse(f"a size of {max(sizes)} in an image")
+        step.refuse(f"its windows or paddings have the size {max(sizes)}")
 
 
 def _pad(step: Step, spatial: Sequence[int], extent: Sequence[int], strides: Sequence[int]) -> list[int]:

@@ -123,7 +123,7 @@ def align(step: Step) -> tuple[Ref, Ref]:
 def _align(step: Step, x: Ref, y: Ref, axis: int) -> tuple[Ref, Ref]:
     """Add the missing dims to ``y``. The samples are not a dim in CNTK."""
     if y.dynamic and not x.dynamic:
-        step.refuse("one input has samples, and more dims without them are in the other")
+        step.refuse("one input has samples, and the other has more dims, but no samples")
     whole, own = x.rank + x.dynamic, y.rank + y.dynamic
     start = whole - own if axis == -1 else axis
     dims = [1] * start + [0] * y.dynamic + list(y.shape)

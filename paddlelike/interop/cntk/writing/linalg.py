@@ -19,7 +19,7 @@ def multiply_flat(step: Step, x: Ref, w: Ref, columns: int) -> Ref:
     """Return the product of a matrix with the dims of ``x`` from ``columns`` on, taken as one."""
     start = columns - x.dynamic
     if start < 0 or w.dynamic or w.rank != 2:
-        step.refuse(f"X of static shape {list(x.shape)}, Y of {list(w.shape)}, {columns} dims of rows")
+        step.refuse(f"X has static shape {list(x.shape)}, Y {list(w.shape)}, with {columns} dims of rows")
     flat = step.reshape(x, [*x.shape[:start], math.prod(x.shape[start:])])
     if flat.rank > 2:  # CNTK multiplies the last dim of a matrix
         flat = step.reshape(flat, [math.prod(flat.shape[:-1]), flat.shape[-1]])
@@ -53,7 +53,7 @@ def _write_fc(step: Step) -> Ref:
 def _write_matmul(step: Step) -> Ref:
     """Multiply matrices with or without samples; CNTK does not support several heads."""
     if step.attr("fused_reshape_Out", []) or step.attr("head_number", 1) > 1:
-        step.refuse("head_number, or a reshape is fused into it")
+        step.refuse("it has several heads, or a reshape is fused into it")
     names = ("transpose_X", "transpose_Y") if step.op.type == "matmul" else ("trans_x", "trans_y")
     x, y = step.ref(), step.ref("Y")
     turn = [bool(step.attr(name, False)) for name in names]

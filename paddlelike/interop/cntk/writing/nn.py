@@ -100,7 +100,7 @@ def _write_transposed(step: Step) -> Ref:
     _check_image(step, image)
     windows = _windows(step, image.shape[1:], kernel.shape[2:])
     if step.attr("groups") != 1 or set(windows.dilations) != {1} or step.attr("output_size", None):
-        step.refuse("groups, dilations, or a given size of the output")
+        step.refuse("it has groups, dilations, or a given size of the output")
     sizes = [
         (size - 1) * stride + extent
         for size, stride, extent in zip(image.shape[1:], windows.strides, kernel.shape[2:], strict=True)

@@ -309,7 +309,7 @@ def _tell_if_long(seconds: float, folder: Path | None) -> None:
             else f"kept in {folder}"
         )
         _logger.warning(
-            "paddlelike: compiled kernels for %.0f s (%s); FLAGS_use_fast_kernels=0 does without them",
+            "paddlelike: compiled kernels for %.0f s (%s); FLAGS_use_fast_kernels=0 turns them off",
             _spent[0],
             kept,
         )

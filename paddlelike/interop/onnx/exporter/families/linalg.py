@@ -48,7 +48,7 @@ def _turn(step: Step, value: str, rank: int, turn: bool) -> str:
 def _convert_matmul(step: Step) -> str:
     """Multiply; a vector counts as a row or a column, which the result drops unless it has no other dim."""
     if step.attr("fused_reshape_Out") or step.attr("head_number") > 1:
-        step.refuse("head_number, or a reshape is fused into it")
+        step.refuse("it has several heads, or a reshape is fused into it")
     x, y, rank_x, rank_y = step.input(), step.input("Y"), step.rank(), step.rank("Y")
     turn_x, turn_y = step.attr("transpose_X"), step.attr("transpose_Y")
     a = step.unsqueeze(x, 0) if rank_x == 1 else x

@@ -111,7 +111,7 @@ class Translation:
             [one.primitive for one in each.jaxpr.eqns] != [one.primitive for one in first.eqns]
             for each in traces
         ):
-            self.step.refuse("what it computes depends on a size that is not known")
+            self.step.refuse("its result depends on a size that is not known")
         names: dict[Any, str] = dict(zip(first.invars, inputs, strict=True))
         for index, var in enumerate(first.constvars):
             names[var] = self._hold([np.asarray(one.consts[index]) for one in traces], var.aval.dtype)

@@ -214,7 +214,7 @@ def _find_taps(node: Node, mode: str, x: Numbers, shrunk: float) -> list[tuple[N
 def _resize_at_run(node: Node, mode: str) -> str:
     """Return an image whose sizes, factors or region are computed: a sum of the elements at some places."""
     if node.attr("antialias", 0):
-        node.refuse(f"with antialias, what {node.proto.input[0]!r:.60} becomes {AT_RUN}")
+        node.refuse(f"it has antialias, and the new size of {node.proto.input[0]!r:.60} {AT_RUN}")
     rank, real, x = node.rank(), VarType.FP64, Expression(node, node.input())
     axes, crops = (
         _find_chosen(node, rank),
