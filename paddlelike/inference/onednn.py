@@ -115,6 +115,8 @@ class Operation:
 
     def _hold_weights(self, descriptor: Handle, w: Array) -> Handle:
         """Return the weights in the layout that a primitive chose; it is the same for most shapes."""
+        if not are_finite(w):
+            raise RefusedError("weights that are not finite")
         library = self._library
         layout = library.get_layout(descriptor, _WEIGHTS_LAYOUT)
         for owner, packed in self._packed:
@@ -205,8 +207,8 @@ class Product(Operation):
 
     def __call__(self, x: Array) -> Array:
         """Return the product with the rows of x."""
-        rows = math.prod(x.shape[: self._cut])
-        if rows < 2 or x.dtype != np.float32 or x.size != rows * len(self._w):
+        rows, x = math.prod(x.shape[: self._cut]), np.ascontiguousarray(x)
+        if rows < 2 or x.dtype != np.float32 or x.size != rows * len(self._w) or not are_finite(x):
             return self._plain(x)
         found = self.find((rows, len(self._w)))
         if found is None:
@@ -219,7 +221,7 @@ class Product(Operation):
             call = calls[rows] = found.bind(
                 self._library.hold(found.source), self._library.hold(found.target)
             )
-        x, out = np.ascontiguousarray(x), np.empty(found.shape, np.float32)
+        out = np.empty(found.shape, np.float32)
         for memory, array in zip(call.memories, (x, out), strict=False):
             self._library.set_pointer(memory, array.ctypes.data)
         self._library.run(call)
@@ -316,7 +318,7 @@ class Images:
         self._of_thread = threading.local()
 
     def __call__(self, *given: Array) -> list[Array] | None:
-        """Return the outputs, the channels last in memory; None: the library refuses these inputs."""
+        """Return the outputs, the channels last in memory; None: these inputs are not for the library."""
         bounds = self._of_thread.__dict__.setdefault("bounds", {})
         key = tuple(x.shape for x in given)
         if key not in bounds:
@@ -328,6 +330,8 @@ class Images:
             return None
         library = self._library
         pixels = [_see_pixels(x) for x in given]
+        if not all(map(are_finite, pixels)):
+            return None
         outs = [np.empty((n, h, w, c), np.float32) for n, c, h, w in bound.shapes]
         for memory, array in zip(bound.sources + bound.targets, pixels + outs, strict=True):
             library.set_pointer(memory, array.ctypes.data)
@@ -387,6 +391,12 @@ class _Bound(NamedTuple):
     sources: list[Handle]
     targets: list[Handle]
     shapes: list[tuple[int, ...]]
+
+
+def are_finite(array: Array) -> bool:
+    """Return whether all numbers are finite and below 1e15; the library's relu turns NaN into 0."""
+    flat = array.reshape(-1)
+    return math.isfinite(flat.dot(flat))
 
 
 def _see_pixels(x: Array) -> Array:

@@ -166,6 +166,30 @@ def test_pools_match_the_executor(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_library
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("place", ["input", "weights"])
+def test_a_number_that_is_not_finite_is_not_turned_into_zero(
+    place: str, value: float, tmp_path: Path
+) -> None:
+    def build() -> tuple[list[str], list[Any]]:
+        x = fluid.data("x", [None, 3, 6, 6])
+        attr = fluid.ParamAttr(initializer=fluid.initializer.Constant(value if place == "weights" else 0.1))
+        image = fluid.layers.conv2d(x, 4, 3, act="relu")
+        rows = fluid.layers.fc(image, 5, param_attr=attr, act="relu")
+        image = fluid.layers.conv2d(x, 4, 3, param_attr=attr, act="relu")
+        return ["x"], [rows, fluid.layers.pool2d(image, 2, "max", 2)]
+
+    save(tmp_path, build)
+    x = np.random.default_rng(5).uniform(0.5, 1, (2, 3, 6, 6)).astype("float32")
+    x[0, 0, 0, 0] = value if place == "input" else 1
+    (joined, _), (plain, _) = (open_model(tmp_path, joined=way) for way in (True, False))
+    for got, want in zip(joined.run([x]), plain.run([x]), strict=True):
+        assert not np.isfinite(want).all()
+        np.testing.assert_allclose(got, want, 1e-5)
+
+
+@pytest.mark.slow
+@needs_library
 def test_operators_that_the_library_cannot_run_are_left_to_numpy() -> None:
     def find_windows(spatial: Any) -> Any:
         return make_windows("conv2d", spatial, (3, 3), (1, 1), (1, 1))
