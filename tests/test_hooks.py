@@ -85,7 +85,9 @@ def test_the_last_provider_of_a_hook_is_used() -> None:
 @pytest.mark.parametrize(
     ("function", "error"), [("no_such_module:f", ModuleNotFoundError), ("json:nothing", AttributeError)]
 )
-def test_a_hook_with_a_missing_function_raises_an_error(function: str, error: type[Exception]) -> None:
+def test_calling_a_hook_with_a_missing_function_raises_an_error(
+    function: str, error: type[Exception]
+) -> None:
     provide(absent=function)
     absent: Hook[[], None] = Hook("absent")
     with pytest.raises(error):

@@ -41,7 +41,7 @@ def test_param_attr_refuses_other_types() -> None:
         ParamAttr._to_attr(3.5)
 
 
-def test_a_parameter_has_what_its_attr_says() -> None:
+def test_a_parameter_has_the_options_of_its_attr() -> None:
     decay = fluid.regularizer.L1Decay(0.5)
     attr = ParamAttr(name="w", learning_rate=0.1, regularizer=decay, trainable=False, do_model_average=False)
     fluid.layers.fc(fluid.data("x", [None, 3]), 2, param_attr=attr, bias_attr=False)
@@ -52,7 +52,7 @@ def test_a_parameter_has_what_its_attr_says() -> None:
     assert weight.do_model_average is False
 
 
-def test_layers_with_one_name_share_the_parameter() -> None:
+def test_layers_with_the_same_parameter_name_share_the_parameter() -> None:
     x = fluid.data("x", [None, 3])
     for _ in range(2):
         fluid.layers.fc(x, 2, param_attr="shared", bias_attr=False)
@@ -76,7 +76,7 @@ def test_the_regularization_term_is_added_to_the_gradient(one: Any, term: Any) -
     np.testing.assert_allclose(found, np.array(START) - (np.array(GRADIENT) + term), rtol=1e-6)  # float32
 
 
-def test_the_regularizer_of_a_parameter_replaces_the_optimizers() -> None:
+def test_the_regularizer_of_a_parameter_replaces_the_one_of_the_optimizer() -> None:
     attr = fluid.ParamAttr(name="w", regularizer=regularizer.L1Decay(0.5))
     out = fluid.layers.fc(fluid.data("x", [2, 3]), 1, param_attr=attr, bias_attr="b")
     fluid.optimizer.SGD(1.0, regularization=regularizer.L2Decay(0.25)).minimize(fluid.layers.mean(out))

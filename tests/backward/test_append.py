@@ -255,7 +255,7 @@ def test_gradients_are_summed_before_the_operator_that_reads_the_total() -> None
     assert added == [*reads, "sum", "elementwise_mul_grad", "sum"]
 
 
-def test_the_loss_of_a_branch_may_be_declared_wider() -> None:
+def test_the_loss_of_a_branch_may_be_declared_with_a_wider_shape() -> None:
     """Fluid 1.8.5 declares the shape of the branch that is not taken here, and computes 6 and 3."""
     weight = fluid.layers.create_parameter(
         [1], "float32", default_initializer=fluid.initializer.Constant(2.0)
@@ -273,7 +273,9 @@ def test_the_loss_of_a_branch_may_be_declared_wider() -> None:
 
 
 @pytest.mark.parametrize(("taken", "moved"), [(0, 0.002), (1, 0.02), (2, 0.2)])  # as in Fluid 1.8.5
-def test_only_the_branch_that_is_taken_updates_by_an_outer_loss(taken: int, moved: float) -> None:
+def test_minimize_of_an_outer_loss_in_branches_updates_only_in_the_taken_branch(
+    taken: int, moved: float
+) -> None:
     start = fluid.ParamAttr("w", initializer=fluid.initializer.Constant(1.0))
     loss = L.mean(L.fc(fluid.data("x", [None, 1]), 1, param_attr=start, bias_attr=False))
     step, zero, one = (L.fill_constant([1], "float32", float(value)) for value in (taken, 0, 1))

@@ -30,7 +30,7 @@ def real_program(golden: dict[str, Any], which: str) -> Canonical:
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
-def test_the_program_is_fluids_and_trains_as_in_fluid(kind: str, name: str) -> None:
+def test_the_program_matches_fluid_and_trains_as_in_fluid(kind: str, name: str) -> None:
     cases, golden = MODULES[kind], table(kind)[name]
     with fresh_programs(cases.SEED) as (main, startup):
         loss = cases.CASES[name](fluid)

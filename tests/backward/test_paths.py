@@ -31,7 +31,7 @@ def test_the_path_begins_at_the_inputs() -> None:
     assert types(path) == ["square", "elementwise_add", "mean"]
 
 
-def test_the_path_ends_at_stops() -> None:
+def test_the_path_ends_at_stop_variables() -> None:
     h = L.relu(fluid.data("x", [None, 4]))
     out = L.mean(L.square(h))
     assert types(find_path(out.block, {out.name}, {h.name})) == ["square", "mean"]
@@ -43,7 +43,7 @@ def test_operators_without_a_gradient_are_left_out() -> None:
     assert types(find_path(out.block, {out.name}, set())) == ["cast", "mean"]
 
 
-def test_stops_are_variables_or_names_or_their_gradients_and_constants() -> None:
+def test_stop_variables_are_given_ones_gradients_and_constants() -> None:
     x, y, z = fluid.data("x", [1]), L.relu(fluid.data("a", [1])), L.relu(fluid.data("b", [1]))
     w = L.tanh(y)
     w.stop_gradient = True
@@ -55,7 +55,7 @@ def test_stops_are_variables_or_names_or_their_gradients_and_constants() -> None
     ("given", "words"),
     [("x", "no_grad_set is 'x', expected a list"), (3, "is 3, expected a list"), ([3], "holds 3, expected")],
 )
-def test_other_stops_are_refused(given: Any, words: str) -> None:
+def test_stop_variables_of_other_types_are_refused(given: Any, words: str) -> None:
     block = fluid.data("x", [1]).block
     with pytest.raises(TypeError, match=words):
         collect_stops(block, given)

@@ -77,7 +77,7 @@ def test_a_total_that_nobody_reads_is_summed_at_the_end(forward: Any) -> None:
     assert flow(add_sums(steps, 0))[-1] == ("sum", "w@GRAD@RENAME@block0@0 w@GRAD@RENAME@block0@1", "w@GRAD")
 
 
-def test_a_contribution_after_the_total_was_read_stays_apart(forward: Any) -> None:
+def test_a_contribution_computed_after_the_total_was_read_stays_separate(forward: Any) -> None:
     steps = [
         step(forward, "loss@GRAD", "x@GRAD"),
         step(forward, "x@GRAD", "w@GRAD"),
@@ -86,7 +86,7 @@ def test_a_contribution_after_the_total_was_read_stays_apart(forward: Any) -> No
     assert flow(add_sums(steps, 0)) == flow(steps)
 
 
-def test_a_missing_gradient_of_a_stopped_variable_is_zero_once(forward: Any) -> None:
+def test_a_missing_gradient_of_a_stopped_variable_is_filled_with_zeros_once(forward: Any) -> None:
     steps = [step(forward, "a@GRAD b@GRAD", "c@GRAD"), step(forward, "a@GRAD", "d@GRAD")]
     assert flow(add_zeros(steps, {"a"})) == [
         ("fill_zeros_like", "a", "a@GRAD"),
@@ -95,7 +95,7 @@ def test_a_missing_gradient_of_a_stopped_variable_is_zero_once(forward: Any) -> 
     ]
 
 
-def test_steps_that_pass_on_zeros_are_dropped_with_their_followers(forward: Any) -> None:
+def test_steps_that_only_receive_zeros_are_dropped_with_the_steps_after_them(forward: Any) -> None:
     steps = [
         step(forward, "stop@GRAD", "a@GRAD"),
         step(forward, "a@GRAD", "b@GRAD"),

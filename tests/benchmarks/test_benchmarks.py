@@ -54,7 +54,7 @@ NETS = HERE / "nets"
         pytest.param("wide_deep", marks=pytest.mark.slow),
     ],
 )
-def test_a_net_by_hand_has_the_losses_of_the_same_net_in_fluids_interface(
+def test_a_net_written_by_hand_has_the_losses_of_the_same_net_built_with_fluid(
     net: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import paddlelike
@@ -69,7 +69,7 @@ def test_a_net_by_hand_has_the_losses_of_the_same_net_in_fluids_interface(
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of Fluid's quirks, and of feeds that chain does not have
 @pytest.mark.parametrize("net", ["fit_a_line", "chain", "mlp", "lenet", "word2vec", "lstm", "wide_deep"])
-def test_a_net_in_jax_by_hand_has_the_losses_of_the_same_net_in_fluids_interface(
+def test_a_net_written_by_hand_in_jax_has_the_losses_of_the_same_net_built_with_fluid(
     net: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)

@@ -19,20 +19,20 @@ def write_reference(module: str, name: str) -> bytes:
 
 
 @pytest.mark.parametrize(("module", "name"), MOVED)
-def test_a_pickle_finds_what_an_earlier_release_named(module: str, name: str) -> None:
+def test_a_pickle_finds_functions_under_names_of_an_earlier_release(module: str, name: str) -> None:
     found = pickle.loads(write_reference(module, name))
     assert found.__name__ == name
     assert pickle.loads(pickle.dumps(found)) is found
 
 
-def test_a_bundle_makes_a_function_that_was_given_under_its_earlier_name() -> None:
+def test_a_bundle_loads_an_allowed_function_by_its_earlier_name() -> None:
     data = write_reference("paddlelike.layers.loss.ctc", "warpctc")
     assert fluid.bundle.load(io.BytesIO(data), classes=[fluid.layers.warpctc]) is fluid.layers.warpctc
     with pytest.raises(fluid.errors.FormatError, match="not on the list of allowed classes"):
         fluid.bundle.load(io.BytesIO(data), classes=[fluid.layers.relu])
 
 
-def test_a_module_that_never_was_is_not_found() -> None:
+def test_a_module_that_never_existed_is_not_found() -> None:
     for name in ("paddlelike.layers.loss.typo", "paddlelike.layers.metric.typo"):
         with pytest.raises(ModuleNotFoundError, match=name):
             importlib.import_module(name)

@@ -82,7 +82,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("way", ["deepcopy", "bundle", "protocol 2"])
-def test_every_optimizer_comes_back_and_builds_the_same_operators(name: str, way: str) -> None:  # T01
+def test_every_unpickled_optimizer_builds_the_same_operators(name: str, way: str) -> None:  # T01
     fresh = COPIES[way](OPTIMIZERS[name]())
     one, other = train(OPTIMIZERS[name]), train(lambda: fresh)
     assert list(map(repr, other.main.global_block().ops)) == list(map(repr, one.main.global_block().ops))

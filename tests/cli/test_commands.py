@@ -260,7 +260,7 @@ def test_check_compares_with_what_paddle_computed(tmp_path: Path) -> None:
     assert (status, found["outputs"][0]["verdict"]) == (1, "differs")
 
 
-def test_env_lists_the_core() -> None:
+def test_env_lists_the_core_dependencies() -> None:
     status, found = parse("env")
     assert status == 0
     assert found["core"]["numpy"] == np.__version__

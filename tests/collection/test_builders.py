@@ -16,7 +16,7 @@ ORDER = json.loads((GOLDEN / "hl-all.json").read_text())["order"]
 
 
 @pytest.mark.parametrize("meta", ["hl-all", "hl-p0", "hl-p2", "hl-p3"])
-def test_outputs_of_loaded_builders_are_dynet_s(meta: str, tmp_path: Path) -> None:  # D18-D31, D33
+def test_loaded_builders_give_the_outputs_of_dynet(meta: str, tmp_path: Path) -> None:  # D18-D31, D33
     """In each pickle protocol of DyNet's Pythons. 1e-6: float32, products in another order."""
     (tmp_path / "m.meta").write_bytes((GOLDEN / f"{meta}.meta").read_bytes())
     (tmp_path / "m.data").write_bytes((GOLDEN / "hl-all.data").read_bytes())

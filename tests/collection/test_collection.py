@@ -153,7 +153,7 @@ def test_invalid_loads_raise_and_change_no_parameter(
     assert set(p.as_array()) == {3.0}
 
 
-def test_load_param_adds_a_parameter_of_the_file_s_size() -> None:  # D15
+def test_load_param_adds_a_parameter_with_the_size_in_the_file() -> None:  # D15
     m = dy.ParameterCollection()
     w = m.load_param(GOLDEN / "whole.model", "/w")
     table = m.load_lookup_param(GOLDEN / "whole.model", "/enc/emb")

@@ -16,7 +16,7 @@ from tests.collection import function_cases
 from tests.collection.models import GOLDEN
 
 
-def test_functions_of_dynets_tutorial_compute_the_same_as_numpy() -> None:  # D35
+def test_functions_of_the_dynet_tutorial_compute_the_same_as_numpy() -> None:  # D35
     m = dy.ParameterCollection()
     w, b, table = m.add_parameters((4, 3)), m.add_parameters(4), m.add_lookup_parameters((6, 3))
     x, y = table.as_array()[3], w.as_array() @ table.as_array()[3] + b.as_array()

@@ -53,7 +53,7 @@ def find_calls(cases: list) -> dict[str, set[str]]:
     return found
 
 
-def test_images_are_lowered_for_gpus_without_functions_of_cpus(for_gpus: None) -> None:
+def test_convolutions_and_pools_are_lowered_for_gpus_without_cpu_functions(for_gpus: None) -> None:
     cases = [case for case in compared() if case.type in ("conv2d", "pool3d")]
     assert len(cases) > 3
     assert find_calls(cases) == {}
@@ -70,7 +70,7 @@ def test_gpu_formulas_give_the_results_of_the_kernels(for_gpus: None) -> None:
             assert case.type.startswith("pool"), case.id
 
 
-def test_all_operators_are_lowered_for_gpus_without_functions_of_cpus(for_gpus: None) -> None:
+def test_all_operators_are_lowered_for_gpus_without_cpu_functions(for_gpus: None) -> None:
     assert find_calls(compared(1)) == {}
 
 
@@ -187,7 +187,7 @@ print("equal")
 
 
 @pytest.mark.parametrize("script", [ONE_GPU, TWO_GPUS], ids=["one", "two"])
-def test_devices_that_stand_for_gpus_train_as_numpy_does(script: str, tmp_path: Path) -> None:
+def test_cpu_devices_in_place_of_gpus_train_as_numpy_does(script: str, tmp_path: Path) -> None:
     environment = os.environ | {
         "XLA_FLAGS": "--xla_force_host_platform_device_count=3",
         "PYTHONPATH": os.pathsep.join(sys.path),

@@ -168,7 +168,7 @@ def test_a_wrong_label_is_an_error_and_changes_no_parameter() -> None:
     train(net, [feed])
 
 
-def test_a_forgotten_startup_program_gives_the_error_of_numpy_and_disables_no_lowering() -> None:
+def test_a_forgotten_startup_program_raises_the_error_of_numpy_and_disables_no_lowering() -> None:
     net = build(regression, sgd)
     empty = fluid.Scope()
     with pytest.raises(NotInitializedError, match="its startup program was run in another scope"):
@@ -235,7 +235,7 @@ def test_unknown_engines_are_refused() -> None:
         fluid.Executor().run(startup)
 
 
-def test_the_flag_chooses_the_engine_and_64_bit_types_stay_off_outside() -> None:
+def test_the_flag_selects_the_engine_and_jax_keeps_64_bit_types_off_outside_of_runs() -> None:
     import jax
 
     net = build(regression, sgd)

@@ -60,7 +60,7 @@ def test_the_same_run_gives_the_same_bits(net: Net) -> None:
     }
 
 
-def test_a_save_in_the_middle_changes_nothing_and_resumes_anywhere(net: Net, tmp_path: Path) -> None:
+def test_a_save_between_steps_changes_nothing_and_either_engine_resumes_it(net: Net, tmp_path: Path) -> None:
     feeds = batches(6)
     straight = build(regression, adam)
     want = train(straight, feeds)
@@ -114,7 +114,7 @@ def test_a_run_counts_as_a_write_only_of_updated_variables(net: Net) -> None:
     assert net.scope.find_var("fc_0.w_0").version == version
 
 
-def test_both_engines_take_turns_on_one_scope(net: Net) -> None:
+def test_both_engines_run_in_turn_on_one_scope(net: Net) -> None:
     other = build(regression, adam)
     feeds = batches(6)
     got = [train(net, [feed], backend)[0] for feed, backend in zip(feeds, ["jax", "numpy"] * 3, strict=True)]
@@ -222,7 +222,7 @@ def test_a_dense_update_of_a_large_table_does_not_copy_the_table(
         assert executable.run.memory_analysis().temp_size_in_bytes < before.nbytes
 
 
-def test_an_operator_that_prints_brings_no_parameter_to_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operator_that_prints_copies_no_parameter_to_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     brought: set[int] = set()
     bring = Engine._bring_to_host
 

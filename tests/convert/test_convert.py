@@ -87,7 +87,7 @@ PAIRS = list(itertools.product(BUILT_IN, BUILT_IN))
 
 
 @pytest.mark.parametrize(("src", "dst"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
-def test_every_pair_of_formats_is_exact(src: str, dst: str, tmp_path: Path) -> None:
+def test_conversions_between_all_pairs_of_formats_are_exact(src: str, dst: str, tmp_path: Path) -> None:
     source, target = path_of(tmp_path, src, "source"), path_of(tmp_path, dst, "target")
     values = FOR_DYNET if "dynet" in (src, dst) else FOR_CNTK if "cntk" in (src, dst) else VALUES
     write(src, values, source)

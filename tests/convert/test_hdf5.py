@@ -68,7 +68,7 @@ def test_a_network_of_tensorflow_computes_the_same_here(exe: fluid.Executor) -> 
     np.testing.assert_allclose(found, values["y"], rtol=1e-5, atol=1e-6)  # float32, another order of sums
 
 
-def test_every_persistable_resumes_exactly_and_parameters_alone_do_not(
+def test_training_resumes_exactly_from_all_persistables_but_not_from_parameters_alone(
     exe: fluid.Executor, tmp_path: Path
 ) -> None:  # H21
     loss = build_network()
@@ -133,7 +133,7 @@ def test_older_names_are_mapped(exe: fluid.Executor, tmp_path: Path) -> None:  #
     assert np.array(fluid.global_scope().find_var("net/w").get_tensor()).ravel().tolist() == [7, 7, 7]
 
 
-def test_the_loop_of_the_recipe_works_by_hand(exe: fluid.Executor) -> None:  # H13-H16
+def test_values_can_be_assigned_one_by_one_with_the_setters(exe: fluid.Executor) -> None:  # H13-H16
     build_tensorflow_network()
     setters = fluid.build_param_setters()
     assert setters["net/layer1/W"].placeholder.name == "net/layer1/W_setter"
@@ -149,7 +149,7 @@ def test_the_loop_of_the_recipe_works_by_hand(exe: fluid.Executor) -> None:  # H
     assert operators == [len(one.assign.global_block().ops) for one in setters.values()] == [1] * 5
 
 
-def test_the_setters_are_found_by_the_names_of_tensorflow(exe: fluid.Executor) -> None:  # H16
+def test_setters_are_found_by_their_tensorflow_names(exe: fluid.Executor) -> None:  # H16
     build_network()
     setters = fluid.build_param_setters()
     assert setters["net/w:0"] is setters["net/w"]

@@ -137,7 +137,7 @@ def test_defaults_of_paddle_2_are_written_as_attributes(tmp_path: Path) -> None:
         ("pir_versions", "3.3.1-gammainc", "gammaincc"),
     ],
 )
-def test_an_operator_that_paddle_2_lacks_is_named_with_the_way(
+def test_an_operator_that_paddle_2_lacks_is_named_with_a_workaround(
     archive: str, name: str, type: str, tmp_path: Path
 ) -> None:
     """The golden file has null for each of them."""

@@ -41,7 +41,7 @@ def test_a_model_of_paddle2_is_named_by_its_prefix_or_program(suffix: str, tmp_p
 
 
 @pytest.mark.parametrize("program", ["__model__", "model"])
-def test_a_conversion_has_the_names_from_the_program_beside_the_file(program: str, tmp_path: Path) -> None:
+def test_a_conversion_takes_names_from_the_program_beside_the_file(program: str, tmp_path: Path) -> None:
     source = tmp_path / "m"
     source.mkdir()
     shutil.copyfile(GOLDEN / "inference_combined" / "params", source / "params")

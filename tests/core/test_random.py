@@ -123,7 +123,7 @@ def test_skipping_numbers_equals_drawing_them(seed: int, far: int, count: int) -
 
 
 @pytest.mark.parametrize("method", ["uniform", "gaussian", "truncated_gaussian"])
-def test_two_draws_equal_one_draw_of_both_lengths(method: str) -> None:
+def test_two_draws_equal_one_draw_of_their_total_length(method: str) -> None:
     whole = getattr(Generator(3), method)([30000])
     parts = Generator(3)
     halves = [getattr(parts, method)([n]) for n in (10002, 19998)]

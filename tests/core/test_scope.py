@@ -38,7 +38,7 @@ def test_dropped_child_scopes_are_freed() -> None:
     assert child() is None
 
 
-def test_a_guard_changes_the_global_scope_even_when_it_is_left_by_an_error() -> None:
+def test_a_guard_restores_the_global_scope_even_after_an_error() -> None:
     before, mine = fluid.global_scope(), fluid.Scope()
     with fluid.scope_guard(mine):
         assert fluid.global_scope() is mine

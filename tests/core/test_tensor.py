@@ -130,7 +130,7 @@ def test_selected_rows_are_rows_of_a_tall_matrix() -> None:
     assert rows.rows() == [7, 0, 7]
 
 
-def test_an_array_from_a_pickle_gets_numpys_own_dtype() -> None:
+def test_an_array_from_a_pickle_gets_the_standard_dtype_object() -> None:
     array = pickle.loads(pickle.dumps(np.arange(3, dtype=np.float32)))
     assert array.dtype is not np.dtype(np.float32), "numpy itself does so: nothing is left to do"
     tensor = fluid.LoDTensor()

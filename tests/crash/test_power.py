@@ -117,7 +117,7 @@ def test_the_files_of_a_network_are_synced_before_the_commit(tmp_path: Path) -> 
     check(events, tmp_path, lambda e: e[0] == "rename" and e[2] == str(tmp_path / "m"))
 
 
-def test_an_export_a_prefix_a_conversion_and_a_log_survive_a_power_cut(tmp_path: Path) -> None:
+def test_exports_prefixes_conversions_and_logs_survive_a_power_cut(tmp_path: Path) -> None:
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
         out = fluid.layers.scale(fluid.data("x", [None, 3]), 2.0)
@@ -148,7 +148,7 @@ def test_an_export_a_prefix_a_conversion_and_a_log_survive_a_power_cut(tmp_path:
 @pytest.mark.parametrize(
     "call", [fluid.io.TrainingLog, lambda path, **given: fluid.convert(path, path, **given)]
 )
-def test_another_durability_is_refused(tmp_path: Path, call: Any) -> None:
+def test_an_unknown_durability_is_refused(tmp_path: Path, call: Any) -> None:
     with pytest.raises(ValueError, match='durability is "atomic", "process" or "power", not \'disk\''):
         call(tmp_path / "x", durability="disk")
 

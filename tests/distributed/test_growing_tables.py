@@ -129,7 +129,7 @@ def test_an_index_finds_what_a_dict_finds() -> None:
         assert index.find(asked).tolist() == [expected.get(one, -1) for one in asked.tolist()]
 
 
-def test_a_following_table_repeats_additions_removals_and_loads() -> None:
+def test_a_follower_table_repeats_the_additions_removals_and_loads_of_its_leader() -> None:
     make = lambda fill: GrowingRows(1, np.dtype("float64"), RowRule("fill_constant", fill))
     leader, follower = make(0.0), make(7.0)
     leader.add_rows([5, 3, 9])
@@ -282,7 +282,7 @@ def test_optimizers_without_growing_tables_refuse_them() -> None:
 
 
 @pytest.mark.slow
-def test_thirty_days_keep_the_memory_flat_and_the_quality() -> None:
+def test_thirty_days_of_training_keep_memory_and_quality_constant() -> None:
     """1 % of the ids are replaced daily, for ever; AUC of the last ten days beside a table that keeps all."""
     sizes, quality = {}, {}
     for forgets in (True, False):

@@ -67,7 +67,7 @@ def test_each_copy_returns_its_own_fetched_value(exe: fluid.Executor, compiled: 
     assert rows.shape == (12, 3)
 
 
-def test_a_feed_for_each_copy_may_be_of_its_own_size(exe: fluid.Executor, compiled: Any) -> None:
+def test_the_feeds_of_copies_may_have_different_sizes(exe: fluid.Executor, compiled: Any) -> None:
     program, _ = compiled
     feeds = [{"x": X[:1], "label": LABELS[:1]}, {"x": X[1:8], "label": LABELS[1:8]}]
     assert exe.run(program, feed=feeds, fetch_list=["fc_1.tmp_2"])[0].shape == (8, 3)

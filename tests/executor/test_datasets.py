@@ -28,7 +28,7 @@ def run(exe: fluid.Executor, **options: Any) -> None:
     run_dataset(exe, fluid.default_main_program(), Dataset(), fluid.global_scope(), **given)
 
 
-def test_fetched_values_are_printed_every_so_many_batches(
+def test_fetched_values_are_printed_once_per_print_period(
     exe: fluid.Executor, doubled: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(exe, fetch_list=[doubled], fetch_info=["twice"])

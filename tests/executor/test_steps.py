@@ -19,7 +19,7 @@ from paddlelike.errors import (
 X = np.ones((2, 4), "float32")
 
 
-def test_a_failing_operator_is_named_with_shapes_and_the_user_s_line(exe: fluid.Executor) -> None:
+def test_a_failing_operator_is_named_with_shapes_and_the_line_of_the_script(exe: fluid.Executor) -> None:
     x = fluid.layers.data("x", [4])
     fluid.layers.fc(x, 3)  # the line the error names
     exe.run(fluid.default_startup_program())
@@ -52,7 +52,7 @@ def test_an_error_of_our_own_check_has_no_cause(exe: fluid.Executor) -> None:
     assert "Label holds 9" in str(caught.value)
 
 
-def test_the_error_of_a_users_own_function_is_the_cause(exe: fluid.Executor) -> None:
+def test_the_error_of_a_user_function_is_the_cause(exe: fluid.Executor) -> None:
     def refuse(x: object) -> None:
         raise KeyError("no such row")
 

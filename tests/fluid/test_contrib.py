@@ -50,7 +50,7 @@ def test_mixed_precision_trains_in_float32() -> None:
     assert train(decorate=True) == train(decorate=False)
 
 
-def test_the_lists_of_mixed_precision_are_fluids() -> None:
+def test_the_lists_of_mixed_precision_match_fluid() -> None:
     lists = fluid.contrib.mixed_precision.AutoMixedPrecisionLists(["log"], ["mul"])
     assert "log" in lists.white_list - lists.black_list
     assert "mul" in lists.black_list - lists.white_list

@@ -47,7 +47,7 @@ def test_the_table_that_is_sharded_by_id_is_found_with_its_ids_and_rows() -> Non
     assert distribute_lookup_table.find_distributed_lookup_table_outputs(program, "emb") == rows
 
 
-def test_context_managers_are_left_on_errors() -> None:
+def test_context_managers_exit_on_errors() -> None:
     steps = []
 
     @wrapped_decorator.signature_safe_contextmanager
@@ -66,7 +66,7 @@ def test_context_managers_are_left_on_errors() -> None:
     assert list(inspect.signature(opened).parameters) == ["name"]
 
 
-def test_deprecated_functions_say_so_at_each_call(capsys: pytest.CaptureFixture[str]) -> None:
+def test_deprecated_functions_warn_at_each_call(capsys: pytest.CaptureFixture[str]) -> None:
     @annotations.deprecated("1.5", "new", extra_message="soon")
     def old(x: int) -> int:
         """Old."""

@@ -49,7 +49,7 @@ def test_every_file_of_dynet_is_read_and_written_back_byte_for_byte(name: str) -
     assert b"".join(encode(read_blocks(data))) == data
 
 
-def test_the_bytes_of_a_small_block() -> None:
+def test_a_small_block_has_the_bytes_of_dynet() -> None:
     table = Block("#LookupParameter#", "/t", np.float32([[1, 2], [3, 4], [5, 6]]))
     numbers = [f"{n:+.8e} " for n in (1, 2, 3, 4, 5, 6)]  # rows are contiguous
     assert (
@@ -60,7 +60,7 @@ def test_the_bytes_of_a_small_block() -> None:
     assert b"+1.00000000e+00 +3.00000000e+00 +2" in b"".join(encode([matrix]))  # column-major
 
 
-def test_a_file_of_an_old_version_has_four_fields_and_always_gradients() -> None:
+def test_a_file_of_an_old_version_has_four_fields_and_always_has_gradients() -> None:
     (block,) = read_blocks(b"#Parameter# /w {2} 13\n1 2.5\n-3e0 4\n")
     assert block.values.tolist() == [1, 2.5]
     assert block.gradients is not None

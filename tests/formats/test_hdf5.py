@@ -84,7 +84,7 @@ def test_every_dtype_is_read_from_plain_chunked_and_compressed_datasets() -> Non
             np.testing.assert_array_equal(found[by_key[key]].array, golden[key], err_msg=key)
 
 
-def test_keras_weight_files_come_in_their_order() -> None:
+def test_weights_of_keras_files_are_read_in_the_order_of_keras() -> None:
     file = io.BytesIO()
     with h5py.File(file, "w") as opened:
         opened.attrs["layer_names"] = [b"dense_2", b"dense_1", b"empty"]
@@ -201,7 +201,7 @@ def test_datasets_that_cannot_be_variables_are_named_and_the_rest_is_read() -> N
     }
 
 
-def test_weights_of_two_inner_keras_models_of_one_architecture_have_their_layers_names() -> None:
+def test_weights_of_two_equal_inner_keras_models_are_named_by_their_layers() -> None:
     file = io.BytesIO()
     with h5py.File(file, "w") as opened:
         opened.attrs["layer_names"] = [b"vgg", b"vgg_2", b"head"]
@@ -217,7 +217,7 @@ def test_weights_of_two_inner_keras_models_of_one_architecture_have_their_layers
     }
 
 
-def test_lists_of_keras_in_pieces_and_the_optimizer_s_arrays_are_read() -> None:
+def test_split_lists_and_optimizer_arrays_of_keras_are_read() -> None:
     """``hdf5_format.save_attributes_to_hdf5_group`` cuts lists of over 64 kB."""
     file = io.BytesIO()
     with h5py.File(file, "w") as opened:
@@ -266,7 +266,9 @@ def test_a_file_that_keeps_the_library_busy_or_crashes_it_is_a_format_error(
         hdf5.Hdf5().entries(source)
 
 
-def test_a_file_is_read_in_a_fork_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_read_in_a_forked_process_only_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls = []
     real = hdf5.try_aside
     monkeypatch.setattr(hdf5, "try_aside", lambda *given: calls.append(1) or real(*given))

@@ -64,7 +64,7 @@ def test_a_bundle_is_a_dict_of_the_arrays() -> None:
 
 
 @pytest.mark.parametrize("name", ["everything", "net", "py2-shared", "trap-dot", "trap-x_2"])
-def test_theano_s_own_bundles_are_recognized_and_read(name: str) -> None:
+def test_bundles_written_by_theano_are_recognized_and_read(name: str) -> None:
     file = (GOLDEN / f"{name}.zip").read_bytes()
     assert registry.sniff(file) == TheanoBundle()
     wanted = {
@@ -154,7 +154,7 @@ def test_a_member_with_an_impossible_size_is_refused() -> None:
         Npz().read_all(bytes(file))
 
 
-def test_a_zip_file_of_other_things_is_not_an_npz_file() -> None:
+def test_a_zip_file_without_arrays_is_not_an_npz_file() -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("readme.txt", "hello")
@@ -164,7 +164,7 @@ def test_a_zip_file_of_other_things_is_not_an_npz_file() -> None:
 
 
 @pytest.mark.parametrize("compressed", [False, True], ids=["stored", "deflated"])
-def test_no_bit_of_the_directory_drops_renames_or_changes_a_member(compressed: bool) -> None:
+def test_a_flipped_bit_of_the_directory_never_drops_renames_or_changes_a_member(compressed: bool) -> None:
     arrays = {"w": np.arange(4.0), "é": np.arange(2), "b": np.ones(3, "f4")}
     good = save(compressed=compressed, **arrays)
     for bit in range(8 * good.index(b"PK\1\2"), 8 * len(good)):

@@ -40,7 +40,7 @@ def test_every_format_has_a_suite() -> None:
 
 
 @pytest.mark.parametrize("way", ["entry point", "register"])
-def test_a_format_in_one_file_is_known_everywhere(
+def test_a_format_defined_in_one_file_is_known_to_all_functions(
     way: str, fresh_registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, monkeypatch, "toy_format", TOY, **({"toy": "Toy"} if way == "entry point" else {}))
@@ -75,7 +75,7 @@ def test_a_format_of_another_package_passes_the_suite(
             getattr(suite, name)()
 
 
-def test_a_package_that_cannot_be_imported_is_named_and_the_others_are_known(
+def test_a_package_that_cannot_be_imported_is_named_and_other_formats_still_work(
     fresh_registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, monkeypatch, "broken_format", "raise OSError('no libbroken.so')", broken="Broken")

@@ -73,7 +73,7 @@ def test_a_model_in_several_files_has_the_index_of_the_hub(tmp_path: Path) -> No
         SafetensorsFolder().entries(locate(str(tmp_path)))
 
 
-def test_a_model_in_one_file_is_known_beside_its_config(tmp_path: Path) -> None:
+def test_a_model_in_one_file_is_recognized_beside_its_config(tmp_path: Path) -> None:
     write_folder(tmp_path, 1 << 20)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "config.json", "model.safetensors", "tokenizer.model",

@@ -87,7 +87,9 @@ def test_a_line_fits_the_terminal_and_cannot_control_it(terminal: Terminal) -> N
 
 
 @pytest.mark.parametrize("reason", ["fast", "thread", "switch", "file"])
-def test_no_progress_line_is_drawn(terminal: Terminal, monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
+def test_no_progress_line_is_drawn_when_it_is_not_wanted(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
     def work() -> None:
         with progress.show_progress("a", [1]):
             progress.advance_progress(1)

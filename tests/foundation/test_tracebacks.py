@@ -43,7 +43,7 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> None:
     install_hook()
 
 
-def test_the_last_line_of_a_traceback_is_in_the_users_code(
+def test_the_last_line_of_a_traceback_is_in_user_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = "fluid.layers.fc(x, 3, act='rellu')"
@@ -98,9 +98,7 @@ def test_tracebacks_of_our_own_faults_are_complete(
     assert INSIDE not in said
 
 
-def test_causes_raised_in_the_users_code_are_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_causes_raised_in_user_code_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     build = "y = fluid.layers.py_func(broken, x, x.block.create_var(name='y', dtype='float32', shape=[1]))"
     run = "fluid.Executor().run(feed={'x': np.ones([1, 4], 'f4')}, fetch_list=[y])"
     said = show(f"{build}; {run}", tmp_path, capsys)

@@ -72,7 +72,7 @@ def test_the_hint_for_a_copy_without_values_names_the_trained_network(
 
 
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
-def test_the_hint_for_a_network_never_started_is_its_startup_program(
+def test_the_hint_for_an_uninitialized_network_is_its_startup_program(
     exe: fluid.Executor, tmp_path: Path, door: Callable[..., object]
 ) -> None:
     main, startup, out = build()
@@ -130,7 +130,7 @@ LOADS: dict[str, Callable[[fluid.Executor, fluid.Program, Path], object]] = {
 
 
 @pytest.mark.parametrize("name", sorted(LOADS.keys() - {"load_combined"}))
-def test_the_hint_for_loading_into_a_second_copy_is_the_name_guard(
+def test_the_hint_for_loading_into_a_second_copy_suggests_a_name_guard(
     exe: fluid.Executor, tmp_path: Path, name: str
 ) -> None:
     with fluid.unique_name.guard():
@@ -193,7 +193,7 @@ def test_unrelated_networks_are_not_reported_as_shifted(ours: dict[int, int], th
 
 
 @pytest.mark.parametrize("door", ["load_params", "load_vars", "load"])
-def test_layers_that_begin_later_than_the_saved_ones_are_reported(
+def test_layers_numbered_from_a_later_start_than_the_saved_ones_are_reported(
     exe: fluid.Executor, tmp_path: Path, door: str
 ) -> None:
     def load(main: fluid.Program) -> object:
@@ -221,7 +221,7 @@ def test_layers_that_begin_later_than_the_saved_ones_are_reported(
     np.testing.assert_array_equal(found, 4**4 * 2 * 3 * 4 * 5 * ONES)
 
 
-def test_a_layer_more_that_can_be_any_of_the_saved_ones_is_reported(
+def test_an_extra_layer_that_could_match_any_saved_layer_is_reported(
     exe: fluid.Executor, tmp_path: Path
 ) -> None:
     with fluid.unique_name.guard():

@@ -49,7 +49,7 @@ def test_save_persistables_writes_one_file_per_persistable(run: Run, tmp_path: P
     assert contents(tmp_path / "ours") == contents(GOLDEN / run.name / "persistables")
 
 
-def test_without_a_manifest_the_directory_contains_only_paddles_files(run: Run, tmp_path: Path) -> None:
+def test_without_a_manifest_the_directory_contains_only_paddle_files(run: Run, tmp_path: Path) -> None:
     fluid.io.save_persistables(run.exe, str(tmp_path / "ours"), run.main, manifest=False)
     assert not (tmp_path / "ours" / MANIFEST).exists()
     assert contents(tmp_path / "ours") == contents(GOLDEN / run.name / "persistables")

@@ -47,7 +47,7 @@ print(" ".join(LAC(model_path="mine").run([text])[0][0]))
 """
 
 
-def test_lac_segments_learns_and_is_loaded_again(tmp_path: Path) -> None:
+def test_the_package_lac_segments_text_trains_and_loads_its_model_again(tmp_path: Path) -> None:
     printed = drive("LAC", LAC, tmp_path)
     assert printed[0] == "春天 的 花开 秋天 的 风 以及 冬天 的 落阳"
     assert printed[-1] == "春天的花 开 秋天的风 以及 冬天的落阳"

@@ -140,7 +140,7 @@ def test_a_save_that_could_not_be_read_for_a_moment_is_loaded_later(
 
 
 @pytest.mark.parametrize("call", ["write", "fsync", "link"])
-def test_a_follower_has_the_last_save_that_took_place_whichever_call_failed(
+def test_a_follower_has_the_last_successful_save_whichever_call_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     training = Training(tmp_path)

@@ -243,7 +243,7 @@ def test_clones_run_at_the_same_time_with_the_same_bits(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_library
-def test_a_run_takes_the_threads_of_the_configuration_and_gives_them_back(tmp_path: Path) -> None:
+def test_a_run_uses_the_configured_number_of_threads_and_restores_the_old_one(tmp_path: Path) -> None:
     save(tmp_path, build_residual)
     config = inference.Config(str(tmp_path / "model"), str(tmp_path / "params"))
     config.set_cpu_math_library_num_threads(2)

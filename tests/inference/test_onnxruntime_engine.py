@@ -208,7 +208,9 @@ def test_onnxruntime_options_reach_the_session(tmp_path: Path) -> None:
     assert "engine" not in config.summary()
 
 
-def test_a_missing_onnxruntime_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_onnxruntime_the_error_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = save(tmp_path, build_words)
     config.enable_onnxruntime()
     monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)

@@ -26,7 +26,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.filterwarnings("ignore:.*holds what no variable can:UserWarning")
 @pytest.mark.parametrize("path", advice.CASES)
-def test_each_call_opens_the_file_and_all_systems_find_the_same(files: Path, path: str) -> None:
+def test_each_suggested_call_opens_the_file_and_all_systems_find_the_same_values(
+    files: Path, path: str
+) -> None:
     recorded, calls = advice.read_recorded(), advice.list_calls(path)
     ours = [advice.follow_here(path, call, case) for who, call, case in calls if who == "paddlelike"]
     assert ours
@@ -56,7 +58,7 @@ def _sort(found: dict[str, Any]) -> list[Any]:
 @pytest.mark.parametrize(
     "_", [pytest.param("", marks=[*FLUID185.needed, *PADDLE262.needed, *PADDLE331.needed])]
 )
-def test_real_systems_follow_the_calls(files: Path, tmp_path: Path, _: str) -> None:
+def test_real_systems_open_the_files_with_the_suggested_calls(files: Path, tmp_path: Path, _: str) -> None:
     advice.compact("saved/chain")
     found, recorded = advice.follow_there(tmp_path), advice.read_recorded()
     assert found.keys() == recorded.keys()

@@ -136,7 +136,7 @@ def test_arrays_of_any_kind_have_a_summary(array: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("last", [np.inf, 0.5])
-def test_statistics_and_differences_of_bfloat16_are_of_its_numbers(tmp_path: Path, last: float) -> None:
+def test_statistics_and_differences_of_bfloat16_use_its_numeric_values(tmp_path: Path, last: float) -> None:
     header = json.dumps({"w": {"dtype": "BF16", "shape": [3], "data_offsets": [0, 6]}}).encode()
     for name, numbers in (("a", [1.5, -3, last]), ("b", [1.5, -2, last])):
         bits = (np.float32(numbers).view(np.uint32) >> 16).astype(np.uint16)

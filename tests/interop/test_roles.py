@@ -57,7 +57,7 @@ def test_real_fluid_reads_the_same_roles_from_our_environments(name: str, tmp_pa
         }
 
 
-def test_roles_are_read_from_the_environments_of_fluids_launcher(tmp_path: Path) -> None:
+def test_roles_are_read_from_the_environments_of_the_launcher_of_fluid(tmp_path: Path) -> None:
     script = tmp_path / "dump.py"
     script.write_text(
         "import json, os, sys, time\n"

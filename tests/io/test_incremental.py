@@ -263,7 +263,7 @@ def test_a_combined_file_is_kept_whole_or_written_whole(
         assert np.array(fluid.global_scope().find_var("v4").get_tensor())[0] == 40
 
 
-def test_files_and_a_combined_file_in_one_directory(
+def test_a_directory_may_hold_separate_files_and_a_combined_file(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     save(exe, tmp_path / "a", program)

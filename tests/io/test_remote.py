@@ -278,7 +278,7 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 
 @pytest.mark.parametrize("before", ["nothing", "a save", "an upload"])
-def test_a_saver_that_is_killed_at_any_call_leaves_old_or_new(
+def test_a_saver_that_is_killed_at_any_call_leaves_the_old_or_the_new_save(
     exe: fluid.Executor, program: fluid.Program, dying: Callable[[int], None], before: str
 ) -> None:
     outcomes = set()
@@ -342,7 +342,7 @@ sys.stdin.readline()
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_process_that_is_killed_leaves_old_or_new_in_s3(
+def test_a_process_that_is_killed_leaves_the_old_or_the_new_save_in_s3(
     exe: fluid.Executor, program: fluid.Program, s3_url: str
 ) -> None:
     dice = random.Random(1)
@@ -429,7 +429,7 @@ def test_a_save_that_fails_leaves_the_old_set(
     assert loaded(exe, url, program) == [0, 1, 2, 3, 4]
 
 
-def test_a_second_saver_notices_the_first(
+def test_a_second_saver_detects_the_first(
     exe: fluid.Executor, program: fluid.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"memory://{uuid.uuid4().hex}/model"

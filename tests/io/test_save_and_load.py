@@ -64,7 +64,7 @@ NAMES = ["fc_0.b_0", "fc_0.b_0_velocity_0", "fc_0.w_0", "fc_0.w_0_velocity_0", "
 # What moves
 
 
-def test_persistables_are_one_file_each(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_each_persistable_is_saved_in_its_own_file(exe: fluid.Executor, tmp_path: Path) -> None:
     main, startup = build()
     exe.run(startup)
     report = fluid.io.save_persistables(exe, str(tmp_path / "a"), main)
@@ -81,7 +81,7 @@ def test_save_params_writes_only_parameters(exe: fluid.Executor, tmp_path: Path)
     assert listed(tmp_path / "a") == ["fc_0.b_0", "fc_0.w_0"]
 
 
-def test_main_program_none_means_the_default_program(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_a_main_program_of_none_means_the_default_program(exe: fluid.Executor, tmp_path: Path) -> None:
     main, startup = build()
     exe.run(startup)
     with fluid.program_guard(main):
@@ -222,7 +222,7 @@ def test_a_lod_is_saved_and_loaded(exe: fluid.Executor, tmp_path: Path) -> None:
         assert fluid.global_scope().find_var("s").get_tensor().lod() == [[0, 2, 5]]
 
 
-def test_names_with_slashes_are_directories(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_names_with_slashes_create_directories(exe: fluid.Executor, tmp_path: Path) -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         fluid.layers.create_parameter([2], "float32", name="enc/w")

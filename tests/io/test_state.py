@@ -247,7 +247,7 @@ def test_a_state_before_startup_is_refused() -> None:
         fluid.set_program_state(build(), {"fc_0.b_0": np.ones(3, "float32")})
 
 
-def test_the_state_stays_the_user_s(main: fluid.Program) -> None:
+def test_changing_the_given_arrays_later_does_not_change_the_program(main: fluid.Program) -> None:
     mine = np.ones(3, "float32")
     fluid.set_program_state(main, {"fc_0.b_0": mine})
     mine[:] = 9

@@ -92,7 +92,7 @@ def test_numbers_that_are_not_finite_are_logged_as_valid_json(tmp_path: Path) ->
         json.loads(line, parse_constant=refuse)
 
 
-def test_lines_of_others_are_skipped(tmp_path: Path) -> None:
+def test_lines_of_other_programs_are_skipped(tmp_path: Path) -> None:
     path = tmp_path / "losses.jsonl"
     path.write_bytes(
         b'\xff\n[]\n3\n{"run": 1, "step": "x", "values": {}}\n{"run": 1e999, "step": 1, "values": {}}\n'

@@ -182,7 +182,7 @@ def test_a_file_that_the_manifest_does_not_know_cannot_be_verified(saved: Path) 
     assert fluid.io.verify(saved).extra == ("other",)
 
 
-def test_a_missing_file_is_missing(saved: Path) -> None:
+def test_a_missing_file_is_reported_as_missing(saved: Path) -> None:
     (saved / "small").unlink()
     with pytest.raises(LoadError, match="small: there is no such file"):
         unchanged(lambda: load(saved, mixed()))

@@ -61,7 +61,7 @@ def test_names_that_fluid_does_not_list_can_be_imported(module: str) -> None:
         assert name not in found.__all__
 
 
-def test_scripts_can_import_from_fluids_modules() -> None:
+def test_scripts_can_import_from_modules_of_fluid() -> None:
     script = """
 import paddlelike.layers.control_flow as cf
 from paddlelike.layers.nn import batch_norm, fc, reshape
@@ -86,7 +86,7 @@ def test_a_missing_name_raises_attribute_error() -> None:
         exec("from paddlelike.layers.nn import no_pool")
 
 
-def test_names_imported_by_fluids_modules_are_available() -> None:
+def test_names_imported_by_modules_of_fluid_are_available() -> None:
     for module in ("nn", "tensor", "rnn", "sequence_lod"):
         found = importlib.import_module(f"paddlelike.layers.{module}")
         assert found.Variable is fluid.framework.Variable

@@ -35,7 +35,7 @@ def test_variables_are_named_as_in_fluid(way: str) -> None:
     assert not other
 
 
-def test_a_named_parameter_with_an_unnamed_attribute_is_saved_under_fluids_name(tmp_path: Path) -> None:
+def test_a_named_parameter_with_an_unnamed_attribute_is_saved_under_the_name_of_fluid(tmp_path: Path) -> None:
     attr = fluid.ParamAttr(initializer=fluid.initializer.Constant(2.0))
     fluid.layers.create_parameter([2], "float32", name="w", attr=attr)
     exe = fluid.Executor(fluid.CPUPlace())

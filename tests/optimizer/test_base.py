@@ -48,7 +48,7 @@ SIGNATURES = {
 
 
 @pytest.mark.parametrize("name", SIGNATURES)
-def test_signatures_are_fluids(name: str) -> None:
+def test_signatures_match_fluid(name: str) -> None:
     parameters = inspect.signature(getattr(optimizer, name)).parameters.values()
     bare = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
     assert str(inspect.Signature(bare)) == SIGNATURES[name]
@@ -105,7 +105,7 @@ def test_minimize_without_trained_parameters_warns() -> None:
 
 
 @pytest.mark.parametrize("listed", [["fc_0.w_0"], None])
-def test_a_parameter_list_at_minimize_wins(listed: Any) -> None:
+def test_the_parameter_list_of_minimize_has_precedence(listed: Any) -> None:
     loss = dense(fluid)
     _, pairs = optimizer.SGD(0.1, parameter_list=["fc_0.b_0"]).minimize(loss, parameter_list=listed)
     assert [p.name for p, _ in pairs] == (listed or ["fc_0.b_0"])

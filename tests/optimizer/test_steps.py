@@ -113,7 +113,7 @@ def test_adam_corrects_its_averages_for_their_start() -> None:
         np.testing.assert_allclose(found, p, rtol=1e-5)  # float32
 
 
-def test_adamax_divides_by_the_greatest_gradient() -> None:
+def test_adamax_divides_by_the_largest_gradient() -> None:
     p, m, u = np.array(START), np.zeros(3), np.zeros(3)
     tool = optimizer.Adamax(0.1, beta1=0.8, beta2=0.9, epsilon=1e-8)
     for t, (gradient, found) in enumerate(zip(GRADIENTS, follow(tool, START, GRADIENTS), strict=True), 1):
@@ -134,7 +134,7 @@ def test_lamb_excludes_parameters_from_decay() -> None:
     assert not np.array_equal(decayed, free)
 
 
-def test_a_great_l1_makes_weights_zero() -> None:
+def test_a_large_l1_makes_weights_zero() -> None:
     assert follow(optimizer.Ftrl(0.1, l1=100.0, l2=100.0), START, GRADIENTS)[-1].tolist() == [0, 0, 0]
 
 

@@ -58,7 +58,7 @@ def test_the_description_of_a_dataset_is_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["words: 1", "name: ", "\x89PNG"], ids=["field", "cut", "picture"])
-def test_another_file_is_a_format_error(tmp_path: Path, text: str) -> None:
+def test_a_file_of_another_kind_is_a_format_error(tmp_path: Path, text: str) -> None:
     with pytest.raises(FormatError, match="not a description of a data feed"):
         describe(tmp_path / "data.proto", text)
 

@@ -69,7 +69,7 @@ def test_batches_span_the_ends_of_files(kind: str, files: list[str], variables: 
     assert np.array(feeds[0]["w"]).shape == (4, 1)
 
 
-def test_values_are_those_that_fluid_reads(tmp_path: Path) -> None:
+def test_values_match_those_that_fluid_reads(tmp_path: Path) -> None:
     """The values that Fluid 1.8.5 prints of these lines: ids of 64 bits, and zeros in memory."""
     lines = "3 0 5 0 1 7 2 0.0 1.5", "1 0 1 0 1 0.0", "2 18446744073709551615 9223372036854775808 1 3 2 0 0"
     (tmp_path / "part").write_text("\n".join([*lines, "2 -1 4 1 3 1 2.5"]))
@@ -205,7 +205,7 @@ def test_files_of_hadoop_come_from_a_command(
     assert sum(len(np.array(feed["x"])) for feed in data.feeds()) == 2
 
 
-def test_a_dataset_of_boxps_is_one_in_memory(files: list[str], variables: list[Any]) -> None:
+def test_a_boxps_dataset_is_an_in_memory_dataset(files: list[str], variables: list[Any]) -> None:
     data = dataset("BoxPSDataset", files, variables)
     data.set_date("20200131")
     data.begin_pass()
@@ -236,7 +236,7 @@ def network(variables: list[Any]) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_training_over_a_dataset_is_training_on_its_batches(
+def test_training_over_a_dataset_equals_training_on_its_batches(
     kind: str, files: list[str], variables: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     fluid.default_startup_program().random_seed = 3

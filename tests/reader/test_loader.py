@@ -202,7 +202,9 @@ def test_a_test_program_reads_from_the_loader(inputs: list[Any], exe: fluid.Exec
     made.reset()
 
 
-def test_an_exported_model_is_fed_instead(inputs: list[Any], exe: fluid.Executor, tmp_path: Any) -> None:
+def test_an_exported_model_is_fed_instead_of_reading_from_a_loader(
+    inputs: list[Any], exe: fluid.Executor, tmp_path: Any
+) -> None:
     made, out = inside(inputs, batches())
     fluid.io.save_inference_model(str(tmp_path), ["x"], [out], exe)
     program, feeds, targets = fluid.io.load_inference_model(str(tmp_path), exe)

@@ -82,7 +82,7 @@ def test_a_process_yields_to_another_that_waited_during_its_turn(
     assert lock_module._turns == {}
 
 
-def test_threads_that_follow_each_other_keep_no_other_process_out(tmp_path: Path) -> None:
+def test_consecutive_threads_do_not_keep_other_processes_waiting(tmp_path: Path) -> None:
     path, is_over = str(tmp_path / "entry" / "lock"), threading.Event()
 
     def take() -> None:

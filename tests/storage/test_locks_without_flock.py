@@ -71,7 +71,7 @@ def test_only_one_thread_holds_the_lock(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_only_one_process_takes_over_the_lock_of_a_dead_one(tmp_path: Path) -> None:
+def test_only_one_process_takes_over_the_lock_of_a_dead_process(tmp_path: Path) -> None:
     leave_dead(tmp_path / "entry" / "lock")
     assert hold_in_turns(tmp_path / "entry" / "lock", rounds=3) == 8 * 3
 

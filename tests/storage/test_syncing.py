@@ -81,7 +81,7 @@ def test_damage_by_a_power_cut_is_reported_and_the_previous_version_restored(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
-def test_a_forked_process_does_not_wait_for_the_disk_in_its_parents_thread(
+def test_a_forked_process_does_not_wait_for_a_sync_thread_of_its_parent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = threading.Event()

@@ -76,7 +76,7 @@ def test_a_killed_job_ends_with_the_same_bits(fork_server: str, tmp_path: Path) 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
-def test_kills_under_the_launcher_do_not_change_a_bit(tmp_path: Path) -> None:
+def test_killed_processes_under_the_launcher_do_not_change_the_result(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "paddlelike.distributed.launch", "--server_num=2", "--worker_num=2"]
     command += ["--max_restarts=10", "--grace=10", worker.__file__]
 

@@ -189,7 +189,7 @@ def test_a_damaged_checkpoint_is_skipped(tmp_path: Path) -> None:
     assert one.total_number_of_samples_seen == 18
 
 
-def test_restore_false_starts_from_the_beginning(tmp_path: Path) -> None:
+def test_with_restore_false_training_starts_from_the_beginning(tmp_path: Path) -> None:
     run(tmp_path, samples=20, frequency=8)
     with fresh_programs():
         one, _ = run(tmp_path, samples=12, frequency=8, restore=False)

@@ -121,7 +121,7 @@ def test_a_restored_training_has_the_same_bits(tmp_path: Path, name: str) -> Non
     assert_same(values(), want)
 
 
-def test_a_checkpoint_is_a_directory_of_paddles_files(tmp_path: Path) -> None:
+def test_a_checkpoint_is_a_directory_of_paddle_files(tmp_path: Path) -> None:
     """Row C19: what load_persistables takes, also of the real Paddle, and one manifest."""
     one = trainer()
     train(one, source(), 2)
@@ -225,7 +225,7 @@ def test_adding_metrics_or_changing_seeds_keeps_checkpoints_valid(tmp_path: Path
     assert_same(values(), want)  # the learning rate of the checkpoint, too: row C41
 
 
-def test_paths_without_a_trainers_checkpoint_are_refused(tmp_path: Path) -> None:
+def test_paths_without_a_checkpoint_of_a_trainer_are_refused(tmp_path: Path) -> None:
     one = trainer()
     with pytest.raises(MissingFileError, match=r"there is no checkpoint .*model"):
         one.restore_from_checkpoint(tmp_path / "model")
@@ -269,7 +269,7 @@ def test_a_state_that_is_not_valid_is_refused_before_anything_is_changed(
     assert one.total_number_of_samples_seen == 12
 
 
-def test_the_error_for_a_cntk_file_says_that_it_is_one(tmp_path: Path) -> None:
+def test_the_error_for_a_cntk_file_names_cntk(tmp_path: Path) -> None:
     (tmp_path / "model").write_bytes(b"\x08\x02")
     with pytest.raises(MissingFileError, match=r"is a file, .*\n.*import_cntk_checkpoint"):
         trainer().restore_from_checkpoint(tmp_path / "model")

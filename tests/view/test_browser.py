@@ -154,7 +154,7 @@ def test_a_variable_shows_its_values(driver: Any, model: Path) -> None:
     assert page.log() == []
 
 
-def test_a_search_finds_from_any_tab(driver: Any, model: Path) -> None:
+def test_a_search_works_from_any_tab(driver: Any, model: Path) -> None:
     page = Page(driver, (model / "both.html").as_uri())
     page.press("/")
     page.one("#filter").send_keys("w_0_moment1")
@@ -444,7 +444,7 @@ def test_axe_reports_no_accessibility_violations(driver: Any, model: Path, width
         assert list_findings(Page(driver, server.url, width, dark=dark)) == []
 
 
-def test_a_printed_page_shows_the_whole_graph_in_the_colours_of_paper(driver: Any, model: Path) -> None:
+def test_a_printed_page_shows_the_whole_graph_in_colours_for_paper(driver: Any, model: Path) -> None:
     page = Page(driver, f"{(model / 'both.html').as_uri()}#program", dark=True)
     page.one(".graph-box")
     page.driver.execute_script("dispatchEvent(new Event('beforeprint'))")

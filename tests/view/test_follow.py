@@ -121,7 +121,7 @@ def test_only_known_save_ids_are_served(tmp_path: Path) -> None:
             assert ask(found, "GET", f"/save?id={wrong}")[0] == 404
 
 
-def test_saves_of_one_second_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+def test_saves_within_one_second_are_ordered_by_their_numbers(tmp_path: Path) -> None:
     names = ["step_9", "step_10", "step_999", "step_1499"]
     for name in names:
         save(tmp_path / name, 1.0)

@@ -57,7 +57,7 @@ def test_a_page_refers_to_nothing_outside_of_it() -> None:
     )
 
 
-def test_the_security_policy_allows_only_the_pages_own_script_and_style() -> None:
+def test_the_security_policy_allows_only_the_script_and_style_of_the_page() -> None:
     reader, _ = read_page(format_page(FIT / "inference"))
     (policy,) = [attrs["content"] for tag, attrs in reader.tags if "http-equiv" in attrs]
     rules = dict(one.strip().split(" ", 1) for one in (policy or "").split(";"))

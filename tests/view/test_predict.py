@@ -59,7 +59,7 @@ def test_the_model_is_described(server: LoopbackServer) -> None:
     assert found["feeds"] == [{"name": "x", "dtype": "float32", "shape": [-1, 13], "lod": 0}]
 
 
-def test_the_interface_is_described_as_it_is(server: LoopbackServer) -> None:
+def test_the_openapi_description_matches_the_interface(server: LoopbackServer) -> None:
     status, api = ask(server, "GET", "/openapi.json")
     assert (status, api["openapi"]) == (200, "3.1.0")
     body = api["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]

@@ -44,7 +44,7 @@ def test_variables_of_a_layer_match_fluid(name: str) -> None:
     assert different == DIFFERENT.get(name, set())
 
 
-def test_variables_are_ordered_as_in_a_growing_hash_table() -> None:
+def test_variables_are_listed_in_the_order_of_the_hash_table_of_fluid() -> None:
     # written by a std::unordered_map: the startup program of convolution, norm and fc by Momentum
     conv, norm, fc = "conv2d_0", "batch_norm_0", "fc_0"
     parameters = [f"{conv}.w_0", f"{conv}.b_0", f"{norm}.w_0", f"{norm}.b_0", f"{norm}.w_1", f"{norm}.w_2"]

@@ -93,7 +93,7 @@ def make_language_feeds(count: int) -> list[Feed]:
     return [{"x": rng.integers(0, 20, (4, 3, 1)), "y": rng.integers(0, 20, (12, 1))} for _ in range(count)]
 
 
-def test_dropout_in_a_recurrent_block_draws_numpys_masks_step_by_step() -> None:
+def test_dropout_in_a_recurrent_block_draws_the_same_mask_as_numpy_at_every_step() -> None:
     compare(language_model, make_language_feeds(10))
 
 
@@ -172,7 +172,7 @@ def repeated_power(end: Any) -> Any:
 
 
 @pytest.mark.parametrize("quirks", [True, False], ids=["as in Fluid", "textbook"])
-def test_a_loop_that_overwrites_a_tensor_has_numpys_gradient(quirks: bool) -> None:
+def test_a_loop_that_overwrites_a_tensor_has_the_gradient_of_numpy(quirks: bool) -> None:
     fluid.set_flags({"FLAGS_fluid_quirks": quirks})
     feeds = [{"x": np.random.default_rng(i).standard_normal((2, 3)).astype("float32")} for i in range(3)]
     try:
@@ -275,7 +275,7 @@ NESTED = [
 
 
 @pytest.mark.parametrize("make", NESTED, ids=lambda make: make.__name__)
-def test_blocks_in_blocks_train_as_with_numpy(make: Callable[[], Any]) -> None:
+def test_nested_blocks_train_as_with_numpy(make: Callable[[], Any]) -> None:
     rng = np.random.default_rng(6)
     compare(make, [{"x": rng.standard_normal((4, 3, 5)).astype("float32") * 2} for _ in range(4)])
 

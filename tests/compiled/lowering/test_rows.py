@@ -283,7 +283,7 @@ def test_padded_input_lengths_and_initial_states_may_be_fed_with_a_lod() -> None
     assert_one_piece_like_numpy(make, feed)
 
 
-def test_dropout_of_rows_cut_by_fed_offsets_draws_numpys_masks() -> None:
+def test_dropout_of_rows_with_fed_offsets_draws_the_masks_of_numpy() -> None:
     def make() -> Any:
         rows = L.lod_reset(L.fc(flat(), 4), fluid.data("offsets", [4], "int32"))
         return L.mean(L.sequence_pool(L.dropout(rows, 0.4), "sum"))

@@ -43,7 +43,7 @@ def test_the_powers_of_beta_are_one_array(optimizer: Callable[[], Any]) -> None:
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
-def test_a_power_of_beta_that_is_set_leaves_the_shared_array(optimizer: Callable[[], Any]) -> None:
+def test_setting_a_power_of_beta_separates_it_from_the_shared_array(optimizer: Callable[[], Any]) -> None:
     losses = {}
     for by in ("jax", "numpy"):
         net = build(regression, optimizer)
@@ -72,7 +72,7 @@ def test_a_load_shares_the_powers_of_beta_again_with_the_same_bits(tmp_path: Pat
     assert count_arrays(net) == 1
 
 
-def test_parameters_that_begin_alike_are_not_taken_for_one() -> None:
+def test_parameters_with_equal_initial_values_stay_separate() -> None:
     def make() -> Any:
         x = fluid.data("x", [None, 6])
         parts = [fluid.layers.fc(x, 8, act=act) for act in ("tanh", "sigmoid")]

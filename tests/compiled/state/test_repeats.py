@@ -126,7 +126,7 @@ def test_a_replaced_value_is_read_by_the_next_run() -> None:
     assert_like_numpy(build(regression, adam), act, lambda: build(regression, adam))
 
 
-def test_a_fed_persistable_is_the_one_that_is_fed() -> None:
+def test_a_run_uses_the_fed_value_of_a_persistable() -> None:
     def make() -> Any:
         scale = L.create_global_var([1], 3.0, "float32", persistable=True, name="scale")
         return L.reduce_sum(fluid.data("x", [None, 2]) * scale)

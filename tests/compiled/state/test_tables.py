@@ -130,7 +130,7 @@ def also_write(loss: Any, table: Any) -> None:
 @pytest.mark.parametrize(
     ("write", "is_sparse"), [(train_dense, True), (also_write, True), (train, False), (train_dense, False)]
 )
-def test_a_table_changed_by_other_means_is_copied_whole(
+def test_a_table_changed_outside_of_updates_is_copied_whole(
     write: Callable[[Any, Any], None], is_sparse: bool
 ) -> None:
     """By one step in place of some rows: all of it may change."""

@@ -49,7 +49,7 @@ def test_compiled_random_draws_match_numpy() -> None:
     assert net.scope.generator.state == other.scope.generator.state
 
 
-def test_the_first_compiled_run_leaves_the_generator_that_scripts_seed() -> None:
+def test_the_first_compiled_run_does_not_change_the_random_generator_of_scripts() -> None:
     script = """
 import numpy as np, paddlelike as fluid
 np.random.seed(3)

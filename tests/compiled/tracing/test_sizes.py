@@ -83,7 +83,7 @@ def test_a_size_computed_from_a_feed_is_a_compile_time_constant(
     assert piece.compilations == 2, "for each size once"
 
 
-def test_an_operator_reads_the_overwritten_size() -> None:
+def test_an_operator_reads_a_size_after_it_was_overwritten() -> None:
     def make() -> Any:
         size = fluid.data("n", [1], dtype="int64")
         first = L.fill_constant([size], "float32", 1.0)

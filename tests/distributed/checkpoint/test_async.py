@@ -18,7 +18,7 @@ ASYNC = Network(ADAM.build, ADAM.optimizer, {"sync_mode": False, "runtime_split_
 TABLES = [Network(one.build, one.optimizer, ASYNC.config, sync=False) for one in (BLOCKS, SHARDS)]
 
 
-def test_saved_parameters_and_optimizer_state_are_of_one_moment(tmp_path: Path) -> None:
+def test_saved_parameters_and_optimizer_state_come_from_the_same_step(tmp_path: Path) -> None:
     with SavingJob(ASYNC, servers=2, trainers=1) as job:
         job.go(perceptron_feeds, 0, 3, save=(2, tmp_path / "model"))
     position = read_position(tmp_path / "model", job.endpoints[0])

@@ -57,7 +57,7 @@ def test_servers_resume_from_the_latest_checkpoint(tmp_path: Path) -> None:
 
 
 @needs_read_counts
-def test_a_restore_reads_each_piece_of_a_servers_rows_once(tmp_path: Path) -> None:
+def test_a_restore_reads_each_piece_of_the_rows_of_a_server_once(tmp_path: Path) -> None:
     network = Network(tall, sgd)
     feed = {"x": np.zeros((2, 1300), "float32"), "y": np.zeros((2, 1), "float32")}
     with SavingJob(network, servers=2, trainers=1) as job:

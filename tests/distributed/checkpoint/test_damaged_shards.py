@@ -147,7 +147,7 @@ def test_a_lost_shard_is_named(
 @pytest.mark.parametrize("manifest", [True, False], ids=["manifest", "no manifest"])
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("change", ["swapped", "doubled", "of another count"])
-def test_a_shard_in_the_place_of_another_is_refused(
+def test_a_shard_under_the_file_name_of_another_is_refused(
     jobs: Jobs, tmp_path: Path, change: str, reader: int | str, manifest: bool
 ) -> None:
     path = jobs.copy(2, tmp_path / "model", manifest=manifest)

@@ -35,7 +35,7 @@ def load_on_first_server(job: SavingJob, directory: Path) -> str:
     return str(caught.value)
 
 
-def test_a_directory_that_does_not_exist(job_and_model: Any, tmp_path: Path) -> None:
+def test_loading_a_directory_that_does_not_exist_is_refused(job_and_model: Any, tmp_path: Path) -> None:
     job, _ = job_and_model
     assert "does not exist" in load_on_first_server(job, tmp_path / "nothing")
 

@@ -45,7 +45,7 @@ def test_every_file_is_a_whole_variable_and_verifies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("checksum", ["xxh3_128", "sha256", None])
-def test_rows_that_servers_write_are_the_same_files(tmp_path: Path, checksum: Any) -> None:
+def test_rows_written_by_servers_give_the_same_files_as_gathered_ones(tmp_path: Path, checksum: Any) -> None:
     """All the large files are written at their places by three servers, the same bytes as if gathered."""
     found = []
     for by_servers in (False, True):
@@ -58,7 +58,7 @@ def test_rows_that_servers_write_are_the_same_files(tmp_path: Path, checksum: An
     assert found[0] == found[1]
 
 
-def test_the_manifest_has_the_round(tmp_path: Path) -> None:
+def test_the_manifest_records_the_round(tmp_path: Path) -> None:
     with SavingJob(MOMENTUM) as job:
         job.go(perceptron_feeds, 0, 4, save=(3, tmp_path / "model"))
     position = read_position(tmp_path / "model", job.endpoints[1])
@@ -86,13 +86,13 @@ def test_a_server_does_not_save_its_rows_over_the_model(tmp_path: Path) -> None:
         job.go(perceptron_feeds, 0, 1)
 
 
-def test_one_file_for_all_is_refused(tmp_path: Path) -> None:
+def test_saving_all_variables_in_one_file_is_refused(tmp_path: Path) -> None:
     with SavingJob(MOMENTUM) as job, pytest.warns(UserWarning, match="filename= is ignored"):
         job.go(perceptron_feeds, 0, 2, save=(1, tmp_path / "model"), filename="all")
     assert "fc_0.w_0_velocity_0" in files_of(tmp_path / "model")
 
 
-def test_a_save_beside_training_is_refused(tmp_path: Path) -> None:
+def test_a_background_save_of_servers_is_refused(tmp_path: Path) -> None:
     with SavingJob(MOMENTUM, trainers=1) as job, pytest.raises(SaveError, match="of several rounds"):
         job.go(perceptron_feeds, 0, 2, save=(1, tmp_path / "model"), blocking=False)
 
@@ -153,7 +153,7 @@ def test_thousands_of_variables_come_in_a_few_calls(tmp_path: Path) -> None:
     assert fluid.io.load_slice(str(tmp_path / "model"), "v4321", (0, 2)).tolist() == [4321, 4321]
 
 
-def test_rows_on_no_server_are_an_error(tmp_path: Path) -> None:
+def test_rows_that_no_server_has_are_an_error(tmp_path: Path) -> None:
     part = Slice("v", "v.block1", "127.0.0.1:1", 1, 2, (2, 3), (5, 3), VarType.FP32, Kind.OPTIMIZER)
     for slices in ([part], [dataclasses.replace(part, first_row=0)]):
         table = Placement(slices, endpoints=["127.0.0.1:1"])

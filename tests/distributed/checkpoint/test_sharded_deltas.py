@@ -109,7 +109,7 @@ def test_one_process_loads_a_chain_of_shards(saved: Path) -> None:
     assert _values_here(saved / "chain") == _values_here(saved / LAST)
 
 
-def test_compacted_chains_are_the_files_of_a_whole_save(saved: Path, tmp_path: Path) -> None:
+def test_compacting_chains_gives_the_files_of_a_whole_save(saved: Path, tmp_path: Path) -> None:
     shutil.copytree(saved / "chain", tmp_path / "d")
     assert sorted(compact(tmp_path / "d").files) == [f"{SHARDS}{one}" for one in range(2)]
     for one in range(2):

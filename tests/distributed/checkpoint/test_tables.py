@@ -126,7 +126,7 @@ def test_a_lost_shard_is_noticed(tmp_path: Path) -> None:
         job.serve(job.endpoints[0])
 
 
-def test_two_forms_of_a_table_of_unknown_age_are_an_error(tmp_path: Path) -> None:
+def test_a_whole_table_beside_shards_is_an_error_if_their_ages_are_unknown(tmp_path: Path) -> None:
     with SavingJob(SHARDS, servers=2) as job:
         job.go(feeds, 0, 3, save=(2, tmp_path / "model"))
     shard = selected_rows.read((tmp_path / "model" / "__lookup_table__" / "table_0").read_bytes())
@@ -137,7 +137,7 @@ def test_two_forms_of_a_table_of_unknown_age_are_an_error(tmp_path: Path) -> Non
         job.serve(job.endpoints[0])
 
 
-def test_a_load_uses_the_form_of_a_table_that_was_saved_last(tmp_path: Path) -> None:
+def test_a_load_uses_the_newer_of_a_whole_table_and_its_shards(tmp_path: Path) -> None:
     """Three servers, two, one process, two servers, all over one directory: each finds what was saved last.
 
     Files of earlier forms stay, since a save deletes nothing that another program wrote.

@@ -49,7 +49,7 @@ def test_a_server_without_values_names_its_endpoint_and_the_startup_program() ->
     assert "get_startup_program" in str(caught.value)
 
 
-def test_a_taken_endpoint_is_an_error_that_names_it() -> None:
+def test_the_error_for_an_endpoint_in_use_names_it() -> None:
     with Job(MOMENTUM).start() as job:
         job.train(perceptron_feeds, 1)  # now both listen, and have ended
     with Job(MOMENTUM) as job:
@@ -80,7 +80,7 @@ def test_a_trainer_of_another_network_is_refused_with_both_shapes() -> None:
     assert "'fc_0.b_0' is [64] in this trainer's program, [128] on servers" in str(caught.value)
 
 
-def test_a_gradient_of_another_shape_is_refused_with_both() -> None:
+def test_the_error_for_a_gradient_of_another_shape_shows_both_shapes() -> None:
     with Job(MOMENTUM, servers=1, trainers=1).start() as job:
         trainer = Client(0, job.endpoints)
         with pytest.raises(GraphError, match=r"expected float32\[1\], got float32\[2\]"):
@@ -99,7 +99,7 @@ def test_a_step_without_all_gradients_is_refused_before_sending() -> None:
         trainer.abandon()
 
 
-def test_a_trainer_that_never_comes_is_named_by_those_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_trainers_name_the_one_that_never_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLAGS_worker_update_interval_secs", "1")
     monkeypatch.setenv("PADDLELIKE_LEASE", "0.5")
     with Job(MOMENTUM, trainers=3).start() as job:
@@ -164,7 +164,7 @@ def test_a_trainer_of_another_job_is_refused(monkeypatch: pytest.MonkeyPatch) ->
             Client(0, job.endpoints)
 
 
-def test_operators_between_processes_need_an_executor_that_can_reach_them() -> None:
+def test_operators_that_communicate_need_a_connected_executor() -> None:
     job = Job(MOMENTUM)
     programs = job.server(job.endpoints[0])
     executor = fluid.Executor()
@@ -211,7 +211,7 @@ def test_the_ids_of_a_shard_can_be_pulled() -> None:
     assert sorted(np.concatenate(ids)) == sorted(set(np.array(bag_feeds(0, 0)["ids"]).reshape(-1)))
 
 
-def test_status_counts_rounds_and_bytes_and_names_the_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_counts_rounds_and_bytes_and_names_silent_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PADDLELIKE_LEASE", "0.5")
     network = Network(perceptron, momentum, sync=False)  # nobody waits for the trainer that never comes
     with Job(network, servers=1, trainers=2).start() as job, Channel(job.endpoints[0]) as channel:
@@ -257,7 +257,7 @@ def test_malformed_requests_are_refused_and_training_continues(verb: str, head: 
 @pytest.mark.parametrize(
     "what", ["ids outside", "count too large", "no table", "rows too many", "number too large"]
 )
-def test_sizes_and_numbers_are_checked_before_memory_is_taken(what: str) -> None:
+def test_sizes_and_counts_are_checked_before_memory_is_allocated(what: str) -> None:
     network = Network(embedding_bag(is_distributed=False, rows=50), sgd)
     with Job(network, servers=1, trainers=1).start() as job:
         trainer = Client(0, job.endpoints)

@@ -202,7 +202,7 @@ def test_gradients_ready_before_the_push_are_sent_without_a_flush() -> None:
 
 
 @pytest.mark.usefixtures("early")
-def test_late_gradients_come_after_a_flush_and_row_counts_in_a_note() -> None:
+def test_late_gradients_are_sent_after_a_flush_and_row_counts_in_a_note() -> None:
     step = Gradients([TABLE])
     step.put(0, 0, A)
     rows, items = step.start(0)

@@ -36,7 +36,7 @@ def test_inner_scopes_share_the_clients_of_the_outermost() -> None:
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20))
-def test_any_pieces_arrive_whole_and_in_order(pieces: list[bytes]) -> None:
+def test_pieces_of_any_size_arrive_whole_and_in_order(pieces: list[bytes]) -> None:
     data = b"".join(pieces)
     came: list[tuple[int, bytes]] = []
     sink, whole = Sink(len(data), lambda at, some: came.append((at, bytes(some)))), Pieces(len(data))
@@ -51,7 +51,7 @@ def test_any_pieces_arrive_whole_and_in_order(pieces: list[bytes]) -> None:
     assert [at for at, _ in came] == [sum(len(some) for _, some in came[:i]) for i in range(len(came))]
 
 
-def test_pieces_refuse_gaps_and_more_than_the_limit() -> None:
+def test_gaps_between_pieces_and_bytes_above_the_limit_are_refused() -> None:
     pieces = Pieces(10)
     pieces.place(0, 0, 4)
     with pytest.raises(FrameError, match="expected one at 4"):

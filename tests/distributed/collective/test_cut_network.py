@@ -48,7 +48,7 @@ def machines() -> Iterator[None]:
 
 @pytest.mark.parametrize("victim", [0, 1])
 @pytest.mark.usefixtures("machines")
-def test_all_workers_end_in_bounded_time_and_name_the_one_cut_off(victim: int) -> None:
+def test_all_workers_end_in_bounded_time_and_name_the_worker_that_was_cut_off(victim: int) -> None:
     base = {name: value for name, value in os.environ.items() if not name.startswith("PADDLE")}
     base |= {"PADDLELIKE_INSECURE": "1", "PADDLELIKE_LEASE": "5"}
     base["PADDLE_TRAINER_ENDPOINTS"] = ",".join(f"{host}:6170" for host in HOSTS)

@@ -53,7 +53,7 @@ def test_worker_0_reports_that_its_port_is_taken() -> None:
     assert "PADDLE_TRAINER_ENDPOINTS" in str(info.value.hint)
 
 
-def test_a_worker_of_a_job_of_another_size_is_refused_and_others_meet() -> None:
+def test_a_worker_with_another_job_size_is_refused_and_the_others_still_meet() -> None:
     endpoints = free_endpoints(2)
     jobs = [make_job([*endpoints, "127.0.0.1:1"], 1), make_job(endpoints, 0)]
     with ThreadPoolExecutor(3) as pool:

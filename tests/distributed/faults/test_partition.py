@@ -29,7 +29,7 @@ def island(tmp_path) -> Iterator[tuple[str, int]]:
         yield found
 
 
-def test_a_server_out_of_reach_holds_the_job_up_and_changes_nothing(island, tmp_path, undisturbed):
+def test_an_unreachable_server_delays_the_job_and_changes_no_result(island, tmp_path, undisturbed):
     address, pid = island
 
     def route(what: str) -> None:

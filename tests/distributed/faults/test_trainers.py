@@ -42,7 +42,7 @@ def test_a_job_survives_trainer_0_being_killed_while_it_saves(moment, run, undis
     assert job.processes["trainer 0"].last("saved") == 9
 
 
-def test_a_trainer_lost_while_it_leaves_holds_no_server_up(run, undisturbed):
+def test_a_trainer_lost_while_leaving_delays_no_server(run, undisturbed):
     job = run(faults={"trainer 1": {"at": "trainer.leave", "server": 1, "do": "kill"}}, restart=False)
     assert job.codes(["server 0", "server 1", "trainer 0"]) == [0, 0, 0]
     assert Result(job.ends()).rows == undisturbed().rows

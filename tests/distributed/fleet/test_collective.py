@@ -59,7 +59,7 @@ def types(program: Any) -> list[str]:
     ],
     ids=["nccl2", "grad_allreduce", "local_sgd", "recompute"],
 )
-def test_a_worker_gets_the_programs_of_fluids_fleet(options: dict[str, Any], sums: int) -> None:
+def test_a_worker_gets_the_programs_of_the_fleet_of_fluid(options: dict[str, Any], sums: int) -> None:
     fleet = make_fleet(PAIR, 1, **options)
     assert fleet._transpiled_program is not None
     assert fleet._origin_program is not None

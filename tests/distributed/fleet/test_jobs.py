@@ -184,7 +184,7 @@ _INSIDE = {
 }
 
 
-def test_a_script_may_use_internals_of_pslibs_fleet(tmp_path: Path) -> None:
+def test_a_script_may_use_internals_of_the_pslib_fleet(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(PROJECT), "PADDLELIKE_CHECKPOINT_DIR": str(tmp_path)}
     command = [sys.executable, "-m", "paddlelike.distributed.launch", "--max_restarts=0", "--server_num=2"]
     command += ["--worker_num=2", str(JOB.with_name("inside.py")), str(tmp_path / "saves")]
@@ -211,7 +211,7 @@ def test_a_script_may_use_internals_of_pslibs_fleet(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_old_script_of_pslib_trains_passes_of_its_own_files(tmp_path: Path) -> None:
+def test_an_old_script_of_pslib_trains_on_its_own_files(tmp_path: Path) -> None:
     make_hadoop(tmp_path / "hadoop" / "bin", tmp_path / "files")
     (tmp_path / "all").symlink_to("/")
     environment = os.environ | {

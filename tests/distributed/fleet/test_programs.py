@@ -191,7 +191,7 @@ def test_files_are_split_so_that_each_is_read_once(trainers: int) -> None:
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_only_lists_are_split() -> None:
+def test_only_lists_of_files_are_split() -> None:
     with pytest.raises(TypeError, match="not a tuple"):
         a_fleet().split_files(("a", "b"))  # type: ignore[arg-type]
 

@@ -33,7 +33,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return last_save(home)
 
 
-def test_kills_do_not_change_a_bit(tmp_path: Path, undisturbed: dict[str, bytes]) -> None:
+def test_killed_processes_do_not_change_the_result(tmp_path: Path, undisturbed: dict[str, bytes]) -> None:
     home, mark = tmp_path / "killed", uuid.uuid4().hex
     log = home / "log" / "workerlog.0"
     checkpoints = home / "clicks" / "checkpoints"

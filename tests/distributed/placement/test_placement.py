@@ -77,7 +77,7 @@ def test_every_row_of_every_variable_has_one_server(name: str) -> None:
 @pytest.mark.filterwarnings("ignore:.*set_gradient_clip", "ignore:padding_idx has no effect")
 @pytest.mark.filterwarnings("ignore:server .* keeps no variable", "ignore:.*takes the value of l1")
 @pytest.mark.parametrize("name", JOBS)
-def test_the_table_says_what_the_servers_programs_hold(name: str) -> None:
+def test_the_placement_table_matches_the_programs_of_the_servers(name: str) -> None:
     made, main, _ = transpile_case(fluid, JOBS[name])
     table = main._parameters_on_pservers
     for endpoint in endpoints(JOBS[name]):

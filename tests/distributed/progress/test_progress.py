@@ -33,7 +33,7 @@ class Status:
         return self.said, ()
 
 
-def test_rates_are_counts_per_second_between_two_looks() -> None:
+def test_rates_are_counts_per_second_between_two_polls() -> None:
     status, now = Status(), [100.0]
     (endpoint,) = free_endpoints(1)
     status.said = {"rounds": 10, "bytes_in": 1000, "bytes_out": 500, "silent": [1]}
@@ -92,7 +92,7 @@ def test_trainers_that_are_silent_are_named() -> None:
     assert plain_line([server], {}).endswith("silent: trainers [0, 2]")
 
 
-def test_the_last_line_of_each_workers_log_is_shown(tmp_path: Path) -> None:
+def test_the_last_line_of_the_log_of_each_worker_is_shown(tmp_path: Path) -> None:
     (tmp_path / "workerlog.0").write_text("step 1: loss 0.7\nstep 2: loss 0.6\n\n")
     (tmp_path / "workerlog.10").write_text("x" * 100_000 + "\nstep 9: loss 0.1")
     (tmp_path / "workerlog.2").write_bytes(b"\xff\xfe\n")

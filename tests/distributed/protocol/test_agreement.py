@@ -61,7 +61,7 @@ def test_two_different_pushes_are_not_one_round():
     assert isinstance(decide_at(at(5, staged=PUSH, marked=True), at(5, staged=other)), RollBack)
 
 
-def test_a_server_that_lost_the_push_sends_all_back():
+def test_a_server_that_lost_the_push_makes_all_servers_roll_back():
     """Proves D12."""
     back = decide_at(at(6), at(5))
     assert (back.to, back.generation) == (4, 1)
@@ -93,7 +93,7 @@ def test_servers_wait_for_one_that_is_rolling_back():
     assert isinstance(decide_at(at(4, generation=1, busy=True), at(9)), Retry)
 
 
-def test_without_a_common_checkpoint_there_is_a_conflict_that_says_where_the_servers_are():
+def test_the_conflict_without_a_common_checkpoint_lists_the_rounds_of_the_servers():
     conflict = decide_at(at(9, checkpoints=()), at(0, checkpoints=(0,)))
     assert isinstance(conflict, Conflict)
     assert "h:0 at round 9" in conflict.why
@@ -116,7 +116,7 @@ def test_a_departure_unknown_to_a_restarted_server_is_undone():
     assert back.completed == ((0, 3),)
 
 
-def test_a_server_that_could_not_go_back_sends_all_back_again():
+def test_a_server_that_could_not_roll_back_makes_all_servers_roll_back_again():
     back = decide_at(at(4, generation=1, base=4, lost=True), at(4, generation=1, base=4))
     assert (back.to, back.generation) == (4, 2)
     back = decide_at(at(4, generation=1, base=4, lost=True), at(4, generation=0))

@@ -54,7 +54,7 @@ def test_thousands_of_schedules_of_faults_give_the_undisturbed_result(check):
     check(range(40, 400))
 
 
-def test_an_undisturbed_job_ends_with_the_reference():
+def test_a_job_without_faults_ends_with_the_reference_result():
     world = run_sync(0, servers=3, rounds=[6, 6], faults=Faults())
     assert world.check_sync() == reference(3, [6, 6])
     assert {s.state.generation for s in world.servers} == {0}

@@ -177,7 +177,7 @@ def test_an_older_process_is_fenced(talk, verb):
 
 @pytest.mark.parametrize("verb", sorted(set(REQUESTS) - {"Hello", "Beat", "Rollback"}))
 @pytest.mark.parametrize("field", [{"incarnation": "b"}, {"generation": 3}, {"session": 0}, {"process": 11}])
-def test_another_incarnation_generation_or_session_is_stale(talk, verb, field):
+def test_a_request_of_another_incarnation_generation_or_session_is_stale(talk, verb, field):
     """Proves D1, D2."""
     assert refusal_reason(talk.say(verb, 0, **field)) == "stale"
 
@@ -288,7 +288,7 @@ def test_a_close_completes_the_round_the_others_wait_in(talk):
     assert talk.work() == Apply(0, ((0, "g0"),))
 
 
-def test_a_rollback_restores_clears_and_is_done_once(talk):
+def test_a_rollback_restores_values_clears_pushes_and_is_done_once(talk):
     """Proves D10."""
     talk.push(0)
     assert isinstance(talk.say("Rollback", 0), Waiting)

@@ -29,7 +29,7 @@ pytestmark = [
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
-def test_kills_do_not_change_a_bit(tmp_path: Path) -> None:
+def test_killed_processes_do_not_change_the_result(tmp_path: Path) -> None:
     with launch_tutorial(tmp_path / "alone", uuid.uuid4().hex) as process:
         _, said = process.communicate(timeout=200)
         assert process.returncode == 0, said

@@ -65,7 +65,7 @@ def test_without_environment_variables_the_process_is_local() -> None:
     assert "by itself" in str(describe({}))
 
 
-def test_is_local_overrules_a_role() -> None:
+def test_the_is_local_variable_overrules_a_role() -> None:
     assert read_role(THIRD | {"TRAINING_ROLE": "TRAINER", "PADDLE_IS_LOCAL": "1"}).kind == "local"
     trainer = THIRD | {"TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": "0", "PADDLE_IS_LOCAL": "0"}
     assert read_role(trainer).kind == "trainer"
@@ -92,7 +92,7 @@ def test_a_misspelled_role_is_refused_with_the_spelling_of_fluid(value: str, mea
     assert f"TRAINING_ROLE={value}: {meant}" in text or f"TRAINING_ROLE={value}: write {meant}" in text
 
 
-def test_everything_that_is_missing_is_named_at_once() -> None:
+def test_all_missing_variables_are_named_at_once() -> None:
     text = problem_of({"TRAINING_ROLE": "PSERVER", "PADDLE_PSERVERS_IP_PORT_LIST": "10.0.0.1:6174"})
     assert "PADDLE_TRAINERS_NUM, the number of trainers" in text
     assert "POD_IP and PADDLE_PORT, this server's own host and port" in text
@@ -113,17 +113,17 @@ def test_the_address_of_a_process_must_be_in_the_list_literally() -> None:
     assert "did you mean '10.0.0.2:6174'?" in text
 
 
-def test_two_own_addresses_that_differ_are_refused() -> None:
+def test_two_different_own_addresses_are_refused() -> None:
     two = {"POD_IP": "10.0.0.2", "PADDLE_PORT": "6174", "PADDLE_CURRENT_ENDPOINT": "10.0.0.1:6174"}
     text = problem_of(THIRD | {"TRAINING_ROLE": "PSERVER"} | two)
     assert "10.0.0.1:6174 by PADDLE_CURRENT_ENDPOINT but 10.0.0.2:6174 by POD_IP and PADDLE_PORT" in text
 
 
-def test_trainers_is_a_count_in_the_first_generation() -> None:
+def test_paddle_trainers_is_a_count_in_the_first_generation() -> None:
     assert read_role(FIRST | {"PADDLE_TRAINING_ROLE": "TRAINER", "PADDLE_TRAINERS": "7"}).trainers == 7
 
 
-def test_trainers_is_a_list_of_addresses_in_paddlecloud() -> None:
+def test_paddle_trainers_is_a_list_of_addresses_in_paddlecloud() -> None:
     addresses = {"PADDLE_TRAINERS": "10.0.0.3,10.0.0.4", "TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": "1"}
     assert read_role(THIRD | addresses).trainers == 2
     text = problem_of(THIRD | addresses | {"PADDLE_TRAINERS": "10.0.0.3"})
@@ -137,7 +137,7 @@ def test_two_lists_of_servers_that_differ_are_refused() -> None:
     assert "PADDLE_PSERVER_ENDPOINTS 10.0.0.9:6174" in text
 
 
-def test_a_list_of_hosts_agrees_with_one_of_ports() -> None:
+def test_a_list_of_hosts_may_stand_beside_a_list_of_endpoints() -> None:
     # PADDLE_PORT is this server's own port here, so that it says nothing about the others.
     one_host = {
         "PADDLE_PSERVERS_IP_PORT_LIST": "127.0.0.1:6170,127.0.0.1:6171",

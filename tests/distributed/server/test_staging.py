@@ -74,7 +74,7 @@ def test_an_update_may_hold_a_part_of_the_gradients() -> None:
     assert list(staging().take([]).finish(whole=False)) == []
 
 
-def test_a_gradient_that_was_begun_must_be_ended() -> None:
+def test_a_gradient_that_was_begun_must_be_completed() -> None:
     into = staging().take([])
     into.place(values_at(0), 0, 8)
     with pytest.raises(FrameError, match="8 of its 24 bytes"):
@@ -82,7 +82,7 @@ def test_a_gradient_that_was_begun_must_be_ended() -> None:
 
 
 @pytest.mark.parametrize("rows", [[(0, 4)], [(2, 1)], [(9, 1)], [(1, TALL + 1)]])
-def test_rows_that_no_gradient_has_are_refused_before_memory_is_taken(rows: list[tuple[int, int]]) -> None:
+def test_impossible_row_counts_are_refused_before_memory_is_allocated(rows: list[tuple[int, int]]) -> None:
     with pytest.raises(FrameError, match="which is not a gradient with so many rows"):
         staging().take(rows)
 

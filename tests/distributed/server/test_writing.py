@@ -216,7 +216,7 @@ def test_a_lost_server_fails_only_the_save(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
 
 
-def test_a_combined_file_of_one_process_serves_as_well(tmp_path: Path) -> None:
+def test_servers_load_a_combined_file_of_one_process(tmp_path: Path) -> None:
     with SavingJob(MOMENTUM, trainers=1) as job:
         (losses,) = job.go(perceptron_feeds, 0, 4, save=(2, tmp_path / "model"))
     main = fluid.Program()

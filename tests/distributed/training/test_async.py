@@ -168,7 +168,7 @@ def test_an_error_that_ends_a_communicator_is_raised_in_training() -> None:
         other.close()
 
 
-def test_a_communicator_takes_a_program() -> None:
+def test_a_communicator_accepts_only_a_program() -> None:
     with pytest.raises(TypeError, match="takes a trainer's Program"):
         Communicator("program")  # type: ignore[arg-type]
 

@@ -96,7 +96,7 @@ def test_servers_without_any_manifest_begin_at_round_0_and_say_so(
 
 
 @pytest.mark.parametrize("other", ["at2", None], ids=["another save", "nothing"])
-def test_servers_that_loaded_different_saves_are_an_error_that_a_restart_does_not_mend(
+def test_servers_that_loaded_different_saves_are_an_error_that_a_restart_does_not_fix(
     copy: Callable[..., Path], other: str | None
 ) -> None:
     job = CopiesJob(ADAM, servers=2, trainers=1)

@@ -123,7 +123,7 @@ def test_one_trainer_has_the_bits_of_one_process(optimizer: Callable[[], Any], s
 
 
 @pytest.mark.parametrize("servers", [1, 2])
-def test_two_trainers_have_the_same_bits_whoever_comes_first(servers: int) -> None:
+def test_two_trainers_have_the_same_bits_in_any_order_of_arrival(servers: int) -> None:
     network = Network(clicks(tables.ShowClickEntry("shown", "clicked")), OPTIMIZERS["adagrad"])
     found = []
     for count in (servers, 3):

@@ -45,7 +45,7 @@ def test_a_signal_ends_a_server_cleanly(fork_server: str, number: signal.Signals
         assert trainer.wait() == 75
 
 
-def test_a_killed_server_ends_trainers_with_75_naming_it() -> None:
+def test_trainers_of_a_killed_server_end_with_code_75_and_name_it() -> None:
     with Processes({"steps": 1000, "slow": 0.02}, FLAGS_rpc_deadline="4000") as job:
         servers, trainers = job.start()
         trainers[0].says(step=5)

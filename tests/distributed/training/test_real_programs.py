@@ -45,7 +45,7 @@ class TrainersFromBytes(Job):
         return Programs(startup, main, main.global_block().var(made.loss.name))
 
 
-def test_trainers_whose_programs_were_read_from_bytes_train_alike() -> None:
+def test_trainers_with_programs_read_from_bytes_have_the_same_losses() -> None:
     with TrainersFromBytes(MOMENTUM).start() as job:
         losses = job.train(perceptron_feeds, 4)
     with Job(MOMENTUM).start() as job:

@@ -66,7 +66,7 @@ def use(table: GrowingRows) -> dict[str, Any]:
     return {"ids": whole.rows(), "rows": np.asarray(whole.held_array).tolist(), "sum": sums}
 
 
-def test_a_table_is_right_or_an_error_whichever_call_of_its_store_fails() -> None:
+def test_a_failing_store_call_gives_a_correct_table_or_an_error() -> None:
     right, number = use(GrowingRows(3, np.dtype("float32"), RULE)), 0
     right["rows"] = [row for _, row in sorted(zip(right["ids"], right["rows"], strict=True))]
     right["ids"].sort()
@@ -110,7 +110,7 @@ def written(stores: Path) -> Iterator[tuple[RowStore, Path, np.ndarray[Any, Any]
 
 
 @pytest.mark.parametrize("part", range(8))
-def test_a_flipped_bit_of_its_file_is_an_error_of_every_scan_and_read(
+def test_a_flipped_bit_in_a_store_file_is_an_error_in_every_scan_and_read(
     part: int, written: tuple[RowStore, Path, np.ndarray[Any, Any]]
 ) -> None:
     store, path, rows = written
@@ -159,7 +159,7 @@ def build() -> tuple[fluid.Program, fluid.Executor]:
     return fluid.default_main_program(), exe
 
 
-def test_a_save_of_a_damaged_store_writes_nothing_and_names_the_last_one(
+def test_a_save_of_a_damaged_store_writes_nothing_and_names_the_last_save(
     tmp_path: Path, stores: Path
 ) -> None:
     with fresh_programs():

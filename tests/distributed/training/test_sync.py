@@ -87,7 +87,7 @@ def test_trainers_hold_what_the_servers_hold() -> None:
             assert np.array_equal(held[name], blocks[name])
 
 
-def test_who_closes_early_does_not_hold_up_the_others() -> None:
+def test_a_trainer_that_closes_early_does_not_delay_the_others() -> None:
     def feeds_until(step: int, trainer: int) -> Any:
         if trainer == 1 and step == 2:
             raise StopIteration
@@ -103,7 +103,7 @@ def test_who_closes_early_does_not_hold_up_the_others() -> None:
 
 
 @pytest.mark.parametrize("places", [None, 1, 2])
-def test_compiled_programs_train_alike(places: int | None) -> None:
+def test_compiled_programs_train_to_the_same_losses(places: int | None) -> None:
     def compiled(main: Any, loss: Any) -> Any:
         program = fluid.CompiledProgram(main)
         if places is None:
@@ -120,7 +120,7 @@ def test_compiled_programs_train_alike(places: int | None) -> None:
         assert losses == plain
 
 
-def test_a_parallel_executor_trains_alike_and_the_executor_beside_it_closes() -> None:
+def test_a_parallel_executor_has_the_same_losses_and_the_executor_beside_it_closes() -> None:
     with Job(MOMENTUM, trainers=1).start() as job:
         (plain,) = job.train(perceptron_feeds, 3)
     with Job(MOMENTUM, trainers=1).start() as job:

@@ -191,17 +191,17 @@ def test_tables_that_are_looked_up_by_rows_train_to_the_same_bits(optimizer: str
     check_one_trainer(word2vec, OPTIMIZERS[optimizer], feeds=words)
 
 
-def test_tables_with_padding_train_alike_asynchronously() -> None:
+def test_tables_with_padding_train_to_the_same_bits_asynchronously() -> None:
     check_one_trainer(lambda: word2vec(padding=3), OPTIMIZERS["sgd"], sync=False, feeds=words)
 
 
-def test_ids_of_one_dim_train_alike() -> None:
+def test_ids_of_one_dim_train_to_the_same_bits() -> None:
     """Fluid's own lookup refuses what ``fluid.embedding`` is for."""
     network, feeds = lambda: word2vec(new=True), lambda rng: words(rng, new=True)
     check_one_trainer(network, OPTIMIZERS["sgd"], feeds=feeds)
 
 
-def test_lookups_that_depend_on_other_lookups_train_alike() -> None:
+def test_lookups_that_depend_on_other_lookups_train_to_the_same_bits() -> None:
     check_one_trainer(lambda: word2vec(dependent=True), OPTIMIZERS["sgd"], feeds=words)
 
 
@@ -217,28 +217,28 @@ def tied() -> Any:
     return fluid.layers.mean(fluid.layers.cross_entropy(scores, label))
 
 
-def test_tables_that_other_operators_read_train_alike() -> None:
+def test_tables_that_other_operators_read_train_to_the_same_bits() -> None:
     check_one_trainer(tied, OPTIMIZERS["sgd"], feeds=words)
 
 
-def test_a_sparse_nce_trains_alike() -> None:
+def test_a_sparse_nce_trains_to_the_same_bits() -> None:
     """Fluid's own fails while it transpiles."""
     check_one_trainer(nce, OPTIMIZERS["sgd"], feeds=words)
 
 
-def test_slices_begin_with_their_rows_of_a_given_array() -> None:
+def test_slices_are_initialized_with_their_rows_of_a_given_array() -> None:
     _, (trainer,), _ = transpile(with_numpy_values, OPTIMIZERS["sgd"], 1)
     values = np.array(trainer.scope.find_var("fc_0.w_0").get_tensor())
     assert (values.ravel() == np.linspace(-0.1, 0.1, 130 * 190, dtype="float32")).all()
 
 
-def test_variables_that_are_distributed_by_name_train_alike() -> None:
+def test_variables_distributed_by_name_train_to_the_same_bits() -> None:
     config = fluid.DistributeTranspilerConfig()
     config.split_method = fluid.transpiler.HashName
     check_one_trainer(mlp, OPTIMIZERS["adam"], config)
 
 
-def test_variables_that_are_not_cut_train_alike() -> None:
+def test_variables_that_are_not_cut_train_to_the_same_bits() -> None:
     config = fluid.DistributeTranspilerConfig()
     config.slice_var_up = False
     check_one_trainer(mlp, OPTIMIZERS["momentum"], config)

@@ -49,7 +49,7 @@ def test_both_programs_of_a_server_come_from_one_call() -> None:
         assert_same_program(mask_program(got), want)
 
 
-def test_the_trainers_program_is_the_one_that_was_transpiled() -> None:
+def test_the_program_of_the_trainer_is_the_one_that_was_transpiled() -> None:
     made, main, _ = transpile_case(fluid, CASES["sgd"])
     assert made.get_trainer_program(wait_port=False) is main
 
@@ -93,7 +93,7 @@ def test_other_ways_of_training_are_refused() -> None:
     assert caught.value.hint
 
 
-def test_a_config_checks_itself() -> None:
+def test_a_config_checks_its_values() -> None:
     config = fluid.DistributeTranspilerConfig()
     with pytest.raises(ValueError, match="sync_mode = False"):
         config.runtime_split_send_recv = True
@@ -292,7 +292,7 @@ def test_a_sharded_table_takes_sparse_gradients() -> None:
     ("arguments", "what"),
     [({"padding": 3}, "padding_idx has no effect on .*'table'"), ({"new": True}, "'table' is not sharded")],
 )
-def test_silent_limits_of_fluids_sharded_tables_cause_warnings(arguments: Any, what: str) -> None:
+def test_unreported_limits_of_sharded_tables_in_fluid_cause_warnings(arguments: Any, what: str) -> None:
     sharded(**arguments)
     with pytest.warns(UserWarning, match=what):
         fluid.DistributeTranspiler().transpile(0, trainers=2)

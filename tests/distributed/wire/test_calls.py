@@ -120,7 +120,7 @@ def test_calls_wait_for_a_free_thread(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 5 * CHUNK], ids=["whole", "streamed"])
-def test_a_refusal_is_an_answer(serve: Serve, size: int) -> None:
+def test_a_refusal_is_returned_as_an_answer(serve: Serve, size: int) -> None:
     _, channel = serve({"Refuse": Refuse()})
     parts = make_parts({0: np.zeros(size, np.uint8)})
     assert channel.call("Refuse", {"when": "begin"}, parts) == {"err": "stale"}
@@ -241,7 +241,7 @@ def test_closing_a_channel_ends_its_calls(serve: Serve, streamed: bool) -> None:
 # The server
 
 
-def test_a_stop_lets_calls_in_flight_end(serve: Serve) -> None:
+def test_stopping_a_server_lets_running_calls_end(serve: Serve) -> None:
     wait = Wait()
     server, channel = serve({"Wait": wait})
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -254,7 +254,7 @@ def test_a_stop_lets_calls_in_flight_end(serve: Serve) -> None:
     server.stop()  # again is nothing
 
 
-def test_a_stop_cancels_what_does_not_end(serve: Serve) -> None:
+def test_stopping_a_server_cancels_calls_that_do_not_end(serve: Serve) -> None:
     wait = Wait()
     server, channel = serve({"Wait": wait})
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -341,6 +341,6 @@ for act in (Server("127.0.0.1:0", {}).start, lambda: Channel("127.0.0.1:1").call
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_the_import_of_the_wire_does_not_import_grpc() -> None:
+def test_importing_the_wire_package_does_not_import_grpc() -> None:
     code = "import sys, paddlelike, paddlelike.distributed.wire; assert 'grpc' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -191,7 +191,7 @@ def test_records_that_a_call_does_not_take_are_refused_with_the_reason(serve: Se
         call(channel, "Nothing", {})
 
 
-def test_an_error_of_the_parts_is_raised_and_the_call_never_ends(serve: Serve) -> None:
+def test_an_error_while_parts_are_made_is_raised_and_the_call_is_not_completed(serve: Serve) -> None:
     count = Count()
     _, channel = serve({"Count": count})
 
@@ -277,7 +277,7 @@ STRANGERS = {
 
 @pytest.mark.parametrize("serve", [SECURED], indirect=True, ids=["tls"])
 @pytest.mark.parametrize("stranger", STRANGERS.values(), ids=STRANGERS)
-def test_over_tls_the_ticket_is_worth_nothing_without_a_certificate_of_the_job(
+def test_over_tls_the_ticket_is_refused_without_a_certificate_of_the_job(
     serve: Serve, stranger: Tls | None, tmp_path: Path
 ) -> None:
     server, channel = serve({"Echo": Verb()})

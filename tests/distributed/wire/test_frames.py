@@ -148,7 +148,7 @@ def test_a_bad_header_is_a_frame_error(message: bytes, text: str) -> None:
         split(message)
 
 
-def test_a_wide_header_is_not_a_deep_one() -> None:
+def test_a_header_with_many_keys_does_not_count_as_deeply_nested() -> None:
     header = {"sizes": [[n] for n in range(2000)]}
     assert split(next(messages(header, ())))[0] == header
 
@@ -218,7 +218,7 @@ def test_a_stream_that_breaks_off_is_a_frame_error() -> None:
 
 
 @pytest.mark.parametrize("filled", [0, 5], ids=["absent", "half"])
-def test_an_array_that_came_in_part_is_a_frame_error(filled: int) -> None:
+def test_an_incomplete_array_is_a_frame_error(filled: int) -> None:
     into = Into({3: np.zeros(8, np.uint8)})
     into.place(3, 0, filled)
     with pytest.raises(FrameError, match=f"array 3 came with {filled} of its 8 bytes"):

@@ -17,7 +17,7 @@ def check(port: int, request: bytes, method: str = "Check") -> bytes:
 
 
 @pytest.mark.parametrize("service", ["", "paddlelike.PS.v1"])
-def test_a_server_is_healthy_and_asks_a_probe_for_no_token(serve: Serve, service: str) -> None:
+def test_a_health_check_needs_no_token(serve: Serve, service: str) -> None:
     server, _ = serve({}, security=Security(token="secret"))
     name = service.encode()
     request = b"\x0a" + bytes([len(name)]) + name if name else b""

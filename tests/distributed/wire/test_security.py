@@ -197,7 +197,7 @@ def test_a_stranger_is_not_served(serve: Serve, stranger: Security) -> None:
     assert asked == [{"from": "friend"}]
 
 
-def test_a_server_without_tls_gets_nothing_from_a_client_with_it(serve: Serve) -> None:
+def test_a_client_with_tls_sends_nothing_to_a_server_without_tls(serve: Serve) -> None:
     server, _ = serve({"Echo": Verb()})
     secured = Channel(f"127.0.0.1:{server.port}", security=Security(tls=OURS))
     with secured, pytest.raises(UnreachableError, match="TLS"):

@@ -74,7 +74,7 @@ def test_fed_arrays_may_be_strided_views(exe: fluid.Executor) -> None:
 X = np.ones((2, 4), "float32")
 
 
-def test_a_variable_as_key_of_a_feed_is_not_fed(exe: fluid.Executor) -> None:
+def test_a_variable_as_key_of_a_feed_is_refused(exe: fluid.Executor) -> None:
     x = fluid.data("x", [None, 4])
     fluid.layers.scale(x, 2.0)
     with pytest.raises(TypeError, match=r"key <temporary x.*expected the name of a variable: \{'x': array\}"):
@@ -122,7 +122,7 @@ def test_feeds_that_do_not_fit_are_refused(exe: fluid.Executor, value: object, w
         exe.run(feed={"x": value}, fetch_list=[y])
 
 
-def test_a_fed_array_from_a_pickle_gets_numpys_own_dtype(exe: fluid.Executor) -> None:
+def test_a_fed_array_from_a_pickle_gets_the_standard_dtype_object(exe: fluid.Executor) -> None:
     x = fluid.data("x", [None, 4])
     fed = pickle.loads(pickle.dumps(X))
     (found,) = exe.run(feed={"x": fed}, fetch_list=[fluid.layers.reshape(x, [-1])], return_numpy=False)
@@ -130,7 +130,7 @@ def test_a_fed_array_from_a_pickle_gets_numpys_own_dtype(exe: fluid.Executor) ->
     assert found.array.tolist() == X.reshape(-1).tolist()
 
 
-def test_a_fed_bfloat16_of_ml_dtypes_is_its_bits(exe: fluid.Executor) -> None:
+def test_a_bfloat16_array_of_ml_dtypes_is_fed_as_its_bits(exe: fluid.Executor) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes", reason="JAX brings it")
     x = fluid.data("x", [None, 2], "bfloat16")
     fed = np.array([[1.0, -2.5]], ml_dtypes.bfloat16)

@@ -66,7 +66,7 @@ def test_fetching_a_variable_without_a_value_is_an_error(exe: fluid.Executor) ->
         exe.run(feed={"x": X}, fetch_list=["lost"])
 
 
-def test_an_unknown_fetch_has_near_names(exe: fluid.Executor) -> None:
+def test_the_error_for_an_unknown_fetch_suggests_near_names(exe: fluid.Executor) -> None:
     fluid.layers.fc(fluid.data("x", [None, 4]), 3)
     exe.run(fluid.default_startup_program())
     with pytest.raises(EnforceNotMet, match=r"did you mean 'fc_0\.tmp_"):

@@ -59,7 +59,7 @@ def test_results_that_share_memory_are_copied_on_request() -> None:
 
 
 @pytest.mark.parametrize("inputs", [[0], [0, 1], [0, 1, 2], [[0, 1], 2]], ids=str)
-def test_every_form_of_inputs_gives_the_kernel_the_same(inputs: list[Any]) -> None:
+def test_every_form_of_inputs_gives_the_kernel_the_same_arguments(inputs: list[Any]) -> None:
     calls = []
 
     def kernel(*given: Any) -> str:
@@ -75,7 +75,7 @@ def test_every_form_of_inputs_gives_the_kernel_the_same(inputs: list[Any]) -> No
     assert calls == [expected, expected]
 
 
-def test_lods_are_shared_after_the_kernel_and_only_if_there_are_any() -> None:
+def test_existing_lods_are_shared_after_the_kernel_runs() -> None:
     shared = []
     store = make_storer([1], several=[False], kept=NOTHING, copies=False, fresh=False)
 

@@ -67,12 +67,12 @@ def test_services_are_looked_up_by_name(run: Any) -> None:
     assert run.service("window") is None
 
 
-def test_a_seed_starts_a_new_stream_and_none_uses_the_generator_of_the_scope(run: Any) -> None:
+def test_a_seed_starts_a_new_stream_and_without_one_the_generator_of_the_scope_is_used(run: Any) -> None:
     assert run.random(7).state == run.random(7).state
     assert run.random(0) is run.scope.generator
 
 
-def test_blocks_hide_outer_variables_and_snapshots_bring_values_back() -> None:
+def test_blocks_hide_outer_variables_and_snapshots_restore_values() -> None:
     i = L.fill_constant([1], "int64", 0)
     limit = L.fill_constant([1], "int64", 3)
     condition = L.less_than(i, limit)

@@ -93,7 +93,7 @@ def test_writes_by_the_user_raise_the_version(exe: fluid.Executor) -> None:
         place.set_value(fluid.LoDTensor(np.zeros(3, "float32")))
 
 
-def test_an_array_of_a_tensor_cannot_be_written_behind_its_back(exe: fluid.Executor) -> None:
+def test_an_array_of_a_tensor_cannot_be_written_without_its_notice(exe: fluid.Executor) -> None:
     built()
     exe.run(fluid.default_startup_program())
     array = np.asarray(fluid.global_scope().find_var("fc_0.b_0").get_tensor())
@@ -157,7 +157,7 @@ def test_a_run_raises_the_versions_of_moving_means(exe: fluid.Executor) -> None:
         exe.run(feed=FEED)
 
 
-def test_a_block_that_runs_writes_and_one_that_does_not_run_does_not(exe: fluid.Executor) -> None:
+def test_only_a_block_that_runs_counts_as_a_write(exe: fluid.Executor) -> None:
     step = fluid.layers.autoincreased_step_counter()
     rate = fluid.layers.create_global_var([1], 0.0, "float32", persistable=True, name="rate")
     with fluid.layers.Switch() as cases, cases.case(step < fluid.layers.fill_constant([1], "int64", 3)):
@@ -170,7 +170,7 @@ def test_a_block_that_runs_writes_and_one_that_does_not_run_does_not(exe: fluid.
         exe.run()
 
 
-def test_two_copies_of_the_batch_write_once(exe: fluid.Executor) -> None:
+def test_two_copies_of_the_batch_count_as_one_write(exe: fluid.Executor) -> None:
     x = fluid.data("x", [None, 4])
     loss = fluid.layers.mean(fluid.layers.batch_norm(fluid.layers.fc(x, 3)))
     fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)

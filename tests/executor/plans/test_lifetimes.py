@@ -74,7 +74,7 @@ def test_outputs_without_a_reader_are_released_at_once(exe: fluid.Executor, peak
     assert left < 0.1
 
 
-def test_a_failed_run_leaves_nothing(exe: fluid.Executor, peak: Any) -> None:
+def test_a_failed_run_leaves_no_values(exe: fluid.Executor, peak: Any) -> None:
     x = fluid.data("x", [None, MB // 4])
     h = fluid.layers.exp(x)
     fluid.layers.elementwise_add(h, fluid.layers.data("y", [-1]))

@@ -133,7 +133,7 @@ def test_a_scope_may_change_between_runs(exe: fluid.Executor) -> None:
     assert found == [4.0, 8.0, 4.0]
 
 
-def test_a_child_scope_sees_the_parent_s_parameters(exe: fluid.Executor) -> None:
+def test_a_child_scope_sees_the_parameters_of_its_parent(exe: fluid.Executor) -> None:
     loss = network()
     exe.run(fluid.default_startup_program())
     child = fluid.global_scope().new_scope()

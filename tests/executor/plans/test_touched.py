@@ -270,7 +270,7 @@ def test_a_check_for_nan_sees_the_dense_gradient(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("flag", ["FLAGS_check_nan_inf", None])
-def test_a_rate_that_is_computed_lasts_for_all_tables(flag: str | None) -> None:
+def test_a_computed_learning_rate_is_kept_for_all_tables(flag: str | None) -> None:
     """A profile, like a check for nan, runs the updates one by one."""
     main, startup = fluid.Program(), fluid.Program()
     main.random_seed = startup.random_seed = 3

@@ -75,7 +75,7 @@ def test_hooks_change_inputs_and_outputs_until_they_are_removed(net: Any) -> Non
     assert len(seen) == 1
 
 
-def test_a_parameter_or_layer_is_replaced_by_its_kind_or_by_none(net: Any) -> None:
+def test_a_parameter_or_layer_is_replaced_only_by_one_of_its_kind_or_by_none(net: Any) -> None:
     with pytest.raises(TypeError, match=r"Net.hidden is a Layer; expected another or None"):
         net.hidden = 3
     net.hidden = None
@@ -95,7 +95,7 @@ def test_a_subclass_that_does_not_initialize_its_base_is_refused(net: Any) -> No
         Forgets()
 
 
-def test_lists_of_layers_and_parameters(net: Any) -> None:
+def test_containers_hold_lists_of_layers_and_parameters(net: Any) -> None:
     a, b, c = (D.Linear(2, 2) for _ in range(3))
     layers = D.LayerList([a, b])
     layers.insert(1, c)

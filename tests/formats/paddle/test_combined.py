@@ -84,13 +84,13 @@ def test_a_cut_file_is_a_format_error():
     assert whole == [FIRST]  # which is a combined file of one tensor
 
 
-def test_a_changed_byte_is_another_value_or_a_format_error():
+def test_a_changed_byte_gives_another_value_or_a_format_error():
     for changed in flips(TWO):
         assert refuses(combined.read, changed) or len(combined.read(changed)) <= 2
 
 
 @given(st.binary(max_size=100))
-def test_any_bytes_are_tensors_or_a_format_error(data):
+def test_any_bytes_decode_to_tensors_or_raise_a_format_error(data):
     for stream in (data, TWO + data):
         assert refuses(combined.read, stream) or sum(
             one.held_array.nbytes for one in combined.read(stream)

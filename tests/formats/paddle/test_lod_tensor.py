@@ -279,12 +279,12 @@ def test_a_cut_file_is_a_format_error(data):
 
 
 @pytest.mark.parametrize("data", [SIX_FLOATS, TWO_LEVELS], ids=["plain", "lod"])
-def test_a_changed_byte_is_another_value_or_a_format_error(data):
+def test_a_changed_byte_gives_another_value_or_a_format_error(data):
     for changed in flips(data):
         assert refuses(lod_tensor.read, changed) or lod_tensor.read(changed).array.nbytes <= 65
 
 
-def test_a_file_that_shrinks_after_its_header_was_read(tmp_path: Path):
+def test_a_file_that_shrinks_after_its_header_was_read_is_an_error(tmp_path: Path):
     path = tmp_path / "w"
     path.write_bytes(dumps(np.zeros((100, 100))))
     with File(path) as file:
@@ -295,7 +295,7 @@ def test_a_file_that_shrinks_after_its_header_was_read(tmp_path: Path):
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_a_tensor_or_a_format_error(data):
+def test_any_bytes_decode_to_a_tensor_or_raise_a_format_error(data):
     for stream in (data, bytes(12) + data, bytes(16) + len(data).to_bytes(4, "little") + data):
         assert refuses(lod_tensor.read, stream) or lod_tensor.read(stream).held_array.nbytes <= len(stream)
 

@@ -64,13 +64,13 @@ def test_a_cut_file_is_a_format_error():
     assert all(refuses(selected_rows.read, cut) for cut in cuts(THREE_ROWS))
 
 
-def test_a_changed_byte_is_another_value_or_a_format_error():
+def test_a_changed_byte_gives_another_value_or_a_format_error():
     for changed in flips(THREE_ROWS):
         assert refuses(selected_rows.read, changed) or selected_rows.read(changed).array.nbytes < 60
 
 
 @given(st.binary(max_size=100))
-def test_any_bytes_are_rows_or_a_format_error(data):
+def test_any_bytes_decode_to_rows_or_raise_a_format_error(data):
     for stream in (data, bytes(12) + data):
         assert refuses(selected_rows.read, stream) or selected_rows.read(stream).held_array.nbytes <= len(
             stream

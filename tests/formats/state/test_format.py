@@ -93,13 +93,13 @@ KINDS = {
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 999, 1000, 1001, 2000])
-def test_any_number_of_arrays_as_pickle_itself_writes_them(count):
+def test_any_number_of_arrays_is_written_as_pickle_writes_it(count):
     values = {f"v{i}": np.full(2, i, "float32") for i in range(count)}
     assert dumps(values) == old_names(pickle.dumps(values, 2))
 
 
 @pytest.mark.parametrize("kinds", [[kind] for kind in KINDS] + [list(KINDS)], ids=str)
-def test_any_kind_of_array_as_pickle_itself_writes_it(kinds):
+def test_any_kind_of_array_is_written_as_pickle_writes_it(kinds):
     values = {kind: KINDS[kind] for kind in kinds}
     assert dumps(values) == old_names(pickle.dumps(values, 2))
     for name, array in loads(dumps(values)).items():
@@ -215,7 +215,7 @@ def test_one_tensor_and_a_list_of_them_have_names():
     assert list(state.decode(pickle.dumps([np.ones(2), np.ones(3)], 2)).arrays) == ["0", "1"]
 
 
-def test_two_paths_that_print_alike_get_different_names():
+def test_two_paths_with_the_same_text_get_different_names():
     got = loads(pickle.dumps({"a/b": np.zeros(1), "a": {"b": np.ones(1)}}, 2))
     assert {name: array.tolist() for name, array in got.items()} == {"a/b": [0], "a/b (2)": [1]}
 
@@ -257,7 +257,7 @@ def test_a_global_that_is_not_in_the_table_is_named_and_refused(function, argume
     "arguments",
     [("data", {"data": 1}), ("1 + 1", {"data": np.ones(1)}), ("data", {"data": np.ones(1), "x": 1})],
 )
-def test_eval_of_anything_else_is_refused(arguments):
+def test_a_call_of_eval_on_other_text_is_refused(arguments):
     with pytest.raises(FormatError, match="wants to run code, which is refused"):
         state.decode(pickle.dumps({"w": Reduced(eval, *arguments)}, 2))
 
@@ -275,7 +275,7 @@ def test_unknown_contents_of_a_state_file_are_refused(held, message):
         state.decode(pickle.dumps(held, 2))
 
 
-def test_a_flat_tuple_is_a_key_under_its_text():
+def test_a_flat_tuple_as_a_key_is_named_by_its_text():
     array = np.ones(1, np.float32)
     (name,) = state.decode(pickle.dumps({"w": {("t", 1): array}}, 2))[0]
     assert name == "w/('t', 1)"
@@ -294,7 +294,7 @@ def test_a_file_that_is_not_a_pickle_is_explained():
 # --- memory ---------------------------------------------------------------------------------------
 
 
-def test_headers_are_there_before_any_element_is_read():
+def test_headers_are_available_before_any_element_is_read():
     data = dumps({"w": np.zeros((1 << 18, 4), "float32")})
     got = []
     assert peak_memory(lambda: got.append(state.decode(data))) < 100_000
@@ -350,7 +350,7 @@ def test_a_cut_file_is_a_format_error():
 
 
 @pytest.mark.parametrize("path", REAL_26[-1:] + REAL_18[:1], ids=["protocol 4", "protocol 2"])
-def test_a_changed_byte_is_another_value_or_a_format_error(path):
+def test_a_changed_byte_gives_another_value_or_a_format_error(path):
     data = path.read_bytes()[:1500]
     for changed in flips(data):
         assert refuses(loads, changed) or isinstance(loads(changed), dict)
@@ -362,7 +362,7 @@ OPCODES = st.sampled_from(
 
 
 @given(st.lists(OPCODES | st.binary(max_size=3), max_size=40))
-def test_any_opcodes_are_a_value_or_a_format_error(codes):
+def test_any_opcodes_decode_to_a_value_or_raise_a_format_error(codes):
     data = b"\x80\x02" + b"".join(codes)
     refuses(lambda data: pickles.to_plain(pickles.load(data)), data)  # no other error than FormatError
     assert refuses(loads, data) or isinstance(loads(data), dict)

@@ -34,7 +34,7 @@ def parsed(program: Any) -> Program:
     return Program.parse_from_string(program.SerializePartialToString())
 
 
-def test_a_few_levels_are_fine():
+def test_a_few_nested_levels_are_accepted():
     program = blocks(5)
     for number in range(4):
         runs(program, number, number + 1)

@@ -64,7 +64,7 @@ def test_a_number_on_either_side_gives_what_numpy_gives(name: str, side: str) ->
     ],
     ids=["x+3", "3+x", "x-3", "3-x", "x*3", "3*x", "x/4", "-x"],
 )
-def test_a_linear_formula_is_one_scale(make: Any, attrs: tuple[float, float]) -> None:
+def test_a_linear_formula_becomes_one_scale_operator(make: Any, attrs: tuple[float, float]) -> None:
     out = make(fluid.data("x", [None, 2]))
     (op,) = out.block.ops
     assert (op.type, op.attr("scale"), op.attr("bias")) == ("scale", *attrs)

@@ -136,7 +136,7 @@ def test_a_checkpoint_lists_its_learner_and_parameters(kind: str) -> None:  # C1
             np.testing.assert_array_equal(array, real[f"state{index}"])
 
 
-def test_the_metric_in_a_checkpoint_is_the_trainers() -> None:
+def test_a_checkpoint_has_the_metric_of_the_trainer() -> None:
     found = fluid.import_cntk_checkpoint(MODELS / "ck-sgd.dnn")
     with np.load(MODELS / "ck-sgd.npz") as real:
         feed = {"features": real["X"][:16], "labels": real["Y"][:16]}

@@ -193,7 +193,9 @@ def test_training_continues_from_checkpoints_in_both_directions(kind: str, tmp_p
 
 
 @pytest.mark.parametrize("kind", ["momentum", "sgd"])
-def test_a_checkpoint_of_cntk_is_trained_here_and_goes_back(kind: str, tmp_path: Path) -> None:  # C19, C21
+def test_a_checkpoint_of_cntk_is_trained_here_and_written_back_for_cntk(
+    kind: str, tmp_path: Path
+) -> None:  # C19, C21
     with fluid.scope_guard(fluid.Scope()), np.load(GOLDEN / "cntk" / f"ck-{kind}.npz") as real:
         found = fluid.import_cntk_checkpoint(GOLDEN / "cntk" / f"ck-{kind}.dnn")
         with fluid.program_guard(found.program, found.startup_program):

@@ -40,7 +40,7 @@ def whole(*numbers: int) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_slice_of_any_axes_and_steps_is_numpys(seed: int) -> None:
+def test_a_slice_of_any_axes_and_steps_matches_numpy(seed: int) -> None:
     rng = np.random.default_rng(seed)
     axes = rng.permutation(4)[: seed % 4 + 1]
     steps = rng.choice([-2, -1, 1, 2], len(axes))
@@ -56,7 +56,7 @@ def test_a_slice_of_any_axes_and_steps_is_numpys(seed: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
-def test_computed_pads_are_numpys(mode: str) -> None:
+def test_computed_pads_match_numpy(mode: str) -> None:
     pads = [(0, 1), (2, 0), (3, 4), (1, 2)]
     flat = whole(*(low for low, _ in pads), *(high for _, high in pads))
     feed, names, options = {"x": X, "pads": flat}, "x pads", {}
@@ -113,9 +113,9 @@ def test_fed_weights_of_a_recurrent_layer_compute_what_parameters_do(
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_a_size_that_a_program_needs_beforehand_is_named_with_the_way() -> None:
+def test_a_size_needed_before_the_run_is_named_with_a_workaround() -> None:
     names, feed = "x - - sizes", {"x": X, "sizes": whole(2, 3, 2, 2)}
-    with pytest.raises(UnsupportedError, match=r"with antialias.*\n.*values=\{'sizes': \.\.\.\}"):
+    with pytest.raises(UnsupportedError, match=r"has antialias.*\n.*values=\{'sizes': \.\.\.\}"):
         run("Resize", names, feed, mode="linear", antialias=1)
     (found,) = run("Resize", names, feed, {"sizes": feed["sizes"]}, mode="linear", antialias=1)
     assert found.shape == (2, 3, 2, 2)

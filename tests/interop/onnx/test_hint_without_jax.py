@@ -11,7 +11,7 @@ import paddlelike as fluid
 from paddlelike.errors import UnsupportedError
 
 
-def test_the_refusal_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_refusal_without_jax_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "jax", None)
     out = fluid.layers.l2_normalize(fluid.data("x", [None, 8]), axis=1)
     with pytest.raises(UnsupportedError, match=r"norm\n.*JAX, which is not installed.*paddlelike\[jax\]"):

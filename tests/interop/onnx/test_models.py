@@ -282,7 +282,7 @@ def test_print_is_exported_as_identity(tmp_path: Path) -> None:
     compare(tmp_path / "it.onnx", [array], [3 * array], ["x"])
 
 
-def test_a_traced_operator_takes_any_batch(tmp_path: Path) -> None:
+def test_a_traced_operator_accepts_any_batch_size(tmp_path: Path) -> None:
     """Of each first dim that is not known the traced graph asks at run time."""
     pytest.importorskip("jax", reason="the extra jax is not installed")
     main = fluid.Program()

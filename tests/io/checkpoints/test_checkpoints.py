@@ -224,7 +224,7 @@ def test_foreign_files_are_left_alone(exe: fluid.Executor, tmp_path: Path, progr
     assert (tmp_path / "step-00000001" / "a").exists()
 
 
-def test_leftovers_of_a_killed_process_are_not_listed_and_removed(
+def test_leftovers_of_a_killed_process_are_removed_and_not_listed(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=2)

@@ -54,7 +54,7 @@ def test_a_registered_format_is_loaded_by_its_own_names(
         np.testing.assert_array_equal(values()["b"], B)
 
 
-def test_a_load_may_take_some_variables_of_the_file_and_rename_them(home: Path, main: fluid.Program) -> None:
+def test_a_load_may_select_and_rename_variables_of_the_file(home: Path, main: fluid.Program) -> None:
     with fluid.scope_guard(fluid.Scope()):
         plan = fluid.io.plan_load(home, main, filename="net.toy", vars=["w"])
         assert [(row.variable, row.what) for row in plan.rows] == [("w", "load"), (None, "not requested")]
@@ -108,7 +108,7 @@ def test_other_formats_are_loaded_by_filename_and_without_a_program(
     np.testing.assert_array_equal(fluid.io.load_slice(home, "w", (1, 2), filename="net"), W[1:2])
 
 
-def test_a_damaged_file_is_named_by_its_own_format(home: Path, main: fluid.Program) -> None:
+def test_the_error_for_a_damaged_file_names_its_format(home: Path, main: fluid.Program) -> None:
     data = b"".join(registry.find("safetensors").write({"w": W, "b": B}))
     (home / "net").write_bytes(data[:-1])
     with (
@@ -118,7 +118,9 @@ def test_a_damaged_file_is_named_by_its_own_format(home: Path, main: fluid.Progr
         fluid.io.load_persistables(exe(), home, main, filename="net")
 
 
-def test_a_users_own_load_combine_takes_its_outputs_by_name(home: Path, main: fluid.Program) -> None:
+def test_a_load_combine_operator_of_a_script_takes_its_outputs_by_name(
+    home: Path, main: fluid.Program
+) -> None:
     block = main.global_block()
     path = str(home / "net.toy")
     block.append_op(type="load_combine", outputs={"Out": ["b", "w"]}, attrs={"file_path": path})

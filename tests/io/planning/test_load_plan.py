@@ -388,7 +388,7 @@ def test_a_load_restores_the_garbage_collector_setting(tmp_path: Path, started: 
     assert gc.isenabled()
 
 
-def test_an_interrupt_while_values_are_put_comes_after_the_last_one(
+def test_an_interrupt_while_values_are_stored_is_delayed_until_the_last_one(
     tmp_path: Path, started: fluid.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved = save(tmp_path / "a", network())

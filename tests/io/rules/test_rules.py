@@ -105,7 +105,7 @@ def test_rules_are_saved_as_readable_text_and_come_back(tmp_path: Path) -> None:
     assert Rules.load(tmp_path / "rules.json") == Rules()
 
 
-def test_rules_print_one_a_line() -> None:
+def test_rules_print_one_per_line() -> None:
     assert str(ALL).splitlines()[:2] == ["enc/* -> * (transpose)", "q.*, k.* -> qk.* (concat=1)"]
 
 

@@ -162,7 +162,7 @@ def test_a_run_saves_combined_files_and_bytes_in_memory(tmp_path: Path) -> None:
         exe.run(program_of(("load_combine", {}, {"Out": ["a"]}, {"file_path": path})))
 
 
-def test_values_of_a_run_that_do_not_outlive_it_are_saved_too(tmp_path: Path) -> None:
+def test_temporary_values_of_a_run_are_saved_too(tmp_path: Path) -> None:
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()):
         x = fluid.data("x", [None, 2], lod_level=1)

@@ -75,7 +75,9 @@ def test_files_that_the_same_program_left_behind_are_stale(
         assert files(path) == ["README", "a", "all", "b"]
 
 
-def test_programs_that_share_a_directory_keep_each_others_files(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_programs_that_share_a_directory_keep_the_files_of_each_other(
+    exe: fluid.Executor, tmp_path: Path
+) -> None:
     path = tmp_path / "gan"
     with fluid.scope_guard(fluid.Scope()):
         generator, discriminator = program(exe, g=1), program(exe, d=2)
@@ -85,7 +87,7 @@ def test_programs_that_share_a_directory_keep_each_others_files(exe: fluid.Execu
     assert files(path) == ["d", "g"]
 
 
-def test_saves_of_some_variables_add_up(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_saves_of_different_variables_are_kept_together(exe: fluid.Executor, tmp_path: Path) -> None:
     path = tmp_path / "m"
     for values in ({"a": 1}, {"b": 2}):
         with fluid.scope_guard(fluid.Scope()):

@@ -43,7 +43,7 @@ def test_every_epoch_gives_all_batches() -> None:
         np.testing.assert_array_equal(np.concatenate([b[1] for b in batches])[:, 0], range(5))
 
 
-def test_batches_of_arrays_for_declared_data() -> None:
+def test_a_reader_feeds_batches_of_arrays_to_declared_data() -> None:
     declared = [fluid.data("a", [None, 2])]
     reader = layers.create_py_reader_by_data(4, declared, use_double_buffer=False)
     out = layers.scale(layers.read_file(reader), 2.0)

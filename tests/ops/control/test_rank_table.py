@@ -50,7 +50,7 @@ def test_a_gradient_without_a_lod_is_cut_into_the_same_steps() -> None:
     assert tensors(without) == tensors(with_lod)
 
 
-def test_steps_of_paragraphs_are_sentences() -> None:
+def test_the_steps_of_a_sequence_of_paragraphs_are_sentences() -> None:
     array, _ = call("lod_tensor_to_array", X, table(TWO), lods={"X": TWO})
     assert [element.lod() for element in array] == [[[0, 1, 5]], [[0, 2]]]
     assert tensors(array) == [X[[0, 3, 4, 5, 6]].tolist(), X[[1, 2]].tolist()]

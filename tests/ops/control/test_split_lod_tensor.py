@@ -36,6 +36,6 @@ def test_one_branch_may_be_empty(value: bool) -> None:
     np.testing.assert_array_equal(back, X[:3])
 
 
-def test_a_mask_is_bool() -> None:
+def test_a_mask_must_be_bool() -> None:
     with pytest.raises(EnforceNotMet, match="Mask must be bool"):
         call("split_lod_tensor", X[:3], np.ones((3, 1)))

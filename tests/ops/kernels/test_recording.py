@@ -77,7 +77,7 @@ def test_recording_without_gradients_adds_nothing() -> None:
     assert np.signbit(w)
 
 
-def test_powers_use_numpy() -> None:
+def test_recorded_powers_are_computed_by_numpy() -> None:
     def raise_to(p: Any, g: Any, /, x: Any) -> Any:
         return p**x
 

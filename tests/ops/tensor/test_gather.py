@@ -21,7 +21,7 @@ def test_the_overwriting_gradient_of_gather_keeps_the_last_repeated_row() -> Non
     assert d_x.tolist() == [[0, 0], [5, 5], [0, 0]]
 
 
-def test_the_gradient_of_scatter_passes_the_whole_of_d_out_to_x() -> None:
+def test_the_gradient_of_scatter_passes_the_whole_output_gradient_to_x() -> None:
     # as Paddle 1.8.5 does, also where Updates took the place of X
     d_x, d_updates = Scatter.backward(X + 1, TWICE, X[:2])
     assert d_x.tolist() == (X + 1).tolist()
@@ -41,7 +41,7 @@ def test_an_index_with_too_many_dims_is_refused_when_the_program_is_built() -> N
         Gather.infer(Spec((3, 2), VarType.FP32), Spec((2, 2), VarType.INT64))
 
 
-def test_a_class_beyond_the_depth_is_refused_unless_allowed() -> None:
+def test_one_hot_refuses_a_class_beyond_the_depth_unless_allowed() -> None:
     ids = np.array([1, 7])
     common = {"depth": 3, "dtype": int(VarType.FP32)}
     with pytest.raises(EnforceNotMet, match=r"one_hot: X holds 7, expected 0 \.\. 2"):

@@ -544,7 +544,7 @@ def test_a_training_log_that_another_user_planted_is_named_and_not_continued(
 
 @pytest.mark.parametrize("plant", [plant_a_link, plant_a_pipe, plant_a_file, plant_a_folder])
 @pytest.mark.parametrize("name", ["out.npz", ".out.npz.saving-prefix"])
-def test_a_conversion_into_a_shared_folder_writes_through_nothing_that_another_user_planted(
+def test_files_planted_in_a_shared_folder_do_not_redirect_a_conversion(
     home: Path, precious: Path, plant: Callable[[Path, Path], None], name: str
 ) -> None:
     put(1)
@@ -569,7 +569,7 @@ def test_a_conversion_into_a_shared_folder_writes_through_nothing_that_another_u
 
 @pytest.mark.parametrize("plant", [plant_a_link, plant_a_pipe, plant_a_file, plant_a_folder])
 @pytest.mark.parametrize("name", [".paddlelike-rows-lock-1234", "paddlelike-rows-planted"])
-def test_the_folder_of_large_tables_survives_what_another_user_planted_beside_it(
+def test_files_planted_by_another_user_do_not_harm_the_folder_of_large_tables(
     home: Path, precious: Path, plant: Callable[[Path, Path], None], name: str
 ) -> None:
     def victim_opens_a_table() -> None:
@@ -620,7 +620,7 @@ def test_a_job_token_that_another_user_planted_is_refused(
     act_on_planted(home, precious, plant, home / "job_token", victim_reads)
 
 
-def test_another_user_adds_no_link_to_a_chain(home: Path) -> None:
+def test_another_user_cannot_add_a_link_to_a_chain(home: Path) -> None:
     """The folder of the links belongs to whoever saved, whatever the mode of the directory."""
     home.chmod(0o1777)
     program = fluid.Program()

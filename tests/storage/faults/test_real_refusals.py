@@ -332,7 +332,7 @@ def test_in_a_mount_point_no_file_is_ever_half_written(disk, monkeypatch, unname
     assert names(disk) == ["__manifest__", *names_of]
 
 
-def test_in_a_mount_point_files_with_other_names_are_not_written_into(disk):
+def test_a_hard_link_to_a_file_in_a_mount_point_keeps_its_content(disk):
     save(disk, {"w": b"old", "v": b"old"})
     os.link(disk / "w", disk / "theirs")
     save(disk, {"w": b"new", "v": b"new"})
@@ -340,7 +340,7 @@ def test_in_a_mount_point_files_with_other_names_are_not_written_into(disk):
     assert (disk / "w").read_bytes() == b"new"
 
 
-def test_a_file_that_is_a_mount_point_is_written_into(disk, tmp_path):
+def test_a_file_that_is_a_mount_point_is_overwritten_in_place(disk, tmp_path):
     """As containers have it, where a single file is mounted."""
     save(tmp_path / "a m", {"w": b"old", "v": b"old"})
     (disk / "file").write_bytes(b"old")  # also where the name has a space

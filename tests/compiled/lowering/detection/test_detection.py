@@ -41,7 +41,7 @@ def make_boxes(rng: np.random.Generator, count: int) -> Any:
 
 
 @pytest.mark.parametrize("type", PARTED)
-def test_a_gradient_may_be_compiled_separately_from_its_operator(type: str) -> None:
+def test_a_gradient_may_be_compiled_apart_from_its_operator(type: str) -> None:
     for case in [case for case in CASES if case.type == type][:2]:
         check_gradients_alone(case)
 
@@ -143,7 +143,7 @@ def test_the_focal_loss_of_chosen_anchors_is_compiled() -> None:
     assert refused(net) == []
 
 
-def test_a_map_is_resized_to_the_size_of_another() -> None:
+def test_a_feature_map_is_resized_to_the_size_of_another_one() -> None:
     def make() -> Any:
         image = fluid.data("image", [None, 3, None, None])
         fine = L.conv2d(image, 4, 3, stride=2, padding=1)

@@ -18,7 +18,7 @@ RUN = "mlp_momentum_sync_2x2"
 
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("form", ["", "_startup"], ids=["main", "startup"])
-def test_every_value_is_what_the_real_server_loaded(number: int, form: str) -> None:
+def test_every_value_matches_the_real_server(number: int, form: str) -> None:
     exe = fluid.Executor()
     exe.run(program_of(RUN, f"pserver{number}_startup"))
     report = fluid.io.load_persistables(exe, saved_by(RUN), program_of(RUN, f"pserver{number}{form}"))
@@ -120,7 +120,9 @@ def test_a_plan_lists_the_variables_that_a_server_would_load() -> None:
     assert not plan.chosen("not requested")
 
 
-def test_a_server_that_loads_the_trainers_program_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_loads_with_the_program_of_a_trainer_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its own rows would stay as startup made them, and nobody would notice."""
     fluid.layers.fc(fluid.data("x", [None, 130]), 128)
     program = fluid.default_main_program()

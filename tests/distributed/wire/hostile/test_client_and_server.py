@@ -137,7 +137,7 @@ def test_random_messages_do_not_stop_a_server(victim: Victim, frames: list[bytes
 # Memory
 
 
-def test_a_message_above_the_limit_is_refused_without_its_memory(victim: Victim) -> None:
+def test_a_message_above_the_limit_is_refused_before_memory_is_allocated(victim: Victim) -> None:
     before = victim.peak()
     with Connection(victim.port) as connection:
         connection.call("Store")
@@ -147,7 +147,7 @@ def test_a_message_above_the_limit_is_refused_without_its_memory(victim: Victim)
     assert victim.peak() - before < 16 * MIB
 
 
-def test_a_message_that_would_grow_is_not_unpacked(victim: Victim) -> None:
+def test_a_compressed_message_above_the_limit_is_not_unpacked(victim: Victim) -> None:
     before = victim.peak()
     with grpc.insecure_channel(f"127.0.0.1:{victim.port}", [("grpc.max_send_message_length", -1)]) as channel:
         call = channel.unary_unary("/paddlelike.PS.v1/Echo")
@@ -208,7 +208,7 @@ def open_stalled_call(kind: str, port: int) -> Connection:
 
 
 @pytest.mark.parametrize("kind", ["no-message", "half-a-message", "half-a-stream", "unread-answer"])
-def test_a_peer_that_stops_in_the_middle_holds_no_thread_for_long(serve: Serve, kind: str) -> None:
+def test_a_peer_that_stops_in_the_middle_does_not_block_a_thread_for_long(serve: Serve, kind: str) -> None:
     verbs = {"Store": Store(), "Source": Source(), "Echo": Verb()}
     server, channel = serve(verbs, workers=1, idle=0.5)
     with open_stalled_call(kind, server.port), open_stalled_call(kind, server.port):
@@ -238,7 +238,7 @@ def test_only_time_spent_waiting_for_a_peer_counts_as_silence(serve: Serve) -> N
     assert cancelled == ["three"]
 
 
-def test_the_first_message_must_come_soon() -> None:
+def test_the_first_message_must_arrive_within_a_time_limit() -> None:
     watch = IdleWatch(600, most=8)
     cancelled: list[str] = []
     for name, is_started in (("silent", False), ("begun", True)):
@@ -294,7 +294,7 @@ def test_silent_streams_that_hold_the_token_do_not_stop_a_server(
             call.cancel()
 
 
-def test_unfinished_health_checks_hold_no_thread(serve: Serve) -> None:
+def test_unfinished_health_checks_do_not_block_a_thread(serve: Serve) -> None:
     server, channel = serve({"Echo": Verb()}, security=TOKEN, workers=1, idle=600)
     with contextlib.ExitStack() as stack:
         for _ in range(3 * server.threads):

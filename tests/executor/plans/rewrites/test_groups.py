@@ -88,7 +88,7 @@ def test_grouped_updates_have_the_bits_of_single_updates(name: str, separately: 
 
 
 @pytest.mark.parametrize("name", ["sgd", "momentum", "adam"])
-def test_a_rate_that_is_computed_lasts_until_the_last_group(
+def test_a_computed_learning_rate_is_kept_until_the_last_group(
     name: str, separately: Callable[[], None]
 ) -> None:
     """The last parameter is a small one, whose group runs before the large ones and beside sparse ones."""
@@ -157,7 +157,7 @@ def test_sparse_gradients_are_updated_beside_the_group() -> None:
     assert np.flatnonzero((before != after).any(1)).tolist() == [3, 7]
 
 
-def test_the_operator_that_fails_is_the_one_named() -> None:
+def test_the_error_names_the_operator_that_failed() -> None:
     main, startup = build(fluid.optimizer.Momentum(0.1, 0.9))
     exe, scope = fluid.Executor(), fluid.core.Scope()
     exe.run(startup, scope=scope)

@@ -101,7 +101,7 @@ def test_a_result_takes_the_memory_of_an_input_that_nobody_uses() -> None:
     assert len(set(addresses)) == 1
 
 
-def test_fed_and_fetched_arrays_and_parameters_are_not_written_into() -> None:
+def test_fed_arrays_fetched_arrays_and_parameters_are_not_overwritten() -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():
         x = fluid.data("x", [None, 256])

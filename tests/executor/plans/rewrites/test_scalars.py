@@ -83,7 +83,7 @@ def test_outputs_get_the_lod_before_the_kernel_runs() -> None:
     assert lods[1] == LOD
 
 
-def test_an_output_without_a_lod_of_its_input_loses_an_older_one() -> None:
+def test_an_output_loses_its_old_lod_if_the_input_has_none() -> None:
     share = sharer(fluid.layers.relu(fluid.data("x", [None, 4], lod_level=1)).op)
     lods: dict[int, Any] = {1: LOD}
     share(lods, np.ones((3, 4)))

@@ -169,7 +169,7 @@ def test_minimal_filtering_is_as_exact_as_the_sum_in_float32() -> None:
 @pytest.mark.parametrize(
     "name", ["depthwise", "depthwise, stride 2", "depthwise, dilation", "depthwise, wide"]
 )
-def test_compiled_sums_of_depthwise_convolutions_are_numpys(name: str) -> None:
+def test_compiled_sums_of_depthwise_convolutions_match_numpy(name: str) -> None:
     shapes = CASES[name]
     x, w, d_out = draw(shapes)
 
