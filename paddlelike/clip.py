@@ -53,7 +53,7 @@ class BaseErrorClipAttr(NearKeywords, Versioned):
 
 
 class ErrorClipByValue(BaseErrorClipAttr):
-    """Limits every element of a variable's gradient to ``min`` (``-max`` if None) .. ``max``.
+    """Limits every element of a variable's gradient to the range from ``min`` to ``max``.
 
     Parameters
     ----------
@@ -81,8 +81,6 @@ class ErrorClipByValue(BaseErrorClipAttr):
 
 def error_clip_callback(block: Block, context: Mapping[str, str]) -> None:
     """Clip the gradients that the last operator of ``block`` computed; called by ``append_backward``.
-
-    ``context`` maps the names of gradients to those of their variables.
 
     Parameters
     ----------
@@ -163,9 +161,7 @@ class GradientClipBase(NearKeywords, Versioned):
 
 
 class GradientClipByValue(GradientClipBase):
-    """Limits every element to ``min`` (``-max`` if None) .. ``max`` (operator ``clip``).
-
-    ``need_clip`` is a function of a parameter: those for which it is False are not clipped.
+    """Limits every element to the range from ``min`` to ``max`` (operator ``clip``).
 
     Parameters
     ----------
@@ -206,8 +202,6 @@ class GradientClipByValue(GradientClipBase):
 class GradientClipByNorm(GradientClipBase):
     """Limits the norm of each gradient to ``clip_norm``: ``g * min(1, clip_norm / |g|)``.
 
-    ``need_clip`` is a function of a parameter: those for which it is False are not clipped.
-
     Parameters
     ----------
     clip_norm
@@ -235,8 +229,6 @@ class GradientClipByGlobalNorm(GradientClipBase):
     """Limits the global norm of gradients to ``clip_norm``: ``g * clip_norm / max(clip_norm, |all g|)``.
 
     ``group_name`` is used by :func:`set_gradient_clip` only.
-
-    ``need_clip`` is a function of a parameter: those for which it is False are not clipped.
 
     Parameters
     ----------
@@ -309,8 +301,6 @@ def set_gradient_clip(
     As in Fluid 1.8 it works only when all trained parameters have the same clip; else there is a warning: see
     ``fluid.quirks()``.
 
-    ``program`` is the program whose parameters are meant, by default the default main program.
-
     Parameters
     ----------
     clip
@@ -323,7 +313,7 @@ def set_gradient_clip(
     Raises
     ------
     TypeError
-        ``clip`` is not a gradient clip, or ``param_list`` holds something else than parameters and their
+        ``clip`` is not a gradient clip, or ``param_list`` holds something other than parameters and their
         names.
 
     >>> import warnings
@@ -346,8 +336,6 @@ def set_gradient_clip(
 
 def append_gradient_clip_ops(param_grads: Iterable[tuple[Parameter, Variable]]) -> ParamGrads:
     """Append the clips set by :func:`set_gradient_clip`, and return the pairs with clipped gradients.
-
-    ``param_grads`` holds pairs of a parameter and its gradient.
 
     Parameters
     ----------

@@ -6,13 +6,13 @@ start with the same bits as in Paddle.
 Parameters
 ----------
 value
-    The number in each element, or for an array its values.
+    The number in each element, or an array of the values.
 force_cpu
     It has no effect on a CPU.
 uniform
     Whether to draw from a uniform distribution, otherwise from a normal one.
 fan_in, fan_out
-    The number of inputs, of outputs of an element; None to take it from the shape.
+    The number of inputs and of outputs of an element; None to compute it from the shape.
 loc
     The mean of the numbers.
 scale
@@ -24,9 +24,9 @@ low, high
 diag_num
     The number of elements that are set to ``diag_val``.
 diag_step
-    The distance between them.
+    The distance between these elements.
 diag_val
-    Their value.
+    The value of these elements.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class _Random(Initializer):
 
 
 class UniformInitializer(_Random):
-    """Uniform in [low, high); ``diag_num`` elements, ``diag_step`` apart, are ``diag_val``.
+    """Uniform in [low, high); then ``diag_num`` elements, ``diag_step`` apart, are set to ``diag_val``.
 
     Raises
     ------

@@ -26,8 +26,6 @@ def data(
 
     A dim of None or -1 may differ from run to run; shape and dtype of a feed are checked.
 
-    ``lod_level`` is the number of levels of sequences in its rows.
-
     Parameters
     ----------
     name
@@ -81,9 +79,6 @@ def embedding(
 
     Ids of shape (N, ...) give (N, ..., width). The row of ``padding_idx`` is zeros; -1 is the last row. With
     ``is_sparse`` the gradient holds only the rows that were used.
-
-    ``is_distributed`` keeps the table on parameter servers; ``param_attr`` describes it, and
-    ``dtype`` is the type of its elements.
 
     Parameters
     ----------

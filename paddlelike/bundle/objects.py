@@ -64,7 +64,7 @@ def dump_all(file: Target, objects: Iterable[Any], protocol: int = pickle.HIGHES
 def load_all(
     file: Target, *, classes: Classes = (), rename: Mapping[str, str] | None = None
 ) -> Iterator[Any]:
-    """Yield the objects of a file up to its end; ``classes`` and ``rename`` as in ``load``.
+    """Yield the objects of a file one by one, up to its end.
 
     Parameters
     ----------

@@ -51,22 +51,23 @@ def load(
     f
         A path, or a binary file object.
     persistent_load
-        Called with the ZipFile, returns the function that gives the array of an id, as in
-        ``theano.misc.pkl_utils``.
+        A function that receives the ZipFile and returns another function, which returns the array of an id;
+        see ``theano.misc.pkl_utils``.
     classes
-        Classes and functions of the caller's that the pickle may make: a list, compared by module and name,
-        or a mapping from the name in the file (``"old_module.Net"``). Nothing else is imported or called but
-        this package's own: programs, scopes, tensors, optimizers, readers.
+        Classes and functions of the caller that the pickle may use: a list, compared by module and name, or a
+        mapping from the name in the file (``"old_module.Net"``). Apart from them, only classes of this
+        package are used: programs, scopes, tensors, optimizers, readers.
     rename
-        New names of attributes, ``{"W": "weights"}``: applied to states that are dicts.
+        New names of attributes by their old names, ``{"W": "weights"}``. Only states that are dicts are
+        changed.
     trusted
         Let an Executor run operators of a loaded program that reach files, other processes or Python
-        functions, and let datasets run their shell commands. Not for a stranger's file.
+        functions, and let datasets run their shell commands. Do not set it for a file from a stranger.
 
     Returns
     -------
     object
-        What was dumped: of the same types, with arrays of the same shapes and dtypes.
+        The object that was dumped, with the same types; its arrays have the same shapes and dtypes.
 
     Raises
     ------

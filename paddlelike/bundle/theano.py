@@ -48,7 +48,7 @@ class SharedVariable:
     Attributes
     ----------
     name
-        None for an unnamed one.
+        The name; None for a variable without one.
 
     >>> from paddlelike import bundle
     >>> bundle.SharedVariable().name is None

@@ -45,21 +45,23 @@ def dump(
     ----------
     obj
         Anything that pickle takes. Every ``numpy.ndarray`` in it becomes a member, named by the variable,
-        dict key or attribute that holds it; one array that is met twice is one member.
+        dict key or attribute that holds it; an array that occurs twice is stored once.
     file_handler
         A path, or a binary file object that can ``tell``. A path is written as a whole or not at all.
     protocol
-        Of the pickle. A higher one saves little here, and old Pythons do not read it.
+        The protocol of the pickle. A higher one saves little space, and old versions of Python cannot read
+        it.
     persistent_id
-        Called with the ZipFile, returns the ``persistent_id`` of a pickler, in place of the naming above (as
-        ``theano.misc.pkl_utils`` has it).
+        A function that receives the ZipFile and returns the ``persistent_id`` of a pickler. It replaces the
+        naming above, as in ``theano.misc.pkl_utils``.
     allow_unnamed, allow_duplicates
-        False: SaveError for an array without a name, or with one that another has.
+        Whether arrays may lack a name, or share one. If False, such an array is a SaveError.
 
     Raises
     ------
     SaveError
-        An array holds objects, the file object takes text, or a name is refused. A path is as it was.
+        An array holds objects, the file object takes text, or a name is not allowed. An existing file is
+        unchanged.
 
     >>> import io
     >>> import numpy as np

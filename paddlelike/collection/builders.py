@@ -68,9 +68,6 @@ __all__ = [
 class SimpleRNNBuilder(Builder):
     """Elman's network: ``h = tanh(W x + U h + b)``.
 
-    ``layers`` is the number of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
-    the outputs.
-
     >>> import paddlelike.collection as dy
     >>> builder = dy.SimpleRNNBuilder(1, 3, 4, dy.ParameterCollection())
     >>> _ = dy.renew_cg()
@@ -89,9 +86,6 @@ class SimpleRNNBuilder(Builder):
 
 class GRUBuilder(Builder):
     """Gated recurrent units (Cho et al., 2014).
-
-    ``layers`` is the number of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
-    the outputs.
 
     >>> import paddlelike.collection as dy
     >>> builder = dy.GRUBuilder(1, 3, 4, dy.ParameterCollection())
@@ -119,11 +113,8 @@ class VanillaLSTMBuilder(Builder):
 
     ``forget_bias`` is added to the gate f at every step. With ``ln_lstm`` (layer normalization) the gains and
     biases belong to this builder's collection; DyNet adds them to the collection around it, and its ``save``
-    loses them. Here ``save`` puts them (``normalization``) beside the builder's blocks, where DyNet's
-    ``load`` passes them by: it opens the pair, with gains of 1.
-
-    ``layers`` is the number of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
-    the outputs.
+    loses them. Here ``save`` writes them beside the builder's blocks, under ``normalization``. DyNet's
+    ``load`` skips them: it opens the pair of files, with gains of 1.
 
     >>> import paddlelike.collection as dy
     >>> builder = dy.VanillaLSTMBuilder(1, 3, 4, dy.ParameterCollection())
@@ -188,9 +179,6 @@ LSTMBuilder = VanillaLSTMBuilder  # as in DyNet 2.1 and 2.2
 class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
     """The vanilla LSTM under the name of DyNet's fused one; the bias of f is 1.
 
-    ``layers`` is the number of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
-    the outputs.
-
     >>> import paddlelike.collection as dy
     >>> builder = dy.CompactVanillaLSTMBuilder(1, 3, 4, dy.ParameterCollection())
     >>> _ = dy.renew_cg()
@@ -211,9 +199,6 @@ class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
 
 class SparseLSTMBuilder(VanillaLSTMBuilder):
     """The vanilla LSTM with a mask for each matrix: a parameter of ones and zeros.
-
-    ``layers`` is the number of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of the
-    outputs; ``forget_bias`` is added to the gate f at every step.
 
     Raises
     ------
@@ -241,9 +226,6 @@ class SparseLSTMBuilder(VanillaLSTMBuilder):
 
 class CoupledLSTMBuilder(Builder):
     """LSTM with peepholes whose forget gate is ``1 - i``: DyNet's older ``LSTMBuilder``.
-
-    ``layers`` is the number of layers, ``input_dim`` the width of the inputs, ``hidden_dim`` that of
-    the outputs.
 
     >>> import paddlelike.collection as dy
     >>> builder = dy.CoupledLSTMBuilder(1, 3, 4, dy.ParameterCollection())
@@ -276,12 +258,10 @@ class CoupledLSTMBuilder(Builder):
 class BiRNNBuilder:
     """Layers of two builders, one in each direction, whose outputs are concatenated.
 
-    ``num_layers`` is the number of layers, ``input_dim`` the width of the inputs.
-
     Parameters
     ----------
     hidden_dim
-        Of both directions together, so an even number.
+        The width of the outputs of both directions together, an even number.
     rnn_builder_factory
         The class of the builders; called as ``factory(1, input_dim, hidden_dim / 2, collection)``.
     builder_layers
@@ -328,7 +308,7 @@ class BiRNNBuilder:
 
     @classmethod
     def from_spec(cls, spec: tuple[Any, ...], model: ParameterCollection) -> Self:
-        """Make a builder from a ``spec``, its parameters in ``model``."""
+        """Return a builder made from ``spec``, with its parameters in ``model``."""
         num_layers, input_dim, hidden_dim, factory, builder_layers = spec
         return cls(num_layers, input_dim, hidden_dim, model, factory, builder_layers)
 
@@ -337,7 +317,7 @@ class BiRNNBuilder:
         return self._collection
 
     def transduce(self, xs: Sequence[Operand]) -> list[Expression]:
-        """Return the output ``(hidden_dim,)`` at each input."""
+        """Return the outputs: one of shape ``(hidden_dim,)`` for each input."""
         values = [to_expression(x) for x in xs]
         for forward, backward in self.builder_layers:
             ahead = forward.initial_state().transduce(values)

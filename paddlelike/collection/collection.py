@@ -27,9 +27,9 @@ Path = str | os.PathLike[str]
 class ParameterCollection:
     """Parameters, lookup tables and subcollections under hierarchical names.
 
-    A root collection is ``/``, a subcollection ``/name/``, a parameter ``/name/w``. What has no name becomes
-    ``_0``, ``_1``, ...; a name that is used again gets ``_1``, ``_2``. Every parameter is also one of the
-    default main program, so that optimizers and Fluid's saves see it.
+    A root collection is ``/``, a subcollection ``/name/``, a parameter ``/name/w``. Parameters without a name
+    become ``_0``, ``_1``, ...; a name that is used again gets the suffix ``_1``, ``_2``. Every parameter is
+    also a parameter of the default main program, so that optimizers and Fluid's saves see it.
 
     >>> import paddlelike as fluid
     >>> with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
@@ -65,9 +65,10 @@ class ParameterCollection:
         dim
             The shape; a number makes a vector.
         init
-            The first value: an Initializer, a number, an array; None: uniform by Glorot & Bengio (2010).
+            The initial value: an Initializer, a number or an array; None for the uniform one of Glorot &
+            Bengio (2010).
         name
-            Its own name; neither ``/`` nor ``_``. Empty: ``_0`` and so on.
+            Its own name, without ``/`` and ``_``; empty for ``_0``, ``_1``, ...
         device
             Accepted for DyNet's scripts; there is one device.
 
@@ -86,7 +87,7 @@ class ParameterCollection:
         *,
         device: str = "",
     ) -> LookupParameters:
-        """Add a lookup table of shape ``(rows, dims...)``; otherwise as :meth:`add_parameters`."""
+        """Add a lookup table of shape ``(rows, dims...)``, in the same way as :meth:`add_parameters`."""
         added = self._add(LookupParameters, dim, init, name)
         assert isinstance(added, LookupParameters)
         return added
@@ -128,7 +129,8 @@ class ParameterCollection:
         Parameters
         ----------
         name
-            Stands for the full name of this collection in the file; starts with ``/``. Empty: the full name.
+            Replaces the full name of this collection in the file; starts with ``/``. Empty to keep the full
+            name.
         append
             Add to the file instead of replacing it.
 
@@ -137,7 +139,7 @@ class ParameterCollection:
         ValueError
             ``name`` holds white space or ``#``, or does not start with ``/``.
         SaveError
-            The file would hold a name twice, or cannot be written. It is as it was.
+            The file would hold a name twice, or cannot be written. It is unchanged.
         """
         files.check_key(name, of_collection=True)
         files.write(filename, self.to_blocks(name), append=append)
@@ -151,14 +153,13 @@ class ParameterCollection:
     def populate(self, filename: Path, key: str = "", *, strict_names: bool = False) -> None:
         """Fill the parameters of this collection from a text file, by their order.
 
-        The i-th parameter takes the i-th parameter block below ``key``, lookup tables likewise; names are not
-        compared unless ``strict_names``. Shapes and counts must agree. Nothing changes when anything does
-        not.
+        The i-th parameter takes the i-th parameter block below ``key``, lookup tables in the same way; names
+        are compared only with ``strict_names``. Nothing changes when shapes or counts differ.
 
         Raises
         ------
         LoadError
-            Counts, shapes or (``strict_names``) names differ: it lists every difference.
+            Counts, shapes or (with ``strict_names``) names differ; the error lists every difference.
         FormatError
             The file is damaged.
         """

@@ -56,7 +56,7 @@ def inputVector(value: Sequence[float]) -> Expression:  # noqa: N802
     Returns
     -------
     Expression
-        As long as the list: (n,).
+        Of shape (n,): the length of the list.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -72,7 +72,7 @@ def vecInput(dim: int) -> Expression:  # noqa: N802
     Returns
     -------
     Expression
-        (dim,), zeros.
+        Of shape (dim,), all zeros.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

@@ -9,7 +9,7 @@ Parameters
 x, y
     Expressions, parameters, variables or arrays, of one shape.
 xs
-    A list of them.
+    A list of expressions.
 d
     The dim along which vectors are joined, or numbers add up to 1.
 gain, bias
@@ -28,7 +28,7 @@ variable
 Returns
 -------
 Expression
-    The shape of ``x``.
+    In the shape of ``x``.
 
 Raises
 ------
@@ -101,11 +101,11 @@ class Expression:
         return self.shape, 1
 
     def npvalue(self) -> Array:
-        """Return the value, float32 of :attr:`shape`; computes what it depends on."""
+        """Compute the expression, and return its value: float32 of :attr:`shape`."""
         return evaluate(self.variable).reshape(self.shape)
 
     def value(self) -> float | list[Any]:
-        """Return a number for one element, else nested lists."""
+        """Return the value: a number if it has one element, otherwise nested lists."""
         array = self.npvalue()
         return float(array.reshape(())) if array.size == 1 else array.tolist()
 
@@ -125,7 +125,7 @@ class Expression:
         return self.npvalue()
 
     def backward(self) -> None:
-        """Add the gradients of this number to the parameters it depends on; text files then hold them too.
+        """Add the gradients of this number to the parameters; text files then hold the gradients too.
 
         Raises ShapeError when the expression is not one number.
         """
@@ -314,7 +314,7 @@ def rectify(x: Operand) -> Expression:
 
 
 def softmax(x: Operand, d: int = 0) -> Expression:
-    """Return the softmax of a vector or of each column of a matrix; with ``d=1`` of each row.
+    """Return the softmax of a vector or of each column of a matrix; with ``d=1``, of each row.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -374,12 +374,12 @@ def layer_norm(x: Operand, gain: Operand, bias: Operand) -> Expression:
 
 
 def concatenate(xs: Sequence[Operand], d: int = 0) -> Expression:
-    """Return vectors, or matrices, one below the other, or along another dim ``d``.
+    """Return vectors or matrices joined one below the other, or along another dim ``d``.
 
     Returns
     -------
     Expression
-        As long as all of them together along the dim that they are joined on; else in their shape.
+        In the shape of the operands, with their lengths added up along the joined dim.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

@@ -1,4 +1,4 @@
-"""More functions of DyNet's expressions: of single elements, of pairs, and sums of losses.
+"""More of DyNet's functions: of single elements, of pairs of elements, and sums of losses.
 
 Parameters
 ----------
@@ -9,12 +9,12 @@ y
 xs
     A list of expressions of one shape.
 alpha
-    The factor below zero.
+    The factor of values below zero.
 
 Returns
 -------
 Expression
-    The shape of ``x``.
+    In the shape of ``x``.
 
 Raises
 ------
@@ -123,7 +123,7 @@ tan = _make(
 
 
 def elu(x: Operand, alpha: float = 1.0) -> Expression:
-    """Return ``x``, or ``alpha (e^x - 1)`` below zero, of each element.
+    """Return each element ``x`` as it is, or as ``alpha (e^x - 1)`` if it is below zero.
 
     Returns
     -------
@@ -294,7 +294,7 @@ def affine_transform(exprs: Sequence[Operand]) -> Expression:
     Raises
     ------
     ShapeError
-        A W comes without its x.
+        A W has no x.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

@@ -26,16 +26,16 @@ _fresh: list[Program] = []  # the graph of the last renew_cg(), if any
 def renew_cg(
     immediate_compute: bool = False, check_validity: bool = False, autobatching: bool | None = None
 ) -> Program:
-    """Begin a new graph and return its Program; expressions of earlier graphs keep theirs.
+    """Begin a new graph and return its Program; expressions of earlier graphs keep their own.
 
     The arguments are accepted for DyNet's scripts; values are computed on first use.
 
-    Without a call expressions are built into the default main program, as Fluid's layers are.
+    Before the first call, expressions are built into the default main program, as Fluid's layers are.
 
     Parameters
     ----------
     immediate_compute, check_validity, autobatching
-        Accepted for DyNet's scripts. It has no effect.
+        Accepted for DyNet's scripts; they have no effect.
 
     Returns
     -------

@@ -23,7 +23,8 @@ Array = np.ndarray[Any, Any]
 class LookupParameters(Parameters):
     """A table of ``rows`` entries, made by ``add_lookup_parameters``; ``table[3]`` is row 3.
 
-    Each has a ``name`` in its collection, a ``shape`` and the ``variable_name`` of its variable in the scope.
+    A table has a ``name`` in its collection, a ``shape`` and the ``variable_name`` of its variable in the
+    scope.
 
     Parameters
     ----------

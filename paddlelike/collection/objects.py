@@ -1,6 +1,6 @@
-"""``save`` and ``load``: lists of parameters, builders and objects of a user's own, in a pair of files.
+"""``save`` and ``load``: lists of parameters, builders and a user's own objects, in a pair of files.
 
-``BASENAME.data`` is a text file with the parameters. ``BASENAME.meta`` is a run of pickles, one for each
+``BASENAME.data`` is a text file with the parameters. ``BASENAME.meta`` is a sequence of pickles, one for each
 object::
 
     ("Parameters", "/w")                       a parameter, by its full name
@@ -75,14 +75,14 @@ def save(basename: Path, objects: Iterable[Any]) -> None:
     Parameters
     ----------
     objects
-        Parameters, lookup tables, collections' builders, and objects with ``param_collection()``, a ``spec``
-        of plain values, and ``from_spec(spec, collection)``. The order is kept.
+        Parameters, lookup tables, builders, and objects with ``param_collection()``, a ``spec`` of plain
+        values, and ``from_spec(spec, collection)``. The order is kept.
 
     Raises
     ------
     SaveError
-        An object cannot be saved, or two would have one name in the file; the pair is as it was. It lists
-        every one.
+        An object cannot be saved, or two would have the same name in the file. The error lists all such
+        objects; the two files are unchanged.
 
     >>> import os, tempfile
     >>> import paddlelike.collection as dy
@@ -118,15 +118,15 @@ def save(basename: Path, objects: Iterable[Any]) -> None:
 
 
 def load(basename: Path, collection: ParameterCollection, classes: Classes = ()) -> list[Any]:
-    """Load what :func:`save`, or DyNet's, has saved; returns the objects in their order.
+    """Load objects that :func:`save`, or DyNet's ``save``, has written; return them in their order.
 
     Parameters
     ----------
     collection
-        Takes the parameters, under fresh names.
+        The collection that the parameters are added to, under new names.
     classes
-        Classes and functions of the caller's that the file may name: a list, compared by module and name, or
-        a mapping from the name in the file (``"__main__.OneLayerMLP"``) where a class has moved.
+        Classes and functions of the caller that the file may name: a list, compared by module and name, or a
+        mapping from the name in the file (``"__main__.OneLayerMLP"``) where a class has moved.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def load(basename: Path, collection: ParameterCollection, classes: Classes = ())
     FormatError
         A file is damaged, or names a class that is neither DyNet's nor in ``classes``.
     LoadError
-        Specs and data do not fit.
+        The specs and the data do not fit each other.
 
     >>> import tempfile
     >>> import paddlelike.collection as dy
@@ -156,7 +156,7 @@ def load(basename: Path, collection: ParameterCollection, classes: Classes = ())
 
 
 def load_generator(basename: Path, collection: ParameterCollection, classes: Classes = ()) -> Iterator[Any]:
-    """Yield the objects of :func:`load` one by one; both files are read and checked at the first.
+    """Yield the objects of :func:`load` one by one; both files are read and checked before the first.
 
     Parameters
     ----------

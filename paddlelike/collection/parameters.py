@@ -27,10 +27,8 @@ Path = str | os.PathLike[str]
 class Parameters:
     """A parameter of a :class:`~paddlelike.collection.ParameterCollection`, made by ``add_parameters``.
 
-    Its value is that of the Program variable ``variable_name`` in the global scope, so that Fluid's layers,
-    optimizers, saves and loads see it too.
-
-    ``shape`` is the shape of its value.
+    Its value is the value of the Program variable ``variable_name`` in the global scope, so that Fluid's
+    layers, optimizers, saves and loads see it too.
 
     Parameters
     ----------
@@ -135,7 +133,8 @@ class Parameters:
         ValueError
             ``key`` holds a blank or ``#``, or is ``/``.
         SaveError
-            ``append`` and the file already has the name, or the file cannot be written. It is as it was.
+            ``append`` is set and the file already has the name, or the file cannot be written. It is
+            unchanged.
         """
         files.check_key(key)
         files.write(filename, [self.to_block(key or self._name)], append=append)

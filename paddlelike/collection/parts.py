@@ -104,7 +104,7 @@ def l2_norm(x: Operand) -> Expression:
 
 
 def sum_dim(x: Operand, d: Sequence[int], b: bool = False) -> Expression:
-    """Return the sums over the dims ``d``; ``b`` is for batches, which expressions here do not have.
+    """Return the sums over the dims ``d``.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def sum_dim(x: Operand, d: Sequence[int], b: bool = False) -> Expression:
     Returns
     -------
     Expression
-        The shape of ``x`` without the dims ``d``; (1,) where that is all of them.
+        The shape of ``x`` without the dims ``d``; (1,) if those are all its dims.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -141,7 +141,7 @@ def mean_dim(x: Operand, d: Sequence[int], b: bool, n: int = 0) -> Expression:
     Returns
     -------
     Expression
-        The shape of ``x`` without the dims ``d``; (1,) where that is all of them.
+        The shape of ``x`` without the dims ``d``; (1,) if those are all its dims.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -332,7 +332,7 @@ def pick_range(x: Operand, s: int, e: int, d: int = 0) -> Expression:
     Parameters
     ----------
     s, e
-        The first index, and the one behind the last.
+        The first index, and the index after the last.
 
     Returns
     -------
@@ -394,12 +394,12 @@ def select_cols(x: Operand, cs: Sequence[int]) -> Expression:
 
 
 def concatenate_cols(xs: Sequence[Operand]) -> Expression:
-    """Return a matrix whose columns are vectors, or the columns of matrices.
+    """Return a matrix of columns: the given vectors, or the columns of the given matrices.
 
     Returns
     -------
     Expression
-        As long as all of them together along the dim that they are joined on; else in their shape.
+        In the shape of the operands, with their columns added up.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

@@ -43,7 +43,7 @@ class Builder(ABC):
 
     @classmethod
     def from_spec(cls, spec: tuple[Any, ...], model: ParameterCollection) -> Self:
-        """Make a builder from a ``spec``, its parameters in ``model``."""
+        """Return a builder made from ``spec``, with its parameters in ``model``."""
         layers, input_dim, hidden_dim, *more = spec
         return cls(layers, input_dim, hidden_dim, model, *more)
 
@@ -66,8 +66,8 @@ class Builder(ABC):
     def initial_state(self, vectors: Sequence[Operand] | None = None) -> RNNState:
         """Return the state before the first step.
 
-        ``vectors`` are the memories of all layers, the cells c first where there are some, then h; None:
-        zeros. Raises GraphError when their count differs.
+        ``vectors`` are the memories of all layers: first the cells c, if the builder has any, then h; None
+        for zeros. Raises GraphError when their count differs.
         """
         count = self.layers * (2 if self.has_cell else 1)
         if vectors is None:
@@ -85,7 +85,7 @@ class Builder(ABC):
         return RNNState(self, tuple((hidden,) for hidden in given), None, vectors is None)
 
     def step(self, memories: Sequence[Memory], x: Operand, *, first: bool = False) -> tuple[Memory, ...]:
-        """Return the memories of all layers after one more input; ``first``: they are still zeros."""
+        """Return the memories of all layers after one more input; with ``first`` they are zeros before it."""
         value = to_expression(x)
         after = []
         for weights, memory in zip(self._layers, memories, strict=True):
@@ -109,8 +109,6 @@ class Builder(ABC):
 class RNNState(NamedTuple):
     """A builder's memories after some inputs.
 
-    ``before`` is the state that it was made from, None for the first, which ``is_start`` marks.
-
     Parameters
     ----------
     builder
@@ -120,7 +118,7 @@ class RNNState(NamedTuple):
     before
         The state that it was made from; None for the first.
     is_start
-        Whether it is the first.
+        Whether it is the first state.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

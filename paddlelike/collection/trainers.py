@@ -1,8 +1,9 @@
 """DyNet's trainers: they update the parameters of a collection by the gradients that ``backward()`` left.
 
-Formulas, defaults and numbers (float32) are those of ``dynet/training.cc``. Gradients are scaled down to a
-norm of 5 over all parameters unless ``set_clip_threshold`` says otherwise. Only parameters that have a
-gradient are updated, of lookup tables the rows that were looked up; then their gradients are forgotten.
+Formulas, defaults and the type of numbers (float32) are the same as in ``dynet/training.cc``. Gradients are
+scaled down to a norm of 5 over all parameters unless ``set_clip_threshold`` says otherwise. Only parameters
+that have a gradient are updated; in lookup tables, only the rows that were looked up. Then the gradients are
+dropped.
 
 ==================== =============================================== ======================================
 trainer              state of a parameter                            update
@@ -40,7 +41,7 @@ mom
 learning_rate_min, learning_rate_max
     The lowest and the highest learning rate.
 step_size
-    The number of updates from one to the other.
+    The number of updates from the lowest learning rate to the highest.
 gamma
     The share of the amplitude that an update keeps.
 """
@@ -76,9 +77,7 @@ _ONE = np.float32(1)
 
 
 class Trainer(ABC):
-    """Updates the parameters of a collection; subclasses say how.
-
-    ``m`` is the collection that is trained, ``learning_rate`` the rate.
+    """Updates the parameters of a collection; a subclass defines the formula.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -147,7 +146,7 @@ class Trainer(ABC):
             self.learning_rate = learning_rate
 
     def status(self) -> None:
-        """Print learning rate, and clips and updates since the last call, to standard error."""
+        """Print the learning rate, and the latest counts of clips and updates, to standard error."""
         text = f"[lr={self._rate:g} clips={self._recent_clips} updates={self._recent_updates}] "
         sys.stderr.write(text)
         self._recent_clips = self._recent_updates = 0
@@ -200,8 +199,6 @@ def _average(state: Array, new: Array, decay: np.float32) -> None:
 class SimpleSGDTrainer(Trainer):
     """Stochastic gradient descent.
 
-    ``m`` is the collection that is trained, ``learning_rate`` the rate.
-
     >>> import numpy as np
     >>> import paddlelike.collection as dy
     >>> m = dy.ParameterCollection()
@@ -224,9 +221,8 @@ class SimpleSGDTrainer(Trainer):
 class CyclicalSGDTrainer(SimpleSGDTrainer):
     """Stochastic gradient descent whose rate goes up and down in triangles (Smith, 2015).
 
-    ``m`` is the collection that is trained. The rate goes from ``learning_rate_min`` to
-    ``learning_rate_max`` and back, each within ``step_size`` updates; ``gamma`` is what the amplitude
-    keeps of itself.
+    The rate goes from ``learning_rate_min`` to ``learning_rate_max`` in ``step_size`` updates, and back in as
+    many.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -265,9 +261,6 @@ class CyclicalSGDTrainer(SimpleSGDTrainer):
 class MomentumSGDTrainer(Trainer):
     """Stochastic gradient descent with momentum.
 
-    ``m`` is the collection that is trained, ``learning_rate`` the rate; ``mom`` is what the velocity
-    keeps.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> m = dy.ParameterCollection()
@@ -293,9 +286,6 @@ class MomentumSGDTrainer(Trainer):
 
 class AdagradTrainer(Trainer):
     """Adagrad (Duchi et al., 2011).
-
-    ``m`` is the collection that is trained, ``learning_rate`` the rate; ``eps`` keeps divisors from
-    0.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -323,9 +313,6 @@ class AdagradTrainer(Trainer):
 
 class AdadeltaTrainer(Trainer):
     """Adadelta (Zeiler, 2012); it has no learning rate.
-
-    ``m`` is the collection that is trained; ``eps`` keeps divisors from 0, ``rho`` is what the means
-    of squares keep.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -356,9 +343,6 @@ class AdadeltaTrainer(Trainer):
 class RMSPropTrainer(Trainer):
     """RMSProp (Tieleman & Hinton, 2012).
 
-    ``m`` is the collection that is trained, ``learning_rate`` the rate; ``eps`` keeps divisors from
-    0, ``rho`` is what the mean of squares keeps.
-
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
     >>> m = dy.ParameterCollection()
@@ -387,9 +371,6 @@ class RMSPropTrainer(Trainer):
 
 class AdamTrainer(Trainer):
     """Adam (Kingma & Ba, 2014).
-
-    ``m`` is the collection that is trained, ``alpha`` the rate; the means of gradients and of their
-    squares keep ``beta_1`` and ``beta_2``; ``eps`` keeps divisors from 0.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -430,9 +411,6 @@ class AdamTrainer(Trainer):
 
 class AmsgradTrainer(AdamTrainer):
     """AMSGrad (Reddi et al., 2018): Adam with the largest average of squares so far.
-
-    ``m`` is the collection that is trained, ``alpha`` the rate; the means of gradients and of their
-    squares keep ``beta_1`` and ``beta_2``; ``eps`` keeps divisors from 0.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

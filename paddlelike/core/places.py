@@ -38,8 +38,6 @@ class CPUPlace(Place):
 class CUDAPlace(Place):
     """A GPU by its id; programs run on it with JAX.
 
-    ``device_id`` counts the GPUs from 0.
-
     Parameters
     ----------
     device_id
@@ -106,7 +104,7 @@ def _describe_lack(place: Place) -> str:
 
 
 def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
-    """Return ``device_count`` CPU places; by default CPU_NUM of the environment, or one.
+    """Return ``device_count`` CPU places.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ class Scope(Versioned, Displayed):
     Parameters
     ----------
     parent
-        Where names are looked up that this scope lacks; None for nowhere.
+        The scope in which missing names are looked up; None for none.
 
     >>> scope = Scope()
     >>> scope.var("w").get_tensor().set([1.0, 2.0])
@@ -209,8 +209,8 @@ def global_scope() -> Scope:
 def scope_guard(scope: Scope) -> Iterator[None]:
     """Use ``scope`` as the global scope inside the ``with`` block.
 
-    The blocks of a thread are its own: see :class:`~paddlelike.foundation.current.Current` for what other
-    threads get.
+    A ``with`` block changes only its own thread; :class:`~paddlelike.foundation.current.Current` describes
+    what other threads use.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Values: LoDTensor, SelectedRows, LoDTensorArray.
 
-LoD ("level of detail") cuts the rows of a batch into sequences, in one or more levels. It is kept as
-Paddle keeps it, as offsets: lengths 2 and 3 are the offsets [0, 2, 5].
+LoD ("level of detail") cuts the rows of a batch into sequences, in one or more levels. It is stored as
+offsets, as in Paddle: lengths 2 and 3 are the offsets [0, 2, 5].
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ LoD = list[list[int]]
 
 class LoDTensor(ElementAccess, Versioned, Displayed):
     """An array with an optional LoD.
-
-    ``lod`` is a list of offsets for each level.
 
     Parameters
     ----------
@@ -69,15 +67,15 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
 
     @property
     def held_array(self) -> Array | None:
-        """The array itself, for this package: whoever writes into it calls :meth:`touch`."""
+        """The array itself, for use inside this package; code that writes into it must call :meth:`touch`."""
         return self._array
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Array]:
-        """Give the array for writing inside the ``with``; its beginning and its end both count as a write.
+        """Yield the array for writing inside the ``with``; entering and leaving it both count as a write.
 
-        A save that begins meanwhile stores what it finds, and the next one writes the file again. Views of
-        the array must not be kept: what is written through them later is not counted, and not saved.
+        A save that begins inside the block stores the current elements, and the next save writes the file
+        again. Do not keep views of the array: later writes through them are not counted, and not saved.
 
         Raises
         ------
@@ -119,17 +117,17 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
         del self._array
 
     def keep_on_device(self, value: Any) -> None:
-        """Remember an array of a device with the same elements."""
+        """Remember a device array that holds the same elements."""
         self._device, self._device_version = value, self.version
 
     def find_on_device(self) -> Any:
-        """Return the array of a device that has the same elements as this tensor, or None."""
+        """Return the device array that holds the same elements as this tensor, or None."""
         return self._device if self._device_version == self.version else None
 
     def borrow(self) -> LoDTensor:
         """Return a tensor for reading the same elements; a value that is only on a device is copied first.
 
-        As long as that one exists, the memory of a CPU device is not given to another value.
+        While the returned tensor exists, memory of a CPU device is not reused for another value.
         """
         if self._device is None:
             return self
@@ -356,8 +354,6 @@ class SelectedRows(Versioned, Displayed):
 
 class LoDTensorArray(Versioned, list[LoDTensor]):
     """A list of tensors, one per step of a loop.
-
-    ``iterable`` holds its first tensors.
 
     Parameters
     ----------

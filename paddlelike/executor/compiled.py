@@ -37,8 +37,6 @@ class CompiledProgram:
     """A program with options: :meth:`with_data_parallel` runs it on several pieces of the batch,
     :meth:`with_backend` with another engine.
 
-    ``program_or_graph`` is a Program.
-
     Parameters
     ----------
     program_or_graph
@@ -84,7 +82,7 @@ class CompiledProgram:
     def explain(self, feed: Iterable[str] | None = None, fetch_list: FetchList | None = None) -> str:
         """Return which operators :meth:`with_backend` compiles together, and why numpy runs the others.
 
-        ``feed`` and ``fetch_list`` are those of the run that is meant; of ``feed`` the names count.
+        ``feed`` and ``fetch_list`` are the same as for the run; only the names in ``feed`` count.
 
         >>> import paddlelike as fluid
         >>> x = fluid.data("x", [None, 2])
@@ -120,8 +118,9 @@ class CompiledProgram:
     ) -> CompiledProgram:
         """Run as many copies as there are ``places`` (None: CPU_NUM copies). Return self.
 
-        With ``build_strategy.num_trainers`` above 1, as worker ``trainer_id`` of a job whose startup program
-        ``fluid.DistributeTranspiler`` made in the mode nccl2: gradients are averaged over all workers.
+        With ``build_strategy.num_trainers`` above 1, the program runs as worker ``trainer_id`` of a job whose
+        startup program ``fluid.DistributeTranspiler`` made in the mode nccl2; gradients are averaged over all
+        workers.
         """
         if isinstance(loss_name, Variable):
             loss_name = loss_name.name
@@ -169,16 +168,10 @@ class CompiledProgram:
 class ParallelExecutor:
     """Fluid's older interface to run a program on several pieces of the batch.
 
-    ``loss_name`` is the name of the loss, or None for a program without gradients; ``main_program``
-    the program, by default the default one, and ``scope`` where its variables are. ``exec_strategy``
-    and ``build_strategy`` say how it runs; those of Fluid that concern threads and memory change
-    nothing. ``num_trainers`` and ``trainer_id`` are the processes of a training. ``share_vars_from`` is
-    not needed: executors share the variables of their scope.
-
     Parameters
     ----------
     use_cuda
-        False: there are no CUDA kernels.
+        Must be False: CUDA kernels do not exist here.
     loss_name
         The name of the loss; None for a program without gradients.
     main_program
@@ -186,13 +179,13 @@ class ParallelExecutor:
     share_vars_from
         Not needed: executors share the variables of their scope.
     exec_strategy, build_strategy
-        How the program runs; None for the defaults. What concerns threads and memory has no effect.
+        Options of the run; None for the defaults. Options for threads and memory have no effect.
     num_trainers
         The number of trainers of the job.
     trainer_id
         The index of this trainer, from 0.
     scope
-        Where the variables are; None for the global scope.
+        The scope of the variables; None for the global scope.
 
     Raises
     ------

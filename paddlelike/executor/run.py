@@ -53,7 +53,7 @@ class Executor(Displayed):
     Parameters
     ----------
     place
-        A CPUPlace, or a CUDAPlace, whose programs JAX runs; None for a CPUPlace.
+        A CPUPlace, or a CUDAPlace, on which JAX runs the programs; None for a CPUPlace.
 
     Raises
     ------
@@ -79,7 +79,7 @@ class Executor(Displayed):
         return f"Executor({self.place}{', closed' if self._closed else ''})"
 
     def close(self) -> None:
-        """Close this executor, which can then run nothing, and leave the job of parameter servers.
+        """Close this executor, which then cannot run programs, and leave a job of parameter servers.
 
         >>> import paddlelike as fluid
         >>> exe = fluid.Executor()
@@ -156,18 +156,19 @@ class Executor(Displayed):
         feed
             ``{name: array}``; a LoDTensor keeps its LoD, a number becomes shape ``[1]``.
         fetch_list
-            Variables, or their names, whose values are returned in that order. It may contain what
-            ``minimize`` returned: then only those updates, and what the fetches need, are run.
+            Variables, or their names, whose values are returned in that order. It may contain the result of
+            ``minimize``: then only its updates run, and the operators that the fetches need.
         feed_var_name, fetch_var_name, use_program_cache
-            Accepted for Fluid; plans are always kept.
+            Accepted for Fluid; execution plans are always cached.
         scope
             The scope of persistables; None: the global scope.
         return_numpy
-            False: return LoDTensors, which values with a LoD need.
+            Whether values are arrays of numpy, otherwise LoDTensors. A value with a LoD needs False.
         return_merged
-            Of a CompiledProgram on several places. False: a list with a value per place for every fetch.
+            Whether a CompiledProgram on several places merges their values; if False, every fetch is a list
+            with one value per place.
         use_prune
-            Run only what the fetches and the update operators need.
+            Whether to run only the operators that the fetches and the update operators need.
 
         Returns
         -------
@@ -190,7 +191,7 @@ class Executor(Displayed):
         RuntimeError
             This executor is closed.
         TypeError
-            Arguments of other types.
+            An argument is of another type.
 
         >>> import numpy as np
         >>> import paddlelike as fluid
@@ -276,9 +277,9 @@ class Executor(Displayed):
         Parameters
         ----------
         print_period
-            After how many batches ``fetch_list`` is printed.
+            The number of batches between two prints of ``fetch_list``.
         program, scope
-            Those of :meth:`run`.
+            The same as in :meth:`run`.
         dataset
             A dataset of ``fluid.DatasetFactory``.
         thread, debug
@@ -286,7 +287,7 @@ class Executor(Displayed):
         fetch_list, fetch_info
             The variables printed every ``print_period`` batches, and the titles in front of their values.
         fetch_handler
-            Receives values periodically.
+            An object that receives the values of variables periodically.
 
         Raises
         ------
@@ -363,23 +364,23 @@ class Executor(Displayed):
         scope: Scope | None = None,
         repeat: int = 3,
     ) -> Explanation | str:
-        """Return what the steps of a run do, how long they take, and how long the machine needs at least.
+        """Return a report on the steps of a run: their work, their times, and the least possible times.
 
         The program runs ``repeat`` times on copies of its persistables, so that nothing changes; times are
-        the best ones. Not Fluid's. What :meth:`run` raises, this raises too.
+        the best ones. Fluid does not have this method. It also raises the errors of :meth:`run`.
 
         Parameters
         ----------
         repeat
-            How often the program runs. The shortest times count.
+            The number of runs. The shortest times count.
         program, feed, fetch_list, scope
             The same as in :meth:`run`.
 
         Returns
         -------
         Explanation or str
-            An :class:`~paddlelike.executor.explain.Explanation`; its text is a table. Where the
-            CompiledProgram, ``FLAGS_backend`` or the place has JAX run it: a text of the compiled pieces, see
+            An :class:`~paddlelike.executor.explain.Explanation`; its text is a table. If the CompiledProgram,
+            ``FLAGS_backend`` or the place selects JAX, it is a text about the compiled pieces instead; see
             :meth:`~paddlelike.executor.compiled.CompiledProgram.explain`.
 
         Raises

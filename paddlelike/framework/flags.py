@@ -54,17 +54,19 @@ def set_flags(flags: Mapping[str, Any]) -> None:
     ``FLAGS_check_nan_inf`` (False)
         An operator that computes nan or inf is an error that names it.
     ``FLAGS_paddle_num_threads`` (1)
-        The number of threads that kernels use while a program runs; by default that of ``OMP_NUM_THREADS``.
+        The number of threads that kernels use while a program runs; by default the value of
+        ``OMP_NUM_THREADS``.
     ``FLAGS_cudnn_deterministic`` (False)
-        Programs compiled for a GPU from then on give the same bits from run to run: what many threads add
-        has one order, and algorithms are not chosen by their times. On CPUs all programs do so.
+        Programs compiled for a GPU from then on give the same bits from run to run: sums over many threads
+        have a fixed order, and algorithms are not chosen by measured times. On CPUs all programs do so
+        without the flag.
     ``FLAGS_backend`` ("numpy")
         Not Fluid's: ``"jax"`` runs programs as XLA computations, see :mod:`paddlelike.compiled`.
     ``FLAGS_fluid_quirks`` (True)
-        Not Fluid's: whether what Fluid 1.8.5 computes oddly is computed so here too, see ``fluid.quirks()``.
+        Not Fluid's: whether the odd results of Fluid 1.8.5 are reproduced here; see ``fluid.quirks()``.
     ``FLAGS_use_fast_kernels`` (True)
-        Not Fluid's: whether loops compiled by numba (extra ``fast``) work on large arrays where numba is
-        installed. Set to True, it is an error if numba is not.
+        Not Fluid's: whether large arrays use loops compiled by numba (extra ``fast``), if numba is installed.
+        Setting it to True without numba is an error.
 
     A flag can also be set by an environment variable of its name.
 

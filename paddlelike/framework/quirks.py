@@ -1,9 +1,9 @@
 """Odd but well-defined results of real Fluid 1.8.5: one table, and one flag.
 
-A directory that Fluid saved, trained on by Fluid's script, must give Fluid's numbers. So Fluid's way is
-the default, and the layer or optimizer warns where it makes a difference. ``FLAGS_fluid_quirks`` set to
-False before the network is built turns every row to the textbook. What Fluid leaves undefined (reads out of
-bounds, lost rows) is not copied.
+A directory that Fluid saved, trained on by Fluid's script, must give Fluid's numbers. So Fluid's way is the
+default, and the layer or optimizer warns where it makes a difference. ``FLAGS_fluid_quirks`` set to False
+before the network is built selects the textbook's formula in every row. What Fluid leaves undefined (reads
+out of bounds, lost rows) is not copied.
 """
 
 from __future__ import annotations
@@ -429,7 +429,8 @@ class QuirkTable(tuple[Quirk, ...]):
 
 
 def quirks() -> QuirkTable:
-    """Return the odd results of Fluid 1.8.5: operator, Fluid's formula, the textbook's, place in the source.
+    """Return a table of Fluid's odd results: operator, Fluid's formula, textbook formula, place in the
+    source.
 
     Returns
     -------

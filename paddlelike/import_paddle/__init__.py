@@ -1,6 +1,7 @@
 """The stand-in for real Paddle: ``import paddle`` gives paddlelike, for scripts that are not changed.
 
-:func:`install` does it in this process; :func:`add_to_path` for the Python processes that get an environment.
+:func:`install` does it in this process; :func:`add_to_path` for Python processes that start with an
+environment.
 """
 
 from __future__ import annotations

@@ -121,19 +121,19 @@ def convert(
 ) -> ConvertReport | ModelReport:
     """Convert a file or directory of tensors to another format, or a model to another system's.
 
-    A model, a program with its values, becomes one of ONNX, of Paddle 2.x or of Paddle 3 where ``dst`` ends
-    in ``.onnx``, ``.pdmodel`` or ``.json`` and ``format`` is None; and a ``.pdmodel``, ``.json`` or ``.onnx``
-    a directory of Fluid 1.8 where ``dst`` has no suffix. Of the arguments below only ``overwrite``,
-    ``verify`` and ``durability`` are for models. What follows is about values.
+    A model is a program with its values. It becomes a model of ONNX, Paddle 2.x or Paddle 3 if ``dst`` ends
+    in ``.onnx``, ``.pdmodel`` or ``.json`` and ``format`` is None. A ``.pdmodel``, ``.json`` or ``.onnx``
+    becomes a directory of Fluid 1.8 if ``dst`` has no suffix. Only ``overwrite``, ``verify`` and
+    ``durability`` of the arguments below apply to models. The rest of this text is about files of values.
 
-    Values in the dicts and lists of a pickle are called by their paths, ``model/linear_0.w_0``; ``rename``
-    and ``rules`` take these names. What the target cannot hold is in ``left_out`` of the report, which is
-    false then: numbers, texts and objects in a pickle (another pickle keeps what is plain: the state of a
-    schedule, say), arrays of types that no variable has.
+    Values in the dicts and lists of a pickle are named by their paths, ``model/linear_0.w_0``; ``rename`` and
+    ``rules`` take these names. Values that the target cannot hold are listed in ``left_out`` of the report,
+    which is then false: numbers, texts and objects in a pickle (if the target is a pickle too, it keeps plain
+    ones, such as the state of a schedule), and arrays of types that no variable has.
 
     Elements are copied bit for bit. Memory stays below the largest variable plus a constant: elements that
-    lie in the source as they are in memory are mapped, others go through a temporary file. Files of DyNet
-    and of CNTK are read as a whole: only so it is known whether they are complete.
+    have the same bytes in the source as in memory are mapped, others go through a temporary file. Files of
+    DyNet and of CNTK are read as a whole, because nothing else shows whether they are complete.
 
     Parameters
     ----------
@@ -143,33 +143,35 @@ def convert(
         Written as a whole or not at all.
     format
         The target's format, a name of ``paddlelike.formats.registry.all_formats()``: "directory", "combined",
-        "state", "npz", "safetensors", "hdf5", "torch", "dynet", "cntk", ... None: by the suffix of ``dst``;
-        without one a directory of a file per variable; ".model" is DyNet's where all names begin with "/",
-        else CNTK's; "server_tables" are growing tables as Paddle 2's servers load them. Or a format itself,
-        with what only it has: ``Safetensors(metadata=(("made_by", "me"),))``,
+        "state", "npz", "safetensors", "hdf5", "torch", "dynet", "cntk", ... None to choose by the suffix of
+        ``dst``: without a suffix, a directory with one file per variable; ".model" is DyNet's if all names
+        begin with "/", else CNTK's. "server_tables" are growing tables as Paddle 2's servers load them. Or a
+        format object with options of its own: ``Safetensors(metadata=(("made_by", "me"),))``,
         ``Hdf5(attributes=(("epoch", 3),))``.
     rename
         New names: a mapping (names that are not in it stay) or a function.
     dtype
         Convert floating-point elements to this type; None: exact copies.
     rules
-        :class:`~paddlelike.io.Rules` of renaming, skipping, transposing, joining and cutting, or several,
-        carried out one after another; a cut is into equal parts. Or functions that return them for the names
-        in the source. ``paddlelike.interop.recipes`` has some into PyTorch's names.
+        :class:`~paddlelike.io.Rules` of renaming, skipping, transposing, joining and cutting into equal
+        parts, or several of them, applied one after another. Or functions that return such rules for the
+        names in the source. ``paddlelike.interop.recipes`` has rules for PyTorch's names.
     names
-        The variables of a combined file, which stores no names, in its order: that of the sorted names.
+        The variables of a combined file, which stores no names, in the order of the file: sorted by name.
     overwrite
         Allow ``dst`` to exist.
     verify
-        Compare the files with their manifest first, if there is one. False: copy damaged values, too.
+        Whether to compare the files with their manifest first, if there is one. False also copies damaged
+        values.
     drop_lod
-        Leave out the LoD of sequences where the target's format has none; the report names them.
+        Leave out the LoD of variables if the target's format has none; the report names these variables.
     progress
-        Called with the bytes done and all bytes, now and then. None: a line on standard error when that is a
-        terminal and it takes over a second; False: nothing.
+        A function that is called now and then with the bytes done and the total. None: a line on standard
+        error if it is a terminal and the call takes over a second; False: nothing.
     durability
-        ``"atomic"``: after a power cut there is what this call wrote, or what was there before;
-        ``"process"``: after the end of the process alone; ``"power"``: it is on the disk at the end.
+        ``"atomic"``: after a power cut, the new files or the earlier ones are there, whole; ``"process"``:
+        this holds only after the end of the process; ``"power"``: the new files are on the disk when the call
+        returns.
 
     Returns
     -------
@@ -179,12 +181,12 @@ def convert(
     Raises
     ------
     FormatError
-        The source is damaged or of no known format, or the target format cannot hold some variables: it lists
-        them. Nothing is written.
+        The source is damaged or of no known format, or the target format cannot hold some variables: the
+        error lists them. Nothing is written.
     LoadError
-        ``names`` or ``rules`` do not fit, two variables get one name, or a file is not what was saved.
+        ``names`` or ``rules`` do not fit, two variables get one name, or a file differs from its manifest.
     SaveError
-        ``dst`` exists, or cannot be written. It is as it was.
+        ``dst`` exists, or cannot be written. It is unchanged.
 
     >>> import tempfile, numpy as np, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())

@@ -1,8 +1,8 @@
 """The HDF5 recipe of TensorFlow users: a dataset for each variable, set by name with an assign operator.
 
 It gives more control over what is saved and loaded than ``save_params``, in a file that every HDF5 tool
-opens. Only the variables that are chosen are in it: with the parameters alone an optimizer starts from zero;
-with ``predicate=fluid.io.is_persistable`` training continues exactly.
+opens. It holds only the chosen variables: with the parameters alone an optimizer starts from zero; with
+``predicate=fluid.io.is_persistable`` training continues exactly.
 """
 
 from __future__ import annotations
@@ -49,9 +49,6 @@ def save_hdf5(
 ) -> SaveReport:
     """Write variables into an HDF5 file: a dataset for each, with blanks for the slashes of its name.
 
-    ``executor`` is the executor whose scope is saved, ``path`` the file, ``main_program`` the
-    program, by default the default one.
-
     Parameters
     ----------
     executor
@@ -74,7 +71,7 @@ def save_hdf5(
     Raises
     ------
     SaveError
-        A variable cannot be in the file; it is as it was.
+        A variable cannot be stored in the file, which is unchanged.
     NotInitializedError
         A variable holds no value.
     ExtraMissingError
@@ -117,10 +114,8 @@ def load_hdf5(
 ) -> LoadReport:
     """Set variables from an HDF5 file, by name: all requested ones, or none.
 
-    Names may end with TensorFlow's ``:0``. Files of the recipe, with groups, and of Keras are read.
-
-    ``executor`` is the executor whose scope is filled, ``path`` the file, ``main_program`` the
-    program, by default the default one.
+    Names may end with TensorFlow's ``:0``. Files of this recipe, files with groups, and files of Keras are
+    read.
 
     Parameters
     ----------
@@ -134,7 +129,7 @@ def load_hdf5(
         Variables or their names, or the persistable ones that ``predicate`` accepts; both None: the
         parameters.
     strict
-        False: load what fits; the report says what is missing and what does not fit.
+        Whether every variable must fit. False: load those that fit; the report names the others.
     rename
         ``{name in the file: name in the program}``, for files that were saved under older names; with or
         without the ``:0``.
@@ -214,7 +209,7 @@ class _ParamSetters(dict[str, ParamSetter]):
 def build_param_setters(
     program: ProgramLike | None = None, predicate: Callable[[Variable], bool] | None = None
 ) -> dict[str, ParamSetter]:
-    """Return a setter for each variable: a program with one assign operator, and the variable that it is fed.
+    """Return a setter for each variable: a program with one assign operator, and the variable to feed.
 
     The variables are the persistable ones that ``predicate`` accepts; None: the parameters. The setters are
     built once; setting values adds nothing to a program. The placeholder of ``w`` is called ``w_setter``.
@@ -230,7 +225,7 @@ def build_param_setters(
     Returns
     -------
     dict
-        By name a pair: the program that assigns, and the variable that it is fed, in the shape and dtype of
+        A pair for each name: the program that assigns, and the variable to feed, in the shape and dtype of
         the parameter.
 
     >>> import paddlelike as fluid

@@ -1,8 +1,8 @@
-"""Asynchronous saves, which run in a thread beside training: their handle, and whose turn it is.
+"""Asynchronous saves, which run in a thread beside training: their handle, and their order.
 
 One save runs at a time. Every failure is reported at least once: by the handle, else by the next save, else
-when the interpreter exits, on stderr and with exit code 1. A running save is finished before the exit. The
-saves of a process are not those of the processes that are forked from it.
+when the interpreter exits, on stderr and with exit code 1. A running save is finished before the exit. A
+forked process does not take over the saves of its parent.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ _PRIORITY: Final = 10  # a tenth of the processor where training takes all of it
 
 class PendingSave:
     """The handle of a save that runs beside the program: ``work`` saves ``target`` in a thread of its own.
-
-    ``hurry`` is called when somebody waits for the end of the save.
 
     Parameters
     ----------
@@ -66,9 +64,9 @@ class PendingSave:
         Raises
         ------
         TimeoutError
-            It has not ended after ``timeout`` seconds.
+            The save has not ended after ``timeout`` seconds.
         SaveError
-            The save failed, and the directory is as it was; or this process was forked while it ran.
+            The save failed, and the directory is unchanged; or this process was forked while the save ran.
         """
         if not self._wait(timeout):
             raise TimeoutError(f"the save into {self.target} has not ended after {timeout} s")
@@ -80,7 +78,8 @@ class PendingSave:
 
     @property
     def report(self) -> SaveReport:
-        """The report of the save; waits for its end, and raises the exception that ended it."""
+        """The report of the save; reading it waits for the end, and raises the exception that ended the
+        save."""
         return self.wait()
 
     @property
@@ -108,7 +107,7 @@ class PendingSave:
     def cancel(self, reason: BaseException) -> bool:
         """End the save with ``reason`` if no thread has begun it; return whether it was ended.
 
-        The reason is reported by whoever calls this.
+        The caller must report the reason.
         """
         with contextlib.suppress(IndexError):
             self._work.pop()

@@ -128,7 +128,7 @@ def is_belong_to_optimizer(var: Variable) -> bool:
     Returns
     -------
     bool
-        True for such a persistable, False for parameters and for all that is not persistable.
+        True for such a variable, False for parameters and for variables that are not persistable.
 
     >>> import paddlelike as fluid
     >>> with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():

@@ -47,9 +47,9 @@ class LoadReport(Displayed):
     unexpected
         Files of the directory that the program does not use.
     misfits
-        Variables that their file does not fit, and why; such a load fails unless ``strict=False``.
+        Variables that do not fit their files, with the reasons; such a load fails unless ``strict=False``.
     renamed
-        Variables that come from a file of another name, and that name.
+        Variables that come from a file of another name, with that name.
     skipped, kept, initialized
         Variables that a rule left unchanged; variables that are not in the files and kept their value, or
         were set to a constant.
@@ -60,7 +60,7 @@ class LoadReport(Displayed):
     notes
         Remarks that are not errors.
     seconds
-        How long it took.
+        The duration in seconds.
 
     >>> import tempfile
     >>> import paddlelike as fluid
@@ -135,9 +135,9 @@ class SaveReport(Displayed):
     written, written_bytes
         The files that were written, and the bytes in them.
     manifest_bytes
-        The bytes of the manifest, which comes to them.
+        The bytes of the manifest, which are written in addition.
     kept
-        The files that were not written again, because their variables had not changed since.
+        The files that were not written again, because their variables had not changed since the last save.
     stale
         Files in the directory that the same program wrote in an earlier save and that are not part of this
         one.
@@ -146,7 +146,7 @@ class SaveReport(Displayed):
     notes
         Remarks, such as why a process saves nothing.
     seconds
-        How long it took.
+        The duration in seconds.
 
     >>> import tempfile
     >>> import paddlelike as fluid

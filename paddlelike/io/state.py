@@ -64,7 +64,7 @@ def save(
     Parameters
     ----------
     program
-        Its persistables in the current scope are saved.
+        The program whose persistables in the current scope are saved.
     model_path
         The beginning of the three paths; the directory is made when missing.
     durability
@@ -81,7 +81,7 @@ def save(
     NotInitializedError
         A variable holds no value.
     SaveError
-        A file cannot be written, or another process is still saving; the earlier files are as they were.
+        A file cannot be written, or another process is still saving; the earlier files are unchanged.
     TypeError
         ``program`` is not a Program.
 
@@ -140,16 +140,17 @@ def load(
     var_list
         The variables in a combined file, in their order.
     program
-        All of its persistables are loaded.
+        The program whose persistables are loaded.
     model_path
-        The path that was saved, also with the suffix of one of the files; a directory, or a file.
+        The path that was passed to :func:`save`, with or without the suffix of a file; a directory, or a
+        file.
     verify
         Compare the files with their manifest, if there is one.
 
     Returns
     -------
     LoadReport
-        Which variables were loaded; true when all of the program were.
+        The loaded variables; true when all variables of the program were loaded.
 
     Raises
     ------
@@ -214,10 +215,10 @@ def set_program_state(program: ProgramLike | None, state_dict: Mapping[str, Arra
     Parameters
     ----------
     program
-        Its variables must have values, such as the startup program sets.
+        The program. Its variables must have values already, for example from the startup program.
     state_dict
-        As :func:`load_program_state` returns it. Variables that it does not name keep their value; names that
-        the program does not have cause a warning.
+        A dict like the result of :func:`load_program_state`. Variables that it does not name keep their
+        value; names that the program does not have cause a warning.
 
     Returns
     -------

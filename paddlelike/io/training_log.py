@@ -1,7 +1,8 @@
-"""The losses of a training run in a file of JSON lines, which goes on across restarts.
+"""The losses of a training run in a file of JSON lines, which is continued after restarts.
 
-A line is ``{"run": 2, "step": 30, "values": {"loss": 0.25}, "crc32": "872773a6"}``; what is not finite is a
-text, "nan" or "inf". The checksum is that of what is in front of it; lines without one are read as well.
+A line is ``{"run": 2, "step": 30, "values": {"loss": 0.25}, "crc32": "872773a6"}``; a value that is not
+finite is a text, "nan" or "inf". The checksum covers the text before it; lines without a checksum are read as
+well.
 """
 
 from __future__ import annotations
@@ -89,19 +90,19 @@ class Curves:
 class TrainingLog(Displayed):
     """A file ``path`` of losses and other numbers by step, to which one process at a time appends.
 
-    The first write of each object begins a run. A run that resumes from a checkpoint repeats the steps
-    behind it: :meth:`curves` has those of the later run. Keep the file outside of saved directories: Paddle
-    takes every file there for a variable.
+    The first write of each object begins a run. A run that resumes from a checkpoint repeats the steps after
+    it: :meth:`curves` returns the values of the later run. Keep the file outside of saved directories,
+    because Paddle reads every file there as a variable.
 
-    ``durability="power"`` brings every line to the disk before :meth:`write` returns; otherwise the
-    system does, and a power cut takes the last half minute.
+    Without ``durability="power"`` the system writes lines to the disk later, and a power cut loses the last
+    half minute.
 
     Parameters
     ----------
     path
         The path of the file, outside of saved directories.
     durability
-        ``"power"`` brings every line to the disk before :meth:`write` returns.
+        ``"power"`` writes every line to the disk before :meth:`write` returns.
 
     >>> import tempfile
     >>> path = tempfile.mkdtemp() + "/losses.jsonl"
@@ -159,7 +160,7 @@ class TrainingLog(Displayed):
             sync_directory(os.path.dirname(self.path) or ".")
 
     def curves(self) -> dict[str, Curve]:
-        """Return the values by name; of steps that a later run repeated, those of that run. None: empty."""
+        """Return the values by name. If a later run repeated a step, its values replace the earlier ones."""
         return self._collect().by_name()
 
     def restarts(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""Comparison of files with their manifest: of a whole directory, and what loads compare on the way."""
+"""Comparison of files with their manifest: in a whole directory, and during loads."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ __all__ = [
 def verify(dirname: str | os.PathLike[str]) -> Verification:
     """Compare every file of the saved directory ``dirname`` with its manifest, ``DIR/__manifest__``.
 
-    The result is true when all is well; else it names every file that is missing, cut, changed or extra; a
-    link is not the file that was saved, wherever it leads. A directory without a manifest, as Paddle saves
-    it, cannot be verified: the result is false and says so.
+    The result is true when all is well; else it names every file that is missing, cut, changed or extra. A
+    link in place of a file counts as changed, wherever it leads. A directory without a manifest, as Paddle
+    saves it, cannot be verified: the result is false and says so.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def verify(dirname: str | os.PathLike[str]) -> Verification:
     Returns
     -------
     Verification
-        True when every file is as it was saved; it lists the others.
+        True when every file has the saved bytes; otherwise it lists the other files.
 
     >>> import tempfile
     >>> from paddlelike.storage.local.transaction import write_all

@@ -8,11 +8,11 @@ Parameters
 learning_rate
     The first rate: a number, or a variable of shape [1].
 decay_steps
-    After how many steps the formula has decayed once.
+    The number of steps in which the rate decays once by the formula.
 decay_rate
     The rate of decay in the formula.
 staircase
-    Whether the quotient of the steps is rounded down, so that the rate falls in stairs.
+    Whether ``step / decay_steps`` is rounded down, so that the rate falls in stairs.
 
 Returns
 -------
@@ -56,7 +56,7 @@ COUNTER: Final = "@LR_DECAY_COUNTER@"
 def noam_decay(d_model: float, warmup_steps: float, learning_rate: float | Variable = 1.0) -> Variable:
     """Return ``learning_rate * d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)``.
 
-    Step 1 is the first. Vaswani et al., Attention is all you need, 2017.
+    The first step is 1. Vaswani et al., Attention is all you need, 2017.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def exponential_decay(
 ) -> Variable:
     """Return ``learning_rate * decay_rate ** (step / decay_steps)``.
 
-    Operators ``increment`` and ``elementwise_pow``. ``staircase``: the quotient rounded down.
+    Operators ``increment`` and ``elementwise_pow``. With ``staircase`` the quotient is rounded down.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def natural_exp_decay(
 ) -> Variable:
     """Return ``learning_rate * exp(-decay_rate * step / decay_steps)``.
 
-    Operators ``increment`` and ``exp``. ``staircase``: the quotient rounded down.
+    Operators ``increment`` and ``exp``. With ``staircase`` the quotient is rounded down.
 
     >>> import paddlelike as fluid
     >>> fluid.layers.natural_exp_decay(0.1, decay_steps=100, decay_rate=0.5).shape
@@ -126,7 +126,8 @@ def inverse_time_decay(
 ) -> Variable:
     """Return ``learning_rate / (1 + decay_rate * step / decay_steps)``.
 
-    Operators ``increment``, ``scale`` and ``elementwise_div``. ``staircase``: the quotient rounded down.
+    Operators ``increment``, ``scale`` and ``elementwise_div``. With ``staircase`` the quotient is rounded
+    down.
 
     Raises
     ------
@@ -150,10 +151,8 @@ def polynomial_decay(
 ) -> Variable:
     """Return a rate that falls to ``end_learning_rate`` as ``(1 - step / decay_steps) ** power``.
 
-    Operators ``increment``, ``elementwise_min`` and ``elementwise_pow``. Afterwards it is constant; with
-    ``cycle`` it starts again, each time ``decay_steps`` longer.
-
-    ``learning_rate`` is the first rate.
+    Operators ``increment``, ``elementwise_min`` and ``elementwise_pow``. After ``decay_steps`` it is
+    constant; with ``cycle`` it starts again, each time ``decay_steps`` longer.
 
     Parameters
     ----------
@@ -191,12 +190,12 @@ def piecewise_decay(boundaries: Sequence[float], values: Sequence[float]) -> Var
     boundaries
         The steps at which the rate changes, ascending.
     values
-        The rates: one more than there are boundaries.
+        The rates; their number is one more than the number of ``boundaries``.
 
     Raises
     ------
     GraphError
-        The number of ``values`` is not one more than that of ``boundaries``.
+        The number of ``values`` is not one more than the number of ``boundaries``.
 
     >>> import paddlelike as fluid
     >>> rate = fluid.layers.piecewise_decay(boundaries=[2, 3], values=[0.5, 0.25, 0.125])
@@ -256,12 +255,10 @@ def cosine_decay(learning_rate: float | Variable, step_each_epoch: int, epochs: 
 def linear_lr_warmup(
     learning_rate: float | Variable, warmup_steps: int, start_lr: float, end_lr: float
 ) -> Variable:
-    """Return a rate that goes from ``start_lr`` to ``end_lr``, then is ``learning_rate``.
+    """Return a rate that goes from ``start_lr`` to ``end_lr``, and is ``learning_rate`` afterwards.
 
-    Operators ``increment``, ``less_than`` and ``conditional_block``. Goyal et al., Accurate, large
-    minibatch SGD, 2017. The first takes ``warmup_steps`` steps.
-
-    ``learning_rate`` may be another schedule.
+    Operators ``increment``, ``less_than`` and ``conditional_block``. Goyal et al., Accurate, large minibatch
+    SGD, 2017.
 
     Parameters
     ----------
@@ -270,7 +267,7 @@ def linear_lr_warmup(
     warmup_steps
         The number of steps of the warm-up.
     start_lr, end_lr
-        The rate at which the warm-up begins and ends.
+        The rates at which the warm-up begins and ends.
 
     >>> import paddlelike as fluid
     >>> fluid.layers.linear_lr_warmup(0.1, warmup_steps=100, start_lr=0.0, end_lr=0.1).shape

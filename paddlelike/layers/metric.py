@@ -21,7 +21,7 @@ def accuracy(
     correct: Variable | None = None,
     total: Variable | None = None,
 ) -> Variable:
-    """Return the fraction of rows (N, D) whose label (N, 1) is among the ``k`` greatest: float32 [1].
+    """Return the fraction of rows (N, D) whose label is among the ``k`` greatest scores: float32 [1].
 
     Operators ``top_k`` and ``accuracy``; counts are written to ``correct`` and ``total`` (int32 [1]).
 
@@ -32,7 +32,7 @@ def accuracy(
     label
         The class, int (N, 1).
     k
-        Among how many greatest scores the label counts as found.
+        The number of greatest scores among which the label must be.
     correct, total
         Variables, int32 [1], that the counts are written to; None for new ones.
 
@@ -77,19 +77,14 @@ def auc(
     topk: int = 1,
     slide_steps: int = 1,
 ) -> tuple[Variable, Variable, list[Variable]]:
-    """Return the area under the ROC (or PR) curve over all data, over the last batches, and the counts.
+    """Return the areas under the ROC (or PR) curve of all data and of the last batches, and the counts.
 
-    ``input`` (N, 2) holds probabilities, the second of class 1; ``label`` is int (N, 1). Areas are float64
-    [1], the second over ``slide_steps`` batches. The counts, one per threshold, are persistables that start
-    at 0 (operator ``auc``).
-
-    The thresholds cut [0, 1] into ``num_thresholds`` parts; ``topk`` is not
-    read, as in Fluid.
+    The counts, one per threshold, are persistables that start at 0 (operator ``auc``).
 
     Parameters
     ----------
     input
-        Probabilities (N, 2), the second of class 1.
+        Probabilities (N, 2); the second column is class 1.
     label
         0 or 1, int (N, 1).
     curve
@@ -99,7 +94,7 @@ def auc(
     topk
         Ignored, as in Fluid.
     slide_steps
-        Over how many batches the second area is taken; 0 for all.
+        The number of last batches for the second area; 0 for all.
 
     Returns
     -------
@@ -156,9 +151,6 @@ def mean_iou(input: Variable, label: Variable, num_classes: int) -> tuple[Variab
 
     Operator ``mean_iou``.
 
-    ``num_classes`` is the number C of classes. The mean has shape (1,), the counts of wrong and
-    correct ones (C,).
-
     Parameters
     ----------
     input, label
@@ -173,7 +165,7 @@ def mean_iou(input: Variable, label: Variable, num_classes: int) -> tuple[Variab
     wrong : Variable
         int32 (num_classes,): the wrong predictions of each class.
     correct : Variable
-        int32 (num_classes,): the correct ones.
+        int32 (num_classes,): the correct predictions of each class.
 
     Raises
     ------
@@ -203,11 +195,7 @@ def edit_distance(
 ) -> tuple[Variable, Variable]:
     """Return each sequence's edit distance from its label, (sequences, 1), and the number of sequences.
 
-    Operator ``edit_distance`` (Levenshtein). ``normalized`` divides by the length of the label;
-    ``ignored_tokens`` are removed first (``sequence_erase``). Ids are int64 (T, 1) with LoD, or (N, L) with
-    lengths (N,).
-
-    Without LoD, ``input_length`` and ``label_length`` hold how much of each row counts, (batch,).
+    Operators ``edit_distance`` (Levenshtein), and ``sequence_erase`` for ``ignored_tokens``.
 
     Parameters
     ----------
@@ -220,14 +208,14 @@ def edit_distance(
     ignored_tokens
         Ids that are removed first; None for none.
     input_length, label_length
-        The lengths of padded rows, int64 (N,); None where there is a LoD.
+        The lengths of padded rows, int64 (N,); None if the rows have a LoD.
 
     Returns
     -------
     distances : Variable
         float32 (sequences, 1) in a run; declared as int64, as in Fluid.
     count : Variable
-        int64 (1,): the sequences.
+        int64 (1,): the number of sequences.
 
     Raises
     ------
@@ -267,13 +255,9 @@ def chunk_eval(
     excluded_chunk_types: Sequence[int] | None = None,
     seq_length: Variable | None = None,
 ) -> tuple[Variable, ...]:
-    """Return precision, recall and F1 of tagged chunks, and the counts inferred, labelled and correct.
+    """Return precision, recall and F1 of tagged chunks, and counts of inferred, labelled and correct ones.
 
-    Operator ``chunk_eval``. ``chunk_scheme`` is IOB, IOE, IOBES or plain; ``input`` and ``label`` are int64
-    sequences, or padded with ``seq_length``.
-
-    Tags are counted by ``num_chunk_types`` types of chunks; those in ``excluded_chunk_types`` are passed
-    over.
+    Operator ``chunk_eval``.
 
     Parameters
     ----------
@@ -286,9 +270,9 @@ def chunk_eval(
     num_chunk_types
         The number of types of chunks.
     excluded_chunk_types
-        Types that are passed over; None for none.
+        Types that are ignored; None for none.
     seq_length
-        The lengths of padded rows, int64 (N,); None where there is a LoD.
+        The lengths of padded rows, int64 (N,); None if the rows have a LoD.
 
     Returns
     -------

@@ -223,7 +223,7 @@ def sums(input: Variable | Sequence[Variable], out: Variable | None = None) -> V
     Returns
     -------
     Variable
-        The shape and the dtype of each of ``input``. It is ``out`` where that is given.
+        In the shape and dtype of each of ``input``. It is ``out`` where that is given.
 
     Raises
     ------
@@ -250,7 +250,7 @@ def sum(x: Variable | Sequence[Variable]) -> Variable:
     Returns
     -------
     Variable
-        The shape and the dtype of each of ``x``.
+        In the shape and dtype of each of ``x``.
 
     Raises
     ------
@@ -283,7 +283,7 @@ def cumsum(
     Returns
     -------
     Variable
-        The shape and the dtype of ``x``: each element with those before it added.
+        In the shape and dtype of ``x``: each element with those before it added.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -393,7 +393,7 @@ def argsort(
     Returns
     -------
     out : Variable
-        The shape and the dtype of ``input``: its elements, sorted.
+        In the shape and dtype of ``input``: its elements, sorted.
     indices : Variable
         int64, in the shape of ``input``: where each element was along ``axis``.
 

@@ -35,18 +35,21 @@ class DistributeTranspilerConfig:
     split_method : type
         RoundRobin (also when None), HashName, or a subclass of PSDispatcher.
     sync_mode, runtime_split_send_recv : bool
-        Train in rounds of all trainers; a trainer that is not in sync mode may cut gradients while it sends.
+        Whether servers wait for the gradients of all trainers; whether trainers cut gradients while they send
+        them, which is possible only without ``sync_mode``.
     half_async, completely_not_async : bool
-        Half-asynchronous trainers; asynchronous programs in which servers still wait for all.
+        Whether trainers are half-asynchronous; whether servers wait for all trainers in asynchronous
+        programs.
     mode : str
         ``pserver``; or, without servers, ``nccl2`` (gradients are added up by
         ``CompiledProgram.with_data_parallel`` with ``num_trainers``) or ``collective`` (by operators).
     collective_mode : str
         In the mode collective: ``grad_allreduce``, ``local_sgd`` or ``single_process_multi_thread``.
     nccl_comm_num, use_hierarchical_allreduce, hierarchical_allreduce_inter_nranks
-        Kept in the programs; one connection carries everything.
+        Stored in the programs, without an effect: one connection carries all data.
     geo_sgd_mode, geo_sgd_need_push_nums
-        Trainers update parameters themselves and send differences each that many steps, with a Communicator.
+        Whether trainers update parameters themselves, and a Communicator sends the differences; the number of
+        steps between two sends.
     enable_dc_asgd, ...
         For ways of training that are not supported; see Raises.
     print_log, wait_port
@@ -55,9 +58,9 @@ class DistributeTranspilerConfig:
     Raises
     ------
     ValueError
-        ``runtime_split_send_recv`` and ``sync_mode`` are set together. An unknown option is a warning.
+        ``runtime_split_send_recv`` and ``sync_mode`` are set together. An unknown option gives a warning.
     UnsupportedError
-        By ``DistributeTranspiler``, for DC-ASGD.
+        ``DistributeTranspiler`` raises it for DC-ASGD.
 
     >>> config = DistributeTranspilerConfig()
     >>> config.sync_mode = False

@@ -86,7 +86,7 @@ class DistributeTranspiler:
     Raises
     ------
     UnsupportedError
-        For DC-ASGD; for geo-SGD with a growing table.
+        The config asks for DC-ASGD, or for geo-SGD with a growing table.
 
     >>> import paddlelike as fluid
     >>> x, y = fluid.data("x", [None, 13]), fluid.data("y", [None, 1])
@@ -117,7 +117,7 @@ class DistributeTranspiler:
         startup_program: Program | None = None,
         current_endpoint: str = "127.0.0.1:6174",
     ) -> None:
-        """Place the variables on servers, and turn ``program`` and ``startup_program`` into a trainer's.
+        """Place the variables on servers; turn ``program`` and ``startup_program`` into a trainer's programs.
 
         Parameters
         ----------
@@ -131,7 +131,8 @@ class DistributeTranspiler:
         trainers
             The number of trainers; in the modes nccl2 and collective, the endpoints of all of them.
         sync_mode
-            Whether servers wait for the gradients of all trainers; set it alike in the config.
+            Whether servers wait for the gradients of all trainers; give the config's ``sync_mode`` the same
+            value.
         current_endpoint
             This process's endpoint, if it is a server; in the modes nccl2 and collective, this trainer's.
 
@@ -182,8 +183,6 @@ class DistributeTranspiler:
     def get_trainer_program(self, wait_port: bool = True) -> Program:
         """Return the trainer's program: the one that was transpiled, without its updates.
 
-        ``wait_port``: wait until all servers listen, for at most FLAGS_rpc_deadline.
-
         Parameters
         ----------
         wait_port
@@ -197,7 +196,7 @@ class DistributeTranspiler:
         Raises
         ------
         GraphError
-            Before ``transpile``, or its ``trainer_id`` does not belong to a trainer.
+            ``transpile`` was not called before, or its ``trainer_id`` does not belong to a trainer.
         DeadlineError
             Some servers do not listen in time; the error names them.
 
@@ -240,7 +239,7 @@ class DistributeTranspiler:
         Raises
         ------
         GraphError
-            Before ``transpile``, or ``endpoint`` is not one of the servers.
+            ``transpile`` was not called before, or ``endpoint`` is not one of the servers.
 
         >>> import paddlelike as fluid
         >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
@@ -276,7 +275,7 @@ class DistributeTranspiler:
         Raises
         ------
         GraphError
-            As :meth:`get_pserver_program`.
+            The same as in :meth:`get_pserver_program`.
 
         >>> import paddlelike as fluid
         >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
@@ -295,9 +294,6 @@ class DistributeTranspiler:
     ) -> Program:
         """Return the startup program of the server at ``endpoint``: the initializers of its rows.
 
-        ``pserver_program`` is made again if it is not given; ``startup_program`` is the one that was
-        transpiled.
-
         Parameters
         ----------
         endpoint
@@ -305,7 +301,7 @@ class DistributeTranspiler:
         pserver_program
             Its program; None to make it again.
         startup_program
-            The startup program that was transpiled; None for that of :meth:`transpile`.
+            The startup program that was transpiled; None for the one passed to :meth:`transpile`.
 
         Returns
         -------
@@ -315,7 +311,7 @@ class DistributeTranspiler:
         Raises
         ------
         GraphError
-            As :meth:`get_pserver_program`.
+            The same as in :meth:`get_pserver_program`.
 
         >>> import paddlelike as fluid
         >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))

@@ -1,6 +1,6 @@
 """The default programs, and ``with`` blocks that choose programs, name scope and device for new operators.
 
-See :class:`~paddlelike.foundation.current.Current` for the threads that a block holds for.
+See :class:`~paddlelike.foundation.current.Current` for the threads in which a block has an effect.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def default_main_program() -> Program:
     Returns
     -------
     Program
-        That of the innermost :func:`program_guard` of this thread, else the one of the process.
+        The program of the innermost :func:`program_guard` of this thread, else the program of the process.
 
     >>> import paddlelike as fluid
     >>> x = fluid.layers.scale(fluid.data("x", [None, 4]), 2.0)
@@ -36,7 +36,7 @@ def default_startup_program() -> Program:
     Returns
     -------
     Program
-        That of the innermost :func:`program_guard` of this thread, else the one of the process.
+        The program of the innermost :func:`program_guard` of this thread, else the program of the process.
 
     >>> import paddlelike as fluid
     >>> y = fluid.layers.fc(fluid.data("x", [None, 4]), 2)
@@ -95,8 +95,6 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
 @contextmanager
 def name_scope(prefix: str | None = None) -> Iterator[None]:
     """Mark operators built inside with a path such as ``/encoder/`` (attribute ``op_namescope``).
-
-    ``prefix`` is the name that operators built inside of it carry.
 
     Parameters
     ----------

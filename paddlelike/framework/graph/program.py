@@ -206,7 +206,7 @@ class Program(EncodedState, Roles, Displayed):
         Raises
         ------
         ValueError
-            It is set to something else than an integer.
+            It is set to something other than an integer.
 
         >>> import paddlelike as fluid
         >>> fluid.default_startup_program().random_seed = 90
@@ -286,14 +286,12 @@ class Program(EncodedState, Roles, Displayed):
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
         """Return this program as protobuf text; ``with_details`` adds facts that a ProgramDesc cannot store.
 
-        ``throw_on_error`` is accepted for Fluid.
-
         Parameters
         ----------
         throw_on_error
             Accepted for scripts of Fluid; it has no effect.
         with_details
-            Whether to add what a ProgramDesc does not hold.
+            Whether to add facts that a ProgramDesc cannot store.
 
         Returns
         -------
@@ -329,9 +327,9 @@ class Program(EncodedState, Roles, Displayed):
 
         A block of more than 150 operators is shown as its layers; ``level="variables"`` shows everything, and
         ``"layers"``, ``"chains"`` and ``"blocks"`` less and less, with equal blocks of layers as one node.
-        With ``path`` it is also written there, as ``.svg``, ``.png``, ``.pdf`` or ``.dot``. A ``.png`` or
-        ``.pdf`` needs Graphviz. ``only_operators`` leaves out the variables; the forward part alone is
-        ``program.clone(for_test=True).plot()``.
+        With ``path`` the picture is also written there, as ``.svg``, ``.png``, ``.pdf`` or ``.dot``. A
+        ``.png`` or ``.pdf`` needs Graphviz. ``only_operators`` leaves out the variables; the forward part
+        alone is ``program.clone(for_test=True).plot()``.
 
         Parameters
         ----------
@@ -354,7 +352,7 @@ class Program(EncodedState, Roles, Displayed):
         GraphError
             There is no such block.
         UnsupportedError
-            ``path`` ends otherwise.
+            ``path`` has another ending.
         ExtraMissingError
             ``path`` is a ``.png`` or ``.pdf``, and Graphviz is not installed.
 
@@ -370,8 +368,8 @@ class Program(EncodedState, Roles, Displayed):
     def summary(self) -> None:
         """Print the layers of the forward part: operators, shapes of outputs, parameters, and their sums.
 
-        :func:`paddlelike.inspection.list_layers` returns the same as values. Text of every operator:
-        :meth:`to_string`.
+        :func:`paddlelike.inspection.list_layers` returns the same as values; :meth:`to_string` returns the
+        text of every operator.
 
         >>> import paddlelike as fluid
         >>> main = fluid.Program()

@@ -30,9 +30,10 @@ class Checkpoint(NamedTuple):
     random
         The state of the scope's random generator; None where it was not saved.
     time
-        When it was saved, by ISO 8601.
+        The time when it was saved, in the form of ISO 8601.
     ranked_as
-        The name under which it was saved to stay only while it is one of the best; None for the others.
+        The name of the checkpoint when it was saved, if it is kept only while it is one of the best; None for
+        others.
 
     >>> import paddlelike as fluid
     >>> checkpoint = fluid.io.Checkpoint(step=10, path="run/step-10", metric=0.5)

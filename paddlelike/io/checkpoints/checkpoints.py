@@ -46,8 +46,8 @@ class Checkpoints:
     """The checkpoints in a directory.
 
     Several processes may read them while one saves: a checkpoint that is being read is not removed. The file
-    of an unchanged value is shared with the last checkpoint but one, never with the last one, and is written
-    again at every 15th save: damage to one file leaves one whole of two neighbours.
+    of an unchanged value is shared with the checkpoint before the previous one, never with the previous one,
+    and is written again at every 15th save. So damage to one file never spoils two consecutive checkpoints.
 
     Parameters
     ----------
@@ -134,7 +134,8 @@ class Checkpoints:
         metric
             The value by which :meth:`best` and ``keep_best`` rank.
         state
-            A dict of what JSON can represent and of arrays, such as the epoch; :meth:`restore` returns it.
+            A dict of arrays and of values that JSON can represent, such as the epoch; :meth:`restore` returns
+            it.
         force
             Save also at a step that is not a multiple of ``every``.
 
@@ -145,8 +146,8 @@ class Checkpoints:
         Raises
         ------
         SaveError
-            It could not be saved, and the earlier checkpoints are as they were; or it was saved, as the
-            message says, but older ones could not be removed.
+            The checkpoint could not be saved, and the earlier ones are unchanged; or it was saved, but older
+            ones could not be removed. The message says which.
         TypeError
             ``executor`` is not an Executor, or JSON cannot represent ``state``.
         ValueError
@@ -224,7 +225,7 @@ class Checkpoints:
         Raises
         ------
         StorageError
-            The system refuses to read one of them, which says nothing about what it holds.
+            The system refuses to read one of them, so whether it is complete is unknown.
         """
         return self._list_whole(self._read)
 
@@ -240,7 +241,7 @@ class Checkpoints:
         return found[-1] if found else None
 
     def best(self) -> Checkpoint | None:
-        """Return the checkpoint of the best metric, the latest of equals, or None."""
+        """Return the checkpoint with the best metric, the latest if several are equal, or None."""
         ranked = self._rank(self.list())
         return ranked[0] if ranked else None
 
@@ -249,18 +250,18 @@ class Checkpoints:
     ) -> dict[str, Any] | None:
         """Load a checkpoint into the current scope, with the state of its random generator.
 
-        Without ``step`` the latest one that is whole, with a warning for each that is damaged.
+        Without ``step``, load the latest undamaged one, with a warning for each damaged one.
 
         Returns
         -------
-        The user's state with the ``"step"``; None when there is no checkpoint yet.
+        The user's state with the entry ``"step"``; None when there is no checkpoint yet.
 
         Raises
         ------
         LoadError
-            The checkpoint does not fit the program, or there is none of that step, or all are damaged.
+            The checkpoint does not fit the program, or no checkpoint has that step, or all are damaged.
         StorageError
-            The system refuses to read one, which says nothing about what it holds.
+            The system refuses to read one, so whether it is complete is unknown.
         """
         self._recover()
         found, damaged = self._list()
@@ -329,12 +330,12 @@ class Checkpoints:
 
     @contextlib.contextmanager
     def reading(self, checkpoint: Checkpoint) -> Iterator[str]:
-        """Give the path of a checkpoint; no process removes it inside the ``with``.
+        """Yield the path of a checkpoint; no process removes it inside the ``with`` block.
 
         Raises
         ------
         MissingFileError
-            The checkpoint was removed before.
+            The checkpoint was already removed.
         """
         with self._checkpoints.hold(checkpoint.path) as exists:
             if not exists:

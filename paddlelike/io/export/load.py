@@ -38,10 +38,10 @@ def load_inference_model(
 ) -> list[Any]:
     """Load a model for prediction: ``[program, feed names, fetch variables]``.
 
-    ``dirname`` may be a URL, see :func:`save_inference_model`; or name a model of Paddle 2 or 3: by the
-    prefix of its files, by its program (``PREFIX.pdmodel``, ``PREFIX.json``), or by a directory with one.
-    None: ``model_filename`` and ``params_filename`` are the bytes of the two files. The values go into the
-    current scope, all of them or none.
+    ``dirname`` may be a URL, see :func:`save_inference_model`. It may also name a model of Paddle 2 or 3: the
+    prefix of its files, the file of its program (``PREFIX.pdmodel``, ``PREFIX.json``), or a directory with
+    one such model. With None, ``model_filename`` and ``params_filename`` are the bytes of the two files. The
+    values go into the current scope, all of them or none.
 
     Parameters
     ----------
@@ -50,14 +50,14 @@ def load_inference_model(
     executor
         The executor that loads the values into the current scope.
     model_filename
-        File of the program; None: ``__model__``.
+        The file of the program; None for ``__model__``.
     params_filename
-        The one file of all parameters; None: a file each.
+        The one file of all parameters; None if each has its own file.
     pserver_endpoints
         Accepted for scripts of Fluid; it has no effect.
     trusted
-        Load a model whose operators reach outside of it (files, other processes, Python functions, the
-        terminal). By default such a model is refused.
+        Whether to load a model whose operators use files, other processes, Python functions or the terminal.
+        By default such a model is refused.
     verify
         Compare the files with their manifest, if there is one.
 

@@ -46,8 +46,8 @@ def save_inference_model(
 ) -> list[str]:
     """Save the part of a program that computes ``target_vars``, in the form of Paddle's inference tools.
 
-    As in Fluid, each call appends one ``scale`` operator per target to ``main_program``, whose output names
-    the target.
+    As in Fluid, each call appends one ``scale`` operator per target to ``main_program``. The name of its
+    output is the name under which the target is fetched.
 
     The program and its parameters replace the files of an earlier export in one transaction; files that only
     the earlier export had are not deleted.
@@ -63,14 +63,14 @@ def save_inference_model(
     feeded_var_names
         The names of the variables that are fed when the model runs.
     target_vars
-        The variables that it computes.
+        The variables that the model computes.
     model_filename
-        File of the program; None: ``__model__``.
+        The file of the program; None for ``__model__``.
     params_filename
-        One file for all parameters; None: a file each.
+        One file for all parameters; None for one file each.
     export_for_deployment
-        False: the whole program, as ``<model>.main_program``, and all its persistables; the feeds are
-        ignored, as in Fluid.
+        False to save the whole program, as ``<model>.main_program``, and all its persistables; the feeds are
+        then ignored, as in Fluid.
     program_only
         Save the program without values.
     durability
@@ -87,11 +87,11 @@ def save_inference_model(
     GraphError
         A feed is missing, unknown or unused.
     SaveError
-        A file cannot be written; the earlier export is as it was.
+        A file cannot be written; the earlier export is unchanged.
     NotInitializedError
         A variable holds no value.
     TypeError, ValueError
-        An argument is of another type or has no such value, or lists no variables or names.
+        An argument has another type or a value that is not allowed, or lists no variables or names.
 
     >>> import os
     >>> import tempfile

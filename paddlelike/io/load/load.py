@@ -56,9 +56,7 @@ def load_vars(
 ) -> LoadReport:
     """Load variables that :func:`save_vars`, here or in Paddle, saved: all selected ones or none.
 
-    :func:`plan_load` shows the outcome beforehand and changes nothing. Where ``vars`` or the caller's own
-    ``predicate`` chose no variable, nothing is loaded, with a warning: predicates of old scripts ask which
-    files exist.
+    :func:`plan_load` shows the outcome beforehand and changes nothing.
 
     Parameters
     ----------

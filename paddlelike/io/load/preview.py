@@ -51,9 +51,8 @@ def plan_load(
     """Return the plan of :func:`load_vars` with these arguments. Only headers are read; nothing is changed.
 
     ``dirname`` may also be the path of a ``.pdparams`` file, with or without its suffix, or a dict as
-    ``load_program_state`` returns it; ``program`` None is the default main program. Print the plan to see
-    it; its ``rules()`` are proposals for variables whose files probably have other names, to review and
-    pass to the load.
+    ``load_program_state`` returns it. Print the plan to see it. Its ``rules()`` are proposals for variables
+    whose files probably have other names; review them and pass them to the load.
 
     Parameters
     ----------
@@ -118,8 +117,8 @@ def fit_state(
 ) -> dict[str, Array]:
     """Return the values of ``state_dict`` with the names and shapes that ``program`` declares.
 
-    For ``set_program_state``, after ``load_program_state``. The keywords are those of :func:`load_vars`;
-    values that are missing or do not fit are left out unless ``strict``.
+    Use it between ``load_program_state`` and ``set_program_state``. The keywords are the same as in
+    :func:`load_vars`; values that are missing or do not fit are left out unless ``strict``.
 
     Parameters
     ----------
@@ -131,12 +130,12 @@ def fit_state(
     Returns
     -------
     dict
-        An array for each variable that a value fits, by its name in the program, in its shape and dtype.
+        An array for each variable with a fitting value, by its name in the program, in its shape and dtype.
 
     Raises
     ------
     LoadError
-        No value fits; or with ``strict``, one does not.
+        No value fits; or, with ``strict``, some value does not fit.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -46,15 +46,15 @@ def load_program_state(
     Parameters
     ----------
     model_path
-        The directory or file; the files of a :func:`save` without their suffix, or with it.
+        The directory or file. For the files of :func:`save`, the path with or without their suffix.
     var_list
         The variables to read from a directory, or their names; None: every file in it. A file that stores no
         names needs them: a file of one variable, or a combined one.
     verify
         Compare the files with their manifest, if there is one.
 
-    Values in the dicts and lists of a pickle are called by their paths, ``model/linear_0.w_0``. What is not
-    an array of numbers, such as the state of a schedule, is left out, and a warning names it.
+    Values in the dicts and lists of a pickle are named by their paths, ``model/linear_0.w_0``. Values that
+    are not arrays of numbers, such as the state of a schedule, are left out, and a warning names them.
 
     Returns
     -------
@@ -64,8 +64,8 @@ def load_program_state(
     Raises
     ------
     LoadError
-        There is no such file or directory, ``var_list`` has another number of variables, or a file is not
-        what was saved.
+        There is no such file or directory, ``var_list`` has another number of variables, or a file differs
+        from its manifest.
     FormatError
         A file is damaged.
     ValueError

@@ -33,8 +33,8 @@ def load_slice(
 ) -> Array:
     """Read the rows ``rows[0]`` to ``rows[1]`` (not included) of a saved variable into a new array.
 
-    Only the file's header (one read of 4 kB at most) and the bytes of these rows are read, a large slice by
-    several threads. No program and no executor are needed.
+    Only the file's header (one read of 4 kB at most) and the bytes of these rows are read; several threads
+    read a large slice. No program and no executor are needed.
 
     Parameters
     ----------
@@ -45,13 +45,13 @@ def load_slice(
     rows
         The first row, and the one after the last.
     filename
-        The file that holds this variable among others; None: it has a file of its own.
+        The file that holds this variable among others; None if it has a file of its own.
     names
         The names of the variables in a combined file, or the program it was saved from. Not needed where this
         package saved it, because the manifest records them.
     verify
-        Compare with the manifest: the pieces of 1 MiB that the rows are in. None: where the manifest has
-        checksums of them. True: a file without them is refused. False: compare nothing.
+        Whether to compare the pieces of 1 MiB that contain the rows with the manifest. None: if the manifest
+        has checksums of pieces. True: a file without them is an error.
 
     Returns
     -------
@@ -61,8 +61,8 @@ def load_slice(
     Raises
     ------
     LoadError
-        There is no such variable, it is not a dense tensor, it has fewer rows, its bytes are not those that
-        were saved, or it was replaced each time it was read.
+        There is no such variable, it is not a dense tensor, it has fewer rows, its bytes differ from the
+        saved ones, or it was replaced each time it was read.
     TypeError
         ``rows`` is not a pair of integers.
 

@@ -1,8 +1,8 @@
 """The plan of a load: the outcome for every variable, found from the headers alone.
 
 Making a plan changes nothing. Every header is compared with the program, the rules are applied, and all
-problems are reported at once: with similar names, with a hint where all names have other counters because a
-network was built twice in one process, and with proposed rules for the rest.
+problems are reported at once, with similar names and proposed rules. A hint is added if all names have other
+counters because a network was built twice in one process.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Fill(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class LoadPlan(Displayed):
-    """The outcome of a load that is not carried out. True if the load would succeed; prints as a table.
+    """The outcome that a load would have. True if the load would succeed; prints as a table.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class LoadPlan(Displayed):
     hint
         The most likely cause of the problems, and the next step.
     steps, fills
-        The values that would be loaded, and those that would be constants.
+        The values that would be loaded, and the values that would be set to constants.
     notes
         Lines about patterns (``skip``, ``init``, wildcards of ``rules``) that match no name.
 
@@ -134,7 +134,7 @@ class LoadPlan(Displayed):
         return (*(step.row for step in self.steps), *self.others)
 
     def chosen(self, *what: str) -> list[Row]:
-        """Return the rows of these outcomes."""
+        """Return the rows that have one of these outcomes."""
         return [row for row in self.rows if row.what in what]
 
     @property
@@ -162,7 +162,7 @@ class LoadPlan(Displayed):
         return _format_table(self)
 
     def refusal(self) -> LoadError | None:
-        """Return the error that the load would raise, with all problems; None: it would succeed."""
+        """Return the error that the load would raise, with all problems; None if it would succeed."""
         if self:
             return None
         problems = self.problems

@@ -1,9 +1,9 @@
 r"""Rules that map names of a checkpoint to variables of a program, and change values.
 
 A pattern is a name in which ``*`` stands for any text and ``?`` for one character; with ``re:`` in front it
-is a regular expression, of a kind that always ends (see :mod:`paddlelike.io.rules.patterns`). A target
-takes what the wildcards matched, in their order (groups as ``\1``). Rules are plain data: they are saved as
-JSON, one rule a line, and nothing in such a file is executed.
+is a regular expression, of a kind that always ends (see :mod:`paddlelike.io.rules.patterns`). In a target,
+wildcards stand for the matched texts, in their order (groups as ``\1``). Rules are plain data: they are saved
+as JSON, one rule a line, and nothing in such a file is executed.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Match = Callable[[str], Found | None]
 
 @dataclass(frozen=True)
 class Rename:
-    """Load variables from files of other names, and change their values.
+    """Load variables from files with other names, and change their values.
 
     Attributes
     ----------
     source
         The pattern of names in the checkpoint; several with ``concat``.
     target
-        The variable; several take the same value, or with ``split`` a part each.
+        The variable; several variables take the same value, or with ``split`` one part each.
     order
-        Cut the last axis into equal parts and put them in this order, as for gates of an LSTM: Fluid has
-        candidate, input, forget, output, PyTorch input, forget, candidate, output, ``(1, 2, 0, 3)``.
-        A bias of one row, ``(1, 4 H)``, becomes ``(4 H,)``. It comes before ``transpose``.
+        Cut the last axis into equal parts and put them in this order. For the gates of an LSTM, Fluid has
+        candidate, input, forget, output, and PyTorch input, forget, candidate, output: ``(1, 2, 0, 3)``. A
+        bias of one row, ``(1, 4 H)``, becomes ``(4 H,)``. It is done before ``transpose``.
     transpose
         Reverse the axes, as for weights that another system stores as (out, in).
     rows
@@ -40,7 +40,7 @@ class Rename:
     concat
         Concatenate the sources along this axis.
     split
-        Cut the value along this axis, as long as the variables are.
+        Cut the value along this axis into parts as long as the variables.
     overlap
         Copy the part that both shapes share and keep the rest of the variable's value, as for a grown table.
     cast
@@ -93,7 +93,7 @@ class Rename:
 
     @property
     def changes(self) -> bool:
-        """Whether the value differs from that of the file."""
+        """Whether the loaded value differs from the value in the file."""
         values = (getattr(self, field.name) for field in fields(self)[2:])
         return any(value is not None and value is not False for value in values)  # an axis may be 0
 
@@ -105,7 +105,7 @@ class Skip:
     Parameters
     ----------
     pattern
-        Which variables and files: a name, or a pattern.
+        A name, or a pattern, of variables and files.
 
     >>> import paddlelike as fluid
     >>> print(fluid.io.Rules([fluid.io.Skip("fc_2.*")]))
@@ -122,12 +122,10 @@ class Skip:
 class Init:
     """Set variables that the checkpoint does not hold: ``"keep"``, ``"zero"`` or a number.
 
-    ``pattern`` says which, ``value`` to what.
-
     Parameters
     ----------
     pattern
-        Which variables: a name, or a pattern such as ``"fc_2.*"``.
+        A name of a variable, or a pattern such as ``"fc_2.*"``.
     value
         ``"keep"``, ``"zero"`` or a number.
 

@@ -1,4 +1,4 @@
-"""Ordered lists of rules, as the arguments of a load give them and as files keep them."""
+"""Ordered lists of rules, made from the arguments of a load or read from files."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Rules:
         Raises
         ------
         FormatError
-            The file holds no rules, or one that is not understood.
+            The file holds no rules, or an unknown one.
         """
         with File(path) as file:
             try:
@@ -117,7 +117,7 @@ class Rules:
         Raises
         ------
         FormatError
-            The text holds no rules, or one that is not understood.
+            The text holds no rules, or an unknown one.
         """
         return cls(decode_rules(text))
 

@@ -22,8 +22,8 @@ from paddlelike.storage.options import SaveOptions
 def compact(dirname: str | os.PathLike[str]) -> Committed:
     """Write each variable in a chain of deltas into one file, in Paddle's format.
 
-    All in one transaction, after which the chains are gone; other files stay as they are. The values, which
-    are verified, are in memory at the same time.
+    One transaction writes all of them and removes the chains; other files do not change. The values are
+    verified, and are all in memory at the same time.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def compact(dirname: str | os.PathLike[str]) -> Committed:
     LoadError
         A chain is damaged, or the directory is saved again each time that it is read.
     SaveError
-        The directory cannot be written, or was saved meanwhile; it is as it was.
+        The directory cannot be written, or another save changed it meanwhile; this call changes nothing.
 
     >>> import tempfile
     >>> import paddlelike as fluid

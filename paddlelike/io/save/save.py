@@ -121,8 +121,8 @@ def save_vars(
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
     """Save the current values of variables, all of them or none.
 
-    A variable that this process saved in the same directory, or loaded from it, is written only when it has
-    changed since, or its file has.
+    A variable that this process saved in the same directory, or loaded from it, is written only if the
+    variable or its file has changed since then.
 
     Parameters
     ----------
@@ -143,13 +143,13 @@ def save_vars(
     Returns
     -------
     SaveReport, PendingSave, bytes or None
-        What was saved: a :class:`SaveReport`; without ``blocking`` its handle, a :class:`PendingSave`; the
-        bytes of the combined form where ``dirname`` is None; None when there was nothing to save.
+        A report; with ``blocking=False`` a handle, a :class:`PendingSave`; the bytes of the combined form if
+        ``dirname`` is None; None when there was nothing to save.
 
     Raises
     ------
     SaveError
-        Something could not be written; the directory is as it was. Or: an earlier save with
+        Something could not be written; the directory is unchanged. Or: an earlier save with
         ``blocking=False`` failed, and its failure was not reported yet.
     NotInitializedError
         A variable holds no value.
@@ -192,7 +192,7 @@ def save_params(
     filename: str | None = None,
     **options: Unpack[SaveKeywords],
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
-    """Save the parameters of a program, which prediction needs. All of them or none.
+    """Save the parameters of a program, which prediction needs: all of them or none.
 
     Files that the same program wrote in an earlier save and that are not part of this one stay, and are
     listed in the report as stale; ``remove_stale=True`` deletes them.

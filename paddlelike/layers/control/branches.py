@@ -3,7 +3,7 @@
 Returns
 -------
 Variable, structure or None
-    What the function that runs returns: all return the same structure, with the same dtypes.
+    The result of the function that runs. All functions return the same structure, with the same dtypes.
 """
 
 from __future__ import annotations
@@ -119,9 +119,8 @@ def case(
 ) -> Result:
     """Return the result of the function of the first pair ``(condition, function)`` whose condition is true.
 
-    Operators ``conditional_block`` and ``select_input``, as in :func:`cond`. If none is, return the
-    result of ``default()``, or, without a default, of the last function. ``pred_fn_pairs`` holds the
-    pairs; a condition is a bool variable of shape (1,).
+    Operators ``conditional_block`` and ``select_input``, as in :func:`cond`. If no condition is true, return
+    the result of ``default()``, or, without a default, of the last function.
 
     Parameters
     ----------
@@ -170,9 +169,8 @@ def switch_case(
 ) -> Result:
     """Return the result of the function at ``branch_index``, an integer of shape ``[1]``.
 
-    Operators ``equal``, ``conditional_block`` and ``select_input``. ``branch_fns`` maps indices to
-    functions, or is a list of functions or of pairs ``(index, function)``. For any other index,
-    ``default()`` is called, or, without a default, the function of the greatest index.
+    Operators ``equal``, ``conditional_block`` and ``select_input``. For any other index, ``default()`` is
+    called, or, without a default, the function of the greatest index.
 
     Parameters
     ----------

@@ -28,8 +28,8 @@ def Print(  # noqa: N802  (Fluid's name)
     """Return ``input``, which is printed whenever the program computes it (operator ``print``).
 
     The first ``first_n`` times (-1: always) ``summarize`` elements (-1: all) are printed after ``message``;
-    ``print_tensor_name``, ``print_tensor_type``, ``print_tensor_shape`` and ``print_tensor_lod`` choose what
-    is said of the variable. ``print_phase`` is ``"forward"``, ``"backward"`` (its gradient) or ``"both"``.
+    ``print_tensor_name``, ``print_tensor_type``, ``print_tensor_shape`` and ``print_tensor_lod`` choose the
+    facts that are printed. ``print_phase`` is ``"forward"``, ``"backward"`` (its gradient) or ``"both"``.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def Print(  # noqa: N802  (Fluid's name)
     first_n
         How often it is printed; -1 for always.
     message
-        A text that is printed in front; None for none.
+        A text that is printed before the elements; None for none.
     summarize
         The number of elements that are printed; -1 for all.
     print_tensor_name, print_tensor_type, print_tensor_shape, print_tensor_lod
@@ -49,7 +49,7 @@ def Print(  # noqa: N802  (Fluid's name)
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``: its values.
+        The values of ``input``, in its shape and dtype.
 
     Raises
     ------
@@ -95,10 +95,10 @@ def py_func(
     """Call a Python function with the values of ``x``, and write what it returns to ``out`` (``py_func``).
 
     The function gets LoDTensors, which numpy accepts as arrays, and may return arrays. ``x`` and ``out`` are
-    variables or lists of them; those of ``out`` have a shape and a dtype already. ``backward_func`` takes the
-    inputs, the outputs (without ``skip_vars_in_backward_input``) and the outputs' gradients, and returns one
-    gradient per input, which may be None for an input whose gradients stop, a label say; without it gradients
-    stop here. A saved program does not contain the function.
+    variables or lists of them; the variables of ``out`` have a shape and a dtype already. ``backward_func``
+    takes the inputs, the outputs (without ``skip_vars_in_backward_input``) and the outputs' gradients, and
+    returns one gradient per input, which may be None for an input whose gradients stop, such as a label.
+    Without ``backward_func`` gradients stop here. A saved program does not contain the function.
 
     Parameters
     ----------
@@ -110,14 +110,14 @@ def py_func(
         A variable, or a list of variables, with shape and dtype.
     backward_func
         A function of the inputs, the outputs and the gradients of the outputs that returns a gradient per
-        input, or None for an input without; None to end gradients here.
+        input, or None for an input without a gradient; None to end gradients here.
     skip_vars_in_backward_input
         Variables of ``x`` and ``out`` that ``backward_func`` does not take.
 
     Returns
     -------
     Variable or list
-        ``out``, which the function fills: with the shapes and dtypes that were declared.
+        ``out``, with the values of the function, in the declared shapes and dtypes.
 
     Raises
     ------

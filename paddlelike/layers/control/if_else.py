@@ -102,7 +102,7 @@ class IfElse:
         return self._parts[id(x)][side]
 
     def output(self, *outs: Variable) -> None:
-        """Declare the results of the block being built, as many in both blocks.
+        """Declare the results of the block being built; both blocks must have equally many.
 
         Raises TypeError unless ``outs`` is a variable, GraphError outside of a block.
         """

@@ -31,7 +31,7 @@ class While:
     TypeError
         ``cond`` is not a variable of one bool.
     GraphError
-        The block ends, and nothing in it, nor in blocks inside of it, has written ``cond``.
+        At the end of the block no operator in it, or in a block inside of it, has written ``cond``.
 
     >>> import paddlelike as fluid
     >>> i, limit = fluid.layers.fill_constant([1], "int64", 0), fluid.layers.fill_constant([1], "int64", 5)

@@ -5,7 +5,7 @@ Parameters
 counter_name
     The name of the counter; None for ``@STEP_COUNTER@``.
 begin
-    The value in the first run, when it counts by 1.
+    The value in the first run, if ``step`` is 1.
 step
     The increment of each run.
 """
@@ -22,7 +22,7 @@ __all__ = ["autoincreased_step_counter"]
 def autoincreased_step_counter(counter_name: str | None = None, begin: int = 1, step: int = 1) -> Variable:
     """Return an int64 variable of shape (1,) that grows by ``step`` in every run.
 
-    In the first run it is ``begin - 1 + step``, so ``begin`` when it counts by 1. It is incremented before
+    In the first run it is ``begin - 1 + step``, which is ``begin`` if ``step`` is 1. It is incremented before
     anything else is computed (operator ``increment``). A program has one counter per ``counter_name``
     (``@STEP_COUNTER@`` if None): a second call returns the same one.
 

@@ -57,7 +57,7 @@ def _new_array(helper: LayerHelper, dtype: DtypeLike) -> Variable:
 
 
 def array_write(x: Variable, i: Variable, array: Variable | None = None) -> Variable:
-    """Set element ``i`` of ``array``, a new one if None, to ``x`` (operator ``write_to_array``).
+    """Set element ``i`` of ``array`` (a new array if None) to ``x`` (operator ``write_to_array``).
 
     ``i`` is int64 of shape ``[1]``. Returns the array.
 
@@ -95,7 +95,7 @@ def array_write(x: Variable, i: Variable, array: Variable | None = None) -> Vari
 def array_read(array: Variable, i: Variable) -> Variable:
     """Return element ``i`` of ``array`` (operator ``read_from_array``).
 
-    The result has the shape of what was written there.
+    The result has the shape of the element.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def array_read(array: Variable, i: Variable) -> Variable:
     Returns
     -------
     Variable
-        The shape and the dtype of the element.
+        In the shape and dtype of the element.
 
     Raises
     ------
@@ -153,8 +153,6 @@ def tensor_array_to_tensor(
 
     Operator ``tensor_array_to_tensor``.
 
-    ``use_stack`` adds an axis instead of joining along one.
-
     Parameters
     ----------
     input
@@ -169,7 +167,7 @@ def tensor_array_to_tensor(
     out : Variable
         The elements joined along ``axis``, in their dtype.
     sizes : Variable
-        int32 (elements,): the length of each along ``axis``.
+        int32 (elements,): the length of each element along ``axis``.
 
     Raises
     ------
@@ -244,7 +242,7 @@ def reorder_lod_tensor_by_rank(x: Variable, rank_table: Variable) -> Variable:
     Returns
     -------
     Variable
-        The shape and the dtype of ``x``: its sequences, in the order of the table.
+        The sequences of ``x`` in the order of the table, in the shape and dtype of ``x``.
 
     Raises
     ------

@@ -15,7 +15,7 @@ offset
 steps
     The pixels between places along x and y; 0 for the size of the image divided by the size of the map.
 densities
-    For each fixed size, how many centers there are in each direction.
+    For each fixed size, the number of centers in each direction.
 fixed_sizes
     The sides of the boxes, in pixels.
 fixed_ratios
@@ -55,23 +55,18 @@ def prior_box(
 ) -> tuple[Variable, Variable]:
     """Return the anchors of an SSD at every place of ``input``, and their variances.
 
-    ``input`` (N, C, H, W), ``image`` (N, C, h, w); both results are (H, W, priors, 4), boxes as shares of the
-    image, cut off at its borders with ``clip``. Sizes are in pixels. At a place there is for each of
-    ``min_sizes`` a box of each ratio (width over height), of 1 first, with ``flip`` of its inverse too; and a
-    square of side sqrt(min_size * max_size) at the end, or in second place with
-    ``min_max_aspect_ratios_order`` (the order of Caffe). ``steps`` are the pixels between places along x and
-    y (0: the size of the image over that of the map), ``offset`` the share of a step before the first.
-    Operator ``prior_box``. Liu et al., SSD, 2016.
-
-    ``max_sizes`` adds a box of the mean size for each, ``aspect_ratios`` boxes of other forms; they
-    are written with ``variance``.
+    ``input`` is (N, C, H, W), ``image`` (N, C, h, w). Both results are (H, W, priors, 4); boxes are shares of
+    the image. Each place has, for each of ``min_sizes``, one box per ratio of width to height: first the
+    ratio 1, then the others, with ``flip`` also their inverses. A square of side sqrt(min_size * max_size)
+    comes last, or second with ``min_max_aspect_ratios_order`` (the order of Caffe). Operator ``prior_box``.
+    Liu et al., SSD, 2016.
 
     Parameters
     ----------
     min_sizes
         The sides of the smallest boxes, in pixels.
     max_sizes
-        For each of them a larger side, for one more square; None for none.
+        A larger side for each of ``min_sizes``, which adds one more square; None for none.
     aspect_ratios
         Widths over heights.
     flip
@@ -134,14 +129,9 @@ def density_prior_box(
 ) -> tuple[Variable, Variable]:
     """Return anchors in grids around every place of ``input``, and their variances.
 
-    For each of ``fixed_sizes`` (pixels) and each of ``fixed_ratios`` there are ``density ** 2`` boxes,
-    shifted by a step over the density. ``input`` (N, C, H, W), ``image`` (N, C, h, w); both results are (H,
-    W, priors, 4), boxes as shares of the image, or (H * W * priors, 4) with ``flatten_to_2d``. Operator
-    ``density_prior_box``. Zhang et al., FaceBoxes, 2017.
-
-    ``densities`` says how many centers a fixed size has in each direction. Boxes are written with
-    ``variance``, cut at the borders with ``clip``; centers are ``steps`` apart, the first at
-    ``offset`` of one.
+    For each of ``fixed_sizes`` (pixels) and each of ``fixed_ratios`` there are ``density ** 2`` boxes;
+    neighbours are ``step / density`` apart. Boxes are shares of the image. Operator ``density_prior_box``.
+    Zhang et al., FaceBoxes, 2017.
 
     Returns
     -------
@@ -202,12 +192,8 @@ def anchor_generator(
 ) -> tuple[Variable, Variable]:
     """Return the anchors of a Faster R-CNN at every place of ``input``, and their variances.
 
-    ``input`` (N, C, H, W); both results are (H, W, ratios * sizes, 4), boxes in pixels of the image.
-    ``anchor_sizes`` are in pixels, a ratio is height over width, ``stride`` the pixels between places along x
-    and y. Operator ``anchor_generator``. Ren et al., 2015.
-
-    ``aspect_ratios`` are heights over widths; each anchor is written with ``variance``, and lies
-    ``offset`` of a step inside of its cell.
+    ``input`` (N, C, H, W); both results are (H, W, ratios * sizes, 4), boxes in pixels of the image. Operator
+    ``anchor_generator``. Ren et al., 2015.
 
     Parameters
     ----------

@@ -76,14 +76,9 @@ def detection_map(
 class DetectionMAP:
     """The mean average precision of detections, of the current batch and of all batches since the reset.
 
-    ``input`` (M, 6) has rows (label, score, box), as :func:`~paddlelike.layers.detection_output` gives them;
-    ``gt_label`` (N, 1), ``gt_box`` (N, 4) and ``gt_difficult`` (N, 1) have those of an image as one sequence;
-    boxes are shares of the image. A detection is right when it overlaps a true box of its class by more than
-    ``overlap_threshold`` and none does with a better score. ``ap_version`` is "integral" or "11point".
-    Without ``evaluate_difficult`` difficult boxes do not count. As in Fluid ``background_label`` has no
-    effect.
-
-    ``class_num`` is the number of classes, with the background.
+    ``input`` has rows like the result of :func:`~paddlelike.layers.detection_output`; boxes are shares of the
+    image. A detection is right when it overlaps a true box of its class by more than ``overlap_threshold``,
+    and no detection with a better score does.
 
     Parameters
     ----------

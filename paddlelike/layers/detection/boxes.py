@@ -7,13 +7,14 @@ prior_box
 prior_box_var
     The variances: (M, 4), or four numbers.
 box_normalized
-    Whether boxes are shares of the image; otherwise pixels, which belong to their edges.
+    Whether boxes are shares of the image. Otherwise they are pixels, and the last row and column belong to a
+    box.
 dist_matrix
     Overlaps (K, M) of true boxes and anchors, one sequence per image.
 match_type
-    ``"bipartite"``, or ``"per_prediction"`` to match the other columns too; None for the first.
+    ``"bipartite"``, or ``"per_prediction"`` to match the other columns too; None for ``"bipartite"``.
 dist_threshold
-    The least overlap for these; None for 0.5.
+    The least overlap for a match of the other columns; None for 0.5.
 matched_indices
     The row of each anchor, int32 (N, M), -1 for none.
 negative_indices
@@ -49,13 +50,11 @@ def box_coder(
 ) -> Variable:
     """Return ``target_box`` coded against the anchors ``prior_box`` (M, 4), or decoded.
 
-    A code is the shift of the center in widths and heights of the anchor and the logarithms of the ratios of
-    the sides, divided by ``prior_box_var``: a variable (M, 4) or a list of 4 numbers. With
-    "encode_center_size", boxes (N, 4) give (N, M, 4), every box against every anchor; with
-    "decode_center_size", codes (N, M, 4), or (M, N, 4) with ``axis`` 1, give as many boxes. Boxes are (xmin,
-    ymin, xmax, ymax), in pixels unless ``box_normalized``. Operator ``box_coder``.
-
-    ``code_type`` is "encode_center_size" or "decode_center_size".
+    A code is the shift of the center, in widths and heights of the anchor, and the logarithms of the ratios
+    of the sides, all divided by ``prior_box_var``. "encode_center_size" turns boxes (N, 4) into codes (N, M,
+    4), of every box against every anchor. "decode_center_size" turns codes (N, M, 4), or (M, N, 4) with
+    ``axis`` 1, into as many boxes. Boxes are (xmin, ymin, xmax, ymax), in pixels unless ``box_normalized``.
+    Operator ``box_coder``.
 
     Parameters
     ----------
@@ -64,7 +63,7 @@ def box_coder(
     code_type
         ``"encode_center_size"`` or ``"decode_center_size"``.
     axis
-        The dim of the codes that follows the boxes: 1 for (M, N, 4).
+        The dim of the codes that counts the boxes: 1 for (M, N, 4).
 
     Returns
     -------
@@ -100,9 +99,8 @@ def box_coder(
 def box_clip(input: Variable, im_info: Variable, name: str | None = None) -> Variable:
     """Return the boxes of every image cut off at its borders.
 
-    ``input`` (rows, ..., 4) has the boxes of an image as one sequence, in pixels; row i of ``im_info`` (N, 3)
-    is (height, width, scale) of image i, which was (height / scale, width / scale) before it was scaled:
-    these are the borders. Operator ``box_clip``.
+    The borders are the size of the image before it was scaled: height / scale and width / scale. Operator
+    ``box_clip``.
 
     Parameters
     ----------
@@ -114,7 +112,7 @@ def box_clip(input: Variable, im_info: Variable, name: str | None = None) -> Var
     Returns
     -------
     Variable
-        The shape, the dtype and the LoD of ``input``.
+        In the shape, dtype and LoD of ``input``.
 
     Raises
     ------
@@ -140,10 +138,8 @@ def box_decoder_and_assign(
 ) -> tuple[Variable, Variable]:
     """Return the decoded boxes of all classes, and the box of the best class for every anchor.
 
-    ``prior_box`` (N, 4) in pixels, ``prior_box_var`` (4,), ``target_box`` (N, 4 * classes) codes,
-    ``box_score`` (N, classes) with the background first, which is not chosen. ``box_clip`` bounds the
-    logarithms of the sides from above. Results: (N, 4 * classes) and (N, 4). Operator
-    ``box_decoder_and_assign``. Cai and Vasconcelos, Cascade R-CNN, 2018.
+    ``prior_box`` is (N, 4), in pixels, ``prior_box_var`` (4,). The background is never the best class.
+    Operator ``box_decoder_and_assign``. Cai and Vasconcelos, Cascade R-CNN, 2018.
 
     Parameters
     ----------
@@ -186,10 +182,10 @@ def box_decoder_and_assign(
 def iou_similarity(
     x: Variable, y: Variable, box_normalized: bool = True, name: str | None = None
 ) -> Variable:
-    """Return the overlap of every box of ``x`` (N, 4) with every one of ``y`` (M, 4): (N, M).
+    """Return the overlap of every box of ``x`` (N, 4) with every box of ``y`` (M, 4): (N, M).
 
-    The overlap is the area of the intersection over that of the union; boxes are (xmin, ymin, xmax, ymax), in
-    pixels unless ``box_normalized``. Operator ``iou_similarity``.
+    The overlap is the area of the intersection divided by the area of the union; boxes are (xmin, ymin, xmax,
+    ymax), in pixels unless ``box_normalized``. Operator ``iou_similarity``.
 
     Parameters
     ----------
@@ -201,7 +197,7 @@ def iou_similarity(
     Returns
     -------
     Variable
-        (N, M), in the dtype of ``x``, with its LoD: from 0 to 1.
+        (N, M), numbers from 0 to 1, in the dtype of ``x`` and with its LoD.
 
     Raises
     ------
@@ -231,7 +227,7 @@ def polygon_box_transform(input: Variable, name: str | None = None) -> Variable:
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``.
+        In the shape and dtype of ``input``.
 
     Raises
     ------
@@ -252,19 +248,19 @@ def bipartite_match(
     dist_threshold: float | None = None,
     name: str | None = None,
 ) -> tuple[Variable, Variable]:
-    """Return, for each column of ``dist_matrix``, the row it is matched with (int32) and their distance.
+    """Return for each column of ``dist_matrix`` the row that it is matched with (int32) and their distance.
 
-    ``dist_matrix`` (K, M) has the rows of an image as one sequence; both results are (N, M), rows counted
-    within the image, -1 and 0 for a column without a match. The greatest distance is matched first, each row
-    once. ``match_type`` "per_prediction" then matches every other column with its greatest distance, if that
-    is at least ``dist_threshold`` (0.5); "bipartite", the default, does not. Operator ``bipartite_match``.
+    Both results are (N, M); rows are counted within the image, and a column without a match has -1 and 0. The
+    greatest distance is matched first, each row once. ``match_type`` "per_prediction" then matches every
+    other column with the row of its greatest distance, if that is at least ``dist_threshold`` (0.5). Operator
+    ``bipartite_match``.
 
     Returns
     -------
     indices : Variable
         int32 (N, M): the row that each column is matched with, -1 for none.
     distances : Variable
-        (N, M), in the dtype of ``dist_matrix``: its value there, 0 for none.
+        (N, M), in the dtype of ``dist_matrix``: its value for this match, 0 for none.
 
     Raises
     ------
@@ -295,12 +291,11 @@ def target_assign(
     mismatch_value: int | None = None,
     name: str | None = None,
 ) -> tuple[Variable, Variable]:
-    """Return the row of ``input`` that each anchor is matched with, and weights.
+    """Return for each anchor the row of ``input`` that it is matched with, and its weight.
 
-    ``input`` (rows, P, K) has the rows of an image as one sequence, P being the anchors or a divisor of their
-    number; ``matched_indices`` (N, M) int32 as :func:`bipartite_match` gives them. The targets are (N, M, K),
-    ``mismatch_value`` (0) where an anchor has no match; the weights (N, M, 1) float32 are 1 where it has one,
-    and for ``negative_indices`` (rows, 1), anchors that stand for the background, else 0. Operator
+    ``input`` is (rows, P, K); P is the number of anchors, or a divisor of it. ``matched_indices`` is the
+    result of :func:`bipartite_match`. The target of an anchor without a match is ``mismatch_value``. The
+    weight is 1 for anchors with a match and for those in ``negative_indices``, else 0. Operator
     ``target_assign``.
 
     Parameters

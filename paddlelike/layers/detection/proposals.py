@@ -15,9 +15,9 @@ post_nms_top_n
 fpn_rois
     Regions (R, 4), one sequence per image.
 refer_level
-    The level of a region of ``refer_scale`` pixels squared.
+    The level of a square region with sides of ``refer_scale`` pixels.
 refer_scale
-    The side of such a region, in pixels.
+    The side of a region of level ``refer_level``, in pixels.
 scores
     The score of each anchor for being an object, (N, A, H, W).
 bbox_deltas
@@ -35,7 +35,7 @@ nms_thresh
 min_size
     The least side of a region, in pixels of the original image.
 eta
-    Below 1: what lowers the threshold after each box that is kept.
+    A factor; below 1, the overlap threshold is multiplied by it after each box that is kept.
 return_rois_num
     Whether the end of each image's regions is returned as well.
 """
@@ -67,13 +67,9 @@ def generate_proposals(
 ) -> tuple[Variable, ...]:
     """Return the regions that look most like objects, (P, 4), and their scores, (P, 1).
 
-    Operator ``generate_proposals``. ``scores`` (N, A, H, W) and ``bbox_deltas`` (N, 4 A, H, W) belong to
-    ``anchors`` (H, W, A, 4) with ``variances`` of the same shape; ``im_info`` (N, 3): height, width, scale.
-    The results have one sequence per image; with ``return_rois_num`` the end of each, int64 (N,), comes
-    third. ``pre_nms_top_n`` are taken by score, ``post_nms_top_n`` are left by suppression at ``nms_thresh``;
-    those below ``min_size`` pixels of the original image are dropped.
-
-    ``eta`` below 1 lowers the threshold of suppression from box to box.
+    Operator ``generate_proposals``. In each image, the ``pre_nms_top_n`` anchors with the best scores are
+    decoded, regions below ``min_size`` are dropped, and non-maximum suppression at ``nms_thresh`` keeps at
+    most ``post_nms_top_n`` regions.
 
     Returns
     -------
@@ -82,7 +78,7 @@ def generate_proposals(
     scores : Variable
         (P, 1) with the same LoD.
     ends : Variable
-        Only with ``return_rois_num``: int64 (N,), where the regions of each image end.
+        Only with ``return_rois_num``: int64 (N,), the end of each image's regions.
 
     Raises
     ------
@@ -132,19 +128,18 @@ def distribute_fpn_proposals(
     refer_scale: int,
     name: str | None = None,
 ) -> tuple[list[Variable], Variable]:
-    """Return the regions of each level of a feature pyramid, and where each region is among them.
+    """Return the regions of each level of a feature pyramid, and the position of each region among them.
 
-    Operator ``distribute_fpn_proposals``. ``fpn_rois`` (R, 4) with one sequence per image; a region of
-    ``refer_scale`` pixels squared belongs to ``refer_level``, one of twice the size to the next. The levels
-    from ``min_level`` to ``max_level`` are (R', 4) with one sequence per image; gather of all of them,
-    joined, with the second result, int32 (R, 1), restores the order.
+    Operator ``distribute_fpn_proposals``. A square region with sides of ``refer_scale`` pixels belongs to
+    ``refer_level``, a region with sides twice as long to the next level. To restore the order, concatenate
+    the regions of all levels and ``gather`` them by the second result.
 
     Returns
     -------
     levels : list
         For each level its regions, (R', 4), with a sequence for each image.
     restore : Variable
-        int32 (R, 1): where each region is among those of all levels, joined.
+        int32 (R, 1): the position of each region among the concatenated regions of all levels.
 
     Raises
     ------

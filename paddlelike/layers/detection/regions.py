@@ -29,14 +29,14 @@ output_channels, num_filters
 sampling_ratio
     The number of points of a bin that are averaged in each direction; -1 for about one per pixel.
 rois_lod
-    The offsets of the images' regions, int64 (N + 1,); None where the LoD says so.
+    The offsets of the images' regions, int64 (N + 1,); None to take them from the LoD.
 transformed_height, transformed_width
     The size of the rectangles.
 offset
-    (N, 2 * deformable_groups * h * w, H', W'): how far each element of each window is moved, down and to
-    the right.
+    (N, 2 * deformable_groups * h * w, H', W'): the shift of each element of each window, down and to the
+    right.
 mask
-    (N, deformable_groups * h * w, H', W'): what it is multiplied by; not read unless ``modulated``.
+    (N, deformable_groups * h * w, H', W'): the factor of each element; not read unless ``modulated``.
 filter_size
     The size of the filter: an int for both dims, or two.
 stride
@@ -102,8 +102,6 @@ def roi_pool(
     offsets (N + 1,) int64 of the sequences in ``rois_lod``; the result is (R, C, pooled_height,
     pooled_width). Corners are rounded to pixels. Girshick, Fast R-CNN, 2015.
 
-    ``spatial_scale`` takes the boxes to the feature map.
-
     Raises
     ------
     TypeError
@@ -133,10 +131,8 @@ def roi_align(
 ) -> Variable:
     """Return the mean of ``input`` over each bin of every region, without rounding the regions.
 
-    Operator ``roi_align``. As :func:`roi_pool`, but the mean of ``sampling_ratio`` ^ 2 points per bin, linear
-    between pixels; -1: about one point per pixel. He et al., Mask R-CNN, 2017.
-
-    ``spatial_scale`` takes the boxes to the feature map.
+    Operator ``roi_align``. The mean is taken over ``sampling_ratio`` ^ 2 points per bin, interpolated between
+    pixels; with -1 over about one point per pixel. He et al., Mask R-CNN, 2017.
 
     Raises
     ------
@@ -163,13 +159,11 @@ def psroi_pool(
     pooled_width: int,
     name: str | None = None,
 ) -> Variable:
-    """Return the mean of each bin of every region, each bin from channels of its own.
+    """Return the mean of each bin of every region; each bin reads channels of its own.
 
     Operator ``psroi_pool``. ``input`` (N, output_channels * pooled_height * pooled_width, H, W), ``rois`` (R,
     4) with one sequence per image; the result is (R, output_channels, pooled_height, pooled_width). Dai et
     al., R-FCN, 2016.
-
-    ``spatial_scale`` takes the boxes to the feature map.
 
     Returns
     -------
@@ -204,16 +198,13 @@ def prroi_pool(
 ) -> Variable:
     """Return the exact mean of ``input``, linear between its pixels, over each bin of every region.
 
-    Operator ``prroi_pool``. As :func:`roi_align`, but an integral in place of points, so that the regions
-    have gradients, too. ``batch_roi_nums`` (N,) int64 counts the regions of each image; None: their LoD does.
-    Jiang et al., 2018.
-
-    ``spatial_scale`` takes the boxes to the feature map.
+    Operator ``prroi_pool``. It integrates over the bin where :func:`roi_align` samples points, so that the
+    regions have gradients too. Jiang et al., 2018.
 
     Parameters
     ----------
     batch_roi_nums
-        The number of regions of each image, int64 (N,); None where the LoD says so.
+        The number of regions of each image, int64 (N,); None to take it from the LoD.
 
     Raises
     ------
@@ -241,11 +232,7 @@ def roi_perspective_transform(
 ) -> tuple[Variable, Variable, Variable]:
     """Return quadrangles of ``input`` as rectangles, the mask of pixels with values, and the transforms.
 
-    Operator ``roi_perspective_transform``. ``input`` (N, C, H, W) float32; ``rois`` (R, 8): four corners (x,
-    y) from the upper left one clockwise, with one sequence per image. Results: (R, C, transformed_height,
-    transformed_width); int32 (R, 1, ...), 1 inside of quadrangle and image; (R, 9).
-
-    ``spatial_scale`` takes the boxes to the feature map.
+    Operator ``roi_perspective_transform``. The corners of a quadrangle go clockwise from the upper left one.
 
     Parameters
     ----------
@@ -320,14 +307,9 @@ def deformable_roi_pooling(
 ) -> Variable:
     """Return the mean of the bins of every region, each bin moved by ``trans``.
 
-    Operator ``deformable_psroi_pooling``. ``input`` (N, C, H, W); ``rois`` (R, 4), one sequence per image;
-    ``trans`` (R, 2 * classes, part height, part width): to the right and down, in sizes of the region times
-    ``trans_std``. The result is (R, D, pooled_height, pooled_width) with D = C, or C / pooled_height /
-    pooled_width if ``position_sensitive``. Dai et al., 2017.
-
-    ``spatial_scale`` takes the boxes to the feature map. Offsets are not read with ``no_trans``.
-    Channels are cut into ``group_size`` groups, a box into ``part_size`` parts for the offsets;
-    ``sample_per_part`` points are taken in each cell.
+    Operator ``deformable_psroi_pooling``. ``trans`` shifts bins to the right and down; its unit is the size
+    of the region times ``trans_std``. The result is (R, D, pooled_height, pooled_width) with D = C, or C /
+    pooled_height / pooled_width if ``position_sensitive``. Dai et al., 2017.
 
     Returns
     -------
@@ -410,13 +392,9 @@ def deformable_conv(
 ) -> Variable:
     """Return ``conv2d`` of ``input`` whose windows are deformed by ``offset``, and weighted by ``mask``.
 
-    Operator ``deformable_conv``, or ``deformable_conv_v1`` without a mask if not ``modulated``. ``input`` (N,
-    C, H, W) gives (N, num_filters, H', W'); ``offset`` (N, 2 * deformable_groups * h * w, H', W') says how
-    far every element of every window is moved down and to the right, ``mask`` (N, deformable_groups * h * w,
-    H', W') by what it is multiplied. Any batch can be computed; real Fluid computes only whole multiples of
-    ``im2col_step`` (64) images, so that programs for it should pass 1. Zhu et al., 2018.
-
-    ``filter_size``, ``stride``, ``padding`` and ``dilation`` are one int for both dims, or two.
+    Operator ``deformable_conv``, or ``deformable_conv_v1`` without a mask if not ``modulated``. Any batch
+    size works; real Fluid computes only whole multiples of ``im2col_step`` (64) images, so that programs for
+    it should pass 1. Zhu et al., 2018.
 
     Parameters
     ----------

@@ -5,17 +5,17 @@ Parameters
 prior_box
     The anchors, (M, 4).
 prior_box_var
-    Their variances: (M, 4), or four numbers.
+    The variances of the anchors: (M, 4), or four numbers.
 background_label
     The class of the background.
 nms_threshold
     The overlap above which a worse box is dropped.
 nms_top_k
-    The number of boxes of a class that are looked at; -1 for all.
+    The number of boxes of a class that are considered; -1 for all.
 keep_top_k
     The number of boxes of an image that remain; -1 for all.
 score_threshold
-    The score above which a box is looked at.
+    The score above which a box is considered.
 nms_eta
     Recorded as 1, as in Fluid.
 return_index
@@ -31,7 +31,7 @@ num_classes
 aspect_ratios
     For each map, widths over heights.
 min_ratio, max_ratio
-    The smallest and largest box, in percent of ``base_size``, where there are no sizes.
+    The smallest and largest box, in percent of ``base_size``; used if no sizes are given.
 min_sizes, max_sizes
     For each map, the smaller and the larger side in pixels; None to take them from the ratios.
 steps, step_w, step_h
@@ -45,13 +45,13 @@ flip
 clip
     Whether boxes are cut off at the borders of the image.
 kernel_size, pad, stride
-    Of the convolutions, as in :func:`conv2d`.
+    Options of the convolutions, as in :func:`conv2d`.
 min_max_aspect_ratios_order
     Whether the square of the larger side comes second, as in Caffe.
 gt_box
     The true boxes, (rows, 4), one sequence per image.
 gt_label
-    Their classes, int32 (rows, 1).
+    The classes of the true boxes, int32 (rows, 1).
 overlap_threshold
     The overlap from which an anchor is matched.
 neg_pos_ratio
@@ -65,7 +65,7 @@ conf_loss_weight
 match_type
     ``"per_prediction"`` or ``"bipartite"``, as in :func:`bipartite_match`.
 mining_type
-    ``"max_negative"``, the only way that Fluid takes.
+    ``"max_negative"``, the only value that Fluid supports.
 normalize
     Whether the loss is divided by the weights of the matches.
 sample_size
@@ -124,14 +124,11 @@ def multi_box_head(
 
     They are (N, M, 4), (N, M, num_classes), (M, 4) and (M, 4) for the M anchors of all maps.
 
-    ``inputs`` are the maps, each with its own ``aspect_ratios``; sizes and steps have one entry for each map.
-    Without ``min_sizes`` and ``max_sizes`` (pixels) the sizes go in equal steps from ``min_ratio`` to
-    ``max_ratio`` percent of ``base_size``, after a first map of 10 percent. ``steps``, or ``step_w`` and
-    ``step_h``, are the pixels between places. ``kernel_size``, ``pad`` and ``stride`` are those of the
-    convolutions; ``image``, ``variance``, ``flip``, ``clip``, ``offset`` and ``min_max_aspect_ratios_order``
-    go to :func:`prior_box`. With one map the results are as it gives them: (N, H * W * 4 * priors), (N, H * W
-    * num_classes * priors), (H, W, priors, 4). As in Fluid ``name`` names nothing, and ``step_h`` alone has
-    no effect.
+    Without ``min_sizes`` and ``max_sizes`` the first map has boxes of 10 percent of ``base_size``; on the
+    other maps their size grows in equal steps from ``min_ratio`` to ``max_ratio`` percent. The anchors are
+    the results of :func:`prior_box`. With one map the results keep the shapes of its operators: (N, H * W * 4
+    * priors), (N, H * W * num_classes * priors), (H, W, priors, 4). As in Fluid, ``name`` has no effect, nor
+    has ``step_h`` alone.
 
     Returns
     -------
@@ -257,19 +254,13 @@ def ssd_loss(
     normalize: bool = True,
     sample_size: int | None = None,
 ) -> Variable:
-    """Return the loss (N, 1) of each image: of the boxes that are matched, and of classes.
+    """Return the loss (N, 1) of each image: of matched boxes, and of classes.
 
-    ``location`` (N, M, 4) and ``confidence`` (N, M, classes) as :func:`multi_box_head` gives them, for the
-    anchors ``prior_box`` (M, 4) with ``prior_box_var`` (M, 4) or 4 numbers; ``gt_box`` (rows, 4) and
-    ``gt_label`` (rows, 1) int32 have the true boxes of an image as one sequence. Anchors are matched by
-    :func:`bipartite_match`. The boxes of matched anchors cost a smooth L1 of their codes, their classes a
-    cross entropy; so do, as background, ``neg_pos_ratio`` times as many of the others, those whose classes
-    cost most, if they overlap no true box by ``neg_overlap`` or more. ``normalize`` divides by the number of
-    matched anchors of the batch.
-
-    ``background_label`` is the class of no object. Prior boxes that overlap by ``overlap_threshold``
-    are matched; ``loc_loss_weight`` and ``conf_loss_weight`` weigh the two losses; ``sample_size`` is
-    the number of hard examples.
+    ``location`` and ``confidence`` are results of :func:`multi_box_head`. Anchors are matched by
+    :func:`bipartite_match`. The loss of a matched anchor is the smooth L1 loss of its codes and the cross
+    entropy of its classes. ``neg_pos_ratio`` times as many unmatched anchors are trained as background, with
+    a cross entropy: those with the greatest loss among the anchors that overlap no true box by
+    ``neg_overlap`` or more. ``normalize`` divides by the number of matched anchors of the batch.
 
     Parameters
     ----------
@@ -286,7 +277,7 @@ def ssd_loss(
     Raises
     ------
     GraphError
-        ``mining_type`` is not "max_negative", which alone has a loss in Fluid.
+        ``mining_type`` is not "max_negative", the only one that has a loss in Fluid.
     TypeError
         ``location`` is not a variable.
 
@@ -406,14 +397,11 @@ def detection_output(
     nms_eta: float = 1.0,
     return_index: bool = False,
 ) -> Variable | tuple[Variable, Variable]:
-    """Return rows (label, score, box) that an SSD finds, those of an image as one sequence.
+    """Return the objects that an SSD finds: rows (label, score, box), one sequence per image.
 
-    ``loc`` (N, M, 4) and ``scores`` (N, M, classes), before the softmax, are what :func:`multi_box_head`
-    gives, with its anchors and variances. The boxes are decoded, and suppressed as :func:`multiclass_nms`
-    does; with ``return_index`` also the index of each box, (rows, 1) int32: image * M + box. As in Fluid,
-    class 0 is the background and ``nms_eta`` is 1 whatever is given.
-
-    ``prior_box_var`` holds the variances of the prior boxes, (M, 4).
+    The inputs are the results of :func:`multi_box_head`, before a softmax. The boxes are decoded, and
+    suppressed by :func:`multiclass_nms`. As in Fluid, class 0 is always the background, and ``nms_eta`` is
+    always 1.
 
     Parameters
     ----------

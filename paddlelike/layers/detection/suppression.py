@@ -7,17 +7,18 @@ bboxes
 scores
     (N, classes, M).
 score_threshold
-    The score above which a box is looked at.
+    The score above which a box is considered.
 nms_top_k
-    The number of boxes of a class that are looked at; -1 for all.
+    The number of boxes of a class that are considered; -1 for all.
 keep_top_k
     The number of boxes of an image that remain; -1 for all.
 nms_threshold
     The overlap above which a worse box is dropped.
 normalized
-    Whether boxes are shares of the image; otherwise pixels, which belong to their edges.
+    Whether boxes are shares of the image. Otherwise they are pixels, and the last row and column belong to a
+    box.
 nms_eta
-    Below 1: what lowers the threshold after each box that is kept.
+    A factor; below 1, the overlap threshold is multiplied by it after each box that is kept.
 background_label
     The class that is left out; -1 for none.
 post_threshold
@@ -25,7 +26,7 @@ post_threshold
 use_gaussian
     Whether scores are lowered by a Gaussian of the overlap, otherwise linearly.
 gaussian_sigma
-    The number of the Gaussian.
+    The factor in the exponent of the Gaussian.
 return_index
     Whether the index of each box is returned as well.
 anchors
@@ -65,15 +66,14 @@ def multiclass_nms(
     background_label: int = 0,
     name: str | None = None,
 ) -> Variable:
-    """Return rows (label, score, box) of the boxes that remain, those of an image as one sequence.
+    """Return the boxes that remain as rows (label, score, box), one sequence per image.
 
-    ``bboxes`` (N, M, 4), or M polygons of 8, 16, 24 or 32 numbers, and ``scores`` (N, classes, M); or
-    sequences (rows, classes, 4) and (rows, classes), where every class has boxes of its own. Of every class
-    but ``background_label`` the ``nms_top_k`` best scores above ``score_threshold`` are looked at, the best
-    first; a box is dropped when it overlaps one that is kept by more than ``nms_threshold``, which is
-    multiplied by ``nms_eta`` after each box that is kept, while it is above 0.5. Of an image the
-    ``keep_top_k`` best boxes remain. -1 means no limit, or no background. Boxes are in pixels unless
-    ``normalized``.
+    Instead of (N, M, 4) and (N, classes, M), ``bboxes`` and ``scores`` may be sequences (rows, classes, 4)
+    and (rows, classes), in which every class has boxes of its own. For each class except
+    ``background_label``, the ``nms_top_k`` best boxes above ``score_threshold`` are considered, the best
+    first. A box is dropped if it overlaps an already kept box by more than ``nms_threshold``. This threshold
+    is multiplied by ``nms_eta`` after each kept box, as long as it is above 0.5. The ``keep_top_k`` best
+    boxes of each image remain.
 
     The result is [[-1]] (1, 1) when no image has a box. Operator ``multiclass_nms``; no gradient.
 
@@ -215,14 +215,12 @@ def matrix_nms(
     return_index: bool = False,
     name: str | None = None,
 ) -> Variable | tuple[Variable, Variable]:
-    """Return rows (label, score, box) of the best boxes of every image, scores lowered by overlaps.
+    """Return the best boxes of every image as rows (label, score, box), with scores lowered by overlaps.
 
-    ``bboxes`` (N, M, 4), ``scores`` (N, classes, M). Instead of dropping a box that overlaps a better one of
-    its class, its score is lowered: linearly by the overlap, or with ``use_gaussian`` by
-    ``exp(-gaussian_sigma * overlap ** 2)``, less where the better one is itself overlapped. Boxes whose score
-    is then above ``post_threshold`` remain, ``keep_top_k`` of an image at most. The other arguments are those
-    of :func:`multiclass_nms`. With ``return_index`` also the index of each box, (rows, 1) int32: image * M +
-    box. Operator ``matrix_nms``; no gradient. Wang et al., SOLOv2, 2020.
+    A box that overlaps a better box of its class is not dropped. Instead its score is lowered: linearly by
+    the overlap, or with ``use_gaussian`` by ``exp(-gaussian_sigma * overlap ** 2)``; less if the better box
+    is itself overlapped. Boxes whose score is then above ``post_threshold`` remain, at most ``keep_top_k``
+    per image. Operator ``matrix_nms``; no gradient. Wang et al., SOLOv2, 2020.
 
     Returns
     -------
@@ -273,10 +271,10 @@ def locality_aware_nms(
 ) -> Variable:
     """Return rows (label, score, box) of the boxes that remain after neighbours were merged.
 
-    ``bboxes`` (N, M, 4), or M polygons of 8, 16, 24 or 32 numbers, and ``scores`` (N, 1, M). A box that
-    overlaps the one merged last by more than ``nms_threshold`` goes into it, by the scores of both, which add
-    up; the result equals :func:`multiclass_nms` for the merged boxes. Operator ``locality_aware_nms``; no
-    gradient. Zhou et al., EAST, 2017.
+    ``scores`` has one class. A box that overlaps the last merged box by more than ``nms_threshold`` is merged
+    into it: the corners are averaged with the scores as weights, and the scores are added. The merged boxes
+    then go through :func:`multiclass_nms`. Operator ``locality_aware_nms``; no gradient. Zhou et al., EAST,
+    2017.
 
     Returns
     -------
@@ -347,14 +345,12 @@ def retinanet_detection_output(
     nms_threshold: float = 0.3,
     nms_eta: float = 1.0,
 ) -> Variable:
-    """Return the objects found in each image: (D, 6), class from 1 on, score, corners; a sequence per image.
+    """Return the objects found in each image: (D, 6), with a sequence per image.
 
-    Operator ``retinanet_detection_output``. For each level ``bboxes`` (N, M, 4) moves ``anchors`` (M, 4), and
-    ``scores`` (N, M, C) are probabilities; ``im_info`` (N, 3): height, width, scale. As in Fluid 1.8
-    ``nms_eta`` is not passed on: the threshold of the suppression stays.
+    Operator ``retinanet_detection_output``. Classes count from 1.
 
-    Of each level the ``nms_top_k`` best above ``score_threshold`` are taken; of all, those that
-    overlap by less than ``nms_threshold``, at most ``keep_top_k``.
+    The ``nms_top_k`` best boxes above ``score_threshold`` of each level are decoded. Suppression at
+    ``nms_threshold`` over all levels then keeps at most ``keep_top_k`` boxes per image.
 
     Parameters
     ----------
@@ -363,7 +359,7 @@ def retinanet_detection_output(
     scores
         For each level, probabilities (N, M, classes).
     nms_eta
-        Not passed on, as in Fluid: the threshold stays.
+        No effect, as in Fluid: the threshold stays the same.
 
     Returns
     -------

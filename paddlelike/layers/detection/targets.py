@@ -7,13 +7,13 @@ im_info
 gt_classes
     The true classes, int32 (G, 1), one sequence per image.
 is_crowd
-    1 for a box around several objects, int32 (G, 1); such boxes are passed over.
+    1 for a box around several objects, int32 (G, 1); such boxes are ignored.
 gt_segms
     Points (S, 2) of the polygons, with three levels of LoD: objects, polygons, points.
 rois
     Regions (R, 4) of :func:`generate_proposal_labels`.
 labels_int32
-    Their classes, (R, 1).
+    The classes of the regions, (R, 1).
 num_classes
     The number of classes: with the background for masks, without it for RetinaNet.
 resolution
@@ -25,13 +25,13 @@ gt_boxes
 batch_size_per_im
     The number of regions of an image that are sampled.
 fg_fraction
-    The largest share of them that is foreground.
+    The largest share of the sampled regions that is foreground.
 fg_thresh
     The overlap from which a region is foreground.
 bg_thresh_hi, bg_thresh_lo
     The overlaps between which a region is background.
 bbox_reg_weights
-    The four numbers by which moves are divided.
+    The four numbers by which the offsets of boxes are divided.
 class_nums
     The number of classes, background included.
 use_random
@@ -47,7 +47,7 @@ cls_logits
 anchor_box
     The anchors, (M, 4).
 anchor_var
-    Their variances, (M, 4).
+    The variances of the anchors, (M, 4); not used.
 gt_labels
     The true classes, int32 (G, 1), one sequence per image.
 positive_overlap, rpn_positive_overlap
@@ -95,29 +95,21 @@ def rpn_target_assign(
     rpn_negative_overlap: float = 0.3,
     use_random: bool = True,
 ) -> tuple[Variable, ...]:
-    """Return scores, moves, labels, targets of the moves and their weights, for a sample of the anchors.
+    """Return the scores, codes, labels, target codes and weights of a sample of the anchors.
 
-    Operator ``rpn_target_assign``. ``bbox_pred`` (N, A, 4) and ``cls_logits`` (N, A, 1) belong to
-    ``anchor_box`` (A, 4) (``anchor_var`` is not used); ``gt_boxes`` (G, 4) and ``is_crowd`` (G, 1) int32 have
-    one sequence per image; ``im_info`` (N, 3): height, width, scale. The results are (F + B, 1), (F, 4),
-    int32 (F + B, 1), (F, 4), (F, 4), F anchors on objects and B on the background. Ren et al., Faster R-CNN,
-    2015.
-
-    ``rpn_batch_size_per_im`` anchors an image are drawn, ``rpn_fg_fraction`` of them foreground:
-    those that overlap a box by ``rpn_positive_overlap``, background below ``rpn_negative_overlap``.
-    Anchors more than ``rpn_straddle_thresh`` outside of the image do not count; ``use_random`` draws,
-    else the first are taken.
+    Operator ``rpn_target_assign``. ``cls_logits`` has one class. F is the number of sampled anchors on
+    objects, B on the background. Ren et al., Faster R-CNN, 2015.
 
     Returns
     -------
     scores : Variable
-        (F + B, 1), of F anchors on objects and B on the background.
+        (F + B, 1): the scores of the sampled anchors.
     moves : Variable
         (F, 4).
     labels : Variable
         int32 (F + B, 1).
     targets : Variable
-        (F, 4): what the moves should be.
+        (F, 4): the codes of the true boxes.
     weights : Variable
         (F, 4).
 
@@ -167,25 +159,22 @@ def retinanet_target_assign(
     positive_overlap: float = 0.5,
     negative_overlap: float = 0.4,
 ) -> tuple[Variable, ...]:
-    """Return scores, moves, labels, targets of the moves, their weights, and numbers of anchors on objects.
+    """Return scores, codes, labels, target codes and weights of anchors, and counts of anchors on objects.
 
-    Operator ``retinanet_target_assign``. As :func:`rpn_target_assign`, for all anchors that are near an
-    object or far from all: ``cls_logits`` is (N, A, num_classes), labels are ``gt_labels`` (G, 1) int32, from
-    1 on, or 0; the counts, int32 (N, 1), are one too high, so that they can divide. Lin et al., 2017.
-
-    Anchors that overlap a box by ``positive_overlap`` are foreground, below ``negative_overlap``
-    background.
+    Operator ``retinanet_target_assign``. It works like :func:`rpn_target_assign`, but takes all anchors that
+    are foreground or background, without sampling. A label is a class of ``gt_labels``, from 1, or 0 for
+    background. The counts are one too high, so that a loss can be divided by them. Lin et al., 2017.
 
     Returns
     -------
     scores : Variable
-        (F + B, num_classes), of F anchors on objects and B on the background.
+        (F + B, num_classes), for F anchors on objects and B on the background.
     moves : Variable
         (F, 4).
     labels : Variable
         int32 (F + B, 1).
     targets : Variable
-        (F, 4): what the moves should be.
+        (F, 4): the codes of the true boxes.
     weights : Variable
         (F, 4).
     counts : Variable
@@ -286,28 +275,21 @@ def generate_proposal_labels(
     is_cls_agnostic: bool = False,
     is_cascade_rcnn: bool = False,
 ) -> tuple[Variable, ...]:
-    """Return a sample of regions, their classes, moves to their objects, and two weights of the moves.
+    """Return a sample of regions, their classes, offsets to their objects, and two weights of the offsets.
 
-    Operator ``generate_proposal_labels``. ``rpn_rois`` (R, 4), ``gt_classes`` and ``is_crowd`` (G, 1) int32,
-    ``gt_boxes`` (G, 4) have one sequence per image; ``im_info`` (N, 3): height, width, scale. The results are
-    (P, 4), (P, 1) int32 and three of (P, 4 * class_nums), also with one sequence per image. A region is
-    foreground from an overlap of ``fg_thresh`` on, background in [``bg_thresh_lo``, ``bg_thresh_hi``). The
-    moves are divided by ``bbox_reg_weights``.
-
-    Of ``batch_size_per_im`` boxes an image ``fg_fraction`` are foreground, drawn at random with
-    ``use_random``. ``is_cls_agnostic`` has one box for all classes, ``is_cascade_rcnn`` takes boxes
-    of a stage before.
+    Operator ``generate_proposal_labels``. All results have one sequence per image. A region is background if
+    its overlap is in [``bg_thresh_lo``, ``bg_thresh_hi``).
 
     Returns
     -------
     rois : Variable
         (P, 4): the sample of regions.
     labels : Variable
-        int32 (P, 1): their classes.
+        int32 (P, 1): the classes of these regions.
     moves : Variable
-        (P, 4 * class_nums): the moves to their objects.
+        (P, 4 * class_nums): the offsets from the regions to their objects.
     inside, outside : Variable
-        (P, 4 * class_nums) each: weights of the moves.
+        (P, 4 * class_nums) each: weights of the offsets.
 
     Raises
     ------
@@ -373,21 +355,18 @@ def generate_mask_labels(
     num_classes: int,
     resolution: int,
 ) -> tuple[Variable, ...]:
-    """Return the regions that have a class, (P, 4), their rows, (P, 1), and the masks of their objects.
+    """Return the regions that have a class, (P, 4), their indices, (P, 1), and the masks of their objects.
 
-    Operator ``generate_mask_labels``. ``gt_segms`` (S, 2): points of polygons with three levels of LoD
-    (objects of images, polygons of objects, points of polygons); the other inputs are those and the results
-    of :func:`generate_proposal_labels`. Masks are int32 (P, num_classes * resolution ^ 2): 1 inside, 0
-    outside, -1 for other classes.
-
-    ``rois`` are the boxes, (R, 4), ``labels_int32`` their classes, (R, 1).
+    Operator ``generate_mask_labels``. The inputs except ``gt_segms`` are inputs and results of
+    :func:`generate_proposal_labels`. Masks are int32 (P, num_classes * resolution ^ 2): 1 inside, 0 outside,
+    -1 for other classes.
 
     Returns
     -------
     rois : Variable
         (P, 4) with a sequence for each image: the regions that have a class.
     rows : Variable
-        int32 (P, 1): which rows of ``rois`` these are.
+        int32 (P, 1): the indices of these regions in ``rois``.
     masks : Variable
         int32 (P, num_classes * resolution ^ 2).
 

@@ -21,7 +21,7 @@ scale_x_y
 gt_box
     The true boxes, (N, B, 4): center, width, height, as shares of the image.
 gt_label
-    Their classes, int32 (N, B).
+    The classes of the true boxes, int32 (N, B).
 anchor_mask
     The indices of the anchors of this map.
 ignore_thresh
@@ -58,14 +58,11 @@ def yolov3_loss(
 ) -> Variable:
     """Return the loss (N,) of one head of a YOLOv3: boxes, objectness and classes.
 
-    ``x`` (N, A * (5 + class_num), H, H) holds for each of the A anchors of ``anchor_mask`` x, y, w, h,
-    objectness and classes; ``anchors`` (width, height, width, ...) are those of all heads, in pixels of an
-    image of H * ``downsample_ratio``. ``gt_box`` (N, B, 4) is (x, y of the center, width, height) as shares
-    of the image, rows of 0 where an image has fewer boxes; ``gt_label`` (N, B) int32; ``gt_score`` (N, B) the
-    share of an image in a mixture of two. A prediction that overlaps a true box by more than
-    ``ignore_thresh`` is not trained as background. Operator ``yolov3_loss``. Redmon and Farhadi, 2018.
-
-    ``use_label_smooth`` smooths the classes; ``scale_x_y`` widens the range of the centers.
+    ``x`` is (N, A * (5 + class_num), H, H); it holds x, y, w, h, objectness and classes for each of the A
+    anchors of ``anchor_mask``. ``anchors`` lists the anchors of all heads, in pixels of an image of H *
+    ``downsample_ratio`` pixels. If an image has fewer than B boxes, the remaining rows of ``gt_box`` are 0. A
+    prediction that overlaps a true box by more than ``ignore_thresh`` is not trained as background. Operator
+    ``yolov3_loss``. Redmon and Farhadi, 2018.
 
     Returns
     -------
@@ -121,14 +118,9 @@ def yolo_box(
 ) -> tuple[Variable, Variable]:
     """Return the boxes that one head of a YOLOv3 predicts, and their scores.
 
-    ``x`` (N, A * (5 + class_num), H, W), ``anchors`` (width, height, width, ...) those of this head in
-    pixels, ``img_size`` (N, 2) int32 (height, width) of the images that boxes are wanted for. Boxes (N, A * H
-    * W, 4) are (xmin, ymin, xmax, ymax) in pixels of those, cut off at the borders with ``clip_bbox``; scores
-    (N, A * H * W, class_num). Both are 0 where the objectness is below ``conf_thresh``. Operator
-    ``yolo_box``. Redmon and Farhadi, 2018.
-
-    The feature map is ``downsample_ratio`` times smaller than the image; ``scale_x_y`` widens the
-    range of the centers.
+    ``anchors`` lists the A anchors of this head. Boxes are in pixels of images of size ``img_size``. Boxes
+    and scores are 0 where the objectness is below ``conf_thresh``. Operator ``yolo_box``. Redmon and Farhadi,
+    2018.
 
     Returns
     -------

@@ -10,7 +10,7 @@ alpha, threshold, scale, slope, offset, t_min, t_max, scale_a, scale_b
 Returns
 -------
 Variable
-    The shape, the dtype and the LoD of ``x``: a number for each of its numbers.
+    In the shape, dtype and LoD of ``x``.
 
 Raises
 ------
@@ -108,14 +108,12 @@ def elu(x: Variable, alpha: float = 1.0, name: str | None = None) -> Variable:
 
 
 def gelu(x: Variable, approximate: bool = False) -> Variable:
-    """Return ``x * Phi(x)``, Phi the normal distribution function, or its tanh approximation (``gelu``).
-
-    ``approximate`` computes by tanh instead of erf.
+    """Return ``x * Phi(x)`` with the normal distribution function Phi, or its tanh approximation (``gelu``).
 
     Parameters
     ----------
     approximate
-        Whether to compute the tanh approximation instead of erf.
+        Whether to compute the tanh approximation instead of the exact function.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -275,13 +273,12 @@ def stanh(x: Variable, scale_a: float = 0.67, scale_b: float = 1.7159, name: str
 def swish(x: Variable, beta: float = 1.0, name: str | None = None) -> Variable:
     """Return ``x / (1 + exp(-beta * x))`` (operator ``swish``).
 
-    By default ``beta`` is 1 whatever is given, see ``fluid.quirks()``.
+    By default ``beta`` has no effect: the formula uses 1, see ``fluid.quirks()``.
 
     Parameters
     ----------
     beta
-        Recorded in the operator. The numbers are those of 1, as in Fluid, unless ``FLAGS_fluid_quirks`` is
-        False.
+        Recorded in the operator. The formula uses 1, as in Fluid, unless ``FLAGS_fluid_quirks`` is False.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -324,7 +321,7 @@ def prelu(x: Variable, mode: str, param_attr: ParamAttrLike = None, name: str | 
     Returns
     -------
     Variable
-        The shape and the dtype of ``x``.
+        In the shape and dtype of ``x``.
 
     Raises
     ------

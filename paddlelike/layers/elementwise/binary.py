@@ -5,7 +5,8 @@ Parameters
 x
     A variable of any shape, the shape of the result.
 y
-    A variable whose dims are those of ``x`` from dim ``axis`` on, or 1. It is repeated over the others.
+    A variable whose dims equal the dims of ``x`` from dim ``axis`` on, or are 1. It is repeated over the
+    other dims.
 axis
     The dim of ``x`` at which the dims of ``y`` begin; -1 for its last dims.
 """
@@ -62,7 +63,7 @@ def _make_elementwise(type: str, formula: str, example: str) -> Elementwise:
     Returns
     -------
     Variable
-        The shape and the dtype of ``x``, with its LoD; the shape of ``y`` if that has more dims.
+        In the shape and dtype of ``x``, with its LoD; the shape of ``y`` if that has more dims.
 
     Raises
     ------
@@ -118,8 +119,8 @@ def addcmul(
 ) -> Variable:
     """Return ``input + value * tensor1 * tensor2``, elementwise, written to ``out`` if that is given.
 
-    Operators ``elementwise_mul``, ``scale`` and ``elementwise_add``. The three have one shape, or shapes
-    that are broadcast.
+    Operators ``elementwise_mul``, ``scale`` and ``elementwise_add``. The three inputs have one shape, or
+    shapes that can be broadcast.
 
     Parameters
     ----------
@@ -133,7 +134,7 @@ def addcmul(
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``. It is ``out`` where that is given.
+        In the shape and dtype of ``input``. It is ``out`` if that is given.
 
     Raises
     ------

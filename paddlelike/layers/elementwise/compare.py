@@ -1,6 +1,6 @@
 """Elementwise comparison and logic of variables, and predicates of whole tensors.
 
-Layers that differ by their operator alone are rows of one table.
+Layers that differ only in their operator are rows of one table.
 
 Parameters
 ----------
@@ -68,7 +68,7 @@ def _make_comparison(
     Returns
     -------
     Variable
-        Bool, in the shape of ``x``. It is ``cond`` where that is given.
+        Bool, in the shape of ``x``. It is ``cond`` if that is given.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def less_than(
     Returns
     -------
     Variable
-        Bool, in the shape of ``x``. It is ``cond`` where that is given.
+        Bool, in the shape of ``x``. It is ``cond`` if that is given.
 
     Raises
     ------
@@ -189,7 +189,7 @@ def _make_connective(type: str, formula: str, example: str) -> Connective:
     Returns
     -------
     Variable
-        Bool, in the shape of ``x``. It is ``out`` where that is given.
+        Bool, in the shape of ``x``. It is ``out`` if that is given.
 
     Raises
     ------
@@ -221,7 +221,7 @@ def logical_not(x: Variable, out: Variable | None = None, name: str | None = Non
     Returns
     -------
     Variable
-        Bool, in the shape of ``x``. It is ``out`` where that is given.
+        Bool, in the shape of ``x``. It is ``out`` if that is given.
 
     Raises
     ------
@@ -245,8 +245,8 @@ def has_inf(x: Variable) -> Variable:
     Returns
     -------
     Variable
-        Of shape (1,): whether there is one. Runs compute bool; the variable is declared with the dtype of
-        ``x``, as in Fluid.
+        Of shape (1,): whether such an element exists. A run gives bool; the variable is declared with the
+        dtype of ``x``, as in Fluid.
 
     Raises
     ------
@@ -270,8 +270,8 @@ def has_nan(x: Variable) -> Variable:
     Returns
     -------
     Variable
-        Of shape (1,): whether there is one. Runs compute bool; the variable is declared with the dtype of
-        ``x``, as in Fluid.
+        Of shape (1,): whether such an element exists. A run gives bool; the variable is declared with the
+        dtype of ``x``, as in Fluid.
 
     Raises
     ------
@@ -328,8 +328,6 @@ def allclose(
     name: str | None = None,
 ) -> Variable:
     """Return whether ``|input - other| <= atol + rtol * |other|`` everywhere, as bool [1] (``allclose``).
-
-    Two NaNs are equal with ``equal_nan``.
 
     Parameters
     ----------

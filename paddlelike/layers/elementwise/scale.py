@@ -34,7 +34,7 @@ def scale(
 ) -> Variable:
     """Return ``act(scale * x + bias)``, or ``act(scale * (x + bias))`` (operator ``scale``).
 
-    The latter without ``bias_after_scale``. ``scale`` may be a variable of shape [1].
+    The second formula is used if ``bias_after_scale`` is False.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def scale(
     Returns
     -------
     Variable
-        The shape and the dtype of ``x``.
+        In the shape and dtype of ``x``.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def increment(x: Variable, value: float = 1.0, in_place: bool = True) -> Variabl
     Returns
     -------
     Variable
-        ``x`` itself, of shape (1,) and of its dtype; with ``in_place`` False a new variable.
+        ``x`` itself, of shape (1,); a new variable of the same dtype if ``in_place`` is False.
 
     Raises
     ------
@@ -106,17 +106,17 @@ def increment(x: Variable, value: float = 1.0, in_place: bool = True) -> Variabl
 
 
 def clip(x: Variable, min: float, max: float, name: str | None = None) -> Variable:
-    """Return ``x`` limited to ``min`` .. ``max`` (operator ``clip``); ``name`` is the name of the result.
+    """Return ``x`` limited to the range from ``min`` to ``max`` (operator ``clip``).
 
     Parameters
     ----------
     min, max
-        Numbers, the bounds.
+        The bounds, two numbers.
 
     Returns
     -------
     Variable
-        The shape and the dtype of ``x``: each element, limited.
+        In the shape and dtype of ``x``.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def clip_by_norm(x: Variable, max_norm: float, name: str | None = None) -> Varia
     Returns
     -------
     Variable
-        The shape and the dtype of ``x``: ``x * max_norm / max(max_norm, norm)``.
+        In the shape and dtype of ``x``: ``x * max_norm / max(max_norm, norm)``.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def clamp(
     output: Variable | None = None,
     name: str | None = None,
 ) -> Variable:
-    """Return ``input`` limited to ``min`` .. ``max``; either may be a variable, or None for no bound.
+    """Return ``input`` limited to the range from ``min`` to ``max``.
 
     Operator ``clip``.
 
@@ -189,7 +189,7 @@ def clamp(
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``: each element, limited. It is ``output`` where that is given.
+        In the shape and dtype of ``input``: each element, limited. It is ``output`` if that is given.
 
     Raises
     ------
@@ -226,7 +226,7 @@ def cast(x: Variable, dtype: DtypeLike) -> Variable:
     Returns
     -------
     Variable
-        The shape of ``x``, its elements of ``dtype``.
+        In the shape of ``x``, its elements of ``dtype``.
 
     Raises
     ------

@@ -8,7 +8,7 @@ x
 Returns
 -------
 Variable
-    The shape, the dtype and the LoD of ``x``: a number for each of its numbers.
+    In the shape, dtype and LoD of ``x``.
 
 Raises
 ------
@@ -198,12 +198,12 @@ def pow(x: Variable, factor: float | Variable = 1.0, name: str | None = None) ->
 def sign(x: Variable | Array) -> Variable:
     """Return -1, 0 or 1, the sign of each element (operator ``sign``); an array becomes a constant.
 
-    ``x`` is a variable or an array; the result has its shape.
+    ``x`` is a variable or an array.
 
     Returns
     -------
     Variable
-        The shape and the dtype of ``x``: -1, 0 or 1 for each element.
+        In the shape and dtype of ``x``: -1, 0 or 1 for each element.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -26,12 +26,10 @@ def data(
     type: VarType = VarType.LOD_TENSOR,
     stop_gradient: bool = True,
 ) -> Variable:
-    """Return a variable to be fed; the older form of :func:`~paddlelike.data`, whose feeds are not checked.
+    """Return a variable to be fed; in this older form of :func:`~paddlelike.data` feeds are not checked.
 
-    It appends no operator. A batch dim of -1 is put in front of ``shape``, unless ``append_batch_size``
-    is False or ``shape`` has a dim of -1 or None already. ``lod_level`` is the number of levels of
-    sequences in its rows, ``dtype`` the type of its elements and ``type`` that of its value; gradients
-    end here unless ``stop_gradient`` is False.
+    It appends no operator. A batch dim of -1 is put in front of ``shape``, unless ``append_batch_size`` is
+    False or ``shape`` has a dim of -1 or None already. Gradients end here unless ``stop_gradient`` is False.
 
     Parameters
     ----------
@@ -101,8 +99,7 @@ def check_data(layer: str, name: object, shape: Sequence[int | None]) -> list[in
 def load(out: Variable, file_path: str, load_as_fp16: bool | None = None) -> None:
     """Read a tensor file into ``out`` when the program runs (operator ``load``).
 
-    ``out`` is read from ``file_path``, and converted to float16 with ``load_as_fp16``. Its shape is
-    the file's.
+    ``out`` takes the shape of the tensor in the file.
 
     Parameters
     ----------

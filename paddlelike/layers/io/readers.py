@@ -11,13 +11,13 @@ capacity
 feed_list
     Variables, one per slot.
 use_double_buffer
-    Declares Fluid's further buffer. It has no effect.
+    Whether to declare Fluid's second buffer. It has no effect.
 shapes
     The shape of each slot, -1 where a dim is not known.
 dtypes
     The dtype of each slot.
 lod_levels
-    The number of levels of sequences that each slot has; None for none.
+    The number of levels of sequences that each slot has; None if no slot has a LoD.
 reader
     A reader of :func:`py_reader`.
 place
@@ -91,15 +91,14 @@ def py_reader(
 ) -> ProgramReader:
     """Return a reader of batches with a slot per shape (operator ``create_py_reader``).
 
-    ``capacity`` batches are read ahead, in a thread. Each slot has an entry in ``dtypes`` and in
-    ``lod_levels`` (None: no slot has a LoD). ``use_double_buffer`` declares Fluid's further buffer, which has
-    no effect. :func:`read_file` returns the variables of the slots.
+    A thread reads ``capacity`` batches ahead. Each slot has an entry in ``shapes``, ``dtypes`` and
+    ``lod_levels``. :func:`read_file` returns the variables of the slots.
 
     Returns
     -------
     ProgramReader
-        A reader in the program: it is started, reset, and given its batches by ``decorate_...``. Its slots
-        have the shapes ``shapes`` and the dtypes ``dtypes``.
+        A reader in the program, with methods to start it, to reset it, and to set its source
+        (``decorate_...``). Its slots have the shapes ``shapes`` and the dtypes ``dtypes``.
 
     Raises
     ------
@@ -144,8 +143,8 @@ def create_py_reader_by_data(
     Returns
     -------
     ProgramReader
-        A reader in the program: it is started, reset, and given its batches by ``decorate_...``. Its slots
-        have the shapes and dtypes of ``feed_list``.
+        A reader in the program, with methods to start it, to reset it, and to set its source
+        (``decorate_...``). Its slots have the shapes and dtypes of ``feed_list``.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4])
@@ -190,19 +189,19 @@ def _share_queue(reader: ProgramReader, variable: Variable) -> ProgramReader:
 
 
 def read_file(reader: ProgramReader) -> Variable | list[Variable]:
-    """Return the next batch of ``reader``: a list with a variable per slot, or the only one.
+    """Return the next batch of ``reader``: a list with a variable per slot, or a single variable.
 
     Operator ``read``.
 
     Returns
     -------
     Variable or list
-        A variable for each slot, with its shape and dtype; a single variable where there is one slot.
+        A variable for each slot, with its shape and dtype; not a list if there is only one slot.
 
     Raises
     ------
     TypeError
-        ``reader`` is not one of :func:`py_reader`.
+        ``reader`` is not a reader of :func:`py_reader`.
 
     >>> import paddlelike as fluid
     >>> reader = fluid.layers.py_reader(4, shapes=[(-1, 3), (-1, 1)], dtypes=["float32", "int64"])

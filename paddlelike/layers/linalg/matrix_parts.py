@@ -5,7 +5,7 @@ Parameters
 input
     Matrices (..., rows, columns).
 diagonal
-    Which diagonal: 0 for the main one, positive above it, negative below.
+    The index of the diagonal: 0 for the main one, positive above it, negative below it.
 
 Raises
 ------
@@ -34,7 +34,7 @@ def tril(input: Variable, diagonal: int = 0, name: str | None = None) -> Variabl
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``.
+        In the shape and dtype of ``input``.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -53,7 +53,7 @@ def triu(input: Variable, diagonal: int = 0, name: str | None = None) -> Variabl
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``.
+        In the shape and dtype of ``input``.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -88,7 +88,7 @@ def trace(
     Parameters
     ----------
     offset
-        Which diagonal: 0 for the main one, positive above it, negative below.
+        The index of the diagonal: 0 for the main one, positive above it, negative below it.
     dim1, dim2
         The dims that hold rows and columns.
 
@@ -96,7 +96,7 @@ def trace(
     -------
     Variable
         ``input`` without ``dim1`` and ``dim2``, (1,) for a matrix; in the dtype of ``input``. It is ``out``
-        where that is given.
+        if that is given.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -158,7 +158,7 @@ def l2_normalize(x: Variable, axis: int | None, epsilon: float = 1e-12, name: st
     Returns
     -------
     Variable
-        The shape and the dtype of ``x``.
+        In the shape and dtype of ``x``.
 
     Raises
     ------

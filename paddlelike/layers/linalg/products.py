@@ -40,13 +40,13 @@ def fc(
 ) -> Variable:
     """Return ``act(sum of input @ weight + bias)`` over one or several inputs.
 
-    Operators ``mul`` and ``elementwise_add``. Each input has a weight of its own, (columns, size). They share
-    the bias, (size,).
+    Operators ``mul`` and ``elementwise_add``. Each input has a weight of its own, (columns, size); all inputs
+    share the bias, (size,).
 
     Parameters
     ----------
     input
-        A variable (N, ...), or several. Each is flattened to a matrix, rows by columns.
+        A variable (N, ...), or a list of them. Each is flattened to a matrix (rows, columns).
     size
         The width of the result.
     num_flatten_dims
@@ -104,10 +104,9 @@ def fc(
 def mul(
     x: Variable, y: Variable, x_num_col_dims: int = 1, y_num_col_dims: int = 1, name: str | None = None
 ) -> Variable:
-    """Return the product of ``x`` and ``y`` as matrices whose rows are their first dims.
+    """Return the matrix product of ``x`` and ``y``, whose first dims become rows.
 
-    Operator ``mul``. ``x_num_col_dims`` and ``y_num_col_dims`` say how many dims count as rows; the result
-    has those of ``x``, then the others of ``y``.
+    Operator ``mul``. The result has the row dims of ``x``, then the column dims of ``y``.
 
     Parameters
     ----------
@@ -146,9 +145,7 @@ def matmul(
     alpha: float = 1.0,
     name: str | None = None,
 ) -> Variable:
-    """Return ``alpha * x @ y`` over the last two dims, the others being batches (operator ``matmul``).
-
-    ``transpose_x`` and ``transpose_y`` exchange the last two dims first.
+    """Return ``alpha * x @ y`` over the last two dims; other dims are batches (operator ``matmul``).
 
     Parameters
     ----------
@@ -157,7 +154,7 @@ def matmul(
     y
         (..., K, N), or (K,). Batches are broadcast.
     transpose_x, transpose_y
-        Whether the last two dims are exchanged first.
+        Whether the last two dims are exchanged before the product.
     alpha
         A number by which the product is multiplied.
 
@@ -172,7 +169,7 @@ def matmul(
     TypeError
         ``x`` or ``y`` is not a variable of float16, float32 or float64.
     GraphError
-        The columns of ``x`` are not as many as the rows of ``y``.
+        The number of columns of ``x`` is not the number of rows of ``y``.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -204,8 +201,6 @@ def _matrix(shape: tuple[int, ...], transposed: bool, *, column: bool = False) -
 def bmm(x: Variable, y: Variable, name: str | None = None) -> Variable:
     """Return the products of matrices: (B, M, K) and (B, K, N) give (B, M, N) (operator ``bmm``).
 
-    ``x`` has shape (N, A, B) and ``y`` (N, B, C).
-
     Parameters
     ----------
     x
@@ -229,8 +224,6 @@ def bmm(x: Variable, y: Variable, name: str | None = None) -> Variable:
 
 def dot(x: Variable, y: Variable, name: str | None = None) -> Variable:
     """Return the dot products of the rows: (N, D) and (N, D) give (N, 1) (operator ``dot``).
-
-    ``x`` and ``y`` have the same shape, (D,) or (N, D).
 
     Parameters
     ----------
@@ -348,8 +341,8 @@ def kron(x: Variable, y: Variable, out: Variable | None = None, name: str | None
     Returns
     -------
     Variable
-        Each dim as long as those of ``x`` and ``y`` multiplied; in the dtype of ``x``. It is ``out`` where
-        that is given.
+        Each dim is the product of the dims of ``x`` and ``y``; in the dtype of ``x``. It is ``out`` if that
+        is given.
 
     Raises
     ------
@@ -380,12 +373,12 @@ def cross(input: Variable, other: Variable, dim: int | None = None) -> Variable:
     input, other
         Variables of one shape, with a dim of length 3.
     dim
-        That dim; None for the first one of length 3.
+        The dim of length 3; None for the first such dim.
 
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``.
+        In the shape and dtype of ``input``.
 
     Raises
     ------

@@ -35,7 +35,7 @@ _PRODUCTS: Final = ("mul", "matmul", "conv2d")
 def cross_entropy(
     input: Variable, label: Variable, soft_label: bool = False, ignore_index: int = -100
 ) -> Variable:
-    """Return ``-log(input[label])`` of probabilities (..., D), per row: (..., 1).
+    """Return ``-log(input[label])`` of each row of probabilities (..., D), in the shape (..., 1).
 
     Operator ``cross_entropy2``, or ``cross_entropy`` with ``soft_label``: ``-sum(label * log(input))``.
 
@@ -44,11 +44,11 @@ def cross_entropy(
     input
         Probabilities (..., D), for example of :func:`softmax`.
     label
-        The index of the class, int64 (..., 1). With ``soft_label`` probabilities (..., D).
+        The index of the class, int64 (..., 1); with ``soft_label``, probabilities (..., D).
     soft_label
         Whether labels are probabilities.
     ignore_index
-        A label whose rows cost 0.
+        A label whose rows have a loss of 0.
 
     Returns
     -------
@@ -128,14 +128,14 @@ def softmax_with_cross_entropy(
     Parameters
     ----------
     logits
-        Numbers of any size, (..., D) for the last ``axis``.
+        Unnormalized scores; (..., D) if ``axis`` is the last dim.
     label
-        The index of the class, int64, with 1 in place of dim ``axis``. With ``soft_label`` probabilities, in
+        The index of the class, int64, with 1 in place of dim ``axis``; with ``soft_label``, probabilities in
         the shape of ``logits``.
     soft_label
         Whether labels are probabilities.
     ignore_index
-        A label whose rows cost 0; their gradient is a quirk, see ``fluid.quirks()``.
+        A label whose rows have a loss of 0; their gradient is a quirk, see ``fluid.quirks()``.
     numeric_stable_mode
         Recorded in the operator, which is always stable.
     return_softmax
@@ -146,7 +146,7 @@ def softmax_with_cross_entropy(
     Returns
     -------
     loss : Variable
-        The shape of ``logits`` with 1 in place of dim ``axis``, in its dtype: the loss of each row.
+        In the shape of ``logits`` with 1 in place of dim ``axis``, in its dtype: the loss of each row.
     softmax : Variable
         Only with ``return_softmax``: the probabilities, in the shape and dtype of ``logits``.
 
@@ -194,9 +194,6 @@ def center_loss(
 
     Operator ``center_loss``. The centers, (num_classes, D), move towards their rows at rate ``alpha``, a
     number or a variable. Wen et al. 2016.
-
-    ``input`` holds features (N, D), ``label`` the class of each row, (N, 1); the centers move in a
-    run unless ``update_center`` is False.
 
     Parameters
     ----------
@@ -294,12 +291,9 @@ def bpr_loss(input: Variable, label: Variable, name: str | None = None) -> Varia
 def sigmoid_focal_loss(
     x: Variable, label: Variable, fg_num: Variable, gamma: float = 2.0, alpha: float = 0.25
 ) -> Variable:
-    """Return the sigmoid cross entropy of (N, C), easy examples weighted less (``sigmoid_focal_loss``).
+    """Return the sigmoid cross entropy (N, C), with less weight on easy examples (``sigmoid_focal_loss``).
 
-    ``label`` is int32 (N, 1), 0 for background; the result is divided by ``fg_num``, int32 (1,). Lin et al.
-    2017.
-
-    ``gamma`` weakens what is certain, ``alpha`` weighs the classes against the background.
+    The result is divided by ``fg_num``. Lin et al. 2017.
 
     Returns
     -------

@@ -1,15 +1,15 @@
-"""Losses of pairs: of ordered scores, and of matching embeddings.
+"""Losses of pairs of scores and of embeddings.
 
 Parameters
 ----------
 label
-    1 or -1 (0 in ``rank_loss``), (N, 1): which of ``left`` and ``right`` comes first.
+    (N, 1): 1 if ``left`` should rank higher, -1 (0 in ``rank_loss``) if ``right`` should.
 left, right
     Scores (N, 1).
 margin
     The distance that the scores should keep.
 anchor, positive
-    Embeddings (N, D); the same row of both belongs together.
+    Embeddings (N, D); rows with the same index belong together.
 labels
     The class of each row, (N,).
 l2_reg
@@ -97,11 +97,9 @@ def margin_rank_loss(
 
 
 def npair_loss(anchor: Variable, positive: Variable, labels: Variable, l2_reg: float = 0.002) -> Variable:
-    """Return the cross entropy of the similarities of all pairs, plus an L2 term, of shape [1]. Sohn 2016.
+    """Return the cross entropy of the similarities of all pairs plus an L2 term, of shape [1] (Sohn 2016).
 
-    ``anchor`` and ``positive`` are (N, D), ``labels`` (N,): rows with equal labels should be similar.
-
-    ``l2_reg`` weighs the squares of the embeddings.
+    Rows with equal labels should be similar.
 
     Returns
     -------

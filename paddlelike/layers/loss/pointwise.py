@@ -57,8 +57,7 @@ def sigmoid_cross_entropy_with_logits(
 ) -> Variable:
     """Return ``max(x, 0) - x * label + log(1 + exp(-|x|))``, element by element.
 
-    Operator ``sigmoid_cross_entropy_with_logits``. Elements labelled ``ignore_index`` cost 0; ``normalize``
-    divides by the number of the others.
+    Operator ``sigmoid_cross_entropy_with_logits``. Elements labelled ``ignore_index`` have a loss of 0.
 
     Parameters
     ----------
@@ -67,14 +66,14 @@ def sigmoid_cross_entropy_with_logits(
     label
         0 to 1, in the shape of ``x``.
     ignore_index
-        A label whose elements cost 0.
+        A label whose elements have a loss of 0.
     normalize
         Whether the loss is divided by the number of the other elements.
 
     Returns
     -------
     Variable
-        The shape and the dtype of ``x``.
+        In the shape and dtype of ``x``.
 
     Raises
     ------
@@ -99,7 +98,7 @@ def sigmoid_cross_entropy_with_logits(
 def kldiv_loss(x: Variable, target: Variable, reduction: str = "mean", name: str | None = None) -> Variable:
     """Return ``target * (log(target) - x)``, element by element or reduced (operator ``kldiv_loss``).
 
-    ``reduction`` is ``"mean"``, ``"sum"``, ``"batchmean"`` or ``"none"``. ``x`` holds logarithms.
+    ``x`` holds logarithms.
 
     Parameters
     ----------
@@ -113,7 +112,7 @@ def kldiv_loss(x: Variable, target: Variable, reduction: str = "mean", name: str
     Returns
     -------
     Variable
-        The shape and the dtype of ``x`` with ``reduction`` ``"none"``, else (1,).
+        In the shape and dtype of ``x`` with ``reduction`` ``"none"``, else (1,).
 
     Raises
     ------
@@ -142,12 +141,11 @@ def label_smooth(
     dtype: DtypeLike = "float32",
     name: str | None = None,
 ) -> Variable:
-    """Return ``(1 - epsilon) * label + epsilon * prior``, the prior uniform by default.
+    """Return ``(1 - epsilon) * label + epsilon * prior``; the prior is uniform by default.
 
     Operator ``label_smooth``.
 
-    ``prior_dist`` is a distribution over the classes, (1, C); without it all are alike. As in Fluid,
-    ``label`` gets no gradient from then on: see ``fluid.quirks()``.
+    As in Fluid, ``label`` gets no gradient from then on: see ``fluid.quirks()``.
 
     Parameters
     ----------
@@ -161,14 +159,14 @@ def label_smooth(
     Returns
     -------
     Variable
-        The shape of ``label``, of ``dtype``.
+        In the shape of ``label``, of ``dtype``.
 
     Raises
     ------
     TypeError
         ``label`` is not a variable of float32 or float64.
     GraphError
-        ``epsilon`` is not in 0 .. 1.
+        ``epsilon`` is not between 0 and 1.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -192,10 +190,9 @@ def teacher_student_sigmoid_loss(
 ) -> Variable:
     """Return the sigmoid cross entropy (N, 1) against clicks and, if labels hold them, a teacher's scores.
 
-    Operator ``teacher_student_sigmoid_loss``. A label below -1 means no click and no score, below 0 a click
-    and no score, below 1 no click and a score, else a click and the score ``label - 1``.
-
-    The input is clipped between ``soft_max_lower_bound`` and ``soft_max_up_bound``.
+    Operator ``teacher_student_sigmoid_loss``. A label below -1 means no click and no score; from -1 to 0, a
+    click and no score; from 0 to 1, no click and the score ``label``; from 1, a click and the score ``label -
+    1``.
 
     Parameters
     ----------
@@ -232,7 +229,6 @@ def dice_loss(input: Variable, label: Variable, epsilon: float = 1e-05, name: st
     """Return the mean of ``1 - 2 * overlap / (sum(input) + sum(label) + epsilon)`` over the batch, [1].
 
     Operators ``one_hot``, ``elementwise_mul``, ``reduce_sum`` and others. Milletari et al., V-Net, 2016.
-    ``input`` holds probabilities (N, ..., D), ``label`` integers (N, ..., 1).
 
     Parameters
     ----------
@@ -280,12 +276,12 @@ def log_loss(input: Variable, label: Variable, epsilon: float = 0.0001, name: st
     label
         0 or 1, float (N, 1).
     epsilon
-        Added before the logarithm.
+        Added to the arguments of the logarithms.
 
     Returns
     -------
     Variable
-        The shape of ``input``, float32: the loss of each element.
+        In the shape of ``input``, float32: the loss of each element.
 
     Raises
     ------
@@ -313,7 +309,7 @@ def square_error_cost(input: Variable, label: Variable) -> Variable:
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``.
+        In the shape and dtype of ``input``.
 
     >>> from paddlelike.input import data
     >>> square_error_cost(data("guess", [None, 1]), data("truth", [None, 1])).shape
@@ -357,7 +353,7 @@ def huber_loss(input: Variable, label: Variable, delta: float) -> Variable:
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``: the loss of each element.
+        In the shape and dtype of ``input``: the loss of each element.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

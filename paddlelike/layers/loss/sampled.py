@@ -1,4 +1,4 @@
-"""Losses for many classes that evaluate a few: noise-contrastive estimation, sampled logits, class trees.
+"""Losses that evaluate only some of many classes: noise-contrastive estimation, sampled logits, class trees.
 
 Parameters
 ----------
@@ -13,7 +13,7 @@ num_neg_samples
 sampler
     ``"uniform"``, ``"log_uniform"`` or ``"custom_dist"``.
 custom_dist
-    With that sampler: the probability of each class.
+    The probability of each class, for ``"custom_dist"``.
 logits
     Unnormalized scores (N, classes).
 num_samples
@@ -23,19 +23,19 @@ num_true
 remove_accidental_hits
     Whether drawn classes that are the label do not count.
 use_customized_samples
-    Whether ``customized_samples`` and ``customized_probabilities`` replace those drawn.
+    Whether ``customized_samples`` and ``customized_probabilities`` replace drawn classes.
 customized_samples
-    The classes, int64 (N, num_true + num_samples).
+    The given classes, int64 (N, num_true + num_samples).
 customized_probabilities
-    Their probabilities, in the same shape.
+    The probabilities of ``customized_samples``, in the same shape.
 num_classes
-    The number of classes, at least 2; of the inner nodes with ``is_custom``.
+    The number of classes, at least 2; with ``is_custom``, the number of inner nodes.
 path_table
     With ``is_custom``: the nodes from the class to the root, int64 (N, L), padded with -1.
 path_code
     With ``is_custom``: 0 or 1 at each of these nodes, padded with -1.
 is_custom
-    Whether ``path_table`` and ``path_code`` give the tree.
+    Whether ``path_table`` and ``path_code`` define the tree.
 """
 
 from __future__ import annotations
@@ -77,14 +77,9 @@ def nce(
     seed: int = 0,
     is_sparse: bool = False,
 ) -> Variable:
-    """Return the loss of noise-contrastive estimation, label against sampled classes: (N, 1) (``nce``).
+    """Return the loss (N, 1) of noise-contrastive estimation: labels against sampled classes (``nce``).
 
-    ``input`` is (N, D), ``label`` int64 (N, true classes). ``num_neg_samples`` (10) classes are drawn
-    uniformly, log-uniformly, or by ``custom_dist``. Gutmann & Hyvärinen 2010.
-
-    There are ``num_total_classes`` classes; ``sampler`` says how noise is drawn: "uniform",
-    "log_uniform" or "custom_dist", from ``seed``. ``sample_weight`` weighs the rows, (N, 1); with
-    ``is_sparse`` the gradients are rows.
+    Gutmann & Hyvärinen 2010.
 
     Parameters
     ----------
@@ -205,14 +200,10 @@ def sampled_softmax_with_cross_entropy(
     customized_probabilities: Variable | None = None,
     seed: int = 0,
 ) -> Variable:
-    """Return the cross entropy over the label (N, num_true) and ``num_samples`` sampled classes, (N, 1).
+    """Return the cross entropy (N, 1) over the true classes and ``num_samples`` sampled ones.
 
     Operators ``sample_logits``, ``one_hot``, ``softmax_with_cross_entropy``. Classes are drawn log-uniformly,
     or given with their probabilities. Jean et al. 2014.
-
-    With ``remove_accidental_hits`` drawn classes that are the label do not count.
-    ``use_customized_samples`` takes ``customized_samples`` and ``customized_probabilities`` in place
-    of those drawn from ``seed``.
 
     Parameters
     ----------
@@ -304,9 +295,7 @@ def hsigmoid(
     """Return the loss of finding the label (N, 1) in a binary tree of classes: (N, 1).
 
     Operator ``hierarchical_sigmoid``. ``input`` is (N, D). The tree is complete, or, with ``is_custom``,
-    given by ``path_table`` (its nodes up to the root) and ``path_code`` (left or right). Morin & Bengio 2005.
-
-    The tree has ``num_classes`` leaves; with ``is_sparse`` its gradients are rows.
+    defined by ``path_table`` and ``path_code``. Morin & Bengio 2005.
 
     Parameters
     ----------

@@ -7,11 +7,11 @@ input
 label
     The labels, int64: (T, 1) with LoD, or (N, L) with ``length``.
 length
-    The lengths of the sequences, int64 (N, 1), for padded batches; None where there is a LoD.
+    The lengths of the sequences, int64 (N, 1), for padded batches; None if the rows have a LoD.
 blank
     The class of the blank, which stands for no symbol.
 input_length
-    The lengths of the inputs, int64, for padded batches; None where there is a LoD.
+    The lengths of the inputs, int64, for padded batches; None if the rows have a LoD.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ def linear_chain_crf(
 ) -> Variable:
     """Return the loss of each sequence's labels under a conditional random field: (sequences, 1).
 
-    Operator ``linear_chain_crf``. ``input`` (T, D) holds a score per label; ``label`` is int64 (T, 1), both
-    with LoD; or (N, L, D) and (N, L) with ``length`` (N, 1). The weight, (D + 2, D), holds the scores of
-    first labels, of last labels and of transitions. Name it, to use it in :func:`crf_decoding`.
+    Operator ``linear_chain_crf``. Give the weight a name, to use it in :func:`crf_decoding`.
 
     Parameters
     ----------
@@ -77,15 +75,14 @@ def crf_decoding(
 ) -> Variable:
     """Return the label sequences with the greatest score, int64 (T, 1), or (N, L) with ``length``.
 
-    Operator ``crf_decoding``. ``param_attr`` names the weight of :func:`linear_chain_crf`. With ``label`` the
-    result is 1 where it is correct, else 0.
+    Operator ``crf_decoding``. With ``label`` the result is 1 where the decoded label is correct, else 0.
 
     Parameters
     ----------
     label
         The labels to compare with; None to return the decoded ones.
     param_attr
-        The weight of :func:`linear_chain_crf`, by its name.
+        The name of the weight of :func:`linear_chain_crf`.
 
     Returns
     -------
@@ -131,12 +128,9 @@ def warpctc(
     input_length: Variable | None = None,
     label_length: Variable | None = None,
 ) -> Variable:
-    """Return the CTC loss of each sequence, (sequences, 1), of the softmax of ``input``.
+    """Return the CTC loss of each sequence, (sequences, 1), computed from the softmax of ``input``.
 
-    Operator ``warpctc``. ``input`` (T, classes + 1) and ``label`` int32 (T, 1) have LoD; or they are
-    (longest, N, classes + 1) and (N, longest label) with their lengths ``input_length`` and ``label_length``,
-    int64 (N,). ``blank`` is the class of no label. ``norm_by_times`` divides gradients by the number of
-    steps. Graves et al. 2006.
+    Operator ``warpctc``. Graves et al. 2006.
 
     Parameters
     ----------
@@ -147,7 +141,7 @@ def warpctc(
     norm_by_times
         Whether gradients are divided by the number of steps.
     label_length
-        The lengths of the labels, int64 (N,), for padded batches; None where there is a LoD.
+        The lengths of the labels, int64 (N,), for padded batches; None if the rows have a LoD.
 
     Returns
     -------
@@ -207,8 +201,6 @@ def ctc_greedy_decoder(
     ``input`` (T, classes + 1) with LoD gives int64 (T', 1) with LoD; (N, L, classes + 1) with
     ``input_length`` (N, 1) gives (N, L), padded with ``padding_value``, and the lengths.
 
-    ``blank`` is the class that stands for no symbol.
-
     Parameters
     ----------
     input
@@ -221,7 +213,7 @@ def ctc_greedy_decoder(
     out : Variable
         int64 (T', 1) with LoD; or (N, L) with ``input_length``.
     lengths : Variable
-        Only with ``input_length``: int64 (N, 1), how many classes of each row count.
+        Only with ``input_length``: int64 (N, 1), the number of classes in each row.
 
     Raises
     ------

@@ -3,7 +3,8 @@
 Parameters
 ----------
 input
-    (N, C, H, W), or (N, C, D, H, W) over three dims. ``data_format`` says where the channels are. C is known.
+    (N, C, H, W), or (N, C, D, H, W) over three dims. ``data_format`` gives the position of the channels. C
+    must be known.
 num_filters
     The number of channels of the result.
 filter_size
@@ -66,7 +67,7 @@ def conv2d(
     name: str | None = None,
     data_format: str = "NCHW",
 ) -> Variable:
-    """Return ``act(input * filter + bias)``, ``*`` a convolution over two dims (operator ``conv2d``).
+    """Return ``act(input * filter + bias)``; ``*`` is a convolution over two dims (operator ``conv2d``).
 
     The weight is (num_filters, C / groups, height, width), drawn from a normal distribution of mean 0 and
     variance 2 / (height * width * C). The bias is (num_filters,).
@@ -107,7 +108,7 @@ def conv3d(
     name: str | None = None,
     data_format: str = "NCDHW",
 ) -> Variable:
-    """Return the convolution over three dims, as :func:`conv2d` (operator ``conv3d``).
+    """Return the convolution over three dims; see :func:`conv2d` (operator ``conv3d``).
 
     Returns
     -------
@@ -246,8 +247,8 @@ def conv2d_transpose(
     """Return the transposed convolution, the gradient of a convolution (operator ``conv2d_transpose``).
 
     ``input`` (N, C, H, W) gives (N, num_filters, H', W') with H' = (H - 1) * stride - padding + dilation *
-    (filter - 1) + 1, or ``output_size``. The filter, (C, num_filters / groups, height, width), may be
-    inferred from ``output_size``, when ``filter_size`` is None.
+    (filter - 1) + 1, or ``output_size``. The filter is (C, num_filters / groups, height, width); if
+    ``filter_size`` is None, its size follows from ``output_size``.
 
     Returns
     -------
@@ -286,7 +287,7 @@ def conv3d_transpose(
     name: str | None = None,
     data_format: str = "NCDHW",
 ) -> Variable:
-    """Return the transposed convolution over three dims, as :func:`conv2d_transpose`.
+    """Return the transposed convolution over three dims; see :func:`conv2d_transpose`.
 
     Operator ``conv3d_transpose``.
 
@@ -375,11 +376,6 @@ def unfold(
     name: str | None = None,
 ) -> Variable:
     """Return the windows of (N, C, H, W) as columns: (N, C * height * width, windows) (operator ``unfold``).
-
-    ``paddings`` is an int, [vertical, horizontal], or [top, left, bottom, right].
-
-    ``kernel_sizes`` is the window's height and width, ``strides`` the distance of neighbouring
-    windows, ``dilations`` that of its elements; each one int for both, or two.
 
     Returns
     -------

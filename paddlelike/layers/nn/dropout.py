@@ -27,7 +27,7 @@ def dropout(
     dropout_prob
         The probability, 0 to 1.
     seed
-        With a seed every run drops the same elements; None draws others in each run.
+        With a seed every run drops the same elements; with None each run draws new ones.
     dropout_implementation
         ``"downgrade_in_infer"`` multiplies by ``1 - dropout_prob`` in test programs. ``"upscale_in_train"``
         divides by it in training, and changes nothing in test programs.
@@ -35,7 +35,7 @@ def dropout(
     Returns
     -------
     Variable
-        The shape and the dtype of ``x``.
+        In the shape and dtype of ``x``.
 
     Raises
     ------

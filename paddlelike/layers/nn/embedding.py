@@ -38,8 +38,8 @@ def embedding(
     size
         The shape of the table, ``[rows, width]``.
     is_sparse
-        Whether the gradient holds only the rows that were looked up (SelectedRows). Training reads and writes
-        only these then.
+        Whether the gradient holds only the rows that were looked up (SelectedRows). Then training reads and
+        writes only these rows.
     is_distributed
         Whether parameter servers keep the table, each some of its rows.
     padding_idx
@@ -114,7 +114,7 @@ def look_up_table(
 
 
 def merge_selected_rows(x: Variable, name: str | None = None) -> Variable:
-    """Return SelectedRows with rows of equal index added (operator ``merge_selected_rows``).
+    """Return SelectedRows in which rows with the same index are added up (operator ``merge_selected_rows``).
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ def log_softmax(
     Returns
     -------
     Variable
-        The shape of ``input``, of ``dtype`` where that is given, else in the dtype of ``input``.
+        In the shape of ``input``, of ``dtype`` where that is given, else in the dtype of ``input``.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def softmax(input: Variable, use_cudnn: bool = False, name: str | None = None, a
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``: along ``axis`` the sums are 1.
+        In the shape and dtype of ``input``: along ``axis`` the sums are 1.
 
     Raises
     ------

@@ -152,7 +152,7 @@ def lod_reset(x: Variable, y: Variable | None = None, target_lod: Sequence[int] 
     Returns
     -------
     Variable
-        The shape and the dtype of ``x``, with the new LoD.
+        In the shape and dtype of ``x``, with the new LoD.
 
     Raises
     ------
@@ -184,7 +184,7 @@ def lod_append(x: Variable, level: Variable | Sequence[int]) -> Variable:
     Returns
     -------
     Variable
-        The shape and the dtype of ``x``, with the new LoD.
+        In the shape and dtype of ``x``, with the new LoD.
 
     Raises
     ------
@@ -401,7 +401,7 @@ def sequence_scatter(
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``.
+        In the shape and dtype of ``input``.
 
     Raises
     ------
@@ -465,7 +465,7 @@ def sequence_reverse(x: Variable, name: str | None = None) -> Variable:
     Returns
     -------
     Variable
-        The shape, the dtype and the LoD of ``x``.
+        In the shape, dtype and LoD of ``x``.
 
     Raises
     ------

@@ -254,7 +254,7 @@ def add_position_encoding(input: Variable, alpha: float, beta: float, name: str 
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``.
+        In the shape and dtype of ``input``.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 6, 8])
@@ -281,7 +281,7 @@ def row_conv(
     Returns
     -------
     Variable
-        The shape, the dtype and the LoD of ``input``.
+        In the shape, dtype and LoD of ``input``.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)
@@ -306,7 +306,7 @@ def sequence_softmax(input: Variable, use_cudnn: bool = False, name: str | None 
     Returns
     -------
     Variable
-        The shape, the dtype and the LoD of ``input``: in each sequence the sum is 1.
+        In the shape, dtype and LoD of ``input``: in each sequence the sum is 1.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 1], "float32", lod_level=1)

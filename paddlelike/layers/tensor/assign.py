@@ -186,7 +186,7 @@ def assign(input: Variable | Array, output: Variable | None = None) -> Variable:
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``. It is ``output`` where that is given.
+        In the shape and dtype of ``input``. It is ``output`` where that is given.
 
     Raises
     ------

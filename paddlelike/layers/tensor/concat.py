@@ -65,7 +65,7 @@ def multiplex(inputs: Sequence[Variable], index: Variable) -> Variable:
     Returns
     -------
     Variable
-        The shape and the dtype of each of ``inputs``.
+        In the shape and dtype of each of ``inputs``.
 
     Raises
     ------
@@ -340,7 +340,7 @@ def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> 
     Returns
     -------
     Variable
-        The shape of ``target_tensor``, in the dtype of ``x``.
+        In the shape of ``target_tensor``, in the dtype of ``x``.
 
     Raises
     ------
@@ -403,7 +403,7 @@ def reverse(x: Variable, axis: int | Sequence[int]) -> Variable:
     Returns
     -------
     Variable
-        The shape and the dtype of ``x``.
+        In the shape and dtype of ``x``.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -429,7 +429,7 @@ def flip(input: Variable, dims: Sequence[int], name: str | None = None) -> Varia
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``.
+        In the shape and dtype of ``input``.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -458,7 +458,7 @@ def roll(input: Variable, shifts: int | Sequence[int], dims: int | Sequence[int]
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``.
+        In the shape and dtype of ``input``.
 
     Raises
     ------

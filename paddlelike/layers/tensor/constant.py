@@ -241,7 +241,7 @@ def zeros_like(x: Variable, out: Variable | None = None) -> Variable:
     Returns
     -------
     Variable
-        The shape and the dtype of ``x``. It is ``out`` where that is given.
+        In the shape and dtype of ``x``. It is ``out`` where that is given.
 
     Raises
     ------
@@ -267,7 +267,7 @@ def ones_like(x: Variable, out: Variable | None = None) -> Variable:
     Returns
     -------
     Variable
-        The shape and the dtype of ``x``. It is ``out`` where that is given.
+        In the shape and dtype of ``x``. It is ``out`` where that is given.
 
     Raises
     ------
@@ -338,7 +338,7 @@ def full_like(
     Returns
     -------
     Variable
-        The shape of ``input``, of ``dtype`` where that is given, else in the dtype of ``input``. It is
+        In the shape of ``input``, of ``dtype`` where that is given, else in the dtype of ``input``. It is
         ``out`` where that is given.
 
     Raises

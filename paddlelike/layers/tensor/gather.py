@@ -142,7 +142,7 @@ def index_sample(x: Variable, index: Variable) -> Variable:
     Returns
     -------
     Variable
-        The shape of ``index``, in the dtype of ``x``.
+        In the shape of ``index``, in the dtype of ``x``.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def scatter(
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``.
+        In the shape and dtype of ``input``.
 
     Raises
     ------
@@ -213,7 +213,7 @@ def scatter_nd_add(ref: Variable, index: Variable, updates: Variable, name: str 
     Returns
     -------
     Variable
-        The shape and the dtype of ``ref``.
+        In the shape and dtype of ``ref``.
 
     Raises
     ------
@@ -412,7 +412,7 @@ def shard_index(
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``.
+        In the shape and dtype of ``input``.
 
     Raises
     ------

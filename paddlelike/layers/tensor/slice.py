@@ -317,7 +317,7 @@ def pad_constant_like(x: Variable, y: Variable, pad_value: float = 0.0, name: st
     Returns
     -------
     Variable
-        The shape of ``x``, in the dtype of ``y``.
+        In the shape of ``x``, in the dtype of ``y``.
 
     Raises
     ------

@@ -108,9 +108,10 @@ def export_onnx(
     Dims that are not known (-1) get a name, ``x.dim0`` for the first one of ``x``, and can be of any size.
 
     ONNX knows no LoD. An input ``x`` with sequences of rows ``(rows, ...)`` (``lod_level`` 1) becomes a batch
-    ``x`` of ``(N, T, ...)``, in which each sequence begins at 0 and is filled up to T steps with anything,
-    and a second input ``x.lengths``, int64 ``(N,)``, each at least 1. An output with sequences becomes two in
-    the same way; it has zeros after the ends, and the steps of the longest sequence. Two levels are refused.
+    ``x`` of ``(N, T, ...)``, in which each sequence begins at 0 and is filled up to T steps with any values,
+    and a second input ``x.lengths``, int64 ``(N,)``, each at least 1. An output with sequences becomes two
+    outputs in the same way; it is as long as its longest sequence and has zeros after the end of the others.
+    Two levels of LoD are an error.
 
     Parameters
     ----------
@@ -119,15 +120,16 @@ def export_onnx(
     source
         A directory of a model for prediction; or a program, whose part for prediction is taken.
     feeds, fetches
-        The inputs and outputs of a program; None: those of its feed and fetch operators.
+        The inputs and outputs of a program; None to take them from its feed and fetch operators.
     opset
         Version of ONNX's operators, 9 or later; CNTK 2.7 loads 9. Some operators of Paddle need a later one.
     scope
-        Holds the parameters of a program; None: the global scope.
+        The scope of a program's parameters; None for the global scope.
     model_filename, params_filename
         Files of the directory, as ``load_inference_model`` takes them.
     external_data
-        Put the parameters into a second file, ``<file>.data``; None: where they are too large for one.
+        Whether to put the parameters into a second file, ``<file>.data``; None: if they are too large for one
+        file.
 
     Returns
     -------
@@ -137,7 +139,7 @@ def export_onnx(
     Raises
     ------
     UnsupportedError
-        The program holds operators that ONNX cannot express; it lists all of them.
+        The program holds operators that ONNX cannot express; the error lists all of them.
     NotInitializedError
         A parameter holds no value.
     SaveError

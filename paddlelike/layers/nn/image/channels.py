@@ -26,7 +26,7 @@ indexes
 Returns
 -------
 Variable
-    The shape and the dtype of ``x``.
+    In the shape and dtype of ``x``.
 
 Raises
 ------
@@ -86,9 +86,7 @@ def affine_channel(
 
 
 def pixel_shuffle(x: Variable, upscale_factor: int) -> Variable:
-    """Return (N, C * r * r, H, W) as (N, C, H * r, W * r), channels as pixels (operator ``pixel_shuffle``).
-
-    Height and width are multiplied by ``upscale_factor``.
+    """Rearrange (N, C * r * r, H, W) to (N, C, H * r, W * r): channels become pixels (``pixel_shuffle``).
 
     Returns
     -------
@@ -109,7 +107,7 @@ def pixel_shuffle(x: Variable, upscale_factor: int) -> Variable:
 
 
 def space_to_depth(x: Variable, blocksize: int, name: str | None = None) -> Variable:
-    """Return (N, C, H, W) as (N, C * b * b, H / b, W / b), pixels as channels (``space_to_depth``).
+    """Rearrange (N, C, H, W) to (N, C * b * b, H / b, W / b): pixels become channels (``space_to_depth``).
 
     Returns
     -------
@@ -155,9 +153,6 @@ def temporal_shift(x: Variable, seg_num: int, shift_ratio: float = 0.25, name: s
 
     Operator ``temporal_shift``.
 
-    The rows of ``x`` (N * T, C, H, W) are videos of T = ``seg_num`` frames; ``shift_ratio`` of the
-    channels move each way.
-
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4, 8, 8])
     >>> fluid.layers.temporal_shift(x, seg_num=2).shape
@@ -171,13 +166,13 @@ def temporal_shift(x: Variable, seg_num: int, shift_ratio: float = 0.25, name: s
 def similarity_focus(input: Variable, axis: int, indexes: list[int], name: str | None = None) -> Variable:
     """Return a mask of the greatest numbers of ``input``, one in each row and column.
 
-    Operator ``similarity_focus``. ``input`` (N, A, B, C); the matrices at ``indexes`` along ``axis`` (1, 2 or
-    3) choose, the mask is 1 there along all of ``axis``. He and Lin, 2016.
+    Operator ``similarity_focus``. The numbers are chosen in the matrices at ``indexes`` along ``axis``; at
+    their positions the mask is 1 along the whole ``axis``. He and Lin, 2016.
 
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``: 1 where a number was chosen, else 0.
+        In the shape and dtype of ``input``: 1 where a number was chosen, else 0.
 
     Raises
     ------

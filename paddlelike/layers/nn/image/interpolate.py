@@ -3,11 +3,12 @@
 Parameters
 ----------
 input
-    Images (N, C, H, W) or volumes (N, C, D, H, W); ``data_format`` says where the channels are.
+    Images (N, C, H, W) or volumes (N, C, D, H, W); ``data_format`` gives the position of the channels.
 out_shape
-    The size of the result: ints, or an int32 variable; None to take ``scale``.
+    The size of the result: an int32 variable, or a list of ints and int32 variables of shape [1]; None to use
+    ``scale``.
 scale
-    The factor of the size: a number, or a variable of shape [1]; None to take ``out_shape``.
+    The factor of the size: a number, or a variable of shape [1]; None to use ``out_shape``.
 resample
     ``"BILINEAR"``, ``"NEAREST"``, ``"BICUBIC"`` or ``"TRILINEAR"``.
 actual_shape
@@ -15,7 +16,7 @@ actual_shape
 align_corners
     Whether corner pixels keep their positions.
 align_mode
-    Without ``align_corners``: 0 where pixels are areas, 1 where they are points.
+    Without ``align_corners``: 0 if pixels are areas, 1 if they are points.
 out_short_len
     The length of the shorter side.
 theta
@@ -28,7 +29,7 @@ grid
 Raises
 ------
 TypeError, GraphError
-    As :func:`image_resize`.
+    The same as in :func:`image_resize`.
 """
 
 from __future__ import annotations
@@ -96,24 +97,20 @@ def image_resize(
 ) -> Variable:
     """Return images (N, C, H, W) or volumes (N, C, D, H, W) interpolated to ``out_shape`` or by ``scale``.
 
-    ``resample``: BILINEAR, NEAREST, BICUBIC, TRILINEAR (operators ``bilinear_interp``, ...). The size may be
-    an int variable, or a list with variables of shape [1]; ``scale`` a variable of shape [1].
-    ``align_corners``: corner pixels keep their positions; ``align_mode`` 0: pixels are areas, 1: points.
-
-    ``actual_shape`` is a variable that holds the size when the program runs.
+    Operators ``bilinear_interp``, ``nearest_interp``, ``bicubic_interp`` and ``trilinear_interp``.
 
     Returns
     -------
     Variable
-        (N, C, H', W'), or (N, C, D', H', W') for volumes, in the dtype of ``input``; the sizes are those of
-        ``out_shape``, or those of ``input`` times ``scale``, rounded down.
+        (N, C, H', W'), or (N, C, D', H', W') for volumes, in the dtype of ``input``; the sizes are
+        ``out_shape``, or the sizes of ``input`` times ``scale``, rounded down.
 
     Raises
     ------
     TypeError
         ``input`` is not a variable.
     GraphError
-        Neither size nor scale is given, or one does not fit the input.
+        Neither size nor scale is given, or the given one does not fit the input.
 
     >>> from paddlelike.input import data
     >>> image_resize(data("image", [None, 3, 4, 4]), out_shape=[8, 8], resample="NEAREST").shape
@@ -136,15 +133,13 @@ def interpolate(
     align_mode: int = 1,
     data_format: str = "NCHW",
 ) -> Variable:
-    """Return the same as :func:`image_resize`; this is its later name.
-
-    ``actual_shape`` is a variable that holds the size when the program runs.
+    """Return the same as :func:`image_resize`, of which this is the later name.
 
     Returns
     -------
     Variable
-        (N, C, H', W'), or (N, C, D', H', W') for volumes, in the dtype of ``input``; the sizes are those of
-        ``out_shape``, or those of ``input`` times ``scale``, rounded down.
+        (N, C, H', W'), or (N, C, D', H', W') for volumes, in the dtype of ``input``; the sizes are
+        ``out_shape``, or the sizes of ``input`` times ``scale``, rounded down.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8])
@@ -167,9 +162,6 @@ def resize_bilinear(
     data_format: str = "NCHW",
 ) -> Variable:
     """Return images resized by the four nearest pixels, see :func:`image_resize` (``bilinear_interp``).
-
-    ``actual_shape`` is a variable that holds the size when the program runs. The input has shape (N,
-    C, H, W).
 
     Returns
     -------
@@ -196,9 +188,6 @@ def resize_nearest(
 ) -> Variable:
     """Return images resized by the nearest pixel, see :func:`image_resize` (operator ``nearest_interp``).
 
-    ``actual_shape`` is a variable that holds the size when the program runs. The input has shape (N,
-    C, H, W).
-
     Returns
     -------
     Variable
@@ -224,9 +213,6 @@ def resize_trilinear(
     data_format: str = "NCDHW",
 ) -> Variable:
     """Return volumes resized by the eight nearest voxels, see :func:`image_resize` (``trilinear_interp``).
-
-    ``actual_shape`` is a variable that holds the size when the program runs. The input has shape (N,
-    C, D, H, W).
 
     Returns
     -------
@@ -292,7 +278,7 @@ def _resize(
 def image_resize_short(input: Variable, out_short_len: int, resample: str = "BILINEAR") -> Variable:
     """Return images resized so that the shorter side is ``out_short_len``, in the same proportions.
 
-    Operators as in :func:`image_resize`. ``resample`` names the way, as in ``image_resize``.
+    Operators as in :func:`image_resize`.
 
     Returns
     -------
@@ -323,9 +309,9 @@ def image_resize_short(input: Variable, out_short_len: int, resample: str = "BIL
 
 
 def affine_grid(theta: Variable, out_shape: ShapeLike, name: str | None = None) -> Variable:
-    """Return the coordinates of pixels of ``out_shape`` (N, C, H, W) under the maps ``theta`` (N, 2, 3).
+    """Return the coordinates of the pixels of ``out_shape`` (N, C, H, W), mapped by ``theta`` (N, 2, 3).
 
-    They are (N, H, W, 2) in [-1, 1], for :func:`grid_sampler` (operator ``affine_grid``).
+    The coordinates are (N, H, W, 2) in [-1, 1], for :func:`grid_sampler` (operator ``affine_grid``).
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ def batch_norm(
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``.
+        In the shape and dtype of ``input``.
 
     Raises
     ------
@@ -280,7 +280,7 @@ def data_norm(
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``.
+        In the shape and dtype of ``input``.
 
     Raises
     ------

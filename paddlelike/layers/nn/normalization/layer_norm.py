@@ -30,7 +30,7 @@ eps
 Returns
 -------
 Variable
-    The shape and the dtype of ``input``.
+    In the shape and dtype of ``input``.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def lrn(
     Returns
     -------
     Variable
-        The shape and the dtype of ``input``, (N, C, H, W).
+        In the shape and dtype of ``input``, (N, C, H, W).
 
     Raises
     ------
@@ -259,7 +259,7 @@ def spectral_norm(
     Returns
     -------
     Variable
-        The shape and the dtype of ``weight``.
+        In the shape and dtype of ``weight``.
 
     Raises
     ------
