@@ -429,8 +429,7 @@ class QuirkTable(tuple[Quirk, ...]):
 
 
 def quirks() -> QuirkTable:
-    """Return a table of Fluid's odd results: operator, Fluid's formula, textbook formula, place in the
-    source.
+    """Return a table of Fluid's odd results: operator, Fluid's formula, the textbook's, place in the source.
 
     Returns
     -------

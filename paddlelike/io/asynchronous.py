@@ -78,8 +78,7 @@ class PendingSave:
 
     @property
     def report(self) -> SaveReport:
-        """The report of the save; reading it waits for the end, and raises the exception that ended the
-        save."""
+        """The report of the save. Reading it waits for the save, and raises the exception that ended it."""
         return self.wait()
 
     @property
