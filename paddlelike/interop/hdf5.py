@@ -228,6 +228,7 @@ def build_param_setters(
         A pair for each name: the program that assigns, and the variable to feed, in the shape and dtype of
         the parameter.
 
+    >>> import numpy as np
     >>> import paddlelike as fluid
     >>> with fluid.program_guard(fluid.Program(), fluid.Program()):
     ...     hidden = fluid.layers.fc(fluid.data("x", [None, 2]), 1, param_attr="w", bias_attr=False)

@@ -46,16 +46,10 @@ class ProgressWriter:
     Parameters
     ----------
     freq, test_freq
-        After how many minibatches of training, of a test, progress is written; None for growing distances,
-        0 for never.
+        The number of minibatches, of training and of tests, between two updates; 0 for updates after 1, 3,
+        7, 15, ... minibatches, None for no updates.
     first, test_first
-        The number of first minibatches that are written one by one.
-    freq
-        Minibatches between two updates; 0: after 1, 3, 7, 15, ...; None: no updates.
-    first
-        Also after each of the first so many minibatches.
-    test_freq, test_first
-        The same for tests.
+        The number of first minibatches that each give an update too.
 
     Attributes
     ----------
