@@ -251,7 +251,7 @@ def _next_name(counter: Counter[str], name: str, what: str) -> str:
     """Return the name with its count: ``w``, ``w_1``; without a name ``_0``, ``_1``."""
     if "/" in name or "_" in name:
         raise GraphError(
-            f"the {what} name {name!r} may contain neither '/' nor '_', which full names are made with"
+            f"the {what} name {name!r} may not contain '/' or '_': these join the parts of full names"
         )
     count = counter[name]
     counter[name] += 1

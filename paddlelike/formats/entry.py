@@ -142,7 +142,11 @@ def note_left_out(left_out: Iterable[LeftOut], where: str) -> tuple[str, ...]:
     """Return a remark for a report on the values that a load left out; none where there are none."""
     names = [str(one) for one in sorted(left_out, key=lambda one: one.is_plain) if one.is_value]
     more = f" and {len(names) - _NOTED} more" if len(names) > _NOTED else ""
-    return (f"{where} holds what no variable can: {', '.join(names[:_NOTED])}{more}",) if names else ()
+    return (
+        (f"{where} holds values that no variable can hold: {', '.join(names[:_NOTED])}{more}",)
+        if names
+        else ()
+    )
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:

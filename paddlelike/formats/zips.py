@@ -68,7 +68,7 @@ class Member(NamedTuple):
         except zlib.error as error:
             raise FormatError(f"member {self.info.filename!r:.80} is damaged ({error!s:.100})") from error
         if len(data) != wanted or (wanted == self.size and zlib.crc32(data) != self.info.CRC):
-            raise FormatError(f"member {self.info.filename!r:.80} is damaged: its size or CRC-32 is another")
+            raise FormatError(f"member {self.info.filename!r:.80} is damaged: its size or CRC-32 differs")
         return data
 
 
@@ -234,7 +234,7 @@ def _locate(file: Source, info: zipfile.ZipInfo) -> Member:
         )
     held = bytes(file.read_at(info.header_offset + _LOCAL_HEADER, name))
     if held not in (info.orig_filename.encode("utf-8"), info.orig_filename.encode("cp437", "replace")):
-        raise FormatError(f"member {info.filename!r:.80} is called {held!r:.80} where its bytes are")
+        raise FormatError(f"member {info.filename!r:.80} is called {held!r:.80} in its own header")
     said = info.CRC, info.compress_size, info.file_size
     sizes_here = not flags & _SIZES_LATER and 0xFFFFFFFF not in sums[1:]
     if (

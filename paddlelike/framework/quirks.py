@@ -276,7 +276,7 @@ _ROWS: Final = (
         "the filters' variance is 2 / (all input channels * window)",
         "2 / (the channels of one group * window) (He et al. 2015)",
         "python/paddle/fluid/layers/nn.py:2910, 3174 (1.8.5): _get_default_param_initializer takes "
-        "num_channels, not that of the filter",
+        "num_channels, not the channels of the filter",
     ),
     Quirk(
         "empty_fetch",

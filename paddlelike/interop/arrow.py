@@ -133,8 +133,8 @@ def import_rows(
         wrong = len(found.ids) > len(rows) or ((found.ids < 0) | (found.ids >= len(values))).any()
         if wrong:
             raise LoadError(
-                f"{path} has ids outside of 0 to {len(values) - 1}, or forgotten ones: {variable!r} in "
-                f"{dirname} has a size",
+                f"{path} has ids outside of 0 to {len(values) - 1}, or forgotten ones, but {variable!r} "
+                f"in {dirname} has a fixed size",
                 hint="growing tables (sparse_embedding) take any ids",
             )
         values = values.copy()
@@ -187,7 +187,7 @@ def _read_delta(
     if not 0 < link < len(chain.records):
         count = len(chain.records) - 1
         raise LoadError(
-            f"{variable!r} of {where.path} has no link {link}: {count} are behind its whole value",
+            f"{variable!r} of {where.path} has no link {link}: {count} links follow its whole value",
             hint="link=None exports all rows; a chain starts again when it would cost more than it saves",
         )
     return read_link(where, chain, link), {"link": chain.records[link].facts["link"]}

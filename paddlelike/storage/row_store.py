@@ -37,7 +37,7 @@ _FOLDER: Final = "paddlelike-rows-"
 _OWN: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _CACHE: Final = 32 << 20  # bytes of blocks that RocksDB keeps, and of rows before it writes them
 _BLOCK: Final = 1 << 16  # rows of one call
-_HINT: Final = "what training changed since the last save is lost: load that save in a new process"
+_HINT: Final = "the changes since the last save are lost: load that save in a new process"
 _open: Final = weakref.WeakSet[Any]()  # the stores of this process
 
 

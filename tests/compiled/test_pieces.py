@@ -316,7 +316,7 @@ def test_numpy_operators_see_the_shape_of_sequences_without_padding() -> None:
     np.testing.assert_allclose(train(net, feeds), train(other, feeds, "numpy"), rtol=1e-5)
 
 
-def test_rows_are_gathered_from_and_by_sequences_that_are_cut_again() -> None:
+def test_rows_are_gathered_from_and_by_sequences_with_a_new_lod() -> None:
     def make() -> Any:
         x, ids = fluid.data("x", [None, 4], lod_level=1), fluid.data("ids", [None, 1], "int64", lod_level=1)
         offsets, plain = fluid.data("offsets", [None], "int32"), fluid.data("plain", [None], "int64")

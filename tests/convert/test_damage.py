@@ -112,7 +112,7 @@ def test_a_zip_file_with_contradicting_member_names_is_refused(saved: Path) -> N
     convert(saved / "each", path)
     data = path.read_bytes()
     path.write_bytes(data[:-100] + data[-100:].replace(b"w.npy", b"v.npy"))
-    with pytest.raises(FormatError, match=r"'v.npy' is called b'w.npy' where its bytes are"):
+    with pytest.raises(FormatError, match=r"'v.npy' is called b'w.npy' in its own header"):
         convert(path, saved / "bad.safetensors")
 
 

@@ -12,7 +12,7 @@ from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places, 
 from paddlelike.errors import UnsupportedError
 
 
-def test_places_are_values() -> None:
+def test_places_compare_by_value() -> None:
     assert CPUPlace() == CPUPlace()
     assert CUDAPlace(1) != CUDAPlace(2)
     assert len({CUDAPlace(1), CUDAPlace(1), CPUPlace()}) == 2

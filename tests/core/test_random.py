@@ -92,7 +92,7 @@ def test_permutations_match_the_real_system(count: int, expected: str) -> None:
     assert digest(shuffle_range(count, 9)) == expected
 
 
-def test_the_first_random_numbers_can_be_peeked() -> None:
+def test_the_first_random_numbers_can_be_read_in_advance() -> None:
     np.testing.assert_array_equal(
         Generator(1).uniform([2], LOW, HIGH),
         np.array([-0.29997754096984863, -0.21496756374835968], np.float32),
@@ -104,7 +104,7 @@ def test_the_first_random_numbers_can_be_peeked() -> None:
 
 
 @given(st.integers(1, MODULUS - 1), st.integers(1, 20000))
-def test_numbers_drawn_in_blocks_are_the_plain_sequence(state: int, count: int) -> None:
+def test_numbers_drawn_in_blocks_equal_the_plain_sequence(state: int, count: int) -> None:
     generator = Generator()
     generator.state = state
     expected = list(itertools.islice(engine(state), count))

@@ -118,7 +118,7 @@ def test_new_rows_are_distributed_as_their_initializer_says() -> None:
     assert np.abs(np.corrcoef(even.T) - np.eye(4)).max() < 0.04  # five deviations of a correlation
 
 
-def test_an_index_finds_what_a_dict_finds() -> None:
+def test_an_index_finds_the_same_rows_as_a_dict() -> None:
     rng = np.random.default_rng(2)
     index, expected = RowIndex(np.empty(0, np.int64)), {}
     for count in (1, 5, 0, 300, 2, 40, 1, 1000, 3):
@@ -254,7 +254,7 @@ def test_a_single_growing_table_is_saved_and_loaded(tmp_path: Path) -> None:
         job.call(tables.save_one_table, job.exe, "fc", str(tmp_path))
 
 
-def test_padding_is_zeros_and_gets_no_row() -> None:
+def test_padding_ids_give_zeros_and_get_no_row() -> None:
     job = Job(_OPTIMIZERS["sgd"], padding_idx=4)
     job.train(6)
     assert 4 not in job.scope.find_var("emb").value.rows()

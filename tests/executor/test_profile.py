@@ -80,7 +80,7 @@ def test_the_table_is_sorted_by_a_column(key: str, order: list[str]) -> None:
     assert [line.split()[0] for line in lines[head + 1 :]] == order
 
 
-def test_a_row_holds_calls_total_extremes_mean_and_ratio() -> None:
+def test_a_profile_row_holds_calls_total_extremes_mean_and_ratio() -> None:
     one = profile.Profile()
     one.times = {"a": [0.001, 0.003], "b": [0.012]}
     one.seconds_of_runs = 0.020

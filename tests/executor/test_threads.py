@@ -77,7 +77,7 @@ def test_blas_uses_one_thread_when_more_are_requested(monkeypatch: pytest.Monkey
     assert threads_of_a_run() == {1}
 
 
-def test_the_flag_wins_over_omp_num_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_flag_has_precedence_over_omp_num_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert count_threads() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert count_threads() == 2

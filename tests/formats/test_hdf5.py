@@ -133,7 +133,7 @@ def test_without_h5py_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch)
         Hdf5().entries((GOLDEN / "trainable.hdf5").read_bytes())
 
 
-def test_texts_beside_the_weights_are_metadata() -> None:  # H11, H12
+def test_texts_beside_the_weights_are_read_as_metadata() -> None:  # H11, H12
     file = io.BytesIO()
     with h5py.File(file, "w") as opened:
         opened["w"] = np.ones((2, 3), "f")

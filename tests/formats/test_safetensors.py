@@ -98,7 +98,7 @@ def test_a_damaged_index_is_named(index: str, text: str, tmp_path: Path) -> None
         SafetensorsFolder().entries(locate(str(tmp_path)))
 
 
-def test_the_package_reads_ours_and_writes_the_same_bytes() -> None:
+def test_the_safetensors_package_reads_our_files_and_writes_the_same_bytes() -> None:
     library = pytest.importorskip("safetensors.numpy", reason="safetensors is in the extra 'test'")
     dtypes = ("bool", "uint8", "int8", "int16", "float16", "int32", "float32", "float64", "int64")
     values = {f"{dtype}.w": np.arange(6).reshape(2, 3).astype(dtype) for dtype in dtypes}

@@ -48,7 +48,7 @@ def test_the_error_for_a_misspelt_keyword_suggests_the_near_one(name: str) -> No
 @pytest.mark.parametrize(
     ("wrong", "near"), [("lr", "learning_rate"), ("reg", "regularization"), ("namex", "name")]
 )
-def test_a_short_form_is_understood(wrong: str, near: str) -> None:
+def test_a_shortened_keyword_gets_a_suggestion(wrong: str, near: str) -> None:
     with pytest.raises(TypeError, match=f"'{wrong}'; did you mean '{near}'"):
         fluid.optimizer.SGD(**{wrong: 0.1})
 

@@ -227,7 +227,7 @@ def test_an_event_wakes_all_waiting_threads_even_if_one_is_interrupted() -> None
     assert event.is_set()
 
 
-def test_keys_count_begun_operations_exactly() -> None:
+def test_lock_keys_count_begun_operations_exactly() -> None:
     running: list[bool] = []
     begin = make_keys(running.append, running.pop)
 

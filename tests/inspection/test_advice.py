@@ -24,7 +24,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-@pytest.mark.filterwarnings("ignore:.*holds what no variable can:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*holds values that no variable can hold:UserWarning")
 @pytest.mark.parametrize("path", advice.CASES)
 def test_each_suggested_call_opens_the_file_and_all_systems_find_the_same_values(
     files: Path, path: str

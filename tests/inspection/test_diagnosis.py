@@ -15,7 +15,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "fit_a_line"
 
 
 @pytest.mark.parametrize("form", ["inference", "inference_combined", "persistables", "fluid_save/model"])
-def test_files_of_paddle_are_fine(form: str) -> None:
+def test_files_of_paddle_have_no_problems(form: str) -> None:
     assert diagnose(GOLDEN / form)
 
 
@@ -67,7 +67,7 @@ def test_nan_values_are_diagnosed_as_an_error(tmp_path: Path) -> None:
     assert finding.what == "w: 1 of 2 elements are NaN or infinite"
 
 
-def test_a_pair_of_files_of_dynet_is_fine(tmp_path: Path) -> None:
+def test_a_pair_of_dynet_files_has_no_problems(tmp_path: Path) -> None:
     for end in ("data", "meta"):
         shutil.copy(GOLDEN.parent / "dynet" / f"ln-pair.{end}", tmp_path)
     assert diagnose(tmp_path)

@@ -57,7 +57,7 @@ def test_operators_of_programs_are_compared() -> None:
     assert sum(" = sgd(" in line for line in lines) == 2
 
 
-def test_a_damaged_side_is_an_error(tmp_path: Path) -> None:
+def test_comparing_with_a_damaged_file_is_an_error(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "persistables", tmp_path / "b")
     (tmp_path / "b" / "fc_0.w_0").write_bytes((GOLDEN / "persistables" / "fc_0.w_0").read_bytes()[:-1])
     with pytest.raises(FormatError, match=r"fc_0\.w_0 cannot be read"):

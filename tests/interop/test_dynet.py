@@ -25,7 +25,7 @@ def compute(one: object) -> np.ndarray:
     return np.array([y.npvalue() for y in begin.transduce([dy.inputVector(x) for x in XS])])
 
 
-def test_both_sides_load_what_the_other_saved(tmp_path: Path) -> None:  # D02, D20, D36
+def test_each_system_loads_the_files_of_the_other(tmp_path: Path) -> None:  # D02, D20, D36
     with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
         m = dy.ParameterCollection()
         objects = {

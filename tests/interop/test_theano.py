@@ -14,7 +14,7 @@ THEANO = RealSystem("PADDLELIKE_THEANO_PYTHON", "Theano 1.0.5")
 pytestmark = THEANO.needed
 
 
-def test_both_sides_load_what_the_other_dumped(
+def test_each_system_loads_the_bundles_of_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # T14, T16
     monkeypatch.setenv("THEANO_FLAGS", f"cxx=,base_compiledir={tmp_path}")

@@ -15,7 +15,7 @@ TORCH = RealSystem("PADDLELIKE_TORCH_PYTHON", "PyTorch 1.6 or newer")
 pytestmark = TORCH.needed
 
 
-def test_both_sides_load_what_the_other_saved(tmp_path: Path) -> None:
+def test_each_system_loads_the_files_of_the_other(tmp_path: Path) -> None:
     values = suite.TestTorch.sample()
     (tmp_path / "ours").write_bytes(b"".join(Torch().write(values)))
     job = {name: str(tmp_path / name) for name in ("ours", "theirs", "found.npz")}

@@ -223,9 +223,7 @@ def test_changes_of_selected_rows_are_noticed(
     assert table.name == "table"
 
 
-def test_a_base_shares_what_has_not_changed(
-    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
-) -> None:
+def test_a_base_shares_unchanged_files(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
     save(exe, tmp_path / "a", program)
     put("v0", 10)
     report = save(exe, tmp_path / "b", program, base=str(tmp_path / "a"))

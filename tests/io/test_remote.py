@@ -633,7 +633,7 @@ def test_a_saver_killed_while_removing_files_does_no_harm(
 # Markers
 
 
-def test_the_marker_is_a_manifest(exe: fluid.Executor, program: fluid.Program) -> None:
+def test_the_marker_of_a_remote_save_is_a_manifest(exe: fluid.Executor, program: fluid.Program) -> None:
     url = f"memory://{uuid.uuid4().hex}/model"
     fluid.io.save_persistables(exe, url, program)
     where = remote(url)

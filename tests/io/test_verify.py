@@ -188,7 +188,7 @@ def test_a_missing_file_is_reported_as_missing(saved: Path) -> None:
         unchanged(lambda: load(saved, mixed()))
 
 
-def test_without_a_manifest_verify_refuses_and_a_plain_load_does_not(saved: Path) -> None:
+def test_without_a_manifest_a_verified_load_is_refused_and_a_plain_load_works(saved: Path) -> None:
     (saved / "__manifest__").unlink()
     with pytest.raises(LoadError, match="it has no manifest"):
         unchanged(lambda: load(saved, mixed()))

@@ -140,7 +140,7 @@ def test_a_variable_of_a_loop_keeps_its_last_value_through_training() -> None:
 
 
 @pytest.mark.usefixtures("textbook")
-def test_sparse_gradients_of_a_loop_add_up() -> None:
+def test_sparse_gradients_of_the_steps_of_a_loop_are_summed() -> None:
     ids = fluid.data("ids", [None], "int64")
     total = layers.fill_constant([1], "float32", 0.0)
     total.stop_gradient = False

@@ -72,7 +72,7 @@ def test_a_generator_error_is_raised_at_its_position(inputs: list[Any]) -> None:
     assert len(seen) == 1
 
 
-def test_leaving_early_ends_the_thread(inputs: list[Any]) -> None:
+def test_leaving_a_loop_early_ends_the_thread(inputs: list[Any]) -> None:
     made = loader(inputs, capacity=1).set_batch_generator(batches(10**6))
     before = threads()
     for number, _ in enumerate(made()):

@@ -134,7 +134,7 @@ def test_a_batch_size_below_one_is_refused(size: int) -> None:
         batch(count(3), size)
 
 
-def test_leaving_early_ends_the_thread() -> None:
+def test_leaving_a_loop_early_ends_the_thread() -> None:
     before = set(threading.enumerate())
     stream = buffered(itertools.count, 2)()
     assert next(stream) == 0

@@ -34,7 +34,7 @@ def auc(
         raise LoweringError("the area under the curve of precision and recall")
     (predicted, given), used = _unpack(predict, label)
     score, labels = predicted[:, -1], given.reshape(-1)
-    ctx.check((score >= 0) & (score <= 1), "Predict holds no probabilities")
+    ctx.check((score >= 0) & (score <= 1), "Predict holds a value outside of 0 to 1")
     buckets = num_thresholds + 1
     place = (score * jnp.asarray(num_thresholds, score.dtype)).astype(jnp.int64)
     totals, tables = [], []
@@ -87,7 +87,9 @@ def precision_recall(
 ) -> Results:
     found, label = indices.reshape(-1), labels.reshape(-1)
     for name, ids in (("Indices", found), ("Labels", label)):
-        ctx.check((ids >= 0) & (ids < class_number), f"{name} hold no class of {class_number}")
+        ctx.check(
+            (ids >= 0) & (ids < class_number), f"{name} hold a value outside of 0 to {class_number - 1}"
+        )
     weight = jnp.ones(found.shape) if weights is None else weights.reshape(-1)
     right = found == label
     true_pos, false_pos, false_neg = (
@@ -130,8 +132,10 @@ def mean_iou(
     ctx: OpContext,
 ) -> Results:
     found, label = predictions.reshape(-1), labels.reshape(-1)
-    ctx.check((found >= 0) & (found < num_classes), f"Predictions hold no class of {num_classes}")
-    ctx.check((label >= 0) & (label < num_classes), f"Labels hold no class of {num_classes}")
+    ctx.check(
+        (found >= 0) & (found < num_classes), f"Predictions hold a value outside of 0 to {num_classes - 1}"
+    )
+    ctx.check((label >= 0) & (label < num_classes), f"Labels hold a value outside of 0 to {num_classes - 1}")
     right = found == label
     correct = _count(found, right, num_classes)
     wrong = _count(found, ~right, num_classes) + _count(label, ~right, num_classes)

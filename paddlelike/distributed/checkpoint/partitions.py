@@ -170,8 +170,8 @@ class TrainerPartition:
             return SaveShare(here)
         if not options.blocking:
             raise SaveError(
-                f"{where}: variables on servers cannot be saved while training continues; they would be of "
-                "several rounds",
+                f"{where}: variables on servers cannot be saved while training continues; they would come "
+                "from several rounds",
                 hint="save with blocking=True",
             )
         by_servers, local = options.by_servers, not is_remote(where)

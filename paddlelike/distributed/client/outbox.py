@@ -35,7 +35,7 @@ def fit_gradient(entry: Entry, name: str, value: Value, endpoint: str) -> Value:
         return value
     if not entry.kind.is_pushed:
         raise GraphError(
-            f"{name!r} is sent to the server at {endpoint}, which expects gradients; there it is of kind "
+            f"{name!r} is sent to the server at {endpoint}, which expects gradients; on the server it is a "
             f"{entry.kind}"
         )
     if isinstance(value, SelectedRows):

@@ -123,7 +123,7 @@ class GeneralRoleMaker(_EnvironmentRoleMaker):
 
     def _warn_no_effect(self, name: str) -> None:
         raise UnsupportedError(
-            f"GeneralRoleMaker.{name}() among {self.worker_num()} trainers goes over the servers of a fleet",
+            f"GeneralRoleMaker.{name}() among {self.worker_num()} trainers needs the servers of a fleet",
             hint="call it after fleet.init(...) and fleet.distributed_optimizer(...).minimize(loss)",
         )
 

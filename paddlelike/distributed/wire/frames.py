@@ -185,7 +185,7 @@ class Intake:
             raise FrameError(f"an end of {len(view)} bytes instead of {_END.size}")
         _, total = _END.unpack(view)
         if total != self.received:
-            raise FrameError(f"{total} bytes were sent, {self.received} came")
+            raise FrameError(f"{total} bytes were sent, {self.received} arrived")
         self.ended = True
 
 

@@ -142,4 +142,4 @@ class Into:
         for index in self._memory if only is None else only:
             filled, size = self._filled[index], len(self._memory[index])
             if filled != size:
-                raise FrameError(f"array {index} came with {filled} of its {size} bytes")
+                raise FrameError(f"array {index} is incomplete: {filled} of {size} bytes arrived")

@@ -259,7 +259,7 @@ class Layer:
             if own is not None and name in own:
                 if value is not None:
                     raise TypeError(
-                        f"{type(self).__name__}.{name} is a {kind.__name__}; expected another or None, "
+                        f"{type(self).__name__}.{name} is a {kind.__name__}; expected another one or None, "
                         f"got {value!r}"
                     )
                 own[name] = None

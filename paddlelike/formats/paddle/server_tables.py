@@ -201,7 +201,7 @@ class ServerTables(FolderFormat):
                 f"table {table} has lines of {count} numbers behind the id; rows of width {self.width} have "
                 + ", ".join(str(rule.count(self.width)) for rule in _RULES)
                 + " by the rule",
-                hint="another width, or another accessor; or no id reached embedx_threshold",
+                hint="the width or the accessor differs, or no id reached embedx_threshold",
             )
         # Nothing else looks like powers, and Adam's rule is the default of these servers.
         if self.width is not None or len(fits) == 1 or (fits and _POWERS in fits[0]):

@@ -156,7 +156,7 @@ class PickledArray:
             The elements are damaged.
         """
         if self.problem is not None:
-            raise FormatError(f"{self.problem}, which no Paddle variable is")
+            raise FormatError(f"{self.problem}, which no Paddle variable can hold")
         if self._array is None:
             array = memory.empty(self.shape, self.dtype.newbyteorder("="))
             if self._pieces:

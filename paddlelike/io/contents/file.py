@@ -137,7 +137,7 @@ class FileContents:
         index = self._indexes.get(name)
         if index is None:
             found = next((one for one in self.left_out if one.name == name), None)
-            return found and Unreadable(name, f"{self.where} holds {found.what}, which no variable can be")
+            return found and Unreadable(name, f"{self.where} holds {found.what}, which no variable can hold")
         if kind == VarType.SELECTED_ROWS:
             return Unreadable(
                 name, f"{self.format.title} holds dense tensors, the program wants SelectedRows"

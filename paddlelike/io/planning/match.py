@@ -42,8 +42,8 @@ def propose(
                 del left[file.name]
 
     for step, why in (
-        (_pair_by_number, "the same but for its numbers"),
-        (_pair_by_ending, "the same but for a prefix"),
+        (_pair_by_number, "equal except for its numbers"),
+        (_pair_by_ending, "equal except for a prefix"),
         (_pair_by_kind, "the only one of this shape and kind"),
         (_pair_by_shape, "the only one of this shape"),
     ):

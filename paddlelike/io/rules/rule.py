@@ -198,5 +198,5 @@ def _check_pattern(pattern: object) -> None:
         _compile(pattern)
     except ValueError as error:
         raise ValueError(
-            f"pattern {pattern!r:.200} is not a regular expression, or one that may not end: {error}"
+            f"pattern {pattern!r:.200} is not a regular expression, or may never end: {error}"
         ) from error

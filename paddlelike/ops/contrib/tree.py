@@ -114,7 +114,7 @@ def _draw_others(engine: object, choice: list[int], positive: int, count: int) -
     """Return ``count`` nodes at different places of ``choice``, none of them ``positive``."""
     if count > len([node for node in choice if node != positive]):
         raise EnforceNotMet(
-            f"tdm_sampler: a layer of {len(choice)} nodes has no {count} besides node {positive}"
+            f"tdm_sampler: a layer of {len(choice)} nodes has fewer than {count} other than node {positive}"
         )
     drawn: list[int] = []
     while len(drawn) < count:

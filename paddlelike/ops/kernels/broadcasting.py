@@ -56,7 +56,7 @@ def pad_dims(dims: Shape, rank: int, axis: int) -> Shape:
 
 def _combine_dims(a: int, b: int) -> int:
     if a != b and a > 1 and b > 1:
-        raise ValueError(f"dim {a} meets dim {b}")
+        raise ValueError(f"dim {a} does not match dim {b}")
     if a > 1 or b > 1 or a == b == 1:
         return max(a, b)
     return max(min(a, b), -1)  # a dim of 0, or one that is not known

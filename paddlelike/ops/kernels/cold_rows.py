@@ -68,7 +68,7 @@ class ColdRows:
         if found != self.count:
             raise StorageError(
                 f"a table of {self.count} rows has {found} in its store",
-                hint="what training changed since the last save is lost: load that save in a new process",
+                hint="the changes since the last save are lost: load that save in a new process",
             )
 
     def map_all(self) -> tuple[Array, Array]:

@@ -56,7 +56,7 @@ def _read_padded_batch(
          (count, len(lengths), len(label), len(label_lengths)))  # fmt: skip
     if lengths.max(initial=0) > time or label_lengths.max(initial=0) > label.shape[1]:
         raise EnforceNotMet(
-            f"warpctc: LogitsLength goes to {lengths.max(initial=0)} and LabelLength to "
+            f"warpctc: LogitsLength is up to {lengths.max(initial=0)} and LabelLength up to "
             f"{label_lengths.max(initial=0)}, but Logits is {list(logits.shape)}, Label {list(label.shape)}"
         )
     steps = Steps.through(np.zeros(count, np.int64), lengths)
@@ -89,7 +89,7 @@ class Warpctc(OpDef):
         logits: Spec, label: Spec, length: Spec | None, label_length: Spec | None, *, blank: int
     ) -> tuple[None, Spec]:
         if (length is None) != (label_length is None):
-            raise ShapeError("warpctc: LogitsLength and LabelLength come together; one is missing")
+            raise ShapeError("warpctc: LogitsLength and LabelLength must be given together; one is missing")
         dims = 2 if length is None else 3
         if len(logits.shape) != dims:
             raise ShapeError(

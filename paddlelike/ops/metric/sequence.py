@@ -58,7 +58,9 @@ class EditDistance(OpDef):
         hyps: Spec, refs: Spec, hyps_length: Spec | None, refs_length: Spec | None
     ) -> tuple[Spec, Spec]:
         if (hyps_length is None) != (refs_length is None):
-            raise ShapeError("edit_distance: HypsLength and RefsLength come together or not at all")
+            raise ShapeError(
+                "edit_distance: HypsLength and RefsLength must be given together; one is missing"
+            )
         # distances are float32 (sequences, 1), but Paddle declares them as the ids
         return Spec((1,), VarType.INT64), Spec(refs.shape, hyps.dtype)
 

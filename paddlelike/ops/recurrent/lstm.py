@@ -238,4 +238,4 @@ def _check_width(op: str, x: Spec, weight: Spec, bias: Spec, rows: int, use_peep
 
 def _check_initial(op: str, h0: Spec | None, c0: Spec | None) -> None:
     if (h0 is None) != (c0 is None):
-        raise ShapeError(f"{op}: H0 and C0 come together, or neither; one is missing")
+        raise ShapeError(f"{op}: H0 and C0 must be given together; one is missing")

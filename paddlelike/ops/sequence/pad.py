@@ -90,7 +90,7 @@ class SequenceUnpad(OpDef):
         check_equal_counts("sequence_unpad", ("rows of X", "Length"), (len(x), len(lengths)))
         if lengths.size and (lengths.min() < 0 or lengths.max() > x.shape[1]):
             raise EnforceNotMet(
-                f"sequence_unpad: Length holds {lengths.max()} (least {lengths.min()}), X is {list(x.shape)}"
+                f"sequence_unpad: Length goes from {lengths.min()} to {lengths.max()}, X is {list(x.shape)}"
             )
         ctx.set_lod("Out", [make_lod(lengths)])
         flat = x.reshape(math.prod(x.shape[:2]), *(x.shape[2:] or (1,)))

@@ -71,8 +71,8 @@ def _choose_rows(ctx: Context, x: Array, offset: Array, length: Array) -> tuple[
     if wrong.size:
         i = int(wrong[0])
         raise EnforceNotMet(
-            f"sequence_slice: {size[i]} rows from {start[i]} on of sequence {i}, "
-            f"which has {offsets[i + 1] - offsets[i]} rows"
+            f"sequence_slice: sequence {i} has {offsets[i + 1] - offsets[i]} rows, "
+            f"but {size[i]} rows from {start[i]} on are requested"
         )
     return expand_ranges(offsets[:-1] + start, size), size
 

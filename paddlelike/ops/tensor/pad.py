@@ -247,7 +247,7 @@ def pad_images(
     widths = [(max(before, 0), max(after, 0)) for before, after in given]
     kept = tuple(slice(max(-before, 0), None if after >= 0 else after) for before, after in given)
     if any(dim >= 0 and new < 1 and dim for dim, new in zip(dims, shape, strict=True)):
-        raise ShapeError(f"pad2d: paddings of {list(paddings)} leave {list(shape)} of X {list(dims)}")
+        raise ShapeError(f"pad2d: paddings {list(paddings)} reduce X {list(dims)} to {list(shape)}")
     if mode == "reflect":
         _check_reflection(dims, widths)
     return shape, widths, kept

@@ -30,7 +30,7 @@ class Range(OpDef):
             first, last, by = int(first), int(last), int(by)
         if by == 0 or (last - first) * by < 0:
             raise ShapeError(
-                f"range: from {first} to {last} in steps of {by} has no end",
+                f"range: steps of {by} from {first} never reach {last}",
                 hint="the step leads from start to end: positive if end is larger",
             )
         if start.dtype.kind == "i":

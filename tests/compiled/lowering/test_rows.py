@@ -227,7 +227,7 @@ def _refuse(type: str) -> str | None:
     return "for this test" if type == "lstm_grad" else None
 
 
-def test_sequences_of_one_row_each_are_rows_for_operators_that_read_no_lod() -> None:
+def test_operators_that_read_no_lod_treat_sequences_of_one_row_as_rows() -> None:
     def make() -> Any:
         x, y = (fluid.data(name, [None, 2, 3], lod_level=1) for name in "xy")
         user, item = (L.fc(one, 4, num_flatten_dims=2) for one in (x, y))

@@ -70,7 +70,7 @@ def test_changing_batch_sizes_train_as_with_numpy(looks: list[int]) -> None:
     assert len(looks) == 3
 
 
-def test_two_programs_that_train_the_same_parameters_take_turns(looks: list[int]) -> None:
+def test_two_programs_that_train_the_same_parameters_run_in_turn(looks: list[int]) -> None:
     def act(net: Net, by: str) -> list[Any]:
         with fluid.program_guard(other := fluid.Program(), fluid.Program()), fluid.unique_name.guard():
             loss = regression() * 2.0

@@ -93,7 +93,7 @@ def test_saving_all_variables_in_one_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_background_save_of_servers_is_refused(tmp_path: Path) -> None:
-    with SavingJob(MOMENTUM, trainers=1) as job, pytest.raises(SaveError, match="of several rounds"):
+    with SavingJob(MOMENTUM, trainers=1) as job, pytest.raises(SaveError, match="from several rounds"):
         job.go(perceptron_feeds, 0, 2, save=(1, tmp_path / "model"), blocking=False)
 
 
@@ -132,7 +132,7 @@ def test_a_load_by_a_trainer_does_not_change_the_losses(tmp_path: Path) -> None:
     assert again == [one[2:] for one in losses]
 
 
-def test_thousands_of_variables_come_in_a_few_calls(tmp_path: Path) -> None:
+def test_thousands_of_variables_are_received_in_a_few_calls(tmp_path: Path) -> None:
     calls = []
 
     class Counting:

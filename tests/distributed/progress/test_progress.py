@@ -48,7 +48,7 @@ def test_rates_are_counts_per_second_between_two_polls() -> None:
         assert (view.rounds, view.rate, view.received, view.sent) == (2, 0.0, 0.0, 0.0)
 
 
-def test_a_server_that_does_not_answer_is_shown_as_silent() -> None:
+def test_a_server_without_an_answer_is_shown_as_silent() -> None:
     (endpoint,) = free_endpoints(1)
     with Watch([endpoint]) as watch:
         assert watch.look() == [ServerView(endpoint, answers=False)]

@@ -79,7 +79,7 @@ def test_nothing_goes_over_the_network_in_clear_text(manifest: dict[str, Any]) -
         assert "PADDLELIKE_INSECURE" not in environment
 
 
-def test_a_pod_that_fails_restarts_all_and_trainers_that_end_end_the_job(manifest: dict[str, Any]) -> None:
+def test_a_failed_pod_restarts_all_pods_and_finished_trainers_end_the_job(manifest: dict[str, Any]) -> None:
     spec = manifest["spec"]
     assert spec["failurePolicy"]["maxRestarts"] > 0
     assert spec["successPolicy"] == {"operator": "All", "targetReplicatedJobs": ["trainer"]}

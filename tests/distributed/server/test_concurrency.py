@@ -118,7 +118,7 @@ def whole_numbers() -> Any:
     return fluid.layers.mean(fluid.layers.fc(hidden, size=2, param_attr=zero))
 
 
-def test_updates_of_several_trainers_are_applied_side_by_side_and_each_once(
+def test_updates_of_several_trainers_are_applied_in_parallel_and_each_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 4)

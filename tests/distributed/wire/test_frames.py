@@ -184,7 +184,7 @@ BAD_BODIES = [
     (body((0, 0, b"abcd"), (0, 0, b"abcd")), "4 bytes at 0 of array 0"),
     (body((0, 0, b"abcd"), (0, 6, b"cd")), "at 6 of array 0"),
     (struct.pack("<I", 1) + struct.pack("<IQI", 0, 0, 0xFFFFFFFF) + b"abcd", "4294967295 bytes in all"),
-    (struct.pack("<IQ", 0, 9), "9 bytes were sent, 0 came"),
+    (struct.pack("<IQ", 0, 9), "9 bytes were sent, 0 arrived"),
     (struct.pack("<I", 0), "an end of 4 bytes"),
     (struct.pack("<IQ", 0, 0) + b"x", "an end of 13 bytes"),
 ]
@@ -221,11 +221,11 @@ def test_a_stream_that_breaks_off_is_a_frame_error() -> None:
 def test_an_incomplete_array_is_a_frame_error(filled: int) -> None:
     into = Into({3: np.zeros(8, np.uint8)})
     into.place(3, 0, filled)
-    with pytest.raises(FrameError, match=f"array 3 came with {filled} of its 8 bytes"):
+    with pytest.raises(FrameError, match=f"array 3 is incomplete: {filled} of 8 bytes arrived"):
         into.check()
 
 
-def test_a_receiver_buffer_of_the_wrong_length_is_refused() -> None:
+def test_a_buffer_of_the_wrong_length_is_refused() -> None:
     class Short:
         def place(self, index: int, offset: int, length: int) -> memoryview:
             return memoryview(bytearray(length - 1))

@@ -47,5 +47,5 @@ def test_receivers_have_a_size_and_verify_pieces() -> None:
     assert into.size == 16
     into.place(1, 0, 8)
     into.check([1, 2])
-    with pytest.raises(FrameError, match="array 3 came with 0 of its 8 bytes"):
+    with pytest.raises(FrameError, match="array 3 is incomplete: 0 of 8 bytes arrived"):
         into.check()

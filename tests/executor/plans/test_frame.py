@@ -43,7 +43,7 @@ def raised(*names: str) -> Iterator[None]:
     assert all(after[name] >= before[name] for name in before)
 
 
-def test_reading_raises_no_version(exe: fluid.Executor) -> None:
+def test_reading_does_not_increase_versions(exe: fluid.Executor) -> None:
     built()
     exe.run(fluid.default_startup_program())
     with raised():
@@ -53,7 +53,7 @@ def test_reading_raises_no_version(exe: fluid.Executor) -> None:
 
 @pytest.mark.parametrize("make", [fluid.optimizer.SGD, fluid.optimizer.Adam, fluid.optimizer.Ftrl])
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-def test_a_training_step_raises_the_versions_of_what_it_updates(
+def test_a_training_step_increases_the_versions_of_updated_variables(
     exe: fluid.Executor, make: Callable[..., object], sparse: bool
 ) -> None:
     built(make(0.1), sparse=sparse and make is not fluid.optimizer.Ftrl)
@@ -63,21 +63,21 @@ def test_a_training_step_raises_the_versions_of_what_it_updates(
         exe.run(feed=FEED)
 
 
-def test_the_startup_program_raises_the_versions_of_all_variables(exe: fluid.Executor) -> None:
+def test_the_startup_program_increases_the_versions_of_all_variables(exe: fluid.Executor) -> None:
     built(fluid.optimizer.Momentum(0.1, 0.9))
     exe.run(fluid.default_startup_program())
     with raised(*versions()):
         exe.run(fluid.default_startup_program())
 
 
-def test_a_fed_parameter_is_written(exe: fluid.Executor) -> None:
+def test_feeding_a_parameter_counts_as_a_write(exe: fluid.Executor) -> None:
     built()
     exe.run(fluid.default_startup_program())
     with raised("fc_0.w_0"):
         exe.run(feed={**FEED, "fc_0.w_0": np.ones((4, 3), "float32")})
 
 
-def test_writes_by_the_user_raise_the_version(exe: fluid.Executor) -> None:
+def test_writes_by_the_user_increase_the_version(exe: fluid.Executor) -> None:
     built()
     exe.run(fluid.default_startup_program())
     place = fluid.global_scope().find_var("fc_0.b_0")
@@ -101,7 +101,7 @@ def test_an_array_of_a_tensor_cannot_be_written_without_its_notice(exe: fluid.Ex
         array[0] = 1
 
 
-def test_changes_of_rows_height_and_values_of_selected_rows_raise_the_version() -> None:
+def test_changes_of_rows_height_and_values_of_selected_rows_increase_the_version() -> None:
     place = fluid.global_scope().var("rows")
     rows = place.get_selected_rows()
     found = [place.version]
@@ -115,7 +115,7 @@ def test_changes_of_rows_height_and_values_of_selected_rows_raise_the_version() 
 
 
 @pytest.mark.parametrize("filename", [None, "all"])
-def test_a_load_raises_the_versions_of_all_variables(
+def test_a_load_increases_the_versions_of_all_variables(
     exe: fluid.Executor, tmp_path: Path, filename: str | None
 ) -> None:
     built(fluid.optimizer.Momentum(0.1, 0.9))
@@ -127,7 +127,7 @@ def test_a_load_raises_the_versions_of_all_variables(
         fluid.io.load_persistables(exe, str(tmp_path), main, filename)
 
 
-def test_loading_a_state_raises_the_versions_of_its_variables(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_loading_a_state_increases_the_versions_of_its_variables(exe: fluid.Executor, tmp_path: Path) -> None:
     built(fluid.optimizer.Momentum(0.1, 0.9))
     exe.run(fluid.default_startup_program())
     main = fluid.default_main_program()
@@ -140,7 +140,7 @@ def test_loading_a_state_raises_the_versions_of_its_variables(exe: fluid.Executo
         fluid.set_program_state(main, {"fc_0.w_0": state["fc_0.w_0"]})
 
 
-def test_a_run_raises_the_versions_of_counters_and_kept_temporaries(exe: fluid.Executor) -> None:
+def test_a_run_increases_the_versions_of_counters_and_kept_temporaries(exe: fluid.Executor) -> None:
     step = fluid.layers.autoincreased_step_counter()
     kept = fluid.layers.cast(step, "float32")
     kept.persistable = True
@@ -150,7 +150,7 @@ def test_a_run_raises_the_versions_of_counters_and_kept_temporaries(exe: fluid.E
         exe.run()
 
 
-def test_a_run_raises_the_versions_of_moving_means(exe: fluid.Executor) -> None:
+def test_a_run_increases_the_versions_of_moving_means(exe: fluid.Executor) -> None:
     fluid.layers.batch_norm(fluid.data("x", [None, 4]))
     exe.run(fluid.default_startup_program())
     with raised("batch_norm_0.w_1", "batch_norm_0.w_2"):
@@ -181,7 +181,7 @@ def test_two_copies_of_the_batch_count_as_one_write(exe: fluid.Executor) -> None
         exe.run(compiled, feed=FEED, fetch_list=[loss])
 
 
-def test_a_run_in_a_new_scope_raises_versions_only_there(exe: fluid.Executor) -> None:
+def test_a_run_in_a_new_scope_increases_versions_only_there(exe: fluid.Executor) -> None:
     built()
     exe.run(fluid.default_startup_program())
     mine = fluid.Scope()

@@ -76,7 +76,7 @@ def test_hooks_change_inputs_and_outputs_until_they_are_removed(net: Any) -> Non
 
 
 def test_a_parameter_or_layer_is_replaced_only_by_one_of_its_kind_or_by_none(net: Any) -> None:
-    with pytest.raises(TypeError, match=r"Net.hidden is a Layer; expected another or None"):
+    with pytest.raises(TypeError, match=r"Net.hidden is a Layer; expected another one or None"):
         net.hidden = 3
     net.hidden = None
     net.size = 7

@@ -56,7 +56,7 @@ def test_a_real_file_is_read_and_written_back(path):
     assert headers[-1].end == path.stat().st_size
 
 
-def test_headers_come_one_by_one():
+def test_headers_are_read_one_by_one():
     headers = combined.read_headers(TWO + b"rubbish")
     assert next(headers).shape == (2,)
     assert next(headers).lod == ((0, 1, 3),)

@@ -318,7 +318,7 @@ def test_a_table_is_loaded_from_a_folder_that_is_not_written_into(
 
 
 @pytest.mark.slow
-def test_real_servers_look_up_what_was_saved(tmp_path: Path) -> None:
+def test_real_servers_look_up_the_saved_rows(tmp_path: Path) -> None:
     python = os.environ.get("PADDLELIKE_PADDLE262_PYTHON")
     if not python:
         pytest.skip("PADDLELIKE_PADDLE262_PYTHON names no interpreter of Paddle 2.6.2")

@@ -368,7 +368,7 @@ def test_any_opcodes_decode_to_a_value_or_raise_a_format_error(codes):
     assert refuses(loads, data) or isinstance(loads(data), dict)
 
 
-def test_more_globals_can_be_allowed():
+def test_additional_pickle_globals_can_be_allowed():
     data = pickle.dumps(Reduced(os.getcwd), 2)
     name = (os.getcwd.__module__, "getcwd")
     assert pickles.load(data, constructors={name: lambda: "here"}) == "here"

@@ -209,7 +209,7 @@ def test_a_chain_of_very_many_links_is_folded_whole(tmp_path: Path, monkeypatch:
     assert training.loaded(tmp_path) == training.values()
 
 
-def test_a_whole_save_ends_the_chain(tmp_path: Path) -> None:
+def test_a_save_of_whole_values_ends_the_chain(tmp_path: Path) -> None:
     training = Training()
     training.save(tmp_path, delta=True)
     training.step(1)

@@ -174,7 +174,7 @@ def test_a_network_built_twice_is_recognised_and_its_names_proposed(tmp_path: Pa
     assert "rules()" in (made.hint or "")
     assert "fc_2.w_0: there is no such file (perhaps fc_0.w_0)" in str(made.refusal())
     assert len(made.proposals) == len(saved)
-    assert "proposed: fc_0.w_0 -> fc_2.w_0 (the same but for its numbers)" in str(made)
+    assert "proposed: fc_0.w_0 -> fc_2.w_0 (equal except for its numbers)" in str(made)
     assert plan(tmp_path / "a", main, rules=made.rules())
     report = fluid.io.load_persistables(executor(), tmp_path / "a", main, rules=made.rules())
     assert report.renamed["fc_3.w_0"] == "fc_1.w_0"

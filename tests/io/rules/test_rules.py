@@ -67,7 +67,7 @@ def test_names_given_to_rename_are_not_patterns() -> None:
     ("make", "words"),
     [
         pytest.param(
-            lambda: Rename("re:(", "x"), "not a regular expression, or one that may not end", id="expression"
+            lambda: Rename("re:(", "x"), "not a regular expression, or may never end", id="expression"
         ),
         pytest.param(lambda: Rename(("a", "b"), "x"), "concat=0", id="two-sources"),
         pytest.param(lambda: Rename(("a", "b"), "x", concat=0, rows=(0, 1)), "of the two", id="rows-of-two"),

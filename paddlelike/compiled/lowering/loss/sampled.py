@@ -37,7 +37,10 @@ def nce(
     if isinstance(weight, SparseRows):
         raise LoweringError("the weight holds some rows only")
     true = label.reshape(x.shape[0], -1)
-    ctx.check((true >= 0) & (true < num_total_classes), f"Label holds no class of {num_total_classes}")
+    ctx.check(
+        (true >= 0) & (true < num_total_classes),
+        f"Label holds a value outside of 0 to {num_total_classes - 1}",
+    )
     if custom_neg_classes:
         drawn = jnp.tile(jnp.asarray(np.array(custom_neg_classes, np.int64)), (x.shape[0], 1))
     else:

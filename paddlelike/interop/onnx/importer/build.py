@@ -157,7 +157,7 @@ def _prepare(model: ModelProto, where: str, directory: str | None) -> ModelProto
                 read_array(tensor, directory)
         raise FormatError(f"{where} is not a valid ONNX model: {error!s:.300}") from None
     if model.graph.sparse_initializer:
-        raise UnsupportedError(f"{where} holds sparse initializers, which no Paddle variable is")
+        raise UnsupportedError(f"{where} holds sparse initializers, which no Paddle variable can hold")
     if model.functions:
         model = inliner.inline_local_functions(model)
     table = load_table()

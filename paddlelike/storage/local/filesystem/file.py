@@ -90,7 +90,7 @@ class File:
             raise unreadable(self.path, error) from error
         except MemoryError as error:
             raise OutOfMemoryError(
-                f"{self.path}: {size} bytes are to be read at once, more than there is memory"
+                f"{self.path}: {size} bytes are to be read at once, more than the free memory"
             ) from error
 
     def _preadv(self, target: memoryview, offset: int) -> int:

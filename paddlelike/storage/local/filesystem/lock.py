@@ -203,7 +203,7 @@ class Lock:
                 return taken
         raise SaveError(
             f"{self._what} cannot be locked: {self._path} is not there after it was created, {_TRIES} times",
-            hint="choose another directory: this file system does not keep a new file, or changes what it is",
+            hint="choose another directory: this file system loses new files, or changes their type",
         )
 
     def release(self) -> None:

@@ -24,7 +24,9 @@ def _read_reshape(step: Step) -> Value:
     stop = value.rank - _count_axes(step, begin.static_index, value.rank)
     start = value.rank - _count_axes(step, end.static_index, value.rank)
     if not 0 <= start <= stop <= value.rank:
-        raise FormatError(f"{step.node.uid} (Reshape): dims {start} to {stop} of {value.rank}")
+        raise FormatError(
+            f"{step.node.uid} (Reshape): its input of {value.rank} dims has no dims {start} to {stop}"
+        )
     new = [-1 if dim >= 2**63 else int(dim) for dim in step.attr("newShape", Shape)]
     old = value.shape[start:stop]
     if -1 in new and -1 not in old:

@@ -171,7 +171,7 @@ def _read_cast(node: Node) -> None:
     if node.proto.input[0] in node.graph.trusted:
         node.graph.trusted.update(node.proto.output)
     if ELEMENT_TYPES[target] == VarType.BF16 or node.variable().dtype == VarType.BF16:
-        node.refuse("bfloat16 is stored here, and not computed with")
+        node.refuse("programs can store bfloat16, but not compute with it")
     if node.variable().dtype == ELEMENT_TYPES[target]:
         node.alias(node.value())
     else:
