@@ -327,9 +327,9 @@ def _rename_values(graph: Graph, old: str, new: str) -> None:
 def _restore_parameters(made: Program, program: Program) -> None:
     """Restore the parameters, which a program for prediction holds as plain variables."""
     block = made.global_block()
+    order = list(block.vars)
     for parameter in program.global_block().all_parameters():
         if block.has_var(parameter.name):
-            position = list(block.vars)
             block._remove_var(parameter.name)
             block.create_parameter(
                 name=parameter.name,
@@ -338,7 +338,7 @@ def _restore_parameters(made: Program, program: Program) -> None:
                 trainable=parameter.trainable,
                 stop_gradient=parameter.stop_gradient,
             )
-            block.vars = {name: block.vars[name] for name in position}
+    block.vars = {name: block.vars[name] for name in order}
 
 
 def _make_tensor(array: Array) -> LoDTensor:

@@ -57,6 +57,7 @@ class Graph:
         self.trusted: set[str] = set()  # places that are fed, which count from the start
         self._taken: set[str] = set(_RESERVED)
         self._stored: dict[int, tuple[Array, str]] = {}
+        self._counts: dict[str, int] = {}  # of each wanted name, the last number behind it
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
     def push(self) -> None:
@@ -75,10 +76,11 @@ class Graph:
         """Return a variable's name: as wanted, without what files cannot be called; numbered if taken."""
         plain = "".join("." if c in "/\\" else "_" if c == "@" or not c.isprintable() else c for c in wanted)
         plain = name = plain.strip(". ")[:200] or "value"
-        count = 0
+        count = self._counts.get(plain, 0)
         while name in self._taken:
             count += 1
             name = f"{plain}_{count}"
+        self._counts[plain] = count
         self._taken.add(name)
         return name
 
