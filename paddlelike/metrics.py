@@ -65,11 +65,14 @@ class MetricBase:
         return {"name": self._name, "states": copy.deepcopy(self._state())}
 
     def update(self, preds: Array, labels: Array) -> None:
-        """Add the values of one batch. Raises NotImplementedError unless defined."""
+        """Add the values of one batch. Raises NotImplementedError unless a subclass defines it."""
         raise NotImplementedError(f"{self.__class__.__name__}.update must be defined by a subclass")
 
     def eval(self) -> object:
-        """Return the metric of all batches so far. Raises NotImplementedError unless defined."""
+        """Return the metric of all batches so far.
+
+        Raises NotImplementedError unless a subclass defines it.
+        """
         raise NotImplementedError(f"{self.__class__.__name__}.eval must be defined by a subclass")
 
     def _state(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Parameters
 input
     (N, D), whose first two columns count shows and clicks.
 cvm
-    The counts again, (N, 2): the gradient of these columns.
+    The counts, (N, 2), which become the gradient of these two columns.
 use_cvm
     Whether the result keeps the two columns, as logarithms.
 ins
@@ -17,7 +17,7 @@ filter_tag
 is_lod
     Whether instances are sequences.
 out_val_if_empty
-    The number of the one row that is returned when no instance is left.
+    The value of the single row that is returned when no instance remains.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def continuous_value_model(input: Variable, cvm: Variable, use_cvm: bool = True)
 
     Operator ``cvm``. The first two columns of ``input`` (N, D) are the counts; with ``use_cvm`` they become
     log(show + 1) and log(click + 1) - log(show + 1), else the result is (N, D - 2). The gradient of the
-    counts is ``cvm`` (N, 2), for parameter servers that count by it.
+    counts is ``cvm``, by which parameter servers count.
 
     Returns
     -------
@@ -64,17 +64,15 @@ def filter_by_instag(
 ) -> list[Variable]:
     """Return the instances that have one of the tags ``filter_tag``, and a weight of 1 for each of them.
 
-    Operator ``filter_by_instag``. ``ins`` (N, D): instances are rows or, if ``is_lod``, sequences;
-    ``ins_tag`` (T, 1) int64 has one sequence of tags for each; ``filter_tag`` is (F,) int64. When no instance
-    is left the results are a row of ``out_val_if_empty`` and a weight of 0.
+    Operator ``filter_by_instag``. ``ins_tag`` has one sequence of tags for each instance. When no instance
+    remains, the results are a row of ``out_val_if_empty`` and a weight of 0.
 
     Returns
     -------
     out : Variable
         The rows of ``ins`` that remain, (N', D), with their LoD.
     weight : Variable
-        (N', 1): 1 for each instance, 0 for the row that stands for none; float32 in a run, declared as
-        float64.
+        (N', 1): 1 for each instance, 0 for the row of an empty result; float32 in a run, declared as float64.
 
     Raises
     ------

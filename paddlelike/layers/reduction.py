@@ -15,7 +15,7 @@ exclusive
 reverse
     Whether sums begin at the end.
 descending
-    Whether the greatest comes first.
+    Whether the greatest element comes first.
 k
     The number of elements: an int, or a variable of shape [1].
 dtype
@@ -186,13 +186,11 @@ def logsumexp(
 ) -> Variable:
     """Return ``log(sum(exp(x)))`` along ``dim`` (operators ``exp``, ``reduce_sum``, ``log``).
 
-    With ``keepdim`` the dims that were reduced stay, of size 1.
-
     Returns
     -------
     Variable
-        ``x`` without the dims that were reduced, (1,) where that is all of them; with ``keepdim`` they stay,
-        of length 1. It is ``out`` where that is given.
+        ``x`` without the reduced dims, (1,) if all dims are reduced; with ``keepdim`` they stay, of length 1.
+        It is ``out`` if that is given.
 
     Raises
     ------
@@ -223,7 +221,7 @@ def sums(input: Variable | Sequence[Variable], out: Variable | None = None) -> V
     Returns
     -------
     Variable
-        In the shape and dtype of each of ``input``. It is ``out`` where that is given.
+        In the shape and dtype of each of ``input``. It is ``out`` if that is given.
 
     Raises
     ------
@@ -273,8 +271,6 @@ def cumsum(
 ) -> Variable:
     """Return the running sum along ``axis``, the last by default, in the shape of ``x`` (``cumsum``).
 
-    ``exclusive``: without the element itself; ``reverse``: from the end.
-
     Parameters
     ----------
     axis
@@ -283,7 +279,7 @@ def cumsum(
     Returns
     -------
     Variable
-        In the shape and dtype of ``x``: each element with those before it added.
+        In the shape and dtype of ``x``: the sums up to each element.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -299,7 +295,7 @@ def cumsum(
 
 
 def argmax(x: Variable, axis: int = 0) -> Variable:
-    """Return the indices of the maxima along ``axis``: int64, that dim left out (operator ``arg_max``).
+    """Return the indices of the maxima along ``axis``, as int64 without that dim (operator ``arg_max``).
 
     Returns
     -------
@@ -318,7 +314,7 @@ def argmax(x: Variable, axis: int = 0) -> Variable:
 
 
 def argmin(x: Variable, axis: int = 0) -> Variable:
-    """Return the indices of the minima along ``axis``: int64, that dim left out (operator ``arg_min``).
+    """Return the indices of the minima along ``axis``, as int64 without that dim (operator ``arg_min``).
 
     Returns
     -------
@@ -342,7 +338,7 @@ def is_empty(x: Variable, cond: Variable | None = None) -> Variable:
     Returns
     -------
     Variable
-        Bool of shape (1,). It is ``cond`` where that is given.
+        Bool of shape (1,). It is ``cond`` if that is given.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -383,8 +379,6 @@ def argsort(
 
     Operator ``argsort``.
 
-    With ``descending`` the largest comes first.
-
     Parameters
     ----------
     axis
@@ -395,7 +389,7 @@ def argsort(
     out : Variable
         In the shape and dtype of ``input``: its elements, sorted.
     indices : Variable
-        int64, in the shape of ``input``: where each element was along ``axis``.
+        int64, in the shape of ``input``: the former index of each element along ``axis``.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 5])
@@ -418,7 +412,7 @@ def topk(input: Variable, k: int | Variable, name: str | None = None) -> tuple[V
     values : Variable
         (..., k), in the dtype of ``input`` (..., D): the greatest elements of each row, in descending order.
     indices : Variable
-        int64 (..., k): their columns.
+        int64 (..., k): the columns of these elements.
 
     >>> from paddlelike.input import data
     >>> values, indices = topk(data("scores", [None, 10]), k=3)
@@ -437,7 +431,7 @@ def topk(input: Variable, k: int | Variable, name: str | None = None) -> tuple[V
 
 
 def unique(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variable, ...]:
-    """Return the unique elements of ``x`` (N,) in order of appearance, and for each element its index there.
+    """Return the unique elements of ``x`` (N,) in order of appearance, and each element's index among them.
 
     Operator ``unique``.
 
@@ -449,9 +443,9 @@ def unique(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variable, ...]:
     Returns
     -------
     out : Variable
-        (U,), in the dtype of ``x``: each of its U different elements once.
+        (U,), in the dtype of ``x``: each of the U different elements once.
     index : Variable
-        (N,), of ``dtype``: where in ``out`` each element of ``x`` is.
+        (N,), of ``dtype``: the index in ``out`` of each element of ``x``.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -476,9 +470,9 @@ def unique_with_counts(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variabl
     Returns
     -------
     out : Variable
-        (U,), in the dtype of ``x``: each of its U different elements once.
+        (U,), in the dtype of ``x``: each of the U different elements once.
     index : Variable
-        (N,), of ``dtype``: where in ``out`` each element of ``x`` is.
+        (N,), of ``dtype``: the index in ``out`` of each element of ``x``.
     count : Variable
         (U,), of ``dtype``: how often each element of ``out`` is in ``x``.
 

@@ -118,7 +118,7 @@ def conv3d(
     Raises
     ------
     GraphError, TypeError
-        As :func:`conv2d`.
+        The same as in :func:`conv2d`.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 16, 16])
@@ -299,7 +299,7 @@ def conv3d_transpose(
     Raises
     ------
     GraphError
-        As :func:`conv2d_transpose`.
+        The same as in :func:`conv2d_transpose`.
     TypeError
         ``input`` is not a variable of floats.
 

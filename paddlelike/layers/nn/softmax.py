@@ -33,7 +33,7 @@ def log_softmax(
     Returns
     -------
     Variable
-        In the shape of ``input``, of ``dtype`` where that is given, else in the dtype of ``input``.
+        In the shape of ``input``, of ``dtype`` if that is given, else in the dtype of ``input``.
 
     Raises
     ------

@@ -40,12 +40,12 @@ class Distribution:
     def sample(self, shape: Sequence[int], seed: int = 0) -> Variable:
         """Return random values of ``shape`` followed by the shape of the parameters.
 
-        Raises UnsupportedError unless defined.
+        Raises UnsupportedError unless a subclass defines it.
         """
         raise self._without("sample")
 
     def entropy(self) -> Variable:
-        """Return the entropy, in nats. Raises UnsupportedError unless defined."""
+        """Return the entropy, in nats. Raises UnsupportedError unless a subclass defines it."""
         raise self._without("entropy")
 
     def kl_divergence(self, other: Self) -> Variable:
@@ -56,7 +56,10 @@ class Distribution:
         raise self._without("kl_divergence")
 
     def log_prob(self, value: Variable) -> Variable:
-        """Return the logarithm of the density at ``value``. Raises UnsupportedError unless defined."""
+        """Return the logarithm of the density at ``value``.
+
+        Raises UnsupportedError unless a subclass defines it.
+        """
         raise self._without("log_prob")
 
     def _without(self, what: str) -> UnsupportedError:
@@ -66,7 +69,7 @@ class Distribution:
 class Uniform(Distribution):
     """Uniform on [low, high).
 
-    As Fluid's class of that name: each method appends the operators of its formula.
+    Each method appends the operators of its formula, as in Fluid's class of this name.
 
     Parameters
     ----------
@@ -116,7 +119,7 @@ class Uniform(Distribution):
 class Normal(Distribution):
     """Normal with mean ``loc`` and standard deviation ``scale``.
 
-    As Fluid's class of that name: each method appends the operators of its formula.
+    Each method appends the operators of its formula, as in Fluid's class of this name.
 
     Parameters
     ----------
@@ -163,7 +166,7 @@ class Normal(Distribution):
         return distance / (2.0 * variance) - log_scale - math.log(math.sqrt(2.0 * math.pi))
 
     def kl_divergence(self, other: Normal) -> Variable:
-        """Return ``(r + d - 1 - log(r)) / 2``: the ratio of variances, the squared distance of means."""
+        """Return ``(r + d - 1 - log(r)) / 2``; r is the ratio of variances, d a squared distance of means."""
         _check_kind(self, other)
         ratio = self.scale / other.scale
         ratio = ratio * ratio
@@ -175,7 +178,7 @@ class Normal(Distribution):
 class Categorical(Distribution):
     """Classes with probabilities ``softmax(logits)`` along the last dim.
 
-    As Fluid's class of that name: each method appends the operators of its formula.
+    Each method appends the operators of its formula, as in Fluid's class of this name.
 
     Parameters
     ----------
@@ -219,7 +222,8 @@ class Categorical(Distribution):
 class MultivariateNormalDiag(Distribution):
     """Normal in K dims with mean ``loc`` (K,) and the diagonal of ``scale`` (K, K) as covariance.
 
-    As Fluid's class of that name: each method appends the operators of its formula. Both are variables.
+    Each method appends the operators of its formula, as in Fluid's class of this name. ``loc`` and ``scale``
+    are variables.
 
     Parameters
     ----------

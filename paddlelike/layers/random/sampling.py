@@ -37,24 +37,23 @@ def randint(
 ) -> Variable:
     """Return integers in [low, high), or in [0, low) when ``high`` is None (operator ``randint``).
 
-    ``shape`` may be or hold int variables; ``dtype`` is int64 by default; ``device`` is recorded
-    (:func:`~paddlelike.device_guard`).
+    ``dtype`` is int64 by default; ``device`` is recorded (:func:`~paddlelike.device_guard`).
 
-    Gradients end here unless ``stop_gradient`` is False; ``seed`` 0 takes the program's.
+    Gradients end here unless ``stop_gradient`` is False; with ``seed`` 0 the program's seed is used.
 
     Parameters
     ----------
     low
-        The least integer; 0 where ``high`` is None.
+        The least integer; if ``high`` is None, the excluded upper bound.
     high
-        The bound above, excluded; None takes ``low`` for it.
+        The upper bound, excluded; None for the integers from 0 up to ``low``.
     shape
         Ints, or variables of shape [1], or one int variable.
 
     Returns
     -------
     Variable
-        Of ``shape`` and ``dtype``. It is ``out`` where that is given.
+        Of ``shape`` and ``dtype``. It is ``out`` if that is given.
 
     Raises
     ------
@@ -101,7 +100,7 @@ def randperm(
 
     ``device`` is recorded (:func:`~paddlelike.device_guard`).
 
-    Gradients end here unless ``stop_gradient`` is False; ``seed`` 0 takes the program's.
+    Gradients end here unless ``stop_gradient`` is False; with ``seed`` 0 the program's seed is used.
 
     Parameters
     ----------
@@ -111,7 +110,7 @@ def randperm(
     Returns
     -------
     Variable
-        (n,), of ``dtype``. It is ``out`` where that is given.
+        (n,), of ``dtype``. It is ``out`` if that is given.
 
     Raises
     ------
@@ -135,8 +134,8 @@ def randperm(
 def random_crop(x: Variable, shape: Sequence[int], seed: int | Variable | None = None) -> Variable:
     """Return a part of ``shape`` of every sample, at a random place (operator ``random_crop``).
 
-    ``seed`` is an int, or an int64 variable of shape [1]; None draws it, as Fluid does, from numpy's global
-    generator when the network is built.
+    ``seed`` is an int, or an int64 variable of shape [1]. With None it is drawn from numpy's global generator
+    when the network is built, as in Fluid.
 
     Parameters
     ----------
@@ -184,12 +183,12 @@ def random_crop(x: Variable, shape: Sequence[int], seed: int | Variable | None =
 def sampling_id(
     x: Variable, min: float = 0.0, max: float = 1.0, seed: int = 0, dtype: DtypeLike = "float32"
 ) -> Variable:
-    """Return for each row of probabilities (N, D) the index of a column drawn by them: (N,).
+    """Draw for each row of probabilities (N, D) the index of a column: (N,).
 
     Operator ``sampling_id``.
 
-    A number between ``min`` and ``max`` chooses the class of each row; ``seed`` 0 takes the
-    program's.
+    A uniform number between ``min`` and ``max`` chooses the column of each row; with ``seed`` 0 the program's
+    seed is used.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ mean
 std
     The standard deviation of the numbers.
 min, max
-    The bounds of the numbers: included and excluded.
+    The lower bound of the numbers, included, and the upper bound, excluded.
 input
     The variable that gives the length of one dim, usually a batch.
 input_dim_idx
@@ -49,8 +49,8 @@ def uniform_random(
 ) -> Variable:
     """Return uniform values in [min, max) (operator ``uniform_random``).
 
-    ``shape`` may be or hold int variables. The operator computes float32 whatever ``dtype`` is, as in Fluid,
-    see ``fluid.quirks()``. A ``seed`` other than 0 gives the same values in every run.
+    The operator always computes float32, as in Fluid, see ``fluid.quirks()``. A ``seed`` other than 0 gives
+    the same values in every run.
 
     Returns
     -------
@@ -89,8 +89,7 @@ def gaussian_random(
 ) -> Variable:
     """Return normal values with that ``mean`` and standard deviation ``std`` (operator ``gaussian_random``).
 
-    ``shape`` may be or hold int variables; ``dtype`` is float32 or float64; a ``seed`` other than 0 gives
-    the same values in every run.
+    ``dtype`` is float32 or float64; a ``seed`` other than 0 gives the same values in every run.
 
     Returns
     -------
@@ -144,13 +143,12 @@ def uniform_random_batch_size_like(
 ) -> Variable:
     """Return uniform values; dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``.
 
-    Operator ``uniform_random_batch_size_like``. The numbers lie between ``min`` and ``max``; ``shape`` is
-    the shape but for one dim, ``seed`` 0 takes the program's.
+    Operator ``uniform_random_batch_size_like``. With ``seed`` 0 the program's seed is used.
 
     Returns
     -------
     Variable
-        Of ``shape``, but for dim ``output_dim_idx``; of ``dtype``.
+        Of ``shape``, except dim ``output_dim_idx``, and of ``dtype``.
 
     Raises
     ------
@@ -179,13 +177,12 @@ def gaussian_random_batch_size_like(
 ) -> Variable:
     """Return normal values; dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``.
 
-    Operator ``gaussian_random_batch_size_like``. The numbers have mean ``mean`` and standard deviation
-    ``std``; ``shape`` is the shape but for one dim, ``seed`` 0 takes the program's.
+    Operator ``gaussian_random_batch_size_like``. With ``seed`` 0 the program's seed is used.
 
     Returns
     -------
     Variable
-        Of ``shape``, but for dim ``output_dim_idx``; of ``dtype``.
+        Of ``shape``, except dim ``output_dim_idx``, and of ``dtype``.
 
     Raises
     ------
@@ -230,12 +227,12 @@ def randn(
     Like Fluid it draws the operator's seed, 0 to 99, from numpy's global generator when the network is built;
     ``device`` is recorded (:func:`~paddlelike.device_guard`).
 
-    ``shape`` is the shape; gradients end here unless ``stop_gradient`` is False.
+    Gradients end here unless ``stop_gradient`` is False.
 
     Returns
     -------
     Variable
-        Of ``shape`` and ``dtype``. It is ``out`` where that is given.
+        Of ``shape`` and ``dtype``. It is ``out`` if that is given.
 
     Raises
     ------

@@ -40,12 +40,12 @@ __all__ = ["BasicDecoder", "DecodeHelper", "GreedyEmbeddingHelper", "SampleEmbed
 class DecodeHelper:
     """The interface by which a :class:`BasicDecoder` samples and chooses its next inputs.
 
-    As Fluid's class of that name. Ids have the shape (N,).
+    Same as Fluid's class of this name. Ids have the shape (N,).
 
     Raises
     ------
     NotImplementedError
-        A method is called that the subclass does not define.
+        The subclass does not define the called method.
 
     >>> import paddlelike as fluid
     >>> issubclass(fluid.layers.GreedyEmbeddingHelper, fluid.layers.DecodeHelper)
@@ -53,22 +53,25 @@ class DecodeHelper:
     """
 
     def initialize(self) -> tuple[Any, Variable]:
-        """Return the first inputs, and which sequences are finished.
+        """Return the first inputs, and whether each sequence is finished.
 
-        Raises NotImplementedError unless defined.
+        Raises NotImplementedError unless a subclass defines it.
         """
         raise NotImplementedError(f"{type(self).__name__} must define initialize()")
 
     def sample(self, time: Variable, outputs: Any, states: Any) -> Variable:
-        """Return the ids sampled from the outputs of a step. Raises NotImplementedError unless defined."""
+        """Return the ids sampled from the outputs of a step.
+
+        Raises NotImplementedError unless a subclass defines it.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define sample(time, outputs, states)")
 
     def next_inputs(
         self, time: Variable, outputs: Any, states: Any, sample_ids: Variable
     ) -> tuple[Variable, Any, Any]:
-        """Return finished sequences, inputs and states for the next step.
+        """Return whether each sequence is finished, and the next inputs and states.
 
-        Raises NotImplementedError unless defined.
+        Raises NotImplementedError unless a subclass defines it.
         """
         raise NotImplementedError(f"{type(self).__name__} must define next_inputs")
 
@@ -76,7 +79,6 @@ class DecodeHelper:
 class TrainingHelper(DecodeHelper):
     """A helper that takes the next input from the true sequence ("teacher forcing").
 
-    ``inputs`` are ``(N, T, ...)``, or ``(T, N, ...)`` with ``time_major``; ``sequence_length`` is ``(N,)``.
     Williams & Zipser, A learning algorithm for continually running networks, 1989.
 
     Parameters
@@ -110,7 +112,7 @@ class TrainingHelper(DecodeHelper):
         return pad(x, paddings)
 
     def initialize(self) -> tuple[Any, Variable]:
-        """Return the first step of the sequences, and which have length 0."""
+        """Return the first step of the sequences, and whether each has length 0."""
         zero = fill_constant([1], self.sequence_length.dtype, 0)
         finished = equal(self.sequence_length, zero)
         return map_structure(lambda x: x[0] if self.time_major else x[:, 0], self.inputs), finished
@@ -122,7 +124,7 @@ class TrainingHelper(DecodeHelper):
     def next_inputs(
         self, time: Variable, outputs: Variable, states: Nested, sample_ids: Variable
     ) -> tuple[Variable, Any, Any]:
-        """Return which sequences have ended, their next step, and the states."""
+        """Return whether each sequence has ended, the next step, and the states."""
         time = cast(time, "int32")
         lengths = self.sequence_length
         if lengths.dtype != VarType.INT32:
@@ -140,9 +142,7 @@ class TrainingHelper(DecodeHelper):
 class GreedyEmbeddingHelper(DecodeHelper):
     """A helper whose next input is the embedding of the most likely id.
 
-    Operator ``arg_max``. ``start_tokens`` is int64 ``(N,)``; a sequence is finished with ``end_token``.
-
-    ``embedding_fn`` turns ids into the next inputs.
+    Operator ``arg_max``. The token ``end_token`` ends a sequence.
 
     >>> import paddlelike as fluid
     >>> start = fluid.data("start", [None], "int64")
@@ -172,7 +172,7 @@ class GreedyEmbeddingHelper(DecodeHelper):
     def next_inputs(
         self, time: Variable, outputs: Variable, states: Nested, sample_ids: Variable
     ) -> tuple[Variable, Any, Any]:
-        """Return which samples are the end token, the embeddings of the samples, and the states."""
+        """Return whether each sample is the end token, the embeddings of the samples, and the states."""
         finished = equal(sample_ids, self.end_token)
         return finished, self.embedding_fn(sample_ids), states
 
@@ -180,9 +180,7 @@ class GreedyEmbeddingHelper(DecodeHelper):
 class SampleEmbeddingHelper(GreedyEmbeddingHelper):
     """A helper whose next input is the embedding of an id drawn from ``softmax(outputs / temperature)``.
 
-    Operators ``softmax`` and ``sampling_id``. ``embedding_fn`` turns ids into the next inputs,
-    ``start_tokens`` of shape (N,) the first; a row ends with ``end_token``. Scores are divided by
-    ``softmax_temperature``, ids drawn from ``seed``.
+    Operators ``softmax`` and ``sampling_id``. The token ``end_token`` ends a sequence.
 
     >>> import paddlelike as fluid
     >>> start = fluid.data("start", [None], "int64")
@@ -218,7 +216,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 class BasicDecoder(Decoder):
     """A cell, an optional layer on its output, and a helper that chooses the next inputs.
 
-    As Fluid's class of that name; it appends the operators of its parts.
+    Same as Fluid's class of this name; it appends the operators of its parts.
 
     Parameters
     ----------
@@ -227,7 +225,7 @@ class BasicDecoder(Decoder):
     helper
         A :class:`TrainingHelper`, :class:`GreedyEmbeddingHelper` or :class:`SampleEmbeddingHelper`.
     output_fn
-        A layer that maps the outputs of the cell to those of the decoder.
+        A layer that maps the outputs of the cell to the outputs of the decoder.
 
     >>> import paddlelike as fluid
     >>> words, length = fluid.data("words", [None, 6, 3]), fluid.data("length", [None], "int64")
@@ -254,14 +252,14 @@ class BasicDecoder(Decoder):
         self.output_fn = output_fn
 
     def initialize(self, initial_cell_states: Nested) -> tuple[Any, Any, Variable]:
-        """Return the first inputs of the helper, the given states, and which sequences are finished."""
+        """Return the first inputs of the helper, the given states, and whether each sequence is finished."""
         inputs, finished = self.helper.initialize()
         return inputs, initial_cell_states, finished
 
     def step(
         self, time: Variable, inputs: Nested, states: Nested, **kwargs: Any
     ) -> tuple[Any, Any, Any, Variable]:
-        """Return the outputs of one step, and states, inputs and ends for the next."""
+        """Return the outputs of one step, the next states and inputs, and whether each sequence has ended."""
         outputs, states = self.cell(inputs, states, **kwargs)
         if self.output_fn is not None:
             outputs = self.output_fn(outputs)

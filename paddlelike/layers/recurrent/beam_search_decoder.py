@@ -39,7 +39,7 @@ _LOG_ZERO: Final = -1e9  # the logarithm of a probability of 0
 class BeamSearchDecoder(Decoder):
     """A decoder that keeps the ``beam_size`` most likely sequences of every element of the batch.
 
-    Operators ``top_k``, ``gather_nd`` and ``gather_tree``; as Fluid's class of that name.
+    Operators ``top_k``, ``gather_nd`` and ``gather_tree``, as in Fluid.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ class BeamSearchDecoder(Decoder):
     beam_size
         The number of sequences that are kept.
     embedding_fn
-        Maps ids to the inputs of the cell.
+        A function that maps ids to the inputs of the cell.
     output_fn
-        Maps the outputs of the cell to a score for each word.
+        A function that maps the outputs of the cell to a score for each word.
 
     >>> import paddlelike as fluid
     >>> def embed(ids):
@@ -127,7 +127,7 @@ class BeamSearchDecoder(Decoder):
     def step(
         self, time: Variable, inputs: Nested, states: StateWrapper, **kwargs: Any
     ) -> tuple[Any, Any, Any, Variable]:
-        """Return the outputs of one step, and states, inputs and ends for the next."""
+        """Return the outputs of one step, the next states and inputs, and whether each sequence has ended."""
         inputs = map_structure(self._merge_beams, inputs)
         cell_states = map_structure(self._merge_beams, states.cell_states)
         outputs, following = self.cell(inputs, cell_states, **kwargs)

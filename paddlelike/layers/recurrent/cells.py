@@ -47,7 +47,7 @@ Activation = Callable[[Variable], Variable]
 class RNNCell:
     """One step of a recurrent network. A subclass defines :meth:`call` and :attr:`state_shape`.
 
-    As Fluid's class of that name.
+    Same as Fluid's class of this name.
 
     Raises
     ------
@@ -68,7 +68,10 @@ class RNNCell:
     """
 
     def call(self, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any]:
-        """Return the outputs and the new states of one step. Raises NotImplementedError unless defined."""
+        """Return the outputs and the new states of one step.
+
+        Raises NotImplementedError unless a subclass defines it.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define call(inputs, states)")
 
     def __call__(self, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -79,7 +82,7 @@ class RNNCell:
     def state_shape(self) -> Any:
         """The shape of a state without the batch dim, or nested shapes.
 
-        Raises NotImplementedError unless defined.
+        Raises NotImplementedError unless a subclass defines it.
         """
         raise NotImplementedError(f"{type(self).__name__} must define the property state_shape")
 
@@ -87,7 +90,7 @@ class RNNCell:
     def state_dtype(self) -> Any:
         """The element type of the states, nested like :attr:`state_shape`.
 
-        Raises NotImplementedError unless defined.
+        Raises NotImplementedError unless a subclass defines it.
         """
         raise NotImplementedError(f"{type(self).__name__} must define the property state_dtype")
 
@@ -309,22 +312,22 @@ def rnn(
     time_major
         Whether time is the first dim of the inputs and outputs.
     cell
-        Called with the inputs and states of one step, and ``kwargs``.
+        The cell. It is called with the inputs and states of one step, and ``kwargs``.
     inputs
         ``(N, T, ...)``, or ``(T, N, ...)`` with ``time_major``; or nested such variables.
     initial_states
-        Zeros if None.
+        The states before the first step; None for zeros.
     sequence_length
-        ``(N,)``: after its last step a sequence keeps its states.
+        The lengths of the sequences, ``(N,)``; after its last step a sequence keeps its states.
     is_reverse
-        Process the last step first.
+        Whether to process the last step first.
 
     Returns
     -------
     outputs
         The outputs of ``cell`` at every step, (N, T, ...); (T, N, ...) with ``time_major``.
     states
-        The last states, in the structure and the shapes of the first ones.
+        The last states, in the structure and the shapes of the initial states.
 
     >>> from paddlelike.input import data
     >>> from paddlelike.layers.recurrent.cells import GRUCell

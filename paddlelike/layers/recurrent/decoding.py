@@ -11,7 +11,7 @@ end_id
 ids
     The ids of each step, int (T, N, beams).
 parents
-    The beam that each of them continues, in the same shape.
+    The beam that each id continues, in the same shape.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ __all__ = ["Decoder", "beam_search", "beam_search_decode", "dynamic_decode", "ga
 class Decoder:
     """A decoder for :func:`dynamic_decode`. A subclass defines :meth:`initialize` and :meth:`step`.
 
-    As Fluid's class of that name. Inputs have the shape (N, ...).
+    Same as Fluid's class of this name. Inputs have the shape (N, ...).
 
     Raises
     ------
     NotImplementedError
-        A method is called that the subclass does not define.
+        The subclass does not define the called method.
 
     >>> import paddlelike as fluid
     >>> issubclass(fluid.layers.BasicDecoder, fluid.layers.Decoder)
@@ -60,16 +60,16 @@ class Decoder:
     """
 
     def initialize(self, inits: Any) -> tuple[Any, Any, Variable]:
-        """Return the inputs and states of the first step, and which sequences are finished before it.
+        """Return the inputs and states of the first step, and whether each sequence is already finished.
 
-        Raises NotImplementedError unless defined.
+        Raises NotImplementedError unless a subclass defines it.
         """
         raise NotImplementedError(f"{type(self).__name__} must define initialize(inits)")
 
     def step(self, time: Variable, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any, Any, Variable]:
-        """Return the outputs of step ``time``; states, inputs and finished sequences for the next.
+        """Return the outputs of step ``time``, the next states and inputs, and whether sequences have ended.
 
-        Raises NotImplementedError unless defined.
+        Raises NotImplementedError unless a subclass defines it.
         """
         raise NotImplementedError(f"{type(self).__name__} must define step(time, inputs, states)")
 
@@ -93,17 +93,18 @@ def dynamic_decode(
     Parameters
     ----------
     decoder
-        What to do in a step: a :class:`BeamSearchDecoder`, a :class:`BasicDecoder`, or one's own.
+        The decoder: a :class:`BeamSearchDecoder`, a :class:`BasicDecoder`, or your own subclass of
+        :class:`Decoder`.
     inits
         The argument of ``decoder.initialize``.
     output_time_major
-        Whether time or batch is the first dim of the outputs.
+        Whether time, instead of the batch, is the first dim of the outputs.
     impute_finished
         Whether finished sequences keep their states.
     is_test
-        Keep nothing for a backward pass.
+        Whether to keep nothing for a backward pass.
     return_length
-        Return the number of steps of every sequence as well.
+        Whether to return the number of steps of every sequence as well.
     kwargs
         Passed to ``decoder.step``.
 
@@ -113,7 +114,7 @@ def dynamic_decode(
         The outputs of all steps, in the structure that ``decoder`` gives, (N, T, ...); (T, N, ...) with
         ``output_time_major``.
     states
-        The last states, in the structure of those of the decoder.
+        The last states, in the structure of the decoder's states.
     lengths : Variable
         Only with ``return_length``: int64 (N,), the number of steps of each sequence.
 
@@ -237,14 +238,10 @@ def beam_search(
 ) -> tuple[Variable, ...]:
     """Return the ids and scores of the ``beam_size`` best continuations for each source.
 
-    Operator ``beam_search``. ``ids`` and ``scores`` (prefixes, K) hold the candidates of every prefix, often
-    from ``topk``; ``pre_ids`` and ``pre_scores`` (prefixes, 1) were selected by the previous step. All have
-    two levels of LoD: sources, prefixes. With ``return_parent_idx`` the index of each prefix is returned,
-    too.
+    Operator ``beam_search``. All inputs have two levels of LoD: sources, and prefixes.
 
-    Rows that hold ``end_id`` are not continued. ``level`` is the level of LoD that separates the
-    sources. With ``is_accumulated`` the scores hold those of the steps before; else they are added
-    here.
+    Rows that hold ``end_id`` are not continued. Without ``is_accumulated`` the scores of earlier steps are
+    added here.
 
     Parameters
     ----------
@@ -266,7 +263,7 @@ def beam_search(
     scores : Variable
         (selected, 1), in the dtype of ``scores``.
     parents : Variable
-        Only with ``return_parent_idx``: the index of the prefix that each one continues.
+        Only with ``return_parent_idx``: the index of the prefix that each selected id continues.
 
     Raises
     ------
@@ -299,13 +296,10 @@ def beam_search_decode(
 ) -> tuple[Variable, Variable]:
     """Return the sentences that the steps found, and their scores, with LoD of sources and sentences.
 
-    Operator ``beam_search_decode``. ``ids`` and ``scores`` are arrays with one element per step of
-    :func:`beam_search`.
+    Operator ``beam_search_decode``.
 
-    A sentence ends at its first ``end_id``. The outputs have two levels of LoD: the sources, their
-    sentences.
-
-    The shapes are those of the ids, one row for each word.
+    A sentence ends at its first ``end_id``. The outputs have two levels of LoD, the sources and their
+    sentences, and one row for each word.
 
     Parameters
     ----------

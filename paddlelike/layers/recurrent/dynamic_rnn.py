@@ -89,10 +89,10 @@ class DynamicRNN:
         return self._step, find_parent(self.helper.main_program.current_block())
 
     def step_input(self, x: Variable, level: int = 0) -> Variable:
-        """Return step ``t`` of every sequence of ``x`` (by its LoD at ``level``) that has one, longest first.
+        """Return the current step of each sequence of ``x`` that has not ended, the longest sequence first.
 
-        All inputs have the same LoD. Raises TypeError unless ``x`` is a variable, GraphError outside of the
-        block.
+        The sequences are those of LoD level ``level``; all inputs have the same LoD. Raises TypeError unless
+        ``x`` is a variable, GraphError outside of the block.
         """
         step, around = self._enter("step_input")
         check_variable("dynamic_rnn", "x", x)
@@ -126,7 +126,7 @@ class DynamicRNN:
         )
 
     def static_input(self, x: Variable) -> Variable:
-        """Return all sequences of ``x`` that have not ended in every step, in the order of the steps.
+        """Return in each step the whole sequences of ``x`` that belong to the rows of the step.
 
         Raises TypeError unless ``x`` is a variable, GraphError outside of the block, or before the first
         step input.
@@ -160,9 +160,9 @@ class DynamicRNN:
     ) -> Variable:
         """Return the memory of the previous step, initially ``init``, or ``shape`` filled with ``value``.
 
-        ``need_reorder``: the rows of ``init`` are in the order of the batch, and are sorted like the
-        sequences. Raises TypeError unless ``init`` is a variable, GraphError outside of the block, before
-        the first step input, or without ``init`` and ``shape``.
+        With ``need_reorder`` the rows of ``init`` are given in the order of the batch, and sorted like the
+        sequences. Raises TypeError unless ``init`` is a variable, GraphError outside of the block, before the
+        first step input, or without ``init`` and ``shape``.
         """
         step, around = self._enter("memory")
         if self._zero is None:

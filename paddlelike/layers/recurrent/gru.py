@@ -3,7 +3,7 @@
 Parameters
 ----------
 input
-    (T, 3 * size) with LoD, or (N, size) of one step: usually of :func:`fc`.
+    (T, 3 * size) with LoD, or (N, size) of one step; usually the result of :func:`fc`.
 is_reverse
     Whether sequences are read from their ends.
 gate_activation
@@ -46,11 +46,8 @@ def dynamic_gru(
 ) -> Variable:
     """Return the hidden states of gated recurrent units over every sequence, (T, size).
 
-    Operator ``gru``. ``input`` (T, 3 size) is the output of a layer, often ``fc``. ``h_0``, (sequences,
-    size), is zeros by default. ``origin_mode`` is the formula of Cho et al. 2014, else Chung et al. 2014.
-
-    With ``is_reverse`` the sequences are read from their ends. ``gate_activation`` acts on the gates,
-    ``candidate_activation`` on the new state.
+    Operator ``gru``. With ``origin_mode`` the formula is from Cho et al. 2014, otherwise from Chung et al.
+    2014.
 
     Parameters
     ----------
@@ -102,12 +99,10 @@ def gru_unit(
     gate_activation: str = "sigmoid",
     origin_mode: bool = False,
 ) -> tuple[Variable, Variable, Variable]:
-    """Return the new hidden state of a GRU after one step, the old one after reset, and the gates.
+    """Return the new hidden state of a GRU after one step, the old state after the reset, and the gates.
 
-    Operator ``gru_unit``. ``input`` is (N, size), ``hidden`` (N, size / 3); the gates are (N, size).
-    ``activation`` applies to the candidate, ``gate_activation`` to the gates; other ones than the
-    defaults are ignored as in Fluid, see ``fluid.quirks()``. With ``origin_mode`` the update gate weights the
-    candidate as in Cho et al. 2014.
+    Operator ``gru_unit``. Activations other than the defaults are ignored as in Fluid, see
+    ``fluid.quirks()``.
 
     Parameters
     ----------

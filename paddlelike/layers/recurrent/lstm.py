@@ -3,13 +3,13 @@
 Parameters
 ----------
 input
-    (T, size) with LoD, usually of :func:`fc`.
+    (T, size) with LoD, usually the result of :func:`fc`.
 size
     4 times the width of the cell.
 h_0, c_0
     The first states and cells, one row per sequence; None for zeros.
 use_peepholes
-    Whether the gates see the cell.
+    Whether the gates read the cell.
 is_reverse
     Whether sequences are read from their ends.
 gate_activation
@@ -23,7 +23,7 @@ proj_size
 proj_activation
     The activation of the projection.
 cell_clip, proj_clip
-    The bound of the absolute value; None for no bound.
+    The bound of the absolute values of cells and of projections; None for no bound.
 x_t
     The input of the step, (N, M).
 hidden_t_prev, cell_t_prev
@@ -33,7 +33,7 @@ forget_bias
 init_h, init_c
     The first states, (layers * directions, N, hidden_size).
 max_len
-    Not read.
+    Not used.
 hidden_size
     The width of the states.
 num_layers
@@ -85,12 +85,7 @@ def dynamic_lstm(
 ) -> tuple[Variable, Variable]:
     """Return the hidden states and cells of an LSTM over every sequence, (T, size / 4) each.
 
-    Operator ``lstm``. ``input`` (T, size) is the output of a layer, often ``fc``; ``size`` is 4 times the
-    width of the cell. ``h_0`` and ``c_0``, (sequences, size / 4), are zeros by default. With
-    ``use_peepholes`` the gates see the cell; with ``is_reverse`` every sequence is processed from its end.
-    ``gate_activation`` applies to the gates, ``candidate_activation`` to the candidates and
-    ``cell_activation`` that of the cell's output: sigmoid, tanh, relu or identity. Hochreiter & Schmidhuber
-    1997.
+    Operator ``lstm``. Hochreiter & Schmidhuber 1997.
 
     Returns
     -------
@@ -149,14 +144,7 @@ def dynamic_lstmp(
 ) -> tuple[Variable, Variable]:
     """Return the projections (T, proj_size) and cells of an LSTM whose projection is fed back.
 
-    Operator ``lstmp``. ``h_0`` is (sequences, proj_size). ``cell_clip`` and ``proj_clip`` limit cells and
-    projections. Sak et al. 2014.
-
-    ``size`` is 4 times the width of the cells. ``use_peepholes`` adds the weights from the cells to
-    the gates; with ``is_reverse`` sequences are read from their ends. The activations are named by
-    ``gate_activation``, ``cell_activation``, ``candidate_activation`` and ``proj_activation``.
-    ``h_0`` and ``c_0`` are the first projection and the first cells, (batch, proj_size) and (batch,
-    size / 4).
+    Operator ``lstmp``. ``h_0`` is (sequences, proj_size), ``c_0`` (sequences, size / 4). Sak et al. 2014.
 
     Returns
     -------
@@ -255,10 +243,8 @@ def lstm_unit(
 ) -> tuple[Variable, Variable]:
     """Return the new hidden state and cell of an LSTM after one step, (N, D) each.
 
-    ``concat`` of ``x_t`` (N, M) and ``hidden_t_prev`` (N, D), ``fc`` to 4 D gates, operator ``lstm_unit`` on
-    those and ``cell_t_prev`` (N, D).
-
-    ``forget_bias`` is added to the forget gate.
+    ``x_t`` and ``hidden_t_prev`` are concatenated, and ``fc`` computes 4 D gates from them. The operator
+    ``lstm_unit`` computes the result from the gates and ``cell_t_prev``.
 
     Returns
     -------
@@ -272,8 +258,8 @@ def lstm_unit(
     TypeError
         An input is not a variable of float32 or float64.
     GraphError
-        An input is not a matrix, the numbers of rows differ, or the widths of ``hidden_t_prev`` and
-        ``cell_t_prev`` do.
+        An input is not a matrix, the numbers of rows differ, or ``hidden_t_prev`` and ``cell_t_prev`` have
+        different widths.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3])
@@ -322,13 +308,7 @@ def lstm(
 ) -> tuple[Variable, Variable, Variable]:
     """Return the outputs of stacked LSTMs over a batch of sequences of one length (``cudnn_lstm``).
 
-    ``input`` is (T, N, D); ``init_h`` and ``init_c`` are (layers x directions, N, hidden_size). The results
-    are the hidden states of the last layer, (T, N, hidden_size x directions), and the last states of all
-    layers. All weights are one vector. Dropout is between layers. Unlike in Fluid it runs on a CPU.
-
-    ``max_len`` is not read. ``num_layers`` LSTMs lie one above the other, with dropout of
-    ``dropout_prob`` between them, drawn from ``seed``; with ``is_bidirec`` each reads in both
-    directions. ``default_initializer`` sets the weights.
+    All weights are one vector. Unlike in Fluid, it runs on a CPU.
 
     Parameters
     ----------
@@ -342,7 +322,7 @@ def lstm(
     out : Variable
         (T, N, hidden_size * directions): the hidden states of the last layer.
     last_h : Variable
-        (layers * directions, N, hidden_size): the last hidden state of each.
+        (layers * directions, N, hidden_size): the last hidden state of each layer and direction.
     last_c : Variable
         The last cells, in the shape of ``last_h``.
 

@@ -7,11 +7,11 @@ input
 x
     Rows, or sequences of rows.
 y
-    The variable whose LoD says how often.
+    The variable whose LoD gives the numbers of repetitions.
 ref_level
     The level of the LoD of ``y``; -1 for the last.
 target_lod
-    Offsets, a list of ints; None to take ``y``.
+    Offsets, a list of ints; None to use ``y``.
 level
     The offsets, ints or a variable.
 maxlen
@@ -61,7 +61,7 @@ __all__ = [
 
 
 def sequence_concat(input: Sequence[Variable], name: str | None = None) -> Variable:
-    """Return the concatenation of the sequences i of all inputs as sequence i (``sequence_concat``).
+    """Join the inputs: sequence i of the result joins sequence i of all inputs (``sequence_concat``).
 
     Parameters
     ----------
@@ -89,9 +89,10 @@ def sequence_concat(input: Sequence[Variable], name: str | None = None) -> Varia
 
 
 def sequence_expand(x: Variable, y: Variable, ref_level: int = -1, name: str | None = None) -> Variable:
-    """Return sequence (or row) i of ``x`` repeated once per part of sequence i of ``y``.
+    """Repeat sequence (or row) i of ``x`` once for each part of sequence i of ``y``.
 
-    Operator ``sequence_expand``. Parts are those of level ``ref_level`` of ``y``, the last by default.
+    Operator ``sequence_expand``. The parts are the sequences of level ``ref_level`` of ``y``, by default the
+    last level.
 
     Returns
     -------
@@ -114,7 +115,7 @@ def sequence_expand(x: Variable, y: Variable, ref_level: int = -1, name: str | N
 
 
 def sequence_expand_as(x: Variable, y: Variable, name: str | None = None) -> Variable:
-    """Return row i of ``x`` repeated once per row of sequence i of ``y`` (``sequence_expand_as``).
+    """Repeat row i of ``x`` once for each row of sequence i of ``y`` (``sequence_expand_as``).
 
     Returns
     -------
@@ -138,7 +139,7 @@ def sequence_expand_as(x: Variable, y: Variable, name: str | None = None) -> Var
 
 
 def lod_reset(x: Variable, y: Variable | None = None, target_lod: Sequence[int] | None = None) -> Variable:
-    """Return ``x`` with the LoD of ``y``, or with offsets from ``y`` (without LoD) or ``target_lod``.
+    """Return ``x`` with the LoD of ``y``, or with the offsets in ``y`` (without LoD) or ``target_lod``.
 
     Operator ``lod_reset``.
 
@@ -147,7 +148,7 @@ def lod_reset(x: Variable, y: Variable | None = None, target_lod: Sequence[int] 
     x
         Rows, (T, ...), with or without LoD.
     y
-        A variable with LoD, or an int32 variable of offsets; None to take ``target_lod``.
+        A variable with LoD, or an int32 variable of offsets; None to use ``target_lod``.
 
     Returns
     -------
@@ -215,7 +216,7 @@ def sequence_pad(
 ) -> tuple[Variable, Variable]:
     """Return sequences as a batch (sequences, maxlen, D), padded with ``pad_value``, and their lengths.
 
-    Operator ``sequence_pad``. ``pad_value`` holds one number or a row; ``maxlen`` None is the longest.
+    Operator ``sequence_pad``.
 
     Parameters
     ----------
@@ -227,7 +228,7 @@ def sequence_pad(
     out : Variable
         (sequences, maxlen, ...), in the dtype of ``x``.
     length : Variable
-        int64 (sequences,): the length of each.
+        int64 (sequences,): the length of each sequence.
 
     Raises
     ------
@@ -289,9 +290,9 @@ def sequence_unpad(x: Variable, length: Variable, name: str | None = None) -> Va
 def sequence_mask(
     x: Variable, maxlen: int | Variable | None = None, dtype: DtypeLike = "int64", name: str | None = None
 ) -> Variable:
-    """Return ``j < x[...]`` for every j below ``maxlen``: (..., maxlen) from lengths (...), in ``dtype``.
+    """Return masks (..., maxlen) of lengths (...): ``j < x[...]`` for every j below ``maxlen``, in ``dtype``.
 
-    Operator ``sequence_mask``. ``maxlen`` None is the greatest length.
+    Operator ``sequence_mask``.
 
     Parameters
     ----------
@@ -301,7 +302,7 @@ def sequence_mask(
     Returns
     -------
     Variable
-        (..., maxlen), of ``dtype``: 1 for the steps of a sequence, 0 behind them.
+        (..., maxlen), of ``dtype``: 1 for the steps of a sequence, 0 after its end.
 
     Raises
     ------
@@ -329,11 +330,9 @@ def sequence_mask(
 
 
 def sequence_slice(input: Variable, offset: Variable, length: Variable, name: str | None = None) -> Variable:
-    """Return ``length`` rows of each sequence from ``offset`` on; both int64 (sequences, 1).
+    """Return ``length`` rows of each sequence, beginning at row ``offset`` of the sequence.
 
     Operator ``sequence_slice``.
-
-    ``input`` holds sequences of rows.
 
     Parameters
     ----------
@@ -370,7 +369,8 @@ def sequence_reshape(input: Variable, new_dim: int) -> Variable:
     Returns
     -------
     Variable
-        (T * D / new_dim, new_dim) for ``input`` (T, D), in its dtype, with the lengths scaled likewise.
+        (T * D / new_dim, new_dim) for ``input`` (T, D), in its dtype; the lengths of the sequences change
+        accordingly.
 
     Raises
     ------
@@ -391,7 +391,7 @@ def sequence_scatter(
 ) -> Variable:
     """Return ``input`` (N, D) with sequence i of ``updates`` added to row i (``sequence_scatter``).
 
-    ``index`` holds their columns, in sequences like those of ``updates``.
+    ``index`` holds the columns of the updates, in sequences of the same lengths.
 
     Parameters
     ----------
@@ -425,7 +425,7 @@ def sequence_scatter(
 def sequence_enumerate(
     input: Variable, win_size: int, pad_value: int = 0, name: str | None = None
 ) -> Variable:
-    """Return ids (T, 1) with those that follow, ``win_size`` in a row, ``pad_value`` after the end.
+    """Return for each id a row of ``win_size`` ids: the id and its successors, then ``pad_value``.
 
     Operator ``sequence_enumerate``.
 

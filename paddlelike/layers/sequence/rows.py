@@ -7,19 +7,19 @@ input
 num_filters
     The width of the result.
 filter_stride
-    1, the only step that Fluid takes.
+    Must be 1, the only value that Fluid supports.
 padding_start
     The start of a window, counted from its row; None for minus half of its rows.
 stride
     The step between windows, given like ``filter_size``.
 input_image_size
-    The real sizes of the images, (N, 2); None for that of ``input``.
+    The real sizes of the images, (N, 2); None for the sizes of ``input``.
 out_stride
     The factor by which the images were scaled down: an int, or two.
 pool_type
     ``"average"``, ``"sum"``, ``"sqrt"``, ``"max"``, ``"last"`` or ``"first"``.
 pad_value
-    The number of a sequence without rows.
+    The value in the result for a sequence without rows.
 alpha
     The factor of ``input``.
 beta
@@ -30,8 +30,8 @@ future_context_size
 Returns
 -------
 Variable
-    (sequences, ...), in the dtype of ``input``: a row for each sequence; of several levels of LoD the
-    last one goes.
+    (sequences, ...), in the dtype of ``input``: a row for each sequence; the last level of LoD is removed if
+    there are several.
 
 Raises
 ------
@@ -78,11 +78,9 @@ def sequence_conv(
 ) -> Variable:
     """Return the convolution over each sequence: (T, D) gives (T, num_filters) (operator ``sequence_conv``).
 
-    The window of a row is ``filter_size`` rows, from ``padding_start`` (by default minus half of them) on,
-    zeros outside of the sequence. The weight is (filter_size D, num_filters). ``padding`` is ignored, as in
-    Fluid.
-
-    ``filter_stride`` is 1.
+    The window of a row has ``filter_size`` rows and begins ``padding_start`` rows after it (by default minus
+    half of ``filter_size``); outside of the sequence it is zeros. The weight is (filter_size D, num_filters).
+    ``padding`` is ignored, as in Fluid.
 
     Parameters
     ----------
@@ -130,10 +128,7 @@ def im2sequence(
 ) -> Variable:
     """Return each image (N, C, H, W) as the sequence of its windows: (windows, C kh kw) (``im2sequence``).
 
-    ``padding`` is one number, (height, width), or (top, left, bottom, right). ``input_image_size`` (N, 2)
-    holds the real sizes of images that were scaled down ``out_stride`` times.
-
-    ``filter_size`` and ``stride`` are one int for both dims, or two.
+    ``input_image_size`` holds the real sizes of images that were scaled down ``out_stride`` times.
 
     Parameters
     ----------
@@ -215,8 +210,6 @@ def sequence_pool(input: Variable, pool_type: str, is_test: bool = False, pad_va
 
 def sequence_first_step(input: Variable) -> Variable:
     """Return the first row of each sequence (operator ``sequence_pool``).
-
-    ``input`` holds sequences of rows; the result has a row for each.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 4], "float32", lod_level=1)

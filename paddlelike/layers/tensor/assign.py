@@ -40,9 +40,7 @@ _VALUE_SLOTS: Final = {
 def create_tensor(dtype: DtypeLike, name: str | None = None, persistable: bool = False) -> Variable:
     """Return an empty variable of ``dtype``, for an operator to write to.
 
-    ``persistable``: its value is kept in the scope, and saved with the persistables.
-
-    It has no shape before something is assigned to it.
+    It has no shape until a value is written to it.
 
     Returns
     -------
@@ -75,9 +73,10 @@ def create_parameter(
 ) -> Parameter:
     """Return a new parameter of ``shape`` and ``dtype``, by default initialized by Xavier's method.
 
-    A bias (``is_bias``) starts at 0. ``default_initializer`` replaces both; an initializer in ``attr`` goes
-    first. It is called ``name``, unless there is an ``attr``: then as that says, or ``<name>.w_0`` (a bias
-    ``.b_0``) where it does not say, as in Fluid.
+    A bias (``is_bias``) starts at 0. ``default_initializer`` replaces both defaults, and an initializer in
+    ``attr`` replaces all of these. Without ``attr`` the parameter is called ``name``. With ``attr`` it has
+    the name in ``attr``; if there is none, it is called ``<name>.w_0``, and a bias ``<name>.b_0``, as in
+    Fluid.
 
     Parameters
     ----------
@@ -132,8 +131,7 @@ def create_global_var(
 ) -> Variable:
     """Return a variable of block 0 that the startup program fills with ``value``; it gets no gradient.
 
-    Its elements are of ``dtype``. ``persistable``: its value outlives a run, and is saved with the
-    persistables. ``force_cpu`` is recorded in the operator.
+    ``force_cpu`` is recorded in the operator.
 
     Parameters
     ----------
@@ -175,8 +173,7 @@ def create_global_var(
 def assign(input: Variable | Array, output: Variable | None = None) -> Variable:
     """Return a copy of a variable (operator ``assign``), or the values of a numpy array (``assign_value``).
 
-    ``input`` may be an array of bool, float32, int32 or int64. The copy is written to ``output`` if that is
-    given.
+    The copy is written to ``output`` if that is given.
 
     Parameters
     ----------
@@ -186,7 +183,7 @@ def assign(input: Variable | Array, output: Variable | None = None) -> Variable:
     Returns
     -------
     Variable
-        In the shape and dtype of ``input``. It is ``output`` where that is given.
+        In the shape and dtype of ``input``. It is ``output`` if that is given.
 
     Raises
     ------

@@ -53,14 +53,14 @@ __all__ = [
 
 
 def multiplex(inputs: Sequence[Variable], index: Variable) -> Variable:
-    """Return rows ``i`` of ``inputs[index[i]]``; ``index`` is int32 (N, 1) (operator ``multiplex``).
+    """Choose each row ``i`` from ``inputs[index[i]]``; ``index`` is int32 (N, 1) (operator ``multiplex``).
 
     Parameters
     ----------
     inputs
         A list of variables (N, ...) of one shape.
     index
-        int32 (N, 1): for each row, which input it is taken from.
+        int32 (N, 1): the index of the input that each row is taken from.
 
     Returns
     -------
@@ -99,14 +99,14 @@ def concat(
     Parameters
     ----------
     input
-        A list of variables whose dims are equal but for ``axis``.
+        A list of variables whose dims are equal except ``axis``.
     axis
         The dim along which they are joined: an int, or a variable of shape [1].
 
     Returns
     -------
     Variable
-        In the dtype of the inputs; dim ``axis`` is as long as theirs together.
+        In the dtype of the inputs; the length of dim ``axis`` is the sum of the inputs' lengths.
 
     Raises
     ------
@@ -146,8 +146,6 @@ def split(
 
     Operator ``split``. One length may be -1, which means the rest. Lengths and ``dim`` may be variables.
 
-    ``num_or_sections`` is the count, or the lengths.
-
     Parameters
     ----------
     input
@@ -160,7 +158,8 @@ def split(
     Returns
     -------
     list
-        Variables in the dtype of ``input``; together their dims ``dim`` are as long as its own.
+        Variables in the dtype of ``input``; the lengths of their dims ``dim`` add up to the length of that
+        dim of ``input``.
 
     Raises
     ------
@@ -235,8 +234,6 @@ def stack(x: Variable | Sequence[Variable], axis: int = 0) -> Variable:
 def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable]:
     """Return the slices of ``x`` along dim ``axis``, without that dim (operator ``unstack``).
 
-    ``num`` is their count; it may be None when the dim is known.
-
     Parameters
     ----------
     x
@@ -244,7 +241,7 @@ def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable
     axis
         The dim that is taken apart.
     num
-        The length of that dim; None where it is known.
+        The length of that dim; None if the program knows it.
 
     Returns
     -------
@@ -285,12 +282,12 @@ def expand(x: Variable, expand_times: ShapeLike, name: str | None = None) -> Var
     Parameters
     ----------
     expand_times
-        How often each dim is repeated: ints, or variables of shape [1], or one int variable.
+        The number of repetitions of each dim: ints, or variables of shape [1], or one int variable.
 
     Returns
     -------
     Variable
-        Dim i is ``expand_times[i]`` times as long as that of ``x``; in its dtype.
+        Dim i is ``expand_times[i]`` times as long as dim i of ``x``; in the dtype of ``x``.
 
     Raises
     ------
@@ -328,7 +325,7 @@ def expand(x: Variable, expand_times: ShapeLike, name: str | None = None) -> Var
 
 
 def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> Variable:
-    """Return ``x`` repeated to the shape of ``target_tensor``, whose dims are multiples of its own.
+    """Return ``x`` repeated to the shape of ``target_tensor``, whose dims are multiples of the dims of ``x``.
 
     Operator ``expand_as``.
 
@@ -362,7 +359,7 @@ def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> 
 
 
 def meshgrid(input: Variable | Sequence[Variable], name: str | None = None) -> list[Variable]:
-    """Return vectors of lengths A, B, ... as tensors (A, B, ...), each along its dim (``meshgrid``).
+    """Expand vectors of lengths A, B, ... to tensors (A, B, ...), each along its own dim (``meshgrid``).
 
     Parameters
     ----------
@@ -392,8 +389,6 @@ def meshgrid(input: Variable | Sequence[Variable], name: str | None = None) -> l
 
 def reverse(x: Variable, axis: int | Sequence[int]) -> Variable:
     """Return ``x`` reversed along one or several dims (operator ``reverse``).
-
-    ``axis`` names one axis or several.
 
     Parameters
     ----------
@@ -451,7 +446,7 @@ def roll(input: Variable, shifts: int | Sequence[int], dims: int | Sequence[int]
     Parameters
     ----------
     shifts
-        By how many places: an int, or one per dim.
+        The number of places: an int, or one per dim.
     dims
         The dims that are rotated; None to rotate all elements as one row.
 

@@ -74,8 +74,7 @@ def fill_constant(
 ) -> Variable:
     """Return a constant tensor (operator ``fill_constant``).
 
-    ``shape`` may be a variable, or hold variables; ``value`` may be a variable of shape [1]. The elements are
-    of ``dtype``, and written to ``out`` if that is given. ``force_cpu`` is recorded in the operator.
+    ``force_cpu`` is recorded in the operator.
 
     Parameters
     ----------
@@ -85,12 +84,12 @@ def fill_constant(
     Returns
     -------
     Variable
-        Of ``shape`` and ``dtype``. It is ``out`` where that is given.
+        Of ``shape`` and ``dtype``. It is ``out`` if that is given.
 
     Raises
     ------
     TypeError
-        ``shape`` is not a shape.
+        ``shape`` is not a valid shape.
     GraphError
         ``dtype`` is not a type of elements.
 
@@ -153,13 +152,12 @@ def fill_constant_batch_size_like(
 ) -> Variable:
     """Return a constant tensor; dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``.
 
-    Operator ``fill_constant_batch_size_like``. The other dims are those of ``shape``, the elements
-    ``value`` in ``dtype``. ``force_cpu`` is recorded in the operator.
+    Operator ``fill_constant_batch_size_like``. ``force_cpu`` is recorded in the operator.
 
     Returns
     -------
     Variable
-        Of ``shape``, but for dim ``output_dim_idx``; of ``dtype``.
+        Of ``shape``, except dim ``output_dim_idx``, and of ``dtype``.
 
     Raises
     ------
@@ -241,7 +239,7 @@ def zeros_like(x: Variable, out: Variable | None = None) -> Variable:
     Returns
     -------
     Variable
-        In the shape and dtype of ``x``. It is ``out`` where that is given.
+        In the shape and dtype of ``x``. It is ``out`` if that is given.
 
     Raises
     ------
@@ -267,7 +265,7 @@ def ones_like(x: Variable, out: Variable | None = None) -> Variable:
     Returns
     -------
     Variable
-        In the shape and dtype of ``x``. It is ``out`` where that is given.
+        In the shape and dtype of ``x``. It is ``out`` if that is given.
 
     Raises
     ------
@@ -298,13 +296,12 @@ def full(
 
     Operator ``fill_constant``. ``device`` is recorded (:func:`~paddlelike.device_guard`).
 
-    ``shape`` is the shape, ``fill_value`` every element; gradients end here unless ``stop_gradient``
-    is False.
+    Gradients end here unless ``stop_gradient`` is False.
 
     Returns
     -------
     Variable
-        Of ``shape`` and ``dtype``. It is ``out`` where that is given.
+        Of ``shape`` and ``dtype``. It is ``out`` if that is given.
 
     >>> import paddlelike as fluid
     >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.full([2, 2], 7.0)])
@@ -338,8 +335,8 @@ def full_like(
     Returns
     -------
     Variable
-        In the shape of ``input``, of ``dtype`` where that is given, else in the dtype of ``input``. It is
-        ``out`` where that is given.
+        In the shape of ``input``, of ``dtype`` if that is given, else in the dtype of ``input``. It is
+        ``out`` if that is given.
 
     Raises
     ------
@@ -377,11 +374,9 @@ def as_variables(helper: LayerHelper, values: Sequence[Any]) -> list[Variable]:
 def range(
     start: float | Variable, end: float | Variable, step: float | Variable, dtype: DtypeLike
 ) -> Variable:
-    """Return the numbers from ``start`` to ``end``, exclusive, in steps (operator ``range``), of shape (N,).
+    """Return the numbers from ``start`` to ``end``, exclusive, at distances of ``step``, of shape (N,).
 
-    Each of the three may be a number or a variable of shape [1].
-
-    ``step`` lies between neighbours.
+    Operator ``range``.
 
     Returns
     -------
@@ -408,9 +403,7 @@ def arange(
     dtype: DtypeLike | None = None,
     name: str | None = None,
 ) -> Variable:
-    """Return the numbers from ``start`` to ``end``, exclusive, as :func:`range`, by default float32.
-
-    ``step`` lies between neighbours; the shape is ``((end - start) / step,)``, rounded up.
+    """Return the numbers from ``start`` to ``end``, exclusive, like :func:`range`, by default float32.
 
     Returns
     -------

@@ -31,14 +31,12 @@ def diag_embed(input: Variable, offset: int = 0, dim1: int = -2, dim2: int = -1)
 
     Operator ``diag_embed``.
 
-    ``offset`` moves the diagonal: above the main one if positive.
-
     Parameters
     ----------
     input
         (..., N), or an array.
     offset
-        Which diagonal: 0 for the main one, positive above it, negative below.
+        The index of the diagonal: 0 for the main one, positive above it, negative below it.
     dim1, dim2
         The dims of the result that hold rows and columns.
 
@@ -105,14 +103,12 @@ def eye(
 ) -> Variable:
     """Return the identity matrix (operator ``eye``), repeated over ``batch_shape``.
 
-    ``num_rows`` and ``num_columns`` are its dims; as many columns as rows by default.
-
     Parameters
     ----------
     num_rows
         The number of rows.
     num_columns
-        The number of columns; None for that of rows.
+        The number of columns; None for the number of rows.
     batch_shape
         Dims in front, over which the matrix is repeated; None for no such dims.
 

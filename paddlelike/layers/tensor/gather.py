@@ -45,8 +45,6 @@ __all__ = [
 def gather(input: Variable, index: Variable, overwrite: bool = True) -> Variable:
     """Return the rows of ``input`` at the integers of ``index`` (N,) (operator ``gather``).
 
-    ``overwrite``: where a row is gathered twice, its gradient is the last one instead of the sum.
-
     Parameters
     ----------
     overwrite
@@ -84,7 +82,8 @@ def gather_nd(input: Variable, index: Variable, name: str | None = None) -> Vari
     Returns
     -------
     Variable
-        The dims of ``index`` but for the last, then those of ``input`` from K on; in the dtype of ``input``.
+        The dims of ``index`` except the last, then the dims of ``input`` from dim K on; in the dtype of
+        ``input``.
 
     Raises
     ------
@@ -167,8 +166,6 @@ def scatter(
     input: Variable, index: Variable, updates: Variable, name: str | None = None, overwrite: bool = True
 ) -> Variable:
     """Return ``input`` with its rows at ``index`` (N,) replaced by ``updates`` (operator ``scatter``).
-
-    Without ``overwrite`` these rows are set to zero first, then the updates are added.
 
     Parameters
     ----------
@@ -307,8 +304,6 @@ def nonzero(input: Variable, as_tuple: bool = False) -> Variable | tuple[Variabl
 
     Operator ``where_index``.
 
-    With ``as_tuple`` there is one variable for each dim.
-
     Parameters
     ----------
     as_tuple
@@ -392,7 +387,7 @@ def prepare_one_hot(
 def shard_index(
     input: Variable, index_num: int, nshards: int, shard_id: int, ignore_value: int = -1
 ) -> Variable:
-    """Return ids of shard ``shard_id`` as ids within it, others as ``ignore_value`` (``shard_index``).
+    """Convert ids of shard ``shard_id`` to ids within it, others to ``ignore_value`` (``shard_index``).
 
     A shard holds ``ceil(index_num / nshards)`` ids.
 

@@ -75,9 +75,7 @@ def reshape(
 ) -> Variable:
     """Return the elements of ``x``, in the same order, in another ``shape`` (operator ``reshape2``).
 
-    One dim may be -1, which is inferred; 0 means the dim of ``x`` at that index. ``shape`` may be an int
-    variable, or a list with variables of shape [1]; ``actual_shape``, an int variable, replaces it at run
-    time. With ``inplace`` the result is ``x`` itself; ``act`` is applied to it.
+    ``act`` is applied to the result.
 
     Parameters
     ----------
@@ -251,7 +249,7 @@ def transpose(x: Variable, perm: Sequence[int], name: str | None = None) -> Vari
     Parameters
     ----------
     perm
-        For each dim of the result, which dim of ``x`` it is.
+        For each dim of the result, the index of this dim in ``x``.
 
     Returns
     -------

@@ -12,12 +12,12 @@ starts, ends
 strides
     The step in each of ``axes``, negative to go backwards.
 shape
-    The shape of the part: ints, or a variable; None for that of ``x``. -1 in ``crop_tensor`` extends to the
-    end.
+    The shape of the part: ints, or a variable; None for the shape of ``x``. In ``crop_tensor``, -1 extends to
+    the end.
 offsets
     The start of the part in each dim: ints, or a variable; None for 0.
 pad_value
-    The number that fills.
+    The number that fills the padding.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _append_slice(type: str, input: Variable, axes: Sequence[int], limits: dict[
 def crop(
     x: Variable, shape: ShapeLike | None = None, offsets: ShapeLike | None = None, name: str | None = None
 ) -> Variable:
-    """Return the part of ``x`` of that shape, or of a variable's shape, from ``offsets`` on (``crop``).
+    """Return the part of ``x`` that has the shape ``shape`` and begins at ``offsets`` (operator ``crop``).
 
     Returns
     -------
@@ -174,9 +174,9 @@ def crop(
 def crop_tensor(
     x: Variable, shape: ShapeLike | None = None, offsets: ShapeLike | None = None, name: str | None = None
 ) -> Variable:
-    """Return the part of ``x`` of that shape from ``offsets`` on (operator ``crop_tensor``).
+    """Return the part of ``x`` that has the shape ``shape`` and begins at ``offsets`` (``crop_tensor``).
 
-    A dim of -1 extends to the end. Both may be int variables, or lists with variables of shape [1].
+    ``shape`` and ``offsets`` may be int variables, or lists with variables of shape [1].
 
     Returns
     -------
@@ -219,8 +219,6 @@ def crop_tensor(
 def pad(x: Variable, paddings: Sequence[int], pad_value: float = 0.0, name: str | None = None) -> Variable:
     """Return ``x`` padded with ``pad_value`` by [before dim 0, after dim 0, before dim 1, ...] (``pad``).
 
-    ``paddings`` holds two counts a dim: before and behind.
-
     Parameters
     ----------
     x
@@ -231,7 +229,7 @@ def pad(x: Variable, paddings: Sequence[int], pad_value: float = 0.0, name: str 
     Returns
     -------
     Variable
-        Each dim as long as that of ``x`` and its two counts together; in the dtype of ``x``.
+        Each dim is as long as the dim of ``x`` plus its two counts; in the dtype of ``x``.
 
     Raises
     ------
@@ -264,8 +262,6 @@ def pad2d(
 
     ``mode``: ``"constant"`` fills with ``pad_value``, ``"reflect"`` mirrors without the edge, ``"edge"``
     repeats the edge.
-
-    ``paddings`` holds the counts above, below, left and right. The input has shape (N, C, H, W).
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 Parameters
 ----------
 input
-    (N, C, H, W), or (N, C, D, H, W) over three dims. ``data_format`` says where the channels are.
+    (N, C, H, W), or (N, C, D, H, W) over three dims. ``data_format`` gives the position of the channels.
 pool_size
     The size of the windows: an int, or one per spatial dim. In adaptive pools, the size of the result.
 pool_type
@@ -16,7 +16,7 @@ pool_padding
 global_pooling
     Whether one window covers the whole image; ``pool_size`` and ``pool_padding`` are then ignored.
 ceil_mode
-    Whether a window that the image does not fill counts: H' is rounded up.
+    Whether windows that reach beyond the image count, so that H' is rounded up.
 exclusive
     Whether means are taken over the image alone, without the padding.
 require_index
@@ -99,7 +99,7 @@ def pool3d(
     exclusive: bool = True,
     data_format: str = "NCDHW",
 ) -> Variable:
-    """Return the pooling over three dims, as :func:`pool2d` (operator ``pool3d``).
+    """Return the pooling over three dims; see :func:`pool2d` (operator ``pool3d``).
 
     Returns
     -------
@@ -109,7 +109,7 @@ def pool3d(
     Raises
     ------
     GraphError, TypeError
-        As :func:`pool2d`.
+        The same as in :func:`pool2d`.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8, 8])
@@ -187,17 +187,15 @@ def adaptive_pool2d(
 ) -> Variable | tuple[Variable, Variable]:
     """Return the ``"max"`` or ``"avg"`` over (H', W') windows of (N, C, H, W) of about equal size.
 
-    Operators ``max_pool2d_with_index`` and ``pool2d``. ``input`` (N, C, H, W) gives (N, C, H', W');
-    ``pool_size`` is ``[H', W']``, or one int for both; ``pool_type`` is ``"max"`` or ``"avg"``.
-    ``require_index`` also returns the indices of the maxima.
+    Operators ``max_pool2d_with_index`` and ``pool2d``. ``pool_size`` is ``[H', W']``, or one int for both.
 
     Returns
     -------
     out : Variable
         (N, C, H', W'), in the dtype of ``input``.
     mask : Variable
-        Only with ``require_index``: int32 (N, C, H', W'), where in its image each maximum is, counted row by
-        row.
+        Only with ``require_index``: int32 (N, C, H', W'), the position of each maximum in its image, counted
+        row by row.
 
     Raises
     ------
@@ -246,12 +244,12 @@ def adaptive_pool3d(
     out : Variable
         (N, C, D', H', W') for a ``pool_size`` of [D', H', W'], in the dtype of ``input``.
     mask : Variable
-        Only with ``require_index``: int32, in the same shape: where in its volume each maximum is.
+        Only with ``require_index``: int32, in the same shape: the position of each maximum in its volume.
 
     Raises
     ------
     GraphError, TypeError
-        As :func:`adaptive_pool2d`.
+        The same as in :func:`adaptive_pool2d`.
 
     >>> import paddlelike as fluid
     >>> x = fluid.data("x", [None, 3, 8, 8, 8])

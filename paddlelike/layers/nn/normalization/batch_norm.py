@@ -1,4 +1,4 @@
-"""Normalization by statistics over a batch, which training keeps.
+"""Normalization by statistics of batches, whose moving averages training keeps.
 
 Parameters
 ----------
@@ -57,8 +57,8 @@ def batch_norm(
     """Return each channel normalized over the batch, times a scale plus a bias (operator ``batch_norm``).
 
     ``(input - mean) / sqrt(variance + epsilon) * scale + bias`` (Ioffe & Szegedy, 2015). Training takes mean
-    and variance from the batch, and follows them by moving ones, which are persistable:
-    ``moving = momentum * moving + (1 - momentum) * batch``. Test programs normalize by the moving ones.
+    and variance from the batch, and updates their moving averages, which are persistable: ``moving = momentum
+    * moving + (1 - momentum) * batch``. Test programs normalize by the moving averages.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def batch_norm(
     in_place
         Whether the result is written to ``input``.
     moving_mean_name, moving_variance_name
-        The name of this persistable, which saves and loads use; None for a generated one.
+        The names of the moving mean and variance, which saves and loads use; None for generated ones.
     do_model_average_for_mean_and_var
         Whether a :class:`~paddlelike.optimizer.ModelAverage` averages the moving mean and variance too.
     use_global_stats
@@ -131,7 +131,7 @@ def inplace_abn(
 ) -> Variable:
     """Return the activation of :func:`batch_norm`, written over ``input`` (operator ``inplace_abn``).
 
-    ``act`` is None, ``"identity"``, ``"leaky_relu"`` or ``"elu"``, whose slope is ``act_alpha``.
+    ``act`` is None, ``"identity"``, ``"leaky_relu"`` or ``"elu"``.
 
     Parameters
     ----------
@@ -142,13 +142,13 @@ def inplace_abn(
     epsilon
         Added to the variance, against division by zero.
     moving_mean_name, moving_variance_name
-        The name of this persistable; None for a generated one.
+        The names of the moving mean and variance; None for generated ones.
     do_model_average_for_mean_and_var
         Whether a :class:`~paddlelike.optimizer.ModelAverage` averages the moving mean and variance too.
     use_global_stats
         Whether training normalizes by the moving mean and variance as well.
     act_alpha
-        The slope of the activation.
+        The slope of ``"leaky_relu"`` or ``"elu"``.
 
     Returns
     -------
@@ -265,11 +265,7 @@ def data_norm(
     The statistics are parameters ``<name>.batch_size``, ``.batch_sum`` and ``.batch_square_sum``, whose
     gradients carry the statistics of the batch; ``param_attr`` is a dict of their initial values.
 
-    ``slot_dim`` is the width of a slot whose first number is a count: slots without counts stay
-    zero, and ``epsilon`` is added to the squares. ``enable_scale_and_shift`` adds a scale and a
-    bias for each column. Each run keeps ``summary_decay_rate`` of the sums. With ``in_place`` the result
-    is ``input`` itself. ``moving_mean_name``, ``moving_variance_name`` and
-    ``do_model_average_for_mean_and_var`` are not read, as in Fluid; ``sync_stats`` is an attribute.
+    With ``slot_dim``, slots whose first number is 0 stay zero.
 
     Parameters
     ----------

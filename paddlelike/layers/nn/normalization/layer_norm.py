@@ -5,9 +5,9 @@ Parameters
 input
     (N, C, ...), or (N, ..., C) for NHWC.
 scale
-    Whether there is a scale, a parameter.
+    Whether to multiply by a scale, which is a parameter.
 shift
-    Whether there is a shift, a parameter.
+    Whether to add a shift, which is a parameter.
 begin_norm_axis
     The first dim that is normalized over.
 epsilon
@@ -65,10 +65,8 @@ def layer_norm(
 ) -> Variable:
     """Return each sample normalized over its dims from ``begin_norm_axis`` on (operator ``layer_norm``).
 
-    Then it is multiplied by a scale and a shift is added, both with one element per element of these dims. Ba
-    et al. 2016.
-
-    ``epsilon`` is added to the variance.
+    Then each element of these dims is multiplied by its own scale, and its own shift is added. Ba et al.
+    2016.
 
     Parameters
     ----------
@@ -117,7 +115,7 @@ def group_norm(
     Scale and bias exist only if ``param_attr`` or ``bias_attr`` is given: see ``fluid.quirks()``. Wu & He
     2018.
 
-    ``groups`` should divide the channels of (N, C, ...); ``epsilon`` is added to the variance.
+    ``groups`` should divide the channels of (N, C, ...).
 
     Raises
     ------
@@ -171,8 +169,6 @@ def instance_norm(
     """Return each sample normalized over each of its channels (operator ``instance_norm``).
 
     ``input`` is (N, C, ...). Ulyanov et al. 2016.
-
-    ``epsilon`` is added to the variance.
 
     Raises
     ------
@@ -249,12 +245,10 @@ def lrn(
 def spectral_norm(
     weight: Variable, dim: int = 0, power_iters: int = 1, eps: float = 1e-12, name: str | None = None
 ) -> Variable:
-    """Return ``weight`` divided by its greatest singular value as a matrix whose rows are dim ``dim``.
+    """Return ``weight`` divided by its greatest singular value, as a matrix with dim ``dim`` as rows.
 
     Operator ``spectral_norm``. The value comes from ``power_iters`` power iterations on two persistable
     vectors; for its gradient see ``fluid.quirks()``. Miyato et al. 2018.
-
-    ``eps`` is added to the norms.
 
     Returns
     -------
