@@ -141,7 +141,7 @@ class Precision(MetricBase):
         self.fp = 0  # false positives
 
     def update(self, preds: Array, labels: Array) -> None:
-        """Add predictions in 0 .. 1 and labels 0 or 1, both (N,) or (N, 1). Raises ValueError otherwise."""
+        """Add predictions from 0 to 1 and labels 0 or 1, both (N,) or (N, 1). Raises ValueError otherwise."""
         predicted, actual = _positives("Precision", preds, labels)
         self.tp += int(np.sum(predicted & actual))
         self.fp += int(np.sum(predicted & ~actual))
@@ -168,7 +168,7 @@ class Recall(MetricBase):
         self.fn = 0  # false negatives
 
     def update(self, preds: Array, labels: Array) -> None:
-        """Add predictions in 0 .. 1 and labels 0 or 1, both (N,) or (N, 1). Raises ValueError otherwise."""
+        """Add predictions from 0 to 1 and labels 0 or 1, both (N,) or (N, 1). Raises ValueError otherwise."""
         predicted, actual = _positives("Recall", preds, labels)
         self.tp += int(np.sum(predicted & actual))
         self.fn += int(np.sum(~predicted & actual))
@@ -281,7 +281,7 @@ class EditDistance(MetricBase):
         self.instance_error += seq_num - int(np.sum(distances == 0))
 
     def eval(self) -> tuple[Numbers, Numbers]:
-        """Return the mean distance and the fraction of wrong sequences. Raises ValueError without any."""
+        """Return the mean distance and the fraction of wrong sequences. Raises ValueError without them."""
         if self.seq_num == 0:
             raise ValueError("EditDistance: there are no sequences yet; call update first")
         return self.total_distance / self.seq_num, self.instance_error / self.seq_num
@@ -318,7 +318,7 @@ class Auc(MetricBase):
         self._stat_neg = np.zeros(num_thresholds + 1, np.int64)
 
     def update(self, preds: Array, labels: Array) -> None:
-        """Add predictions (N, 2), the second column for 1, and N labels. Raises ValueError otherwise."""
+        """Add predictions (N, 2), the second column of class 1, and N labels. Raises ValueError otherwise."""
         _check_array("Auc", "labels", labels)
         _check_array("Auc", "preds", preds)
         if preds.ndim != 2 or preds.shape[1] != 2 or len(preds) != labels.size:

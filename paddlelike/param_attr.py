@@ -23,8 +23,6 @@ ParamAttrLike: TypeAlias = "ParamAttr | str | Initializer | WeightDecayRegulariz
 class ParamAttr(NearKeywords, Versioned, Displayed):
     """The attributes of one parameter.
 
-    ``do_model_average`` includes the parameter in ``ModelAverage``.
-
     Parameters
     ----------
     initializer
@@ -32,18 +30,18 @@ class ParamAttr(NearKeywords, Versioned, Displayed):
     do_model_average
         Whether ``ModelAverage`` averages the parameter.
     name
-        Used unchanged; two layers with the same name share the parameter. None: generated.
+        The name, used unchanged; layers with the same name share the parameter. None for a generated one.
     learning_rate
         A factor of the optimizer's learning rate.
     regularizer
-        Replaces the regularizer of the optimizer.
+        A regularizer that replaces the regularizer of the optimizer; None for no replacement.
     trainable
-        False: the parameter gets no gradient.
+        Whether the parameter gets a gradient.
 
     Raises
     ------
     TypeError
-        The initializer is a class, and not one of its objects.
+        The initializer is a class, not an object of the class.
 
     >>> ParamAttr(name="w", learning_rate=0.5).name
     'w'
@@ -129,11 +127,6 @@ class ParamAttr(NearKeywords, Versioned, Displayed):
 
 class WeightNormParamAttr(ParamAttr):
     """A weight kept as direction ``v`` and length ``g``: ``w = g * v / ||v||`` (Salimans & Kingma 2016).
-
-    ``dim`` is the axis whose slices have separate lengths; None: one length for all.
-
-    ``learning_rate`` multiplies the optimizer's; ``do_model_average`` includes it in
-    ``ModelAverage``; the others are those of ``ParamAttr``.
 
     Parameters
     ----------

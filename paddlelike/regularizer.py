@@ -27,7 +27,7 @@ class WeightDecayRegularizer(NearKeywords, Versioned):
     """Base of the regularizers.
 
     A call with parameter, gradient and block appends and returns the term to add. The regularizer of a
-    parameter (``ParamAttr(regularizer=...)``) replaces that of the optimizer.
+    parameter (``ParamAttr(regularizer=...)``) replaces the regularizer of the optimizer.
 
     Parameters
     ----------
@@ -88,8 +88,6 @@ def append_regularization_ops(
     regularization: WeightDecayRegularizer | None = None,
 ) -> list[tuple[Parameter, Variable]]:
     """Append weight decay for every parameter that has it; return parameters and their new gradients.
-
-    ``regularization`` is for parameters without a regularizer.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ erf = _make("erf", "the error function", (1.0, 0.843), layers.erf)
 exp = _make("exp", "e^x", (1.0, 2.718), layers.exp)
 log = _make("log", "the natural logarithm", (2.0, 0.693), layers.log)
 log_sigmoid = _make("log_sigmoid", "log(1 / (1 + e^-x))", (0.0, -0.693), layers.logsigmoid)
-selu = _make("selu", "1.0507 x, below zero 1.7581 (e^x - 1)", (-1.0, -1.111), layers.selu)
+selu = _make("selu", "1.0507 x`` or, below zero, ``1.7581 (e^x - 1)", (-1.0, -1.111), layers.selu)
 silu = _make("silu", "x / (1 + e^-x)", (1.0, 0.731), lambda x: x * layers.sigmoid(x))
 sin = _make("sin", "the sine", (1.0, 0.841), layers.sin)
 sinh = _make("sinh", "the hyperbolic sine", (1.0, 1.175), lambda x: _half(x, -1.0))
@@ -214,8 +214,12 @@ squared_distance = _make_pair(
 )
 
 
-trace_of_product = _make_pair("trace_of_product", "the sum of the products", 0.125, lambda x, y: _sum(x * y))
-huber_distance = _make_pair("huber_distance", "the sum of Huber's losses, of delta 1.345", 0.031, _find_huber)
+trace_of_product = _make_pair(
+    "trace_of_product", "the sum of the products of pairs of elements", 0.125, lambda x, y: _sum(x * y)
+)
+huber_distance = _make_pair(
+    "huber_distance", "the sum of Huber's losses with delta 1.345", 0.031, _find_huber
+)
 
 
 def emax(xs: Sequence[Operand]) -> Expression:

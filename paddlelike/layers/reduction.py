@@ -111,15 +111,15 @@ def _make_reduction(
         return emit(type, {"X": input}, attrs, name=name)
 
     layer.__name__ = layer.__qualname__ = type
-    layer.__doc__ = f"""Return the {what} along ``dim``, an int or several; None: over all dims.
+    layer.__doc__ = f"""Return the {what} along ``dim``, one dim or several; None for all dims.
 
     Operator ``{type}``.
 
     Returns
     -------
     Variable
-        ``input`` without these dims, (1,) where that is all of them; with ``keep_dim`` they stay, of length
-        1. The dtype of ``input``.
+        ``input`` without the reduced dims, (1,) if all dims are reduced; with ``keep_dim`` they stay, of
+        length 1. In the dtype of ``input``.
 
     Raises
     ------

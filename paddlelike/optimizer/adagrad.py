@@ -109,7 +109,6 @@ class AdadeltaOptimizer(Optimizer):
     """Adadelta: gradients scaled by the ratio of past steps and past gradients (operator ``adadelta``).
 
     Zeiler, ADADELTA: an adaptive learning rate method, 2012. As in Fluid ``learning_rate`` is not used.
-    ``rho`` is the decay of the two moving means of squares, ``epsilon`` is added to them.
 
     Parameters
     ----------
@@ -210,9 +209,9 @@ RMSProp = RMSPropOptimizer
 class FtrlOptimizer(Optimizer):
     """FTRL: weights become exactly zero where ``l1`` dominates (operator ``ftrl``).
 
-    McMahan et al., Ad click prediction: a view from the trenches, 2013. Fluid 1.8 passes ``l1`` as ``l2``
-    to the operator; so does this one, with a warning when they differ. ``lr_power`` is the power of the sum
-    of squared gradients that divides ``learning_rate``, -0.5 in the paper.
+    McMahan et al., Ad click prediction: a view from the trenches, 2013. Fluid 1.8 passes ``l1`` as ``l2`` to
+    the operator; so does this class, with a warning when they differ. ``lr_power`` is the power of the sum of
+    squared gradients that divides ``learning_rate``, -0.5 in the paper.
 
     Parameters
     ----------

@@ -51,9 +51,9 @@ class ModelAverage(Optimizer):
     Parameters
     ----------
     average_window_rate
-        The length of the window, as a fraction of the steps so far, ...
+        The length of the window, as a fraction of the steps so far.
     min_average_window, max_average_window
-        ... within these limits.
+        The least and the greatest length of the window, in steps.
     regularization
         Accepted for Fluid; averages are not decayed.
     name
@@ -175,8 +175,8 @@ class ExponentialMovingAverage(NearKeywords, Versioned):
 
     Call ``update`` once, after ``minimize``; inside of ``with ema.apply(exe):`` the parameters are the
     averages, corrected for their start at zero: ``average / (1 - decay^steps)``. As in Fluid 1.8 the
-    corrected ones are stored, so that training goes on from them and a second ``apply`` corrects them
-    again; unless ``FLAGS_fluid_quirks`` is False, when the stored ones do not change. Parameters with
+    corrected averages are stored: training continues from them, and a second ``apply`` corrects them again.
+    If ``FLAGS_fluid_quirks`` is False, the stored averages do not change. Parameters with
     ``do_model_average=False`` are not averaged.
 
     Parameters
@@ -184,9 +184,9 @@ class ExponentialMovingAverage(NearKeywords, Versioned):
     decay
         The weight of the old average at each step.
     thres_steps
-        A variable of shape ``[1]`` that counts steps; it limits the decay to
-        ``(thres_steps + 1) / (thres_steps + 10)``. It should be float32: the limit of an integer is 0, as
-        in Fluid, and ignored.
+        A variable of shape ``[1]`` that counts steps; it limits the decay to ``(thres_steps + 1) /
+        (thres_steps + 10)``. It should be float32: with an integer the limit is computed as 0 and ignored, as
+        in Fluid.
     name
         A prefix of the names of the averages.
 

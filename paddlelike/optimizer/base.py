@@ -75,12 +75,12 @@ class Optimizer(State):
     grad_clip
         A gradient clip of :mod:`paddlelike.clip`; None for no clip.
     name
-        A text for the names of the accumulators (``w_NAME_velocity_0``); None adds nothing.
+        A text in the names of the accumulators (``w_NAME_velocity_0``); None for no text.
 
     Raises
     ------
     TypeError
-        For a learning rate or a clip of another class.
+        The learning rate or the clip is of another class.
 
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1, name="out"))
@@ -131,7 +131,7 @@ class Optimizer(State):
         loss
             A variable of shape ``[1]``.
         startup_program
-            Where learning rate and accumulators are initialized; None: the default one.
+            The program that initializes learning rate and accumulators; None for the default startup program.
         parameter_list
             Parameters to update, instead of those given to the optimizer.
         no_grad_set
@@ -147,9 +147,9 @@ class Optimizer(State):
         Raises
         ------
         GraphError
-            When ``loss`` is not of shape [1], or this optimizer was given these parameters before.
+            ``loss`` is not of shape [1], or this optimizer was given these parameters before.
         TypeError
-            When ``loss`` is not a variable.
+            ``loss`` is not a variable.
 
         >>> import paddlelike as fluid
         >>> x, y = fluid.data("x", [None, 3]), fluid.data("y", [None, 1])
@@ -174,9 +174,8 @@ class Optimizer(State):
     ) -> ParamGrads:
         """Append the backward pass, and return pairs of parameter and gradient.
 
-        The first half of :meth:`minimize`, for scripts that change the gradients before
-        :meth:`apply_gradients`. ``callbacks`` are called with the block and a context for every operator of
-        the backward pass;
+        This is the first half of :meth:`minimize`, for scripts that change the gradients before
+        :meth:`apply_gradients`.
 
         Parameters
         ----------
@@ -237,9 +236,9 @@ class Optimizer(State):
         return pairs
 
     def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
-        """Append gradient clips, weight decay and update operators, and return the latter.
+        """Append gradient clips, weight decay and update operators, and return the update operators.
 
-        The second half of :meth:`minimize`; ``params_grads`` are the pairs that :meth:`backward` returned.
+        This is the second half of :meth:`minimize`.
 
         Parameters
         ----------
@@ -270,9 +269,6 @@ class Optimizer(State):
         self, loss: Variable, startup_program: Program | None, params_grads: ParamGrads
     ) -> list[Operator]:
         """Call :meth:`apply_gradients` in the program of ``loss``, and return its result.
-
-        ``startup_program`` gets the initializers (None: the default one); ``params_grads`` are the pairs
-        that :meth:`backward` returned.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Gradient descent, and with momentum."""
+"""Gradient descent, with and without momentum."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ __all__ = [
 
 
 class SGDOptimizer(Optimizer):
-    """Gradient descent: ``p -= learning_rate * g`` (operator ``sgd``); sparse gradients update their rows.
+    """Gradient descent: ``p -= learning_rate * g`` (operator ``sgd``).
+
+    A sparse gradient updates only its rows.
 
     >>> import paddlelike as fluid
     >>> one = fluid.initializer.Constant(1.0)
@@ -65,7 +67,7 @@ class DpsgdOptimizer(Optimizer):
     batch_size
         The number of samples per step, by which the noise is divided.
     sigma
-        The ``sigma`` of the noise. The default adds next to none.
+        The ``sigma`` of the noise. With the default there is almost no noise.
 
     >>> import paddlelike as fluid
     >>> one = fluid.initializer.Constant(1.0)
@@ -140,7 +142,6 @@ class LarsMomentumOptimizer(Optimizer):
     """Momentum with the rate ``learning_rate * lars_coeff * |p| / (|g| + lars_weight_decay * |p|)``.
 
     You et al., Large batch training of convolutional networks, 2017 (operator ``lars_momentum``).
-    ``momentum`` is the share of the last step.
 
     Parameters
     ----------

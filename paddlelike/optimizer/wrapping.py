@@ -45,14 +45,14 @@ class LookaheadOptimizer(NearKeywords, Versioned):
     inner_optimizer
         The optimizer that makes the fast steps.
     alpha
-        The share of the way to the fast weights that the slow ones go.
+        The share of the distance to the fast weights that the slow weights move.
     k
-        The number of fast steps between two slow ones.
+        The number of fast steps between two slow steps.
 
     Raises
     ------
     GraphError
-        ``inner_optimizer`` is None, ``alpha`` is not in 0 .. 1, or ``k`` is not a positive int.
+        ``inner_optimizer`` is None, ``alpha`` is not between 0 and 1, or ``k`` is not a positive int.
 
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
@@ -125,10 +125,10 @@ def _create_slow_weight(block: Block, fast: Variable) -> Variable:
 
 
 class RecomputeOptimizer(Optimizer):
-    """Minimizes by ``optimizer`` and keeps only the checkpoints of the activations in memory.
+    """Minimizes with ``optimizer``, and keeps only some activations, the checkpoints, in memory.
 
-    Those between two checkpoints are computed again when the backward pass needs them, so that a step takes
-    about a third more time. Chen et al., Training deep nets with sublinear memory cost, 2016.
+    The activations between two checkpoints are computed again when the backward pass needs them, so that a
+    step takes about a third more time. Chen et al., Training deep nets with sublinear memory cost, 2016.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class RecomputeOptimizer(Optimizer):
         parameter_list: Sequence[Parameter | str] | None = None,
         no_grad_set: Iterable[Variable | str] | None = None,
     ) -> tuple[list[Operator], ParamGrads]:
-        """Minimize by the optimizer inside. Raises GraphError when no checkpoints are declared."""
+        """Minimize with the wrapped optimizer. Raises GraphError when no checkpoints are declared."""
         if self._checkpoints is None:
             raise GraphError(
                 "RecomputeOptimizer: no checkpoints are set",
@@ -189,13 +189,13 @@ class RecomputeOptimizer(Optimizer):
         return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
 
     def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
-        """Append clips, decay and updates, and return the latter."""
+        """Append clips, decay and updates, and return the updates."""
         return self._optimizer.apply_gradients(params_grads)
 
     def apply_optimize(
         self, loss: Variable, startup_program: Program | None, params_grads: ParamGrads
     ) -> list[Operator]:
-        """Append clips, decay and updates in the program of ``loss``, and return the latter."""
+        """Append clips, decay and updates in the program of ``loss``, and return the updates."""
         return self._optimizer.apply_optimize(loss, startup_program, params_grads)
 
     def get_opti_var_name_list(self) -> list[str]:

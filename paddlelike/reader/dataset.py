@@ -1,6 +1,6 @@
 """fluid.dataset: samples in text files, read through a command, for ``Executor.train_from_dataset``.
 
-A line is a sample. For every variable of ``set_use_var``, in that order, it holds a count and as many
+A line is a sample. For every variable of ``set_use_var``, in that order, it holds a count and that many
 values (Paddle's MultiSlot format)::
 
     2 1.5 2.5 3 7 8 9 1 0
@@ -228,7 +228,8 @@ class QueueDataset(DatasetBase):
 class InMemoryDataset(DatasetBase):
     """Samples that :meth:`load_into_memory` reads once, and that can be shuffled.
 
-    As in Fluid, zeros are left out of the values of variables with LoD; where nothing else is, one stays.
+    As in Fluid, zeros are removed from the values of variables with LoD; if all values are zeros, one zero
+    stays.
 
     >>> import paddlelike as fluid
     >>> data = fluid.DatasetFactory().create_dataset("InMemoryDataset")
@@ -282,11 +283,11 @@ class InMemoryDataset(DatasetBase):
         """Do nothing: only page views, see :meth:`set_enable_pv_merge`, are merged by their id."""
 
     def set_enable_pv_merge(self, enable_pv_merge: bool) -> None:
-        """Set whether samples become page views; :meth:`load_into_memory` then refuses."""
+        """Set whether samples become page views; :meth:`load_into_memory` then raises an error."""
         self._merges = "page views (set_enable_pv_merge)" if enable_pv_merge else ""
 
     def set_merge_by_lineid(self, merge_size: int = 2) -> None:
-        """Merge lines of one instance id; :meth:`load_into_memory` then refuses."""
+        """Merge lines of one instance id; :meth:`load_into_memory` then raises an error."""
         self._set_text("instance id", True)
         self._merges = "lines of one id (set_merge_by_lineid)"
 
@@ -316,10 +317,10 @@ class InMemoryDataset(DatasetBase):
         random.shuffle(self._take_loaded_samples())
 
     def global_shuffle(self, fleet: _Trainers | None = None, thread_num: int = 12) -> None:
-        """Shuffle the samples of all trainers of ``fleet``, who call this at the same place; None: its own.
+        """Shuffle the samples of all trainers of ``fleet``, which all call this; None: only its own samples.
 
-        Every sample goes to a trainer that Python's ``random`` chooses, over the servers, and on the way to
-        all trainers: for data that fits their memory. Raises FeedError before they are loaded.
+        Python's ``random`` chooses a trainer for every sample. The samples go over the servers to all
+        trainers, so the data must fit into the memory of each. Raises FeedError before they are loaded.
         """
         if fleet is not None:
             self._memory = fleet._spread(self._take_loaded_samples())
@@ -330,12 +331,15 @@ class InMemoryDataset(DatasetBase):
         self._memory, self._was_loaded = None, False
 
     def get_memory_data_size(self, fleet: _Trainers | None = None) -> int:
-        """Return the number of samples in memory; with a fleet in that of all its trainers, who all ask."""
+        """Return the number of samples in memory; with ``fleet``, the sum over its trainers.
+
+        All trainers of ``fleet`` must call this.
+        """
         count = len(self._take_loaded_samples() if self._was_loaded else self._memory or ())
         return count if fleet is None else fleet._add_up(count)
 
     def get_shuffle_data_size(self, fleet: _Trainers | None = None) -> int:
-        """Do the same as :meth:`get_memory_data_size`."""
+        """Return the same as :meth:`get_memory_data_size`."""
         return self.get_memory_data_size(fleet)
 
     def _samples(self) -> Iterable[Sample]:

@@ -19,9 +19,6 @@ class DataFeeder(Versioned):
 
     The items of a variable with LoD are (nested) lists of elements, one list per sequence.
 
-    ``place`` is the device of the executor that is fed; ``program`` holds the variables that
-    ``feed_list`` names, by default the default main program.
-
     Parameters
     ----------
     feed_list
@@ -34,7 +31,7 @@ class DataFeeder(Versioned):
     Raises
     ------
     TypeError
-        ``feed_list`` holds something else than variables and their names.
+        ``feed_list`` holds something other than variables and their names.
 
     >>> import paddlelike as fluid
     >>> x, y = fluid.data("x", [None, 2]), fluid.data("y", [None, 1], "int64")
@@ -61,7 +58,7 @@ class DataFeeder(Versioned):
         Raises
         ------
         FeedError
-            When a sample has another number of items, or items do not fit their variable.
+            A sample has another number of items, or items do not fit their variable.
         """
         columns: list[list[Any]] = [[] for _ in self.feed_vars]
         for sample in iterable:
@@ -84,7 +81,7 @@ class DataFeeder(Versioned):
     def feed_parallel(
         self, iterable: Iterable[Iterable[Sequence[Any]]], num_places: int | None = None
     ) -> Iterator[dict[str, LoDTensor]]:
-        """Yield the feeds for several batches, one per place. Raises FeedError unless there are as many."""
+        """Yield the feeds for several batches, one per place. Raises FeedError if their number differs."""
         batches = list(iterable)
         count = len(cpu_places()) if num_places is None else num_places
         if len(batches) != count:
@@ -99,9 +96,10 @@ class DataFeeder(Versioned):
         num_places: int | None = None,
         drop_last: bool = True,
     ) -> Callable[[], Iterator[Any]]:
-        """Return a reader of feeds for a reader of batches; with ``multi_devices`` of lists of feeds.
+        """Return a reader of feeds from a reader of batches; with ``multi_devices`` it yields lists of feeds.
 
-        Iterating raises FeedError for batches that do not fit, or are left over.
+        Iterating raises FeedError for batches that do not fit, or, without ``drop_last``, for an incomplete
+        last round.
         """
         count = len(cpu_places()) if num_places is None else num_places
 

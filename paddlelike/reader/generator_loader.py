@@ -77,7 +77,7 @@ class GeneratorLoader(Versioned):
 
     @property
     def iterable(self) -> bool:
-        """Whether it is iterated over; else the program reads it."""
+        """Whether a script iterates over the loader; otherwise the program reads from it."""
         return self._iterable
 
     @property
@@ -101,7 +101,7 @@ class GeneratorLoader(Versioned):
     ) -> GeneratorLoader:
         """Set the source, a function that returns an iterable of lists of samples; return the loader.
 
-        An iterable loader takes one batch for each of ``places`` (None: one).
+        An iterable loader takes one batch for each of ``places`` (None for one place).
         """
         return self._set_source("sample_lists", reader, places)
 

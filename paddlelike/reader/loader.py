@@ -65,19 +65,19 @@ class DataLoader:
         capacity
             The number of batches that are read ahead.
         iterable
-            False: append a ``read`` operator to the program, which then runs without a feed until
-            EOFException.
+            Whether a script iterates over the loader. If False, a ``read`` operator is appended to the
+            program, which then runs without a feed until EOFException.
         return_list
-            Yield lists of tensors instead of feeds.
+            Whether to yield lists of tensors instead of feeds.
         drop_last
-            With several places: leave out the batches of an incomplete last round.
+            Whether to leave out the batches of an incomplete last round over several places.
         use_double_buffer, use_multiprocess
             Accepted for Fluid; a thread reads.
 
         Raises
         ------
         GraphError
-            Without ``feed_list``, or unless ``capacity`` is positive.
+            ``feed_list`` is missing, or ``capacity`` is not positive.
 
         >>> import numpy as np
         >>> import paddlelike as fluid
@@ -123,10 +123,7 @@ class DatasetLoader(Versioned):
 
 
 class PyReader(GeneratorLoader):
-    """The older form of the loader: the same with other method names.
-
-    For ``feed_list``, ``capacity``, ``use_double_buffer``, ``iterable`` and ``return_list`` see
-    :meth:`DataLoader.from_generator`.
+    """The older form of the loader, with other method names.
 
     Parameters
     ----------
@@ -135,9 +132,9 @@ class PyReader(GeneratorLoader):
     capacity
         The number of batches that are read ahead.
     use_double_buffer
-        Declares Fluid's further buffer. It has no effect.
+        Whether to declare Fluid's second buffer. It has no effect.
     iterable
-        Whether it is iterated over; otherwise the program reads from it.
+        Whether a script iterates over the loader; otherwise the program reads from it.
     return_list
         Whether a batch is a list instead of a dict by name.
 

@@ -235,8 +235,8 @@ def map_readers(func: Callable[..., Any], *readers: Reader) -> Reader:
     Returns
     -------
     Reader
-        A function without arguments; each call begins a new pass, and returns an iterator over what ``func``
-        returns.
+        A function without arguments; each call begins a new pass, and returns an iterator over the results of
+        ``func``.
 
     >>> import paddlelike as fluid
     >>> list(fluid.io.map_readers(max, lambda: iter([1, 5]), lambda: iter([3, 4]))())
@@ -355,7 +355,7 @@ def xmap_readers(
 ) -> Reader:
     """Return a reader that maps samples by ``mapper``, in ``process_num`` threads.
 
-    Up to ``buffer_size`` samples are under way at a time. They come in the order of ``reader`` also without
+    At most ``buffer_size`` samples are processed at a time. The order of ``reader`` is kept even without
     ``order``, so that two runs have the same bits.
 
     Parameters
@@ -374,13 +374,13 @@ def xmap_readers(
     Returns
     -------
     Reader
-        A function without arguments; each call begins a new pass, and returns an iterator over what
-        ``mapper`` returns, in the order of ``reader``.
+        A function without arguments; each call begins a new pass, and returns an iterator over the results of
+        ``mapper``, in the order of ``reader``.
 
     Raises
     ------
     Exception
-        While samples are read: what ``reader`` or ``mapper`` raised, after the samples before it.
+        ``reader`` or ``mapper`` raised it; reading raises it again after the samples before it.
 
     >>> import paddlelike as fluid
     >>> upper = fluid.io.xmap_readers(str.upper, lambda: iter("abc"), 2, buffer_size=4)
@@ -415,14 +415,14 @@ def xmap_readers(
 def multiprocess_reader(readers: Sequence[Reader], use_pipe: bool = True, queue_size: int = 1000) -> Reader:
     """Return a reader of the samples of several readers as they arrive, each read by its own thread.
 
-    The threads read up to ``queue_size`` samples ahead, together. ``use_pipe`` is accepted for Fluid.
+    The threads read up to ``queue_size`` samples ahead, together.
 
     Parameters
     ----------
     readers
-        Readers; each one runs in a process of its own.
+        Readers; each one runs in a thread of its own.
     use_pipe
-        Whether samples come through pipes instead of a queue.
+        Accepted for Fluid; it has no effect.
     queue_size
         The number of samples that the queue holds.
 

@@ -24,9 +24,6 @@ def create_lod_tensor(
     ``data`` is an array whose rows are the elements of all sequences, another LoDTensor, or a list of lists
     of ids, one list per sequence, which becomes int64 of shape ``(N, 1)``.
 
-    ``recursive_seq_lens`` holds the lengths of the sequences, a list for each level; ``place`` is the
-    device.
-
     Parameters
     ----------
     data
@@ -44,7 +41,7 @@ def create_lod_tensor(
     Raises
     ------
     FeedError
-        Lists have other lengths.
+        The lists have other lengths than ``recursive_seq_lens``.
     EnforceNotMet
         The lengths do not add up to the rows.
     TypeError
@@ -88,9 +85,6 @@ def create_random_int_lodtensor(
 
     Each element has shape ``base_shape``; the tensor is int64. Like Fluid it draws from numpy's global
     generator, so that a script that calls ``np.random.seed`` gets Fluid's numbers.
-
-    ``recursive_seq_lens`` holds the lengths of the sequences, a list for each level; ``place`` is the
-    device.
 
     Parameters
     ----------

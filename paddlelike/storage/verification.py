@@ -31,13 +31,14 @@ class Verification(Displayed):
     good
         Files whose size and checksum match the manifest.
     missing, cut, changed, extra
-        Files that do not exist; of another size; of the same size with other bytes; not in the manifest.
+        Files that do not exist; files of another size; files of the same size with other bytes; files that
+        are not in the manifest.
     unchecked
         Files of the right size whose checksum was not computed when they were saved.
     problem
-        Why nothing can be said: there is no manifest, or it is damaged.
+        The reason why nothing can be compared: the manifest is missing or damaged.
     why
-        For some of the names above the reason.
+        The reasons for some of the names above.
 
     >>> import pathlib, tempfile
     >>> import paddlelike as fluid

@@ -112,26 +112,27 @@ Mapped = Mapping[Variable, str]
 
 
 class CheckpointConfig:
-    """When and where a training session saves checkpoints, and whether it continues from the newest.
+    """Settings for the checkpoints of a training session, and for continuing from the newest one.
 
     Parameters
     ----------
     filename
         The checkpoint, a directory or a URL; None: no checkpoints.
     frequency
-        Samples between two checkpoints, or ``(count, DataUnit.minibatch)`` and its kin; None: one, at the
-        end; 0: none. A checkpoint is saved after the minibatch that reaches a multiple, and at the end.
+        The number of samples between two checkpoints, or a pair such as ``(count, DataUnit.minibatch)``. None
+        for one checkpoint, at the end; 0 for none. A checkpoint is saved after the minibatch that reaches a
+        multiple, and at the end.
     restore
-        Continue from the checkpoint of the most samples, if there is one.
+        Whether to continue from the newest checkpoint, if there is one.
     preserve_all
-        Keep them all, as ``filename.0``, ``filename.1``, ...; ``filename`` itself is the last one. (The real
-        CNTK 2.7 writes them without the dot; both are found.)
+        Whether to keep all checkpoints, as ``filename.0``, ``filename.1``, ...; ``filename`` itself is the
+        last one. (The real CNTK 2.7 writes these names without the dot; both forms are found.)
     frequency_unit
         The unit of a frequency that is a number.
     keep_best
-        Keep so many checkpoints with the best metric, with such names, beside the newest: that of the last
-        cross validation, or else the average of the training since the last checkpoint, of the loss where
-        there is no metric.
+        The number of checkpoints with the best metric that are kept beside the newest, under the same names.
+        The metric is the result of the last cross validation, or else the average over the training since the
+        last checkpoint. Without a metric, the loss counts.
     best
         Whether the "smallest" or the "largest" metric is the best.
     options
@@ -142,7 +143,7 @@ class CheckpointConfig:
     ValueError
         There is a frequency but no file name, or a value is not valid.
     TypeError
-        The frequency is not a frequency, or ``restore`` no boolean.
+        The frequency is not a frequency, or ``restore`` is not a boolean.
 
     >>> from paddlelike import training
     >>> config = training.CheckpointConfig("model.ckpt", frequency=1000)
@@ -178,7 +179,7 @@ class CheckpointConfig:
         self.open()
 
     def open(self) -> NumberedCheckpoints | None:
-        """Return the checkpoints of that name, None without a name: to list them, or to find the best one."""
+        """Return the checkpoints, to list them or to find the best one; None without a file name."""
         if self.filename is None:
             return None
         limit = None if self.preserve_all else self.keep_best
@@ -186,7 +187,7 @@ class CheckpointConfig:
 
 
 class CrossValidationConfig:
-    """When a session evaluates the network on other data, and what to do with the result.
+    """Settings for the cross validations of a training session: data, frequency and callback.
 
     Parameters
     ----------
@@ -194,16 +195,16 @@ class CrossValidationConfig:
         The data, a source or a tuple of arrays in the order of the data variables. Every cross validation
         begins where the source is now.
     frequency
-        As for :class:`CheckpointConfig`; None: once, at the end.
+        The same as in :class:`CheckpointConfig`; None for once, at the end.
     minibatch_size
         The samples of a minibatch.
     callback
         A function of the index of the cross validation, the average metric, and the numbers of samples and of
-        minibatches. The training ends when it returns False. Without a source it is called all the same.
+        minibatches. The training ends when it returns False. It is called even without a source.
     max_samples
-        The most samples to take; None: all.
+        The largest number of samples to take; None for all.
     model_inputs_to_streams
-        The stream of each data variable; None: as in the training.
+        The stream of each data variable; None for the same as in the training.
 
     Raises
     ------

@@ -95,11 +95,9 @@ class Feeding:
 def minibatch_size_schedule(
     schedule: int | Sequence[int] | Sequence[tuple[int, int]], epoch_size: int = 1
 ) -> Callable[[int], int]:
-    """Return the size of minibatches by the samples seen: one size, or sizes for epochs of ``epoch_size``.
+    """Return a function from the number of samples seen to the size of the next minibatch.
 
-    A pair is a number of epochs and their size; the last size stays.
-
-    ``schedule`` holds sizes, or pairs of a count and a size.
+    Each size of a list holds for one epoch, or for as many as its pair says; the last size stays.
 
     Parameters
     ----------
@@ -116,7 +114,7 @@ def minibatch_size_schedule(
     Raises
     ------
     ValueError
-        There is no size.
+        ``schedule`` holds no size.
 
     >>> size = minibatch_size_schedule([(12, 32), (15, 64), (1, 128)], 100)
     >>> size(0), size(1199), size(1200), size(2699), size(2700), size(5000)

@@ -44,10 +44,8 @@ def data_parallel_distributed_learner(
     """Return an optimizer that averages the gradients of all trainers of a job.
 
     Every process runs the same script under ``python -m paddlelike.distributed.launch``: a trainer trains
-    with its share of each minibatch, a parameter server serves. Without a launcher it is the optimizer
-    itself.
-
-    ``learner`` is an optimizer.
+    with its share of each minibatch, a parameter server serves. Without a launcher the result works like
+    ``learner``.
 
     Parameters
     ----------
@@ -56,7 +54,8 @@ def data_parallel_distributed_learner(
     num_quantization_bits, distributed_after
         Options of CNTK; here gradients travel in 32 bits, from the first sample on.
     sync_mode
-        Whether all trainers take every step together; only then a training has the same bits again.
+        Whether all trainers take every step together; only then can a training be repeated with the same
+        bits.
 
     Returns
     -------
@@ -66,7 +65,7 @@ def data_parallel_distributed_learner(
     Raises
     ------
     UnsupportedError
-        Other values of CNTK's parameters.
+        ``num_quantization_bits`` is not 32, or ``distributed_after`` is not 0.
 
     >>> import paddlelike as fluid
     >>> from paddlelike import training

@@ -107,17 +107,17 @@ class TrainingSession:
         ]
 
     def train(self) -> None:
-        """Train: from the newest checkpoint, if the configuration says so, until the data or samples end.
+        """Train until the data or samples end, from the newest checkpoint if the configuration says so.
 
-        Interrupted at any instant and called again in a new process, it ends with the same bits as without
-        the interruption. In a distributed training every process calls this, servers too.
+        If it is interrupted at any instant and called again in a new process, the result has the same bits as
+        without the interruption. In a distributed training every process calls this, servers too.
 
         Raises
         ------
         LoadError
             The newest checkpoint is of another network or optimizer.
         SourceError
-            The data do not fit the network, or are not those of the checkpoint.
+            The data do not fit the network, or differ from the data of the checkpoint.
         SaveError
             A checkpoint could not be saved.
         """
@@ -290,15 +290,16 @@ def training_session(
         The trainer that the session runs.
     mb_source
         A minibatch source; or a tuple of arrays or a reader of samples, in the order of the data variables,
-        or a loader, which are read again and again.
+        or a loader. Arrays, readers and loaders are read again and again.
     mb_size
         The samples of a minibatch, of all processes together; or a function of the samples seen.
     model_inputs_to_streams
         The stream of each data variable; None: the streams have the names of the variables.
     progress_frequency
-        How often the progress writers summarize: samples, or (count, DataUnit).
+        The distance between two summaries of the progress writers: samples, or (count, DataUnit).
     max_samples
-        Where the training ends, counted from its first start; None: at the end of the data.
+        The number of samples, counted from the first start, after which the training ends; None for the end
+        of the data.
     checkpoint_config, cv_config, test_config
         Settings of the checkpoints, the cross validations and the final test; None for none.
 

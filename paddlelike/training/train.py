@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TrainingSummary(dict[str, list[dict[str, Any]]]):
-    """The losses and metrics of a training: "updates", each of a minibatch, and "epoch_summaries".
+    """The losses and metrics of a training: "updates" by minibatch, and "epoch_summaries" by epoch.
 
     >>> import paddlelike as fluid
     >>> from paddlelike import training
@@ -77,7 +77,7 @@ def train(
     criterion
         The loss, or a pair of loss and metric.
     minibatch_source
-        As for :func:`training_session`; arrays are read for one epoch by default.
+        The same as in :func:`training_session`; arrays are read for one epoch by default.
     minibatch_size
         The samples of a minibatch.
     model_inputs_to_streams
@@ -88,12 +88,12 @@ def train(
         Progress writers, and a :class:`CheckpointConfig`, :class:`CrossValidationConfig` and
         :class:`TestConfig`, at most one of each.
     progress_frequency
-        How often the progress writers summarize; None: every epoch.
+        The distance between two summaries of the progress writers; None for every epoch.
     max_epochs, epoch_size
         The number of epochs, and the samples of one; by default one epoch, which is a sweep over the data. A
         source that repeats for ever needs one of them, or ``max_samples``.
     max_samples
-        Where the training ends, instead of ``max_epochs``.
+        The number of samples after which the training ends, instead of ``max_epochs``.
 
     Returns
     -------

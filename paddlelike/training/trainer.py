@@ -32,24 +32,24 @@ Learner = Optimizer | DistributedLearner
 class Trainer:
     """Trains a network, and saves and restores the complete training state.
 
-    Making one appends the optimizer's operators and runs the initializers of variables without a value.
+    Its creation appends the optimizer's operators and runs the initializers of variables without a value.
 
     Parameters
     ----------
     model
-        The output variable, or a list of them; None: only a criterion is trained.
+        The output variable, or a list of them; None to train only a criterion.
     criterion
-        The loss, or a pair of loss and metric. What has more than one element is averaged.
+        The loss, or a pair of loss and metric. A variable with more than one element is averaged.
     parameter_learners
         An optimizer, or a list of one; None: the program has its update operators already. With
         :func:`data_parallel_distributed_learner` all processes of a job train together.
     progress_writers
         Writers that report the progress, such as a :class:`ProgressPrinter`.
     program, startup_program
-        The program to run in training, if it is not the program of the loss, such as a transpiler's program
-        for trainers; and the initializers, if not the default startup program.
+        The program to run in training, for example a transpiler's program for trainers, None for the program
+        of the loss; and the program of the initializers, None for the default startup program.
     executor
-        None: one on the CPU.
+        The executor; None for one on the CPU.
 
     Raises
     ------
@@ -122,7 +122,7 @@ class Trainer:
 
     @property
     def data_names(self) -> list[str]:
-        """Their names."""
+        """The names of the data variables."""
         return list(self._data)
 
     @property
@@ -147,14 +147,14 @@ class Trainer:
             Arrays or LoDTensors by data variable or its name, a minibatch of a source, or a sequence in the
             order of the data variables.
         outputs
-            Variables whose values are returned, too.
+            Variables whose values are also returned.
         is_sweep_end
-            Whether a sweep over the data ends; None: as the minibatch says.
+            Whether a sweep over the data ends; None to take it from the minibatch.
 
         Returns
         -------
-        False for an empty minibatch, which is not trained with: the data ended. With ``outputs`` also their
-        values by variable.
+        Whether the network was trained; False for an empty minibatch, at the end of the data. With
+        ``outputs`` also their values by variable.
 
         Raises
         ------
@@ -179,7 +179,7 @@ class Trainer:
         return True, dict(zip(wanted, values[len(fetches) - len(wanted) :], strict=True))
 
     def test_minibatch(self, arguments: Mapping[Any, Any] | Sequence[Any]) -> float:
-        """Return the average metric of one minibatch, or its loss where there is no metric.
+        """Return the average metric of one minibatch, or its loss if there is no metric.
 
         The network is in test mode. Raises as :meth:`train_minibatch`.
         """
@@ -196,17 +196,18 @@ class Trainer:
     def save_checkpoint(
         self, filename: str | os.PathLike[str], external_state: object = None, **options: Unpack[SaveKeywords]
     ) -> SaveReport | PendingSave | None:
-        """Save the training as the directory ``filename``: an earlier one is replaced as a whole, or kept.
+        """Save the training as the directory ``filename``: an earlier one is replaced as a whole, or stays.
 
         It holds every persistable variable, as ``fluid.io.save_persistables`` writes them; the states of the
         random generators; the numbers of samples, minibatches and sweeps; and ``external_state``. In a
-        distributed training every process calls this; the first writes, with the external states of all.
+        distributed training every process calls this; the first one writes, including the external states of
+        all.
 
         Parameters
         ----------
         external_state
-            None, a boolean, a number, a text, an array, or a list or dict of such, as the state of a source
-            is. Nothing given: ``{}``, as in CNTK.
+            None, a boolean, a number, a text, an array, or a list or dict of such, for example the state of a
+            source. The default is ``{}``, as in CNTK.
         options
             The fields of :class:`~paddlelike.storage.options.SaveOptions`.
 
@@ -217,9 +218,9 @@ class Trainer:
         Raises
         ------
         TypeError
-            ``external_state`` holds something else; nothing was written.
+            ``external_state`` holds an object of another type; nothing was written.
         SaveError
-            It could not be saved; the earlier checkpoint is as it was.
+            The checkpoint could not be saved; the earlier one is unchanged.
         """
         checkpoints = NumberedCheckpoints(filename, **options)
         return snapshot.save(self, checkpoints, {} if external_state is None else external_state)
@@ -227,13 +228,13 @@ class Trainer:
     def restore_from_checkpoint(self, filename: str | os.PathLike[str]) -> Any:
         """Restore the training from ``filename`` and return the external state of this process.
 
-        The learning rate, too, comes from the checkpoint. A process that the checkpoint does not know gets
-        the external state of the first one.
+        The learning rate, too, comes from the checkpoint. A process that is not in the checkpoint gets the
+        external state of the first process.
 
         Raises
         ------
         LoadError
-            It is of another network or optimizer, or damaged; nothing has changed.
+            The checkpoint is of another network or optimizer, or damaged; nothing has changed.
         MissingFileError
             There is no such checkpoint.
         """
@@ -250,17 +251,17 @@ class Trainer:
             writer.summarize_test()
 
     def serve(self, filename: str | os.PathLike[str] | None = None) -> None:
-        """Serve parameters, where this process is a server of the job: until all trainers have finished.
+        """Serve parameters until all trainers have finished, in a process that is a server of the job.
 
         Parameters
         ----------
         filename
-            The checkpoint of the training, if there is one: its newest, as sessions restore it.
+            The checkpoint of the training, if there is one; the newest is restored, as in a session.
 
         Raises
         ------
         GraphError
-            It is not a server.
+            This process is not a server.
         """
         if not self.is_server:
             raise GraphError("Trainer.serve: this process is a trainer, not a parameter server")

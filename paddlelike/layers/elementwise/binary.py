@@ -57,9 +57,6 @@ def _make_elementwise(type: str, formula: str, example: str) -> Elementwise:
     layer.__name__ = layer.__qualname__ = type
     layer.__doc__ = f"""Return ``act({formula})``, element by element (operator ``{type}``).
 
-    The dims of ``y`` are those of ``x`` from dim ``axis`` on, or its last ones (-1); it is repeated
-    over the others.
-
     Returns
     -------
     Variable
@@ -70,7 +67,7 @@ def _make_elementwise(type: str, formula: str, example: str) -> Elementwise:
     TypeError
         ``x`` or ``y`` is not a variable of float16, float32, float64, int32 or int64.
     ShapeError
-        Their dims do not fit.
+        The dims of ``x`` and ``y`` do not fit.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

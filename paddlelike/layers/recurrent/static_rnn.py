@@ -98,8 +98,7 @@ class StaticRNN:
         init_batch_dim_idx: int = 0,
         ref_batch_dim_idx: int = 1,
     ) -> Variable:
-        """Return the memory of the previous step; it starts as ``init``, or as ``shape`` full of
-        ``init_value``.
+        """Return the memory of the previous step; the first is ``init``, or ``shape`` filled with a value.
 
         With ``shape``, dim ``init_batch_dim_idx`` is as large as dim ``ref_batch_dim_idx`` of ``batch_ref``
         (dim 0 counts the steps). Raises TypeError unless ``init`` is a variable, GraphError outside of the

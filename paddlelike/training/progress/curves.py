@@ -13,15 +13,15 @@ from paddlelike.training.progress.writer import ProgressWriter, Span
 class LossLog(ProgressWriter):
     """Writes losses and metrics into a :class:`~paddlelike.io.TrainingLog`; a step is a minibatch.
 
-    A training that continues from a checkpoint repeats the steps behind it, and the curves have those of the
-    later run: they are the curves of a training that was never interrupted.
+    A training that continues from a checkpoint repeats the steps after it, and the curves have the values of
+    the later run, like the curves of a training that was never interrupted.
 
     Parameters
     ----------
     log
         The log, or the path of its file.
     freq
-        Minibatches between two points, which are averages.
+        The number of minibatches between two points, which are averages.
 
     >>> import os, tempfile
     >>> from paddlelike import training
@@ -58,7 +58,7 @@ class TensorBoardWriter(ProgressWriter):
     directory
         Where the event files go; each session adds one.
     freq
-        Minibatches between two points, which are averages.
+        The number of minibatches between two points, which are averages.
     """
 
     def __init__(self, directory: str | os.PathLike[str], freq: int = 1) -> None:

@@ -14,17 +14,17 @@ class ProgressPrinter(ProgressWriter):
     Parameters
     ----------
     freq, first, test_freq, test_first
-        As for :class:`ProgressWriter`; ``freq=0`` prints a table.
+        The same as in :class:`ProgressWriter`; ``freq=0`` prints a table.
     tag
-        Stands before the loss of a summary, in brackets.
+        A text that stands before the loss of a summary, in brackets.
     log_to_file
         A file to append the lines to; None: standard output.
     rank
-        The rank of this process: each writes a file of its own, ``<log_to_file>rank<rank>``.
+        The rank of this process; each process writes its own file, ``<log_to_file>rank<rank>``.
     num_epochs
         The number of summaries to come: "[1 of 3]".
     metric_is_pct
-        Print metrics as percentages.
+        Whether to print metrics as percentages.
 
     >>> printer = ProgressPrinter(freq=2)
     >>> for loss in (0.5, 0.25, 0.125):

@@ -41,7 +41,8 @@ class Tally:
 class ProgressWriter:
     """Base of progress writers: subclasses override the ``on_write_...`` methods.
 
-    Sums are over samples: an average is a difference of a loss or metric span over that of the samples.
+    Sums are taken over samples. The average of a span is the difference of two sums of a loss or metric,
+    divided by the number of its samples.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ class ProgressWriter:
             self.on_write_test_update(counts, updates, metrics)
 
     def summarize_training(self) -> None:
-        """Summarize what came since the last summary, and start a new one."""
+        """Summarize the training since the last summary, and start a new one."""
         tally = self._training
         if tally.now[1]:
             tally.summaries += 1
@@ -117,15 +118,15 @@ class ProgressWriter:
         """Begin a session after ``done`` samples of ``total`` (None: no end)."""
 
     def end(self) -> None:
-        """The session ended, with an error or without."""
+        """Called at the end of the session, with an error or without."""
 
     def on_write_training_update(
         self, samples: Span, updates: Span, aggregate_loss: Span, aggregate_metric: Span | None
     ) -> None:
-        """An update of the training."""
+        """Report an update of the training."""
 
     def on_write_test_update(self, samples: Span, updates: Span, aggregate_metric: Span) -> None:
-        """An update of a test."""
+        """Report an update of a test."""
 
     def on_write_training_summary(
         self,
@@ -136,12 +137,12 @@ class ProgressWriter:
         aggregate_metric: float | None,
         elapsed_milliseconds: float,
     ) -> None:
-        """A summary of the training; ``summaries`` counts them from 1."""
+        """Report a summary of the training; ``summaries`` counts the summaries from 1."""
 
     def on_write_test_summary(
         self, samples: int, updates: int, summaries: int, aggregate_metric: float, elapsed_milliseconds: float
     ) -> None:
-        """A summary of a test."""
+        """Report a summary of a test."""
 
     def get_state(self) -> dict[str, Any]:
         """Return the sums, for a checkpoint."""

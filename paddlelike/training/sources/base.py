@@ -40,8 +40,6 @@ class StreamInformation(str):
 class Streams(Mapping[str, StreamInformation]):
     """The streams of a source by name, also as attributes.
 
-    ``names`` are those of the streams.
-
     Parameters
     ----------
     names
@@ -80,13 +78,13 @@ class Minibatch(dict[Any, Any]):
     Parameters
     ----------
     values
-        An array or a LoDTensor by name of stream; None for none.
+        An array or a LoDTensor for each stream, by its name; None for no streams.
     num_samples
-        The number of its samples: rows, or sequences.
+        The number of samples in the minibatch: rows, or sequences.
     total_samples
         The samples of all workers together; each worker has a share.
     end_of_sweep
-        Whether a sweep over the data ends with it, or within it.
+        Whether a sweep over the data ends with this minibatch, or within it.
 
     >>> import numpy as np
     >>> from paddlelike import training
@@ -108,7 +106,7 @@ class Minibatch(dict[Any, Any]):
         self.end_of_sweep = end_of_sweep
 
     def map_to(self, inputs: Mapping[Any, str]) -> Minibatch:
-        """Return the same minibatch by variable, where ``inputs`` gives the stream of each.
+        """Return the same minibatch by variable; ``inputs`` gives the stream of each variable.
 
         Raises
         ------
@@ -137,7 +135,7 @@ class MinibatchSource(ABC):
     Raises
     ------
     TypeError
-        A subclass lacks one of them.
+        A subclass does not define one of these.
 
     >>> import numpy as np
     >>> from paddlelike import training
@@ -166,7 +164,7 @@ class MinibatchSource(ABC):
         Raises
         ------
         SourceError
-            It belongs to other data.
+            The position belongs to other data.
         """
 
     def is_infinite(self) -> bool:
@@ -186,9 +184,9 @@ class MinibatchSource(ABC):
         Parameters
         ----------
         minibatch_size_in_samples
-            The most samples it may have, in all workers together.
+            The largest number of samples in the minibatch, over all workers.
         input_map
-            The stream that each variable is fed from; None: the minibatch is by stream.
+            The stream that each variable is fed from; None to return the minibatch by stream.
         number_of_workers, worker_rank
             The share of this process.
 

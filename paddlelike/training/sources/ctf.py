@@ -1,10 +1,10 @@
 """CNTK's text format: lines of ``[sequence id] |stream values |stream values``, read at any position.
 
-Values are numbers (dense), or ``index:value`` (sparse); ``|#`` begins a comment. Lines with one sequence id
-in a row are one sequence; without ids, each line is one. The file is indexed once; samples are read when
-they are needed, so that it may be larger than the memory.
+Values are numbers (dense), or ``index:value`` (sparse); ``|#`` begins a comment. Consecutive lines with the
+same sequence id are one sequence; without ids, each line is one. The file is indexed once; samples are read
+when they are needed, so that it may be larger than the memory.
 
-Source: CNTK's manual, "CNTK Text Format Reader"; what CNTK 2.7 reads from files of all these kinds.
+Source: CNTK's manual, "CNTK Text Format Reader"; the results of CNTK 2.7 with such files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class StreamDef:
-    """How a stream is read from the file.
+    """The definition of a stream: its place in the file, its width and its dtype.
 
     Attributes
     ----------
@@ -36,12 +36,12 @@ class StreamDef:
     shape
         The number of values of one row.
     is_sparse
-        The values are ``index:value``. The arrays are dense all the same.
+        Whether the values are ``index:value``. The arrays are dense in any case.
     ids
-        Give the index of the one value of each row, int64 of shape (1,), as embeddings and labels of Fluid
-        take it, instead of ``shape`` values. For one-hot rows, dense or sparse.
+        For one-hot rows, dense or sparse: whether to return the index of the one, int64 of shape (1,),
+        instead of ``shape`` values. Embeddings and labels of Fluid take such indices.
     dtype
-        Of the arrays.
+        The dtype of the arrays.
 
     >>> from paddlelike import training
     >>> training.StreamDef(field="x", shape=4, is_sparse=False)
@@ -81,7 +81,7 @@ class CTFDeserializer:
     FormatError
         The file is empty, or only some of its lines have a sequence id.
     FileNotFoundError
-        There is none.
+        The file does not exist.
 
     >>> import pathlib, tempfile
     >>> from paddlelike import training
@@ -119,7 +119,7 @@ class CTFDeserializer:
         Raises
         ------
         FormatError
-            A value cannot be read; names the file and the line.
+            A value cannot be read; the error names the file and the line.
         """
         columns: dict[str, list[Array]] = {name: [] for name in self.streams}
         for index in indexes:
@@ -182,7 +182,7 @@ class CTFDeserializer:
 
 
 class MinibatchSource(IndexedSource):
-    """Reads a file in CNTK's text format again and again, shuffled by default; minibatches cross sweeps.
+    """Reads a file in CNTK's text format again and again, shuffled by default; a minibatch may cross sweeps.
 
     CNTK shuffles within windows of the file, here a sweep is shuffled as a whole. A sequence counts as one
     sample.
@@ -192,9 +192,9 @@ class MinibatchSource(IndexedSource):
     deserializers
         A :class:`CTFDeserializer`.
     max_samples, max_sweeps
-        Where the data ends; by default, never.
+        The number of samples or sweeps after which the data ends; by default it never ends.
     randomize, randomization_seed
-        Shuffle each sweep.
+        Whether to shuffle each sweep, and the seed.
 
     Raises
     ------

@@ -66,7 +66,7 @@ class ReplayedSource(MinibatchSource):
         return self._max_sweeps >= INFINITELY_REPEAT
 
     def take(self, count: int) -> tuple[list[Any], bool]:
-        """Return up to ``count`` items of one sweep, and whether it ends with them; none: the data ended."""
+        """Return up to ``count`` items of a sweep, and whether it ends with them."""
         if self._items is None:
             self._begin_sweep()
         if self._ahead is _END and self._position:
@@ -173,11 +173,11 @@ class GeneratorSource(ReplayedSource):
     feed_list
         The data variables that its items fill, in their order.
     form
-        What the items are: "samples", tuples with an item for each variable; "sample_lists", lists of those,
-        as of ``fluid.io.batch``; "batches", tuples of arrays, or dicts. Minibatches are made of samples;
-        otherwise each is an item, whatever the requested size is.
+        The form of the items: "samples", tuples with one item for each variable; "sample_lists", lists of
+        such tuples, as from ``fluid.io.batch``; "batches", tuples of arrays, or dicts. Minibatches are built
+        from samples. In the other forms each item is one minibatch, whatever size is requested.
     max_sweeps
-        Where the data ends; by default, never.
+        The number of sweeps after which the data ends; by default it never ends.
 
     Raises
     ------
@@ -236,20 +236,20 @@ class LoaderSource(ReplayedSource):
     """Reads the batches of a ``DataLoader`` or ``PyReader`` with its threads, again and again.
 
     A minibatch is a batch of the loader, whatever the requested size is. The loader's threads read ahead; the
-    position counts what was given. The script itself should not draw from Python's or numpy's global
-    generator while the threads do.
+    position counts only the batches that were returned. The script itself should not draw from Python's or
+    numpy's global generator while the threads do.
 
     Parameters
     ----------
     loader
         An iterable loader, with its source.
     max_sweeps
-        Where the data ends; by default, never.
+        The number of sweeps after which the data ends; by default it never ends.
 
     Raises
     ------
     SourceError
-        It is not a loader that can be iterated over.
+        ``loader`` is not a loader that can be iterated over.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

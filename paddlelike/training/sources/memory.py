@@ -19,12 +19,12 @@ class MinibatchSourceFromData(IndexedSource):
     Parameters
     ----------
     data_streams
-        Arrays by name, whose first axis counts the samples, or lists of arrays: sequences, where each is
-        one sample. All have the same count.
+        Arrays by name, whose first axis counts the samples; or lists of arrays, where each array is a
+        sequence and one sample. All have the same number of samples.
     max_samples
-        Where the data ends; ``FULL_DATA_SWEEP``: after one sweep.
+        The number of samples after which the data ends; ``FULL_DATA_SWEEP`` for one sweep.
     randomize, randomization_seed
-        Shuffle each sweep (CNTK's own source of this name does not).
+        Whether to shuffle each sweep (CNTK's source of this name does not), and the seed.
 
     Raises
     ------
