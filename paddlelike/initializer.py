@@ -116,7 +116,7 @@ class Initializer(NearKeywords, Versioned):
     Raises
     ------
     NotImplementedError
-        The subclass does not define what a call does.
+        The subclass does not define ``__call__``.
 
     >>> import paddlelike as fluid
     >>> isinstance(fluid.initializer.Xavier(), fluid.initializer.Initializer)

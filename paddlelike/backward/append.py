@@ -145,8 +145,6 @@ def gradients(
 ) -> list[Variable | None]:
     """Append operators that compute the gradients of ``targets`` by ``inputs``.
 
-    ``target_gradients`` are the gradients to start from, ones where None.
-
     Parameters
     ----------
     targets
@@ -154,15 +152,16 @@ def gradients(
     inputs
         A variable, or a list of variables.
     target_gradients
-        The gradient of each target to start from, in its shape; None for ones.
+        The gradient of each target, in its shape, to start from; None for gradients of 1.
     no_grad_set
         Variables, or their names, through which no gradient passes; None for none.
 
     Returns
     -------
     list
-        For each input the variable of its gradient, in its shape and dtype; None for one that the targets do
-        not depend on or that has ``stop_gradient``. For a single such input, as in Fluid, an empty list.
+        For each input the variable of its gradient, in its shape and dtype; None for an input that the
+        targets do not depend on, or that has ``stop_gradient``. For a single such input, as in Fluid, an
+        empty list.
 
     Raises
     ------

@@ -12,8 +12,8 @@ CoupledLSTMBuilder         W, U, peephole and b of i, of o; W, U, b     f = 1 - 
 BiRNNBuilder               a builder forward and one backward           both outputs, concatenated
 ========================== ============================================ ==================================
 
-A gate is logistic. ``LSTMBuilder`` is the vanilla one, as in DyNet 2.1 and 2.2. A builder's ``spec`` and the
-parameters of its ``param_collection()`` create it again.
+A gate is logistic. ``LSTMBuilder`` is ``VanillaLSTMBuilder``, as in DyNet 2.1 and 2.2. A builder's ``spec``
+and the parameters of its ``param_collection()`` create it again.
 
 Parameters
 ----------
@@ -177,7 +177,7 @@ LSTMBuilder = VanillaLSTMBuilder  # as in DyNet 2.1 and 2.2
 
 
 class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
-    """The vanilla LSTM under the name of DyNet's fused one; the bias of f is 1.
+    """The vanilla LSTM under the name of DyNet's fused LSTM; the bias of f is 1.
 
     >>> import paddlelike.collection as dy
     >>> builder = dy.CompactVanillaLSTMBuilder(1, 3, 4, dy.ParameterCollection())

@@ -106,11 +106,11 @@ class ParameterCollection:
         return self._path
 
     def parameters_list(self) -> list[Parameters]:
-        """Return the parameters, including those of subcollections, in order of creation."""
+        """Return the parameters, including parameters of subcollections, in order of creation."""
         return [one for one in self._order if one.kind == PARAMETER]
 
     def lookup_parameters_list(self) -> list[LookupParameters]:
-        """Return the lookup tables, including those of subcollections, in order of creation."""
+        """Return the lookup tables, including tables of subcollections, in order of creation."""
         return [one for one in self._order if isinstance(one, LookupParameters)]
 
     def parameter_count(self) -> int:

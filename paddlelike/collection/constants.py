@@ -197,7 +197,7 @@ def one_hot(dim: int, idx: int) -> Expression:
     dim
         The length of the vector.
     idx
-        The index of the one.
+        The index of the element that is 1.
 
     Returns
     -------

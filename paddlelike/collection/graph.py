@@ -1,7 +1,7 @@
 """The program for expressions, and running parts of it.
 
 DyNet builds a graph for every example and forgets it at ``renew_cg()``. Here an expression is a variable of a
-Program: of the default main program, or, after :func:`renew_cg`, of a fresh one. Parameters live in the
+Program: of the default main program, or, after :func:`renew_cg`, of a new program. Parameters live in the
 global scope, so every graph sees the same values.
 """
 

@@ -100,7 +100,7 @@ class Parameters:
         return self._gradient is not None
 
     def looked_up_rows(self) -> list[int] | None:
-        """Return the looked-up rows that the gradient belongs to; None: all rows."""
+        """Return the looked-up rows that the gradient belongs to; None for all rows."""
         return None if self._rows is None else sorted(self._rows)
 
     def add_gradient(self, gradient: Array, rows: frozenset[int] | None = None) -> None:

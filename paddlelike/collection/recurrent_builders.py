@@ -160,7 +160,7 @@ class RNNState(NamedTuple):
         return tuple(memory[0] for memory in self.memories)
 
     def s(self) -> tuple[Expression, ...]:
-        """Return all memories: the cells of all layers, where there are some, then the hidden vectors."""
+        """Return all memories: the cells of all layers, if there are any, then the hidden vectors."""
         cells = tuple(memory[1] for memory in self.memories if len(memory) > 1)
         return cells + self.h()
 

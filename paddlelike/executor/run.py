@@ -152,7 +152,7 @@ class Executor(Displayed):
         Parameters
         ----------
         program
-            A Program or CompiledProgram; None: the default main program.
+            A Program or CompiledProgram; None for the default main program.
         feed
             ``{name: array}``; a LoDTensor keeps its LoD, a number becomes shape ``[1]``.
         fetch_list
@@ -161,7 +161,7 @@ class Executor(Displayed):
         feed_var_name, fetch_var_name, use_program_cache
             Accepted for Fluid; execution plans are always cached.
         scope
-            The scope of persistables; None: the global scope.
+            The scope of persistables; None for the global scope.
         return_numpy
             Whether values are arrays of numpy, otherwise LoDTensors. A value with a LoD needs False.
         return_merged
@@ -366,8 +366,8 @@ class Executor(Displayed):
     ) -> Explanation | str:
         """Return a report on the steps of a run: their work, their times, and the least possible times.
 
-        The program runs ``repeat`` times on copies of its persistables, so that nothing changes; times are
-        the best ones. Fluid does not have this method. It also raises the errors of :meth:`run`.
+        The program runs ``repeat`` times on copies of its persistables, so that nothing changes; the shortest
+        times are reported. Fluid does not have this method. It also raises the errors of :meth:`run`.
 
         Parameters
         ----------

@@ -2,8 +2,8 @@
 
 A directory that Fluid saved, trained on by Fluid's script, must give Fluid's numbers. So Fluid's way is the
 default, and the layer or optimizer warns where it makes a difference. ``FLAGS_fluid_quirks`` set to False
-before the network is built selects the textbook's formula in every row. What Fluid leaves undefined (reads
-out of bounds, lost rows) is not copied.
+before the network is built selects the textbook's formula in every row. Undefined results of Fluid (reads out
+of bounds, lost rows) are not reproduced.
 """
 
 from __future__ import annotations

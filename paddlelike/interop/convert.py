@@ -151,7 +151,7 @@ def convert(
     rename
         New names: a mapping (names that are not in it stay) or a function.
     dtype
-        Convert floating-point elements to this type; None: exact copies.
+        Convert floating-point elements to this type; None for exact copies.
     rules
         :class:`~paddlelike.io.Rules` of renaming, skipping, transposing, joining and cutting into equal
         parts, or several of them, applied one after another. Or functions that return such rules for the
@@ -176,7 +176,8 @@ def convert(
     Returns
     -------
     ConvertReport or ModelReport
-        What was written, left out and verified; true when nothing was left out. A ModelReport for models.
+        A report of the written, omitted and verified values; true when nothing was left out. A ModelReport
+        for models.
 
     Raises
     ------

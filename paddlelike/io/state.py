@@ -68,8 +68,9 @@ def save(
     model_path
         The beginning of the three paths; the directory is made when missing.
     durability
-        ``"atomic"``: after a power cut there is what this call wrote, or what was there before;
-        ``"process"``: after the end of the process alone; ``"power"``: it is on the disk at the end.
+        ``"atomic"``: after a power cut, the new files or the earlier ones are there, whole; ``"process"``:
+        this holds only after the end of the process; ``"power"``: the new files are on the disk when the call
+        returns.
 
     Returns
     -------
@@ -129,7 +130,7 @@ def load(
     *,
     verify: bool = True,
 ) -> LoadReport:
-    """Load what :func:`save` saved; also a directory of one file per variable, or a combined file.
+    """Load files of :func:`save`, a directory of one file per variable, or a combined file.
 
     A directory or a single file needs ``executor``, a combined file also ``var_list``, the variables in it.
 
@@ -145,7 +146,7 @@ def load(
         The path that was passed to :func:`save`, with or without the suffix of a file; a directory, or a
         file.
     verify
-        Compare the files with their manifest, if there is one.
+        Whether to compare the files with their manifest, if there is one.
 
     Returns
     -------
@@ -155,7 +156,7 @@ def load(
     Raises
     ------
     LoadError
-        Something is missing, damaged or does not fit the program; the scope is as it was.
+        Something is missing, damaged or does not fit the program; the scope is unchanged.
     ValueError
         ``executor`` or ``var_list`` is needed and was not given.
     TypeError

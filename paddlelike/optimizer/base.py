@@ -135,7 +135,7 @@ class Optimizer(State):
         parameter_list
             Parameters to update, instead of those given to the optimizer.
         no_grad_set
-            Variables, or their names, where the backward pass stops.
+            Variables, or their names, at which the backward pass stops.
 
         Returns
         -------

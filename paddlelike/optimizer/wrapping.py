@@ -1,4 +1,4 @@
-"""Optimizers that wrap another one, and those of Fluid that need several devices."""
+"""Optimizers that wrap another one, and Fluid's optimizers that need several devices."""
 
 from __future__ import annotations
 

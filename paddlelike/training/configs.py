@@ -117,7 +117,7 @@ class CheckpointConfig:
     Parameters
     ----------
     filename
-        The checkpoint, a directory or a URL; None: no checkpoints.
+        The checkpoint, a directory or a URL; None for no checkpoints.
     frequency
         The number of samples between two checkpoints, or a pair such as ``(count, DataUnit.minibatch)``. None
         for one checkpoint, at the end; 0 for none. A checkpoint is saved after the minibatch that reaches a
@@ -247,7 +247,7 @@ class TestConfig:
     minibatch_size
         Samples per minibatch, or a schedule.
     model_inputs_to_streams
-        Streams of the source by variable or name; None where their names are equal.
+        Streams of the source by variable or name; None if their names are equal.
 
     >>> import numpy as np
     >>> from paddlelike import training

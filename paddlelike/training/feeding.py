@@ -38,7 +38,7 @@ class Feeding:
     size
         The samples of a minibatch, or a function of the samples seen.
     inputs
-        The stream of each data variable; None: the streams have the variables' names.
+        The stream of each data variable; None if the streams have the variables' names.
     repeats
         Whether arrays, readers and loaders are read again and again.
 

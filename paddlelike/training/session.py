@@ -294,7 +294,7 @@ def training_session(
     mb_size
         The samples of a minibatch, of all processes together; or a function of the samples seen.
     model_inputs_to_streams
-        The stream of each data variable; None: the streams have the names of the variables.
+        The stream of each data variable; None if the streams have the names of the variables.
     progress_frequency
         The distance between two summaries of the progress writers: samples, or (count, DataUnit).
     max_samples

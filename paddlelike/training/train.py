@@ -81,7 +81,7 @@ def train(
     minibatch_size
         The samples of a minibatch.
     model_inputs_to_streams
-        The stream of each data variable; None: the streams have the names of the variables.
+        The stream of each data variable; None if the streams have the names of the variables.
     parameter_learners
         The optimizer that updates the parameters.
     callbacks

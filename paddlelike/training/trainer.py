@@ -41,7 +41,7 @@ class Trainer:
     criterion
         The loss, or a pair of loss and metric. A variable with more than one element is averaged.
     parameter_learners
-        An optimizer, or a list of one; None: the program has its update operators already. With
+        An optimizer, or a list of one; None if the program already has its update operators. With
         :func:`data_parallel_distributed_learner` all processes of a job train together.
     progress_writers
         Writers that report the progress, such as a :class:`ProgressPrinter`.

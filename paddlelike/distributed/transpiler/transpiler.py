@@ -72,8 +72,8 @@ class DistributeTranspiler:
 
     Notes
     -----
-    Programs equal those of Fluid 1.8.5 (``DistributeTranspiler``) where these can run. The following fail in
-    Fluid and work here:
+    The programs equal the programs of Fluid 1.8.5 (``DistributeTranspiler``) if Fluid's can run. The
+    following fail in Fluid and work here:
 
     - the methods in any order; one trainer alone; ``transpile(sync_mode=False)`` with a default config;
     - ``split_method=HashName``; ``is_distributed=True``; ``grad_clip`` of optimizers;
@@ -299,7 +299,7 @@ class DistributeTranspiler:
         endpoint
             The server's ``host:port``.
         pserver_program
-            Its program; None to make it again.
+            The server's program; None to make it again.
         startup_program
             The startup program that was transpiled; None for the one passed to :meth:`transpile`.
 

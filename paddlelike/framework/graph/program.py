@@ -201,7 +201,7 @@ class Program(EncodedState, Roles, Displayed):
 
     @property
     def random_seed(self) -> int:
-        """The seed that initializers and dropout copy when they are built; 0: a new one every run.
+        """The seed that initializers and dropout copy when they are built; 0 for a new seed in every run.
 
         Raises
         ------

@@ -28,7 +28,7 @@ class Checkpoint(NamedTuple):
     state
         The state passed to :meth:`Checkpoints.save`.
     random
-        The state of the scope's random generator; None where it was not saved.
+        The state of the scope's random generator; None if it was not saved.
     time
         The time when it was saved, in the form of ISO 8601.
     ranked_as

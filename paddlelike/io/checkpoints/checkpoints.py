@@ -56,7 +56,7 @@ class Checkpoints:
         ``s3://bucket/run``; readers cannot be detected there, so the files of a removed checkpoint stay until
         the next save.
     keep_last
-        The number of newest checkpoints to keep; None: all.
+        The number of newest checkpoints to keep; None for all.
     keep_best
         The number of checkpoints with the best metric to keep as well.
     every
@@ -220,7 +220,7 @@ class Checkpoints:
         return self._last[-1] if self._last else None
 
     def list(self) -> Listing:
-        """Return all complete checkpoints, sorted by step; a warning for each damaged one, which is left out.
+        """Return all complete checkpoints, sorted by step; each damaged one is left out with a warning.
 
         Raises
         ------

@@ -59,7 +59,7 @@ def load_inference_model(
         Whether to load a model whose operators use files, other processes, Python functions or the terminal.
         By default such a model is refused.
     verify
-        Compare the files with their manifest, if there is one.
+        Whether to compare the files with their manifest, if there is one.
 
     Returns
     -------

@@ -72,10 +72,11 @@ def save_inference_model(
         False to save the whole program, as ``<model>.main_program``, and all its persistables; the feeds are
         then ignored, as in Fluid.
     program_only
-        Save the program without values.
+        Whether to save the program without values.
     durability
-        ``"atomic"``: after a power cut there is what this call wrote, or what was there before;
-        ``"process"``: after the end of the process alone; ``"power"``: it is on the disk at the end.
+        ``"atomic"``: after a power cut, the new files or the earlier ones are there, whole; ``"process"``:
+        this holds only after the end of the process; ``"power"``: the new files are on the disk when the call
+        returns.
 
     Returns
     -------

@@ -77,14 +77,14 @@ def load_vars(
     Returns
     -------
     LoadReport
-        What was loaded, true when all is well. Where ``vars`` or the caller's own ``predicate`` chose no
-        variable, nothing is loaded, with a warning: predicates of old scripts ask which files exist.
+        A report; true when all is well. If ``vars`` or the caller's own ``predicate`` chose no variable,
+        nothing is loaded, with a warning: predicates of old scripts test whether files exist.
 
     Raises
     ------
     LoadError
-        Something is missing, does not fit, or is not what was saved; the message lists everything, and the
-        scope is as it was (but see the option ``in_place``).
+        Something is missing, does not fit, or differs from its manifest; the message lists everything, and
+        the scope is unchanged (but see the option ``in_place``).
     TypeError
         ``executor`` is not an Executor, ``main_program`` not a Program, or a keyword not an option.
 
@@ -170,8 +170,8 @@ def load_persistables(
 ) -> LoadReport:
     """Load every persistable variable of a program, main or startup: all of them or none.
 
-    Of a parameter server's program, main or startup, these are its own rows of the variables: only they are
-    read, from a directory that any number of servers, or a single process, was saved into.
+    For a program of a parameter server, main or startup, only the server's own rows of the variables are
+    read, from a directory that any number of servers, or a single process, has saved.
 
     >>> import tempfile
     >>> import paddlelike as fluid

@@ -51,7 +51,7 @@ def load_program_state(
         The variables to read from a directory, or their names; None: every file in it. A file that stores no
         names needs them: a file of one variable, or a combined one.
     verify
-        Compare the files with their manifest, if there is one.
+        Whether to compare the files with their manifest, if there is one.
 
     Values in the dicts and lists of a pickle are named by their paths, ``model/linear_0.w_0``. Values that
     are not arrays of numbers, such as the state of a schedule, are left out, and a warning names them.
@@ -126,7 +126,7 @@ class PickledState(NamedTuple):
 
 
 def read_pickles(prefix: str, *, verify: bool) -> PickledState | None:
-    """Return the values in the ``.pdparams`` and ``.pdopt``, both of one save; None: no ``.pdparams``.
+    """Return the values in the ``.pdparams`` and ``.pdopt``, both of one save; None without ``.pdparams``.
 
     Raises
     ------

@@ -43,7 +43,7 @@ def load_slice(
     name
         The name of the variable.
     rows
-        The first row, and the one after the last.
+        The first row, and the row after the last.
     filename
         The file that holds this variable among others; None if it has a file of its own.
     names

@@ -92,7 +92,7 @@ def py_func(
     backward_func: Callable[..., Any] | None = None,
     skip_vars_in_backward_input: Variable | Sequence[Variable] | None = None,
 ) -> Outputs:
-    """Call a Python function with the values of ``x``, and write what it returns to ``out`` (``py_func``).
+    """Call a Python function with the values of ``x``, and write its results to ``out`` (``py_func``).
 
     The function gets LoDTensors, which numpy accepts as arrays, and may return arrays. ``x`` and ``out`` are
     variables or lists of them; the variables of ``out`` have a shape and a dtype already. ``backward_func``

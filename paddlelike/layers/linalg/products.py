@@ -50,7 +50,7 @@ def fc(
     size
         The width of the result.
     num_flatten_dims
-        The number of leading dims that become rows; the others are columns, whose count must be known.
+        The number of leading dims that become rows; the others become columns, whose number must be known.
 
     Returns
     -------

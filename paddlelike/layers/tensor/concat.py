@@ -246,7 +246,7 @@ def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable
     Returns
     -------
     list
-        As many variables as dim ``axis`` is long, each in the shape of ``x`` without it, and in its dtype.
+        A variable for each index of dim ``axis``, in the shape of ``x`` without this dim, and in its dtype.
 
     Raises
     ------

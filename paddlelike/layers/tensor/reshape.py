@@ -209,7 +209,7 @@ def unsqueeze(input: Variable, axes: int | ShapeLike, name: str | None = None) -
 
 
 def flatten(x: Variable, axis: int = 1, name: str | None = None) -> Variable:
-    """Return ``x`` as a matrix: the dims before ``axis`` are its rows, the others its columns (``flatten2``).
+    """Return ``x`` as a matrix: the dims before ``axis`` become rows, the others columns (``flatten2``).
 
     Parameters
     ----------

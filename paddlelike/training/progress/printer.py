@@ -18,7 +18,7 @@ class ProgressPrinter(ProgressWriter):
     tag
         A text that stands before the loss of a summary, in brackets.
     log_to_file
-        A file to append the lines to; None: standard output.
+        A file to append the lines to; None for standard output.
     rank
         The rank of this process; each process writes its own file, ``<log_to_file>rank<rank>``.
     num_epochs

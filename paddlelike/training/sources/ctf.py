@@ -32,7 +32,7 @@ class StreamDef:
     Attributes
     ----------
     field
-        The name after ``|`` in the file; None: the name of the stream.
+        The name after ``|`` in the file; None for the name of the stream.
     shape
         The number of values of one row.
     is_sparse
