@@ -106,7 +106,7 @@ def init_on_cpu() -> Iterator[None]:
 
 
 class Initializer(NearKeywords, Versioned):
-    """Base of the initializers; a call with variable and block inserts an operator at the block's front.
+    """Base of the initializers; a call with a variable and a block inserts an operator at the block's front.
 
     Parameters
     ----------

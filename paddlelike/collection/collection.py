@@ -151,7 +151,7 @@ class ParameterCollection:
         return [one.to_block(prefix + one.name().removeprefix(self._path)) for one in ordered]
 
     def populate(self, filename: Path, key: str = "", *, strict_names: bool = False) -> None:
-        """Fill the parameters of this collection from a text file, by their order.
+        """Fill the parameters of this collection from a text file, in their order.
 
         The i-th parameter takes the i-th parameter block below ``key``, lookup tables in the same way; names
         are compared only with ``strict_names``. Nothing changes when shapes or counts differ.

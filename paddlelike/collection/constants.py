@@ -111,7 +111,7 @@ def dropout(x: Operand, p: float) -> Expression:
     Returns
     -------
     Expression
-        The shape of ``x``.
+        In the shape of ``x``.
 
     Raises
     ------

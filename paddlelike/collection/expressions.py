@@ -208,7 +208,7 @@ def parameter(value: Operand) -> Expression:
     Returns
     -------
     Expression
-        The shape of the parameter.
+        In the shape of the parameter.
 
     >>> import paddlelike.collection as dy
     >>> w = dy.ParameterCollection().add_parameters(2, init=1.0)
@@ -230,7 +230,7 @@ def lookup(table: Parameters, index: int) -> Expression:
     Returns
     -------
     Expression
-        The shape of an entry of the table.
+        In the shape of an entry of the table.
 
     Raises
     ------
@@ -263,7 +263,7 @@ def inputTensor(value: ArrayLike) -> Expression:  # noqa: N802  (DyNet's name)
     Returns
     -------
     Expression
-        The shape of the array, float32.
+        In the shape of the array, float32.
 
     Raises
     ------
@@ -341,7 +341,7 @@ def cmult(x: Operand, y: Operand) -> Expression:
     Returns
     -------
     Expression
-        The shape of the operands.
+        In the shape of the operands.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -357,7 +357,7 @@ def layer_norm(x: Operand, gain: Operand, bias: Operand) -> Expression:
     Returns
     -------
     Expression
-        The shape of ``x``, (n,).
+        In the shape of ``x``, (n,).
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -395,7 +395,7 @@ def esum(xs: Sequence[Operand]) -> Expression:
     Returns
     -------
     Expression
-        The shape of each of them.
+        In the shape of each of them.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -411,7 +411,7 @@ def average(xs: Sequence[Operand]) -> Expression:
     Returns
     -------
     Expression
-        The shape of each of them.
+        In the shape of each of them.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

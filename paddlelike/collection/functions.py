@@ -128,7 +128,7 @@ def elu(x: Operand, alpha: float = 1.0) -> Expression:
     Returns
     -------
     Expression
-        The shape of ``x``.
+        In the shape of ``x``.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -144,7 +144,7 @@ def nobackprop(x: Operand) -> Expression:
     Returns
     -------
     Expression
-        The shape of ``x``.
+        In the shape of ``x``.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -228,7 +228,7 @@ def emax(xs: Sequence[Operand]) -> Expression:
     Returns
     -------
     Expression
-        The shape of each of them.
+        In the shape of each of them.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -248,7 +248,7 @@ def logsumexp(xs: Sequence[Operand]) -> Expression:
     Returns
     -------
     Expression
-        The shape of each of them.
+        In the shape of each of them.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -272,7 +272,7 @@ def colwise_add(x: Operand, bias: Operand) -> Expression:
     Returns
     -------
     Expression
-        The shape of the matrix.
+        In the shape of the matrix.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -293,7 +293,7 @@ def affine_transform(exprs: Sequence[Operand]) -> Expression:
     Returns
     -------
     Expression
-        The shape of b.
+        In the shape of b.
 
     Raises
     ------

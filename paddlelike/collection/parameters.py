@@ -104,7 +104,7 @@ class Parameters:
         return None if self._rows is None else sorted(self._rows)
 
     def add_gradient(self, gradient: Array, rows: frozenset[int] | None = None) -> None:
-        """Add to the gradient, of ``rows`` or of all; files then hold it too (``FULL_GRAD``)."""
+        """Add to the gradient of ``rows``, or of all rows; text files then hold it too (``FULL_GRAD``)."""
         self._gradient = self.grad_as_array() + gradient
         self._rows = None if rows is None or self._rows is None else self._rows | rows
 
@@ -113,7 +113,7 @@ class Parameters:
         self._gradient, self._rows = None, frozenset()
 
     def variable(self, program: Program | None = None) -> Parameter:
-        """Return the variable in a program (None: the current graph), adding it when missing.
+        """Return this parameter's variable in a program (None for the current graph); add it if missing.
 
         Raises GraphError when the program has another variable of that name.
         """

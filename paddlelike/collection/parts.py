@@ -116,7 +116,7 @@ def sum_dim(x: Operand, d: Sequence[int], b: bool = False) -> Expression:
     Returns
     -------
     Expression
-        The shape of ``x`` without the dims ``d``; (1,) if those are all its dims.
+        In the shape of ``x`` without the dims ``d``; (1,) if those are all its dims.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -141,7 +141,7 @@ def mean_dim(x: Operand, d: Sequence[int], b: bool, n: int = 0) -> Expression:
     Returns
     -------
     Expression
-        The shape of ``x`` without the dims ``d``; (1,) if those are all its dims.
+        In the shape of ``x`` without the dims ``d``; (1,) if those are all its dims.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -157,7 +157,7 @@ def max_dim(x: Operand, d: int = 0) -> Expression:
     Returns
     -------
     Expression
-        The shape of ``x`` without the dim ``d``; (1,) for a vector.
+        In the shape of ``x`` without the dim ``d``; (1,) for a vector.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -173,7 +173,7 @@ def min_dim(x: Operand, d: int = 0) -> Expression:
     Returns
     -------
     Expression
-        The shape of ``x`` without the dim ``d``; (1,) for a vector.
+        In the shape of ``x`` without the dim ``d``; (1,) for a vector.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -189,7 +189,7 @@ def logsumexp_dim(x: Operand, d: int = 0) -> Expression:
     Returns
     -------
     Expression
-        The shape of ``x`` without the dim ``d``; (1,) for a vector.
+        In the shape of ``x`` without the dim ``d``; (1,) for a vector.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -337,7 +337,7 @@ def pick_range(x: Operand, s: int, e: int, d: int = 0) -> Expression:
     Returns
     -------
     Expression
-        The shape of ``x`` with ``e - s`` as its dim ``d``.
+        In the shape of ``x`` with ``e - s`` as its dim ``d``.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

@@ -110,11 +110,11 @@ class Trainer(ABC):
         self.learning_rate = value
 
     def set_clip_threshold(self, thr: float) -> None:
-        """Scale gradients down to this norm over all parameters; 0 or less: leave them as they are."""
+        """Scale gradients down to this norm over all parameters; 0 or less for no limit."""
         self._clip_threshold = np.float32(max(thr, 0))
 
     def get_clip_threshold(self) -> float:
-        """Return the largest norm of gradients, above which they are scaled down; 0: no limit."""
+        """Return the largest norm of gradients, above which they are scaled down; 0 for no limit."""
         return float(self._clip_threshold)
 
     def set_sparse_updates(self, su: bool) -> None:

@@ -183,7 +183,7 @@ class Executor(Displayed):
         UntrustedError
             The program was read from bytes, and holds operators that reach outside of it.
         OperatorError
-            An operator failed; the message names it, its variables and the line that created it.
+            An operator failed; the message names the operator, its variables and the line that created it.
         NotInitializedError
             A variable that an operator reads, or that is fetched, holds no value.
         EnforceNotMet

@@ -58,7 +58,7 @@ def save_hdf5(
     main_program
         The program; None for the default main program.
     vars, predicate
-        Variables or their names, or the persistable ones that ``predicate`` accepts; both None: the
+        Variables or their names, or a function that chooses persistable variables; if both are None, the
         parameters.
     attributes
         Texts, numbers and small arrays kept with the file. The library's version is always added.
@@ -126,10 +126,11 @@ def load_hdf5(
     main_program
         The program; None for the default main program.
     vars, predicate
-        Variables or their names, or the persistable ones that ``predicate`` accepts; both None: the
+        Variables or their names, or a function that chooses persistable variables; if both are None, the
         parameters.
     strict
-        Whether every variable must fit. False: load those that fit; the report names the others.
+        Whether every variable must fit. If False, the variables that fit are loaded, and the report names the
+        others.
     rename
         ``{name in the file: name in the program}``, for files that were saved under older names; with or
         without the ``:0``.
@@ -211,9 +212,9 @@ def build_param_setters(
 ) -> dict[str, ParamSetter]:
     """Return a setter for each variable: a program with one assign operator, and the variable to feed.
 
-    The variables are the persistable ones that ``predicate`` accepts; None: the parameters. The setters are
-    built once; setting values adds nothing to a program. The placeholder of ``w`` is called ``w_setter``.
-    A look-up by TensorFlow's name, ``w:0``, finds the setter of ``w``.
+    The setters are for the persistable variables that ``predicate`` accepts, or for the parameters if it is
+    None. They are built once; setting values adds nothing to a program. The placeholder of ``w`` is called
+    ``w_setter``. A look-up by TensorFlow's name, ``w:0``, finds the setter of ``w``.
 
     Parameters
     ----------

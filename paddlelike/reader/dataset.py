@@ -111,11 +111,11 @@ class DatasetBase(Versioned):
         self.use_var = list(var_list)
 
     def set_rank_offset(self, rank_offset: str) -> None:
-        """Set the name of the variable of ranks; it is in :meth:`desc` only."""
+        """Set the name of the variable of ranks, which only :meth:`desc` shows."""
         self._described["rank_offset"] = f'"{rank_offset}"'
 
     def set_pv_batch_size(self, pv_batch_size: int) -> None:
-        """Set the number of page views in a batch; it is in :meth:`desc` only."""
+        """Set the number of page views in a batch, which only :meth:`desc` shows."""
         self._described["pv_batch_size"] = str(pv_batch_size)
 
     def set_hdfs_config(self, fs_name: str, fs_ugi: str) -> None:

@@ -270,7 +270,7 @@ class DistributeTranspiler:
         main : Program
             The program of the server.
         startup : Program
-            The program that initializes its rows; to be run first.
+            The program that initializes the server's rows; run it first.
 
         Raises
         ------

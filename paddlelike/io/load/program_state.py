@@ -48,8 +48,8 @@ def load_program_state(
     model_path
         The directory or file. For the files of :func:`save`, the path with or without their suffix.
     var_list
-        The variables to read from a directory, or their names; None: every file in it. A file that stores no
-        names needs them: a file of one variable, or a combined one.
+        The variables to read from a directory, or their names; None for every file in it. A file that stores
+        no names needs them: a file of one variable, or a combined one.
     verify
         Whether to compare the files with their manifest, if there is one.
 

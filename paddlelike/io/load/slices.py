@@ -50,8 +50,8 @@ def load_slice(
         The names of the variables in a combined file, or the program it was saved from. Not needed where this
         package saved it, because the manifest records them.
     verify
-        Whether to compare the pieces of 1 MiB that contain the rows with the manifest. None: if the manifest
-        has checksums of pieces. True: a file without them is an error.
+        Whether to compare the pieces of 1 MiB that contain the rows with the manifest. With None, they are
+        compared if the manifest has checksums of pieces. With True, a manifest without them is an error.
 
     Returns
     -------

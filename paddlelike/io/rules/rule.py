@@ -32,7 +32,7 @@ class Rename:
     order
         Cut the last axis into equal parts and put them in this order. For the gates of an LSTM, Fluid has
         candidate, input, forget, output, and PyTorch input, forget, candidate, output: ``(1, 2, 0, 3)``. A
-        bias of one row, ``(1, 4 H)``, becomes ``(4 H,)``. It is done before ``transpose``.
+        bias of one row, ``(1, 4 H)``, becomes ``(4 H,)``. This is done before ``transpose``.
     transpose
         Reverse the axes, as for weights that another system stores as (out, in).
     rows
@@ -49,7 +49,7 @@ class Rename:
     Raises
     ------
     ValueError
-        A pattern may not end, or options exclude each other.
+        Matching a pattern might never end, or options exclude each other.
 
     >>> import paddlelike as fluid
     >>> print(fluid.io.Rules([fluid.io.Rename("encoder.*.weight", "fc_*.w_0", transpose=True)]))

@@ -17,7 +17,7 @@ _MOST: Final = 1 << 26  # bytes of a file
 
 
 class Rules:
-    """An ordered list of ``rules``; for every name the first one that matches decides.
+    """An ordered list of ``rules``; for every name the first rule that matches decides.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class IfElse:
     def true_block(self) -> Iterator[None]:
         """Build the network for the rows where the condition is true.
 
-        Raises GraphError when it has no output.
+        Raises GraphError when the block has no output.
         """
         with self._block(True):
             yield
@@ -64,7 +64,7 @@ class IfElse:
     def false_block(self) -> Iterator[None]:
         """Build the network for the rows where the condition is false.
 
-        Raises GraphError when it has no output.
+        Raises GraphError when the block has no output.
         """
         with self._block(False):
             yield

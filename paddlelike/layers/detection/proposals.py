@@ -19,7 +19,7 @@ refer_level
 refer_scale
     The side of a region of level ``refer_level``, in pixels.
 scores
-    The score of each anchor for being an object, (N, A, H, W).
+    The scores of the anchors: how likely each is an object, (N, A, H, W).
 bbox_deltas
     Codes of the boxes, (N, 4 * A, H, W).
 im_info

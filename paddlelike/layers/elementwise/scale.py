@@ -189,7 +189,7 @@ def clamp(
     Returns
     -------
     Variable
-        In the shape and dtype of ``input``: each element, limited. It is ``output`` if that is given.
+        In the shape and dtype of ``input``. It is ``output`` if that is given.
 
     Raises
     ------

@@ -118,7 +118,7 @@ def mul(
     Returns
     -------
     Variable
-        The first ``x_num_col_dims`` dims of ``x``, then the dims of ``y`` from ``y_num_col_dims`` on. The
+        The first ``x_num_col_dims`` dims of ``x``, then the dims of ``y`` from ``y_num_col_dims`` on. In the
         dtype of ``x``.
 
     Raises
@@ -162,7 +162,7 @@ def matmul(
     -------
     Variable
         (..., M, N) for ``x`` (..., M, K) and ``y`` (..., K, N), after the transpositions; a vector counts as
-        a row in ``x``, as a column in ``y``. The dtype of ``x``.
+        a row in ``x``, as a column in ``y``. In the dtype of ``x``.
 
     Raises
     ------

@@ -76,7 +76,7 @@ def conv2d(
     -------
     Variable
         (N, num_filters, H', W') with H' = (H + top + bottom - dilation * (height - 1) - 1) // stride + 1, and
-        W' likewise; with ``"NHWC"`` (N, H', W', num_filters). The dtype of ``input``.
+        W' likewise; with ``"NHWC"`` (N, H', W', num_filters). In the dtype of ``input``.
 
     Raises
     ------

@@ -256,7 +256,7 @@ class MultivariateNormalDiag(Distribution):
         return 0.5 * (constant + log(_determinant(self.scale)))
 
     def kl_divergence(self, other: MultivariateNormalDiag) -> Variable:
-        """Return ``(trace + distance - K + log(det(other) / det(self))) / 2``, of shape [1]."""
+        """Return the Kullback-Leibler divergence from ``other``, of shape [1]."""
         _check_kind(self, other)
         trace = reduce_sum(_inverse(other.scale) * self.scale)
         shifted = matmul(other.loc - self.loc, _inverse(other.scale))

@@ -54,7 +54,7 @@ def slice(input: Variable, axes: Sequence[int], starts: ShapeLike, ends: ShapeLi
     Returns
     -------
     Variable
-        ``input`` with ``axes`` as long as their ranges, in its dtype.
+        ``input`` cut along ``axes``, in its dtype.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def strided_slice(
     Returns
     -------
     Variable
-        ``input`` with ``axes`` as long as their ranges, in its dtype.
+        ``input`` cut along ``axes``, in its dtype.
 
     Raises
     ------

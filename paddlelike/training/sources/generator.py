@@ -216,7 +216,7 @@ class GeneratorSource(ReplayedSource):
         return iter(self._random.follow(self._reader)())
 
     def read(self, num_samples: int, number_of_workers: int, worker_rank: int) -> Minibatch:
-        """Return a minibatch; samples at the end of a sweep that are fewer than the workers are left out."""
+        """Return a minibatch; if a sweep ends with fewer samples than workers, these samples are left out."""
         if self._form == "batches":
             return read_batch(self, list(self._streams), number_of_workers, worker_rank)
         while True:

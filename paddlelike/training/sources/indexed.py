@@ -72,7 +72,7 @@ class IndexedSource(MinibatchSource):
         return self._end >= FULL_DATA_SWEEP
 
     def read(self, num_samples: int, number_of_workers: int, worker_rank: int) -> Minibatch:
-        """Return a minibatch; samples at the end of a sweep that are fewer than the workers are left out."""
+        """Return a minibatch; if a sweep ends with fewer samples than workers, these samples are left out."""
         while True:
             start = self._position
             left = self._end - start

@@ -128,8 +128,8 @@ def export_onnx(
     model_filename, params_filename
         Files of the directory, as ``load_inference_model`` takes them.
     external_data
-        Whether to put the parameters into a second file, ``<file>.data``; None: if they are too large for one
-        file.
+        Whether to put the parameters into a second file, ``<file>.data``; None to do so if they are too large
+        for one file.
 
     Returns
     -------

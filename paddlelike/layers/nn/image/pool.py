@@ -66,7 +66,7 @@ def pool2d(
     -------
     Variable
         (N, C, H', W') with H' = (H + top + bottom - height) // stride + 1, and W' likewise; with ``"NHWC"``
-        (N, H', W', C). The dtype of ``input``.
+        (N, H', W', C). In the dtype of ``input``.
 
     Raises
     ------
