@@ -140,7 +140,7 @@ def convert(
     src
         A file, a directory, or the prefix of ``fluid.save``. Its format is recognized.
     dst
-        Written as a whole or not at all.
+        The path of the result, which is written as a whole or not at all.
     format
         The target's format, a name of ``paddlelike.formats.registry.all_formats()``: "directory", "combined",
         "state", "npz", "safetensors", "hdf5", "torch", "dynet", "cntk", ... None to choose by the suffix of
@@ -149,7 +149,7 @@ def convert(
         format object with options of its own: ``Safetensors(metadata=(("made_by", "me"),))``,
         ``Hdf5(attributes=(("epoch", 3),))``.
     rename
-        New names: a mapping (names that are not in it stay) or a function.
+        New names: a mapping, in which names may be missing that stay as they are, or a function.
     dtype
         Convert floating-point elements to this type; None for exact copies.
     rules
@@ -166,8 +166,9 @@ def convert(
     drop_lod
         Leave out the LoD of variables if the target's format has none; the report names these variables.
     progress
-        A function that is called now and then with the bytes done and the total. None: a line on standard
-        error if it is a terminal and the call takes over a second; False: nothing.
+        A function that is called now and then with the bytes done and the total. With None, a line on
+        standard error shows them if it is a terminal and the call takes over a second; with False, nothing
+        does.
     durability
         ``"atomic"``: after a power cut, the new files or the earlier ones are there, whole; ``"process"``:
         this holds only after the end of the process; ``"power"``: the new files are on the disk when the call
@@ -185,7 +186,8 @@ def convert(
         The source is damaged or of no known format, or the target format cannot hold some variables: the
         error lists them. Nothing is written.
     LoadError
-        ``names`` or ``rules`` do not fit, two variables get one name, or a file differs from its manifest.
+        ``names`` or ``rules`` do not fit, two variables would get the same name, or a file differs from its
+        manifest.
     SaveError
         ``dst`` exists, or cannot be written. It is unchanged.
 

@@ -92,7 +92,7 @@ class GeneratorLoader(Versioned):
         drop_last: bool = True,
         places: Places = None,
     ) -> GeneratorLoader:
-        """Set the source, a function that returns an iterable of samples, a tuple each; return the loader."""
+        """Set the source, a function that returns an iterable of samples (tuples); return the loader."""
         self._batching = (batch_size, drop_last)
         return self._set_source("samples", reader, places)
 

@@ -106,7 +106,7 @@ class Program(EncodedState, Roles, Displayed):
 
     @property
     def paddle_version(self) -> int:
-        """The version of Paddle that wrote the program it was read from, 2006002 for 2.6.2; otherwise 0.
+        """The version of Paddle that wrote the file of this program (2006002 for 2.6.2); 0 without a file.
 
         >>> import paddlelike as fluid
         >>> fluid.Program().paddle_version

@@ -194,8 +194,8 @@ def save_params(
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
     """Save the parameters of a program, which prediction needs: all of them or none.
 
-    Files that the same program wrote in an earlier save and that are not part of this one stay, and are
-    listed in the report as stale; ``remove_stale=True`` deletes them.
+    Stale files, which the same program wrote in an earlier save but not in this one, stay and are listed in
+    the report; ``remove_stale=True`` deletes them.
 
     >>> import tempfile
     >>> import paddlelike as fluid
@@ -231,9 +231,9 @@ def save_persistables(
     For a trainer's program, trainer 0 saves everything, also the values on parameter servers, into the same
     files as a single process would. The other trainers save nothing and warn.
 
-    Two programs may share a directory: no save deletes the files of another one. Files that the same program
-    wrote in an earlier save and that are not part of this one are listed in the report as stale;
-    ``remove_stale=True`` deletes them.
+    Two programs may share a directory: no save deletes the files of another one. Stale files, which the same
+    program wrote in an earlier save but not in this one, are listed in the report; ``remove_stale=True``
+    deletes them.
 
     >>> import tempfile
     >>> import paddlelike as fluid

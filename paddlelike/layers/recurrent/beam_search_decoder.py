@@ -111,7 +111,7 @@ class BeamSearchDecoder(Decoder):
         return ids if self.embedding_fn is None else self.embedding_fn(ids)
 
     def initialize(self, initial_cell_states: Nested) -> tuple[Any, StateWrapper, Variable]:
-        """Return the first inputs, states and ends; all beams but one have a probability of 0."""
+        """Return the first inputs and states, and False for every beam: no beam has ended."""
         like = flatten(initial_cell_states)[0]
         self._batch = shape(like)[0]
         start = fill_constant([1], "int64", self.start_token)
