@@ -142,7 +142,7 @@ def _write_attribute(opened: h5py.Group, name: str, value: object) -> None:
     except _DAMAGE as error:
         raise FormatError(
             f"the attribute {name!r:.80} cannot be kept in an HDF5 file ({error!s:.100})",
-            hint="texts, numbers and small arrays of them can, below 64 kB",
+            hint="HDF5 attributes hold texts, numbers and arrays of them, below 64 kB",
         ) from error
 
 

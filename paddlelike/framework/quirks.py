@@ -225,7 +225,7 @@ _ROWS: Final = (
     Quirk(
         "fused_activation_gradient",
         "contrib.layers.fused_elemwise_activation([mul, tanh or sigmoid], save_intermediate_out=False)",
-        "the gradient of y takes y itself for tanh(y) or sigmoid(y)",
+        "the gradient of y uses y itself in place of tanh(y) or sigmoid(y)",
         "the gradient",
         "paddle/fluid/operators/fused/fused_elemwise_activation_op.h, "
         "FusedElemwiseActivationGradKernel::Compute (1.8.5): y stands for the intermediate value",

@@ -223,7 +223,7 @@ def _read_file(arrow: Any, path: str | os.PathLike[str]) -> _Rows:
         raise FormatError(f"{path} has rows that are null though forgotten is not true")
     numbers = ids.to_numpy()
     if len(np.unique(numbers)) < len(numbers):
-        raise FormatError(f"{path} repeats an id: which of its rows counts is not known")
+        raise FormatError(f"{path} repeats an id, so its row is ambiguous")
     try:
         dtype = numpy_dtype(convert_dtype(row.value_type.to_pandas_dtype()))
         facts = json.loads((table.schema.metadata or {}).get(_KEY, b"{}"))

@@ -297,7 +297,7 @@ def find_model(source: str, target: str) -> ModelFiles:
     except MissingFileError:
         raise
     except LoadError as error:
-        message = f"{error.message}, which an ONNX model is made of"
+        message = f"{error.message}, but an ONNX model is made from a program"
         raise LoadError(message, hint=f"{error.hint}; format='onnx' writes values alone") from error
 
 

@@ -125,7 +125,13 @@ class Calls(Expressions):
             return self._call_getattr(short, args, node)
         if short in ("exec", "eval", "__import__", "importlib.import_module", "execfile"):
             if not (isinstance(first, Const) and short == "importlib.import_module"):
-                self._add(node, short, "unseen", "what it runs is known only when it runs", "read it by hand")
+                self._add(
+                    node,
+                    short,
+                    "unseen",
+                    "the code that it runs is known only at run time",
+                    "read it by hand",
+                )
             return UNKNOWN
         if short in ("sys.exit", "os._exit", "exit", "quit"):
             if self._certain and not self._guards:

@@ -56,7 +56,7 @@ def test_a_training_continues_with_the_same_bits(way: str) -> None:  # T01, T10
     assert again.run(4) == training.run(4)
 
 
-def test_both_picklers_of_python_work_alike() -> None:  # T04: Python 2 had pickle and cPickle
+def test_both_picklers_of_python_give_the_same_result() -> None:  # T04: Python 2 had pickle and cPickle
     main = train().main
     slow = pickle._loads(pickle._dumps(main, 2))  # type: ignore[attr-defined]
     assert slow.to_string(True) == main.to_string(True)

@@ -242,7 +242,7 @@ def test_graph_writes_dot() -> None:
     assert result.stdout.startswith("digraph")
 
 
-def test_check_compares_with_what_paddle_computed(tmp_path: Path) -> None:
+def test_check_compares_with_the_outputs_of_paddle(tmp_path: Path) -> None:
     recorded = np.load(FIT / "io.npz")
     feeds = {name: recorded[name] for name in recorded.files}
     name = next(one for one in feeds if feeds[one].shape[-1] == 13)

@@ -130,7 +130,7 @@ def test_a_projected_lstm_of_eight_units_learns_as_in_fluid() -> None:
     assert refused == {}
 
 
-def test_a_dropout_of_sequences_that_numpy_draws_keeps_their_gradients() -> None:
+def test_sequences_with_dropout_drawn_by_numpy_keep_their_gradients() -> None:
     def make() -> Any:
         x = fluid.data("x", [None, 4], lod_level=1)
         padded, lengths = L.sequence_pad(L.fc(x, 4), L.fill_constant([1], "float32", 0))

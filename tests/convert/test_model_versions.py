@@ -105,7 +105,7 @@ def test_without_a_program_or_values_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "old" / "__model__").write_bytes((FIT / "inference" / "__model__").read_bytes())
     with pytest.raises(LoadError, match=r"holds no values of fc_0\.b_0, fc_0\.w_0"):
         convert_arrangement(tmp_path / "old", tmp_path / "a.pdmodel")
-    with pytest.raises(LoadError, match="holds no program, which an ONNX model is made of"):
+    with pytest.raises(LoadError, match="holds no program, but an ONNX model is made from a program"):
         fluid.convert(FIT / "persistables", tmp_path / "a.onnx")
     assert list_names(tmp_path) == ["old"]
 

@@ -90,7 +90,7 @@ def test_the_text_has_a_line_for_each_type_of_operator(exe: fluid.Executor) -> N
     )  # rounded to microseconds
 
 
-def test_a_program_that_reaches_outside_is_not_run(exe: fluid.Executor) -> None:
+def test_explain_does_not_run_a_program_with_external_effects(exe: fluid.Executor) -> None:
     called = []
     with fresh_programs() as (main, _):
         x = fluid.data("x", [None, 3, 8, 8])

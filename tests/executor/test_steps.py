@@ -64,7 +64,7 @@ def test_the_error_of_a_user_function_is_the_cause(exe: fluid.Executor) -> None:
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_a_missing_feed_is_named_with_what_to_do(exe: fluid.Executor) -> None:
+def test_the_error_for_a_missing_feed_names_it_and_says_what_to_do(exe: fluid.Executor) -> None:
     fluid.layers.fc(fluid.data("x", [None, 4]), 3)
     exe.run(fluid.default_startup_program())
     with pytest.raises(NotInitializedError, match=r"'x'.*holds no value") as caught:

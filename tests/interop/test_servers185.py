@@ -81,7 +81,7 @@ NAMES = ["mlp-momentum", "mlp-adam", "sparse-adagrad", "shards-sgd"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_real_servers_continue_from_saves_of_ours(name: str, tmp_path: Path) -> None:
+def test_real_servers_continue_from_our_saves(name: str, tmp_path: Path) -> None:
     with SavingJob(ours(name), servers=3) as job:
         losses = job.go(our_feeds(name), FIRST, LAST, save=(SAVED, tmp_path / "model"))
     loaded = tmp_path / "model"

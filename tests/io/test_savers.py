@@ -19,7 +19,9 @@ from tests.helpers.saved_files import read_variables
 pytestmark = pytest.mark.slow
 
 
-def test_threads_and_processes_that_save_into_one_directory_queue(fork_server: str, tmp_path: Path) -> None:
+def test_threads_and_processes_that_save_into_one_directory_take_turns(
+    fork_server: str, tmp_path: Path
+) -> None:
     """Blocking or not, with values that stay: what is kept is decided where no other save comes between."""
     with ExitStack() as running:
         savers = [

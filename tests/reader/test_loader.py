@@ -162,7 +162,7 @@ def test_a_loader_inside_a_program_is_started_for_each_epoch(inputs: list[Any], 
         assert seen == [0, 2, 4]
 
 
-def test_an_error_of_the_generator_comes_out_of_the_run(inputs: list[Any], exe: fluid.Executor) -> None:
+def test_the_run_raises_an_error_of_the_generator(inputs: list[Any], exe: fluid.Executor) -> None:
     made, out = inside(inputs, failing)
     made.start()
     exe.run(fetch_list=[out])

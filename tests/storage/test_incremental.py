@@ -197,7 +197,7 @@ def test_a_late_file_does_not_replace_a_newer_one(tmp_path):
     assert (tmp_path / "m" / "v").read_text() == "late"
 
 
-def test_a_save_from_inside_its_own_directory_goes_under_a_journal(tmp_path, monkeypatch):
+def test_a_save_from_inside_its_own_directory_uses_a_journal(tmp_path, monkeypatch):
     save(tmp_path / "m")
     monkeypatch.chdir(tmp_path / "m" / "a")
     save("..", {"w": b"1", "v": b"2"})

@@ -114,7 +114,7 @@ class Stopper(training.ProgressWriter):
             raise StopError
 
 
-def test_a_session_that_continues_prints_and_logs_what_an_uninterrupted_one_does(
+def test_a_continued_session_prints_and_logs_the_same_as_an_uninterrupted_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The sums of the writers are part of a checkpoint, and the curves have each step once."""
@@ -247,7 +247,7 @@ def test_streams_are_mapped_to_variables(tmp_path: Path) -> None:
     inputs = {one.program.global_block().var("x"): data.streams.features, "y": data["labels"]}
     training.training_session(one, data, 5, inputs, max_samples=20).train()
     assert one.total_number_of_samples_seen == 20
-    with pytest.raises(fluid.errors.SourceError, match="no stream 'feature', which 'x' is to be fed from"):
+    with pytest.raises(fluid.errors.SourceError, match="no stream 'feature' to feed 'x'"):
         training.training_session(one, data, 5, {"x": "feature", "y": "labels"}).train()
     with pytest.raises(fluid.errors.FeedError, match="no value for x, y; it has features, labels"):
         training.training_session(one, data, 5).train()

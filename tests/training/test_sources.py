@@ -229,7 +229,7 @@ def unseeded(tmp_path: Path) -> None:
         (lambda p: memory(p).restore_from_checkpoint({"sweep": 1}), "it has no 'total_num_samples'"),
         (bad_order, "randomize True there, False here"),
         (unseeded, "does not repeat its earlier samples"),
-        (lambda p: memory(p).next_minibatch(2, {"x": "z"}), "no stream 'z', which 'x' is to be fed from"),
+        (lambda p: memory(p).next_minibatch(2, {"x": "z"}), "no stream 'z' to feed 'x'"),
         (lambda p: generator(p).restore_from_checkpoint({"cursor": 1}), "GeneratorSource cannot continue"),
         (lambda p: take(training.GeneratorSource(lambda: iter(()), []), 1), "gave nothing in sweep 0"),
         (lambda p: training.GeneratorSource(samples, [], "rows"), "form must be one of"),

@@ -229,7 +229,7 @@ def _add_job(parser: Parser) -> None:
         "--host",
         "--node_ip",
         metavar="HOST",
-        help="which of the hosts in --servers and --trainers this machine is; default: those with an address "
+        help="the host in --servers and --trainers that is this machine; default: those with an address "
         "of this machine",
     )
     job.add_argument(

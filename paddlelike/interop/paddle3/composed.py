@@ -233,7 +233,7 @@ def _draw_softmax(call: _Call) -> None:
 def _norm_residual(call: _Call) -> None:
     """Return the layer normalization of ``x + bias + residual_alpha * residual``, and that sum."""
     if call.attrs["quant_scale"] > 0:
-        call.refuse("quantizes what it normalizes")
+        call.refuse("quantizes its normalized output")
     total, kind = call.read(0), call.type(call.read(0))
     terms = [call.read(1)] if call.has(1) else []
     if call.has(2):

@@ -174,7 +174,7 @@ def _check(variable: str, records: Mapping[str, Record], there: set[str]) -> Cha
         return Broken(
             f"there is a file {variable} beside its chain of deltas ({make_path(variable, run, 0)}): another "
             "program saved it",
-            f"keep one: remove the file, or {FOLDER} and the manifest to load what that program saved",
+            f"keep one: remove the file; or remove {FOLDER} and the manifest, to load that file",
         )
     return Chain(variable, tuple(chain))
 

@@ -237,7 +237,9 @@ class CudnnLstm(OpDef):
         layers = cache
         if not isinstance(layers, list):
             if attrs.dropout_prob and not attrs.is_test and attrs.num_layers > 1:
-                raise EnforceNotMet("cudnn_lstm_grad: there is no Cache, which keeps what dropout left out")
+                raise EnforceNotMet(
+                    "cudnn_lstm_grad: the input Cache, which holds the dropout masks, is missing"
+                )
             layers = _run(x, (h, c), split_weights(w, widths, attrs.hidden_size), 1 + attrs.is_bidirec)
         d_w, d_h, d_c = np.empty_like(w), np.empty_like(h), np.empty_like(c)
         d_weights = split_weights(d_w, widths, attrs.hidden_size)

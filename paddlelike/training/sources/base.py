@@ -118,8 +118,8 @@ class Minibatch(dict[Any, Any]):
         for key, stream in inputs.items():
             if stream not in self:
                 raise SourceError(
-                    f"the source has no stream {str(stream)!r}, which {getattr(key, 'name', key)!r} is to "
-                    f"be fed from; its streams are {', '.join(map(str, self))}"
+                    f"the source has no stream {str(stream)!r} to feed {getattr(key, 'name', key)!r}; its "
+                    f"streams are {', '.join(map(str, self))}"
                 )
         return Minibatch(
             {key: self[stream] for key, stream in inputs.items()},

@@ -72,7 +72,7 @@ def test_parameters_for_prediction_hold_the_whole_table(tmp_path: Path) -> None:
     assert set(report.loaded) == {"table", "fc_0.w_0", "fc_0.b_0"}
 
 
-def test_rows_on_servers_do_not_go_into_one_file(tmp_path: Path) -> None:
+def test_rows_on_servers_are_not_exported_into_one_file(tmp_path: Path) -> None:
     with (
         SavingJob(BLOCKS, servers=2, trainers=1) as job,
         pytest.raises(SaveError, match="'table' is on param"),

@@ -51,7 +51,7 @@ def test_n_servers_resume_with_the_same_bits(run: Any, servers: int) -> None:
         assert np.array_equal(found[name], value), name
 
 
-def test_the_directory_holds_what_one_process_would_have_saved(tmp_path: Path) -> None:
+def test_the_directory_equals_a_save_of_one_process(tmp_path: Path) -> None:
     """One trainer trains as one process does, so the two directories must be equal, byte for byte."""
     with SavingJob(ADAM, servers=3, trainers=1) as job:
         (losses,) = job.go(perceptron_feeds, 0, 5, save=(3, tmp_path / "servers"))
@@ -75,7 +75,7 @@ def test_a_note_warns_that_a_save_of_fluid_lacks_the_schedule_counter(tmp_path: 
         (tmp_path / "model" / "__manifest__").unlink(missing_ok=True)
 
 
-def test_real_fluid_may_save_over_a_directory_of_ours(tmp_path: Path) -> None:
+def test_real_fluid_may_save_over_a_directory_that_we_saved(tmp_path: Path) -> None:
     """Its powers of beta are four bytes longer for each further server that has them."""
     with SavingJob(ADAM, trainers=1) as job:
         (losses,) = job.go(perceptron_feeds, 0, 3, save=(1, tmp_path / "model"))

@@ -30,7 +30,7 @@ def test_workers_meet_in_any_order() -> None:
     assert [one.exception() for one in found] == [None] * 3
 
 
-def test_a_worker_that_never_comes_is_named_by_all_others() -> None:
+def test_a_worker_that_never_arrives_is_named_by_all_others() -> None:
     endpoints = free_endpoints(4)
     for one in meet_all([make_job(endpoints, rank) for rank in (0, 1, 3)], 1):
         with pytest.raises(FaultError, match=rf"waited 1 s for worker 2 \({endpoints[2]}\), and ends"):

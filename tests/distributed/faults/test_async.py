@@ -38,7 +38,7 @@ def test_every_update_is_applied_once_when_a_server_hangs(moment, start):
     assert updates(job) == ([2 * STEPS] * 2, 2 * STEPS)
 
 
-def test_every_update_is_applied_once_when_a_trainer_comes_late(start):
+def test_every_update_is_applied_once_when_a_trainer_is_late(start):
     job = start(late=("trainer 1",))
     job.until_said("trainer 0", "done", 8)
     job.start("trainer 1")

@@ -66,7 +66,7 @@ def test_a_job_ends_with_the_same_bits_when_every_trainer_is_killed(run, undistu
 
 
 @pytest.mark.parametrize("moment", ["trainer.push", "trainer.push.mid", "trainer.commit"])
-def test_a_trainer_hung_in_a_round_is_waited_for(moment, run, undisturbed):
+def test_the_job_waits_for_a_trainer_that_hangs_in_a_round(moment, run, undisturbed):
     job = run(faults={"trainer 1": {"at": moment, "number": 4, "do": "stop"}})
     hung = job.until_stopped("trainer 1")
     job.until_said("trainer 0", "silent", [1])
@@ -75,7 +75,7 @@ def test_a_trainer_hung_in_a_round_is_waited_for(moment, run, undisturbed):
     assert job.restarts == 0
 
 
-def test_a_trainer_that_comes_late_is_waited_for(run, undisturbed):
+def test_the_job_waits_for_a_late_trainer(run, undisturbed):
     job = run(late=("trainer 1",))
     job.until_said("trainer 0", "missing", [1])
     job.start("trainer 1")

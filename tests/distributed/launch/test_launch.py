@@ -14,7 +14,7 @@ from tests.distributed.launch.launcher import Launcher, is_gone, wait_until
 pytestmark = pytest.mark.slow
 
 
-def test_workers_are_waited_for_then_servers_are_ended(tmp_path: Path) -> None:
+def test_the_launcher_waits_for_workers_and_then_ends_servers(tmp_path: Path) -> None:
     script = """
 print(name, sys.argv[1:])
 if server:

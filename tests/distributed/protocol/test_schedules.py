@@ -74,7 +74,7 @@ def test_without_rollback_a_lost_server_is_an_error_that_names_it():
     assert errors > 10  # or the seeds prove nothing
 
 
-def test_without_rollback_and_without_lost_servers_trainers_may_come_and_go():
+def test_without_rollback_and_without_lost_servers_trainers_may_join_and_leave():
     for seed in range(40):
         faults = faults_of(seed)
         faults.server_kills = 0

@@ -34,7 +34,7 @@ def test_every_server_reads_its_own_position(tmp_path: Path) -> None:
     assert read_position(path, "b:1") == positions["b:1"]
 
 
-def test_a_server_that_did_not_save_takes_the_round_that_all_have(tmp_path: Path) -> None:
+def test_a_server_without_a_position_takes_the_earliest_round(tmp_path: Path) -> None:
     positions = {"a:1": {"round": 9, "updates": [[0, 5, 4]]}, "b:1": {"round": 7}, "c:1": "?"}
     path = save_with(tmp_path / "model", {"servers": positions})
     assert read_position(path, "d:1") == {"round": 7}

@@ -74,7 +74,7 @@ def test_two_runs_have_the_same_bits() -> None:
             assert np.array_equal(value, second[name]), name
 
 
-def test_trainers_hold_what_the_servers_hold() -> None:
+def test_trainers_hold_the_values_of_the_servers() -> None:
     with Job(MOMENTUM).start() as job:
         job.train(perceptron_feeds, 3)
     first, second = job.values("trainer 0"), job.values("trainer 1")

@@ -40,7 +40,7 @@ def test_the_methods_of_a_transpiler_work_in_any_order() -> None:
                 assert_same_program(mask_program(made.get_startup_program(SECOND)), wanted["pserver1"][1])
 
 
-def test_both_programs_of_a_server_come_from_one_call() -> None:
+def test_one_call_returns_both_programs_of_a_server() -> None:
     reset_name_scope()
     made, _, _ = transpile_case(fluid, CASES["sgd"])
     for got, want in zip(

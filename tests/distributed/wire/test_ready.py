@@ -19,7 +19,7 @@ def test_servers_that_listen_are_ready_at_once(serve: Serve) -> None:
     assert seen == []
 
 
-def test_a_server_that_starts_later_is_waited_for() -> None:
+def test_trainers_wait_for_a_server_that_starts_later() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
     started: list[Server] = []

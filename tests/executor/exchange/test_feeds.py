@@ -30,7 +30,7 @@ def test_fed_arrays_are_never_written_to(exe: fluid.Executor) -> None:
     assert fed["x"][0] == fed["y"][0] == 0
 
 
-def test_an_operator_that_updates_in_place_updates_a_copy_of_what_was_fed(exe: fluid.Executor) -> None:
+def test_an_operator_that_updates_in_place_updates_a_copy_of_the_fed_array(exe: fluid.Executor) -> None:
     p, g = fluid.data("p", [3]), fluid.data("g", [3])
     rate = fluid.layers.fill_constant([1], "float32", 0.5)
     slots = {"Param": [p], "Grad": [g], "LearningRate": [rate]}

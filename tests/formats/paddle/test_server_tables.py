@@ -118,7 +118,7 @@ def test_state_follows_its_rule_and_short_rows_and_plain_deltas_are_read() -> No
 
 
 @pytest.mark.parametrize("case", ["two", "naive", "std"])
-def test_a_program_loads_what_the_servers_saved(case: str, tmp_path: Path) -> None:
+def test_a_program_loads_the_tables_that_the_servers_saved(case: str, tmp_path: Path) -> None:
     job = Job({"two": "adam", "naive": "sgd", "std": "adagrad"}[case])
     path, seen = _unpack(case, tmp_path / "saved"), _cases()[case]["looked_up"]
     if case == "two":

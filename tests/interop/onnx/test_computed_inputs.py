@@ -66,7 +66,7 @@ def test_computed_pads_match_numpy(mode: str) -> None:
     np.testing.assert_array_equal(found, np.pad(X, pads, mode, **options))
 
 
-def test_computed_pads_of_some_axes_cut_where_they_are_negative() -> None:
+def test_negative_computed_pads_of_some_axes_crop_the_tensor() -> None:
     pads, axes = whole(1, -2, 2, -1), whole(-1, 2)
     (found,) = run("Pad", "x pads - axes", {"x": X, "pads": pads, "axes": axes})
     np.testing.assert_array_equal(found, np.pad(X[:, :, 2:-1], [(0, 0)] * 3 + [(1, 2)]))

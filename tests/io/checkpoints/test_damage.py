@@ -113,7 +113,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
 
 
 @pytest.mark.parametrize(("file", "damage"), TABLE)
-def test_damage_is_reported_with_what_is_loaded_instead(
+def test_damage_is_reported_with_the_checkpoint_that_is_loaded_instead(
     kept: Kept, file: str, damage: Callable[[Path], None]
 ) -> None:
     if kept.numbered and (file, damage) == ("__manifest__", Path.unlink):

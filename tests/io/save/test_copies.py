@@ -72,7 +72,7 @@ def test_two_saves_at_once_share_no_memory() -> None:
     assert join(of_outer[0]) == b"header" + bytes(200_000)
 
 
-def test_a_snapshot_holds_what_is_overwritten_and_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_keeps_values_that_are_overwritten_or_freed_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_HELD", 0)
     monkeypatch.setattr(snapshot, "_PIECE", 30_001)
     arrays = [np.arange(n, dtype="float64") for n in (3, 20_000, 0, 40_000)]

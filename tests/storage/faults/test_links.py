@@ -125,7 +125,7 @@ KINDS: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_pipe_in_place_of_a_file_is_not_waited_for(model: Path, kind: str) -> None:
+def test_no_call_waits_for_a_pipe_in_place_of_a_file(model: Path, kind: str) -> None:
     make, words = KINDS[kind]
     (model / "w").unlink()
     make(model / "w")
@@ -144,7 +144,7 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(model: Path, kind: str) -> 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("helper", ["journal", "manifest", "lock"])
-def test_pipes_in_place_of_our_own_files_are_not_waited_for(model: Path, helper: str, kind: str) -> None:
+def test_no_call_waits_for_pipes_in_place_of_our_own_files(model: Path, helper: str, kind: str) -> None:
     staging = model.with_name(".m.saving-directory")
     staging.mkdir()
     path = {"manifest": model / "__manifest__"}.get(helper, staging / helper)

@@ -66,7 +66,7 @@ def find_form(run: Callable[[list[Any]], tuple[Any, list[Any], T]], start: Seque
         if _describe(fitted) == _describe(values):
             return Form(fitted, others, *noted)
         values = fitted
-    raise LoweringError("what its block computes changes its form from step to step")
+    raise LoweringError("the results of its block change their form from step to step")
 
 
 def _start(value: Array | None, shape: Array | None) -> Array | None:

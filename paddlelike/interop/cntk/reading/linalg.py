@@ -19,7 +19,7 @@ def _read_times(step: Step) -> Value:
     if right.dynamic and not left.dynamic:
         return _multiply_by_matrix(step, left, right, inner)
     if not 0 < inner <= left.rank:
-        step.refuse(f"it multiplies {left.rank} dims by {inner} of {right.rank} dims")
+        step.refuse(f"it sums over {inner} dims, but its left factor has {left.rank}")
     if right.dynamic:
         out = step.emit("matmul", {"X": left.variable, "Y": right.variable})
         return step.give(out, left, 1 + out_rank)

@@ -107,7 +107,7 @@ def _label(
     """Return the outputs of one image."""
     if not len(objects.boxes):
         raise EnforceNotMet(
-            "generate_proposal_labels: an image has no objects, which real Paddle cannot work on either",
+            "generate_proposal_labels: an image has no objects; real Paddle fails on such images, too",
             hint="leave images without objects out of the batch",
         )
     boxes = _join_objects(rois, objects, scale, cascade=attrs.is_cascade_rcnn)

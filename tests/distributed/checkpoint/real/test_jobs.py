@@ -52,7 +52,7 @@ def test_the_losses_after_the_reload_match_the_real_job(run: str, servers: int) 
     np.testing.assert_allclose(losses, run_of(run)["losses_after_reload_steps5to9"], rtol=5e-6)
 
 
-def test_the_shards_hold_the_ids_of_the_real_ones() -> None:
+def test_the_shards_hold_the_ids_of_the_real_shards() -> None:
     run = "table_sgd_sync_2x2"
     job = SavingJob(TABLE, loaded=RUNS / run / "saved_by_trainer0")
     for number, endpoint in enumerate(job.endpoints):
