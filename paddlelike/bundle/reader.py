@@ -108,8 +108,6 @@ def arrays(f: Source) -> dict[str, Array]:
 
     Arrays of objects and of records are left out, with a warning that names them.
 
-    ``f`` is the path of a bundle, or an open file.
-
     Parameters
     ----------
     f

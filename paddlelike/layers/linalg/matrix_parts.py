@@ -83,7 +83,7 @@ def trace(
     out: Variable | None = None,
     name: str | None = None,
 ) -> Variable:
-    """Return the sum of the ``offset``-th diagonals of matrices in ``dim1`` and ``dim2`` (``trace``).
+    """Return the sum of a diagonal of each matrix; its rows are ``dim1``, its columns ``dim2`` (``trace``).
 
     Parameters
     ----------

@@ -98,11 +98,11 @@ class StaticRNN:
         init_batch_dim_idx: int = 0,
         ref_batch_dim_idx: int = 1,
     ) -> Variable:
-        """Return the memory of the previous step; the first is ``init``, or ``shape`` filled with a value.
+        """Return the memory of the previous step; before the first step it is ``init``, or a constant.
 
-        With ``shape``, dim ``init_batch_dim_idx`` is as large as dim ``ref_batch_dim_idx`` of ``batch_ref``
-        (dim 0 counts the steps). Raises TypeError unless ``init`` is a variable, GraphError outside of the
-        block, or without ``init``, ``shape`` and ``batch_ref``.
+        The constant is ``init_value`` in ``shape``, whose dim ``init_batch_dim_idx`` is as large as dim
+        ``ref_batch_dim_idx`` of ``batch_ref`` (dim 0 counts the steps). Raises TypeError unless ``init`` is a
+        variable, GraphError outside of the block, or without ``init``, ``shape`` and ``batch_ref``.
         """
         block = self._enter("memory")
         if init is None:

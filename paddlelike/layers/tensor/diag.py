@@ -65,7 +65,7 @@ def diag_embed(input: Variable, offset: int = 0, dim1: int = -2, dim2: int = -1)
 
 
 def diag(diagonal: Variable | Array) -> Variable:
-    """Return the square matrix with ``diagonal``, a variable or array of shape (N,) (operator ``diag``).
+    """Return the square matrix with ``diagonal``, of shape (N,), on its diagonal (operator ``diag``).
 
     Parameters
     ----------
