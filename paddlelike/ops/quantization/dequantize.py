@@ -181,7 +181,9 @@ def _quantize_linear(
     if attrs.only_observer:
         return x, None, None, None
     if not attrs.is_test:
-        raise EnforceNotMet("quantize_linear: is_test is False, and scales are not observed here")
+        raise EnforceNotMet(
+            "quantize_linear: is_test is False, but scales cannot be measured here; set is_test=True"
+        )
     steps, size = x.dtype.type(attrs.steps), attrs.align(scale, x.ndim).astype(x.dtype)
     inverse = 1 / np.where(size <= 1e-30, size + x.dtype.type(1e-6), size)
     if attrs.round_type == 0:

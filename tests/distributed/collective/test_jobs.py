@@ -132,7 +132,7 @@ def test_workers_read_only_their_own_state(tmp_path: Path) -> None:
     assert read_files(tmp_path / "2" / "trained").keys() == sizes.keys()
 
 
-def test_workers_fail_when_only_one_loaded_its_state(tmp_path: Path) -> None:
+def test_all_workers_fail_if_only_one_loaded_its_state(tmp_path: Path) -> None:
     run_workers(1, "restore_share", "", str(tmp_path / "1"), "")
     done = run_workers(2, "restore_share", str(tmp_path / "1" / "trained"), str(tmp_path / "2"), "1")
     assert all(one.code for one in done)

@@ -98,7 +98,7 @@ def test_all_missing_variables_are_named_at_once() -> None:
     assert "POD_IP and PADDLE_PORT, this server's own host and port" in text
 
 
-def test_a_role_without_servers_names_the_list() -> None:
+def test_the_error_for_a_role_without_servers_names_the_missing_list() -> None:
     text = problem_of({"TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": "0", "PADDLE_TRAINERS_NUM": "1"})
     assert "PADDLE_PSERVERS_IP_PORT_LIST, the servers as host:port" in text
 

@@ -29,7 +29,7 @@ WITHOUT_LOOP = WITHOUT_RULE | {"ftrl-power": "numba's powers have other bits tha
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.id)
-def test_updates_on_numpy_come_only_from_the_rules(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numpy_uses_only_update_formulas_of_the_rules(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """With rules that do nothing, parameters stay as they are."""
     idle = Recording(lambda *arrays: None, (), None, None)
     monkeypatch.setattr(rules.Rule, "record", lambda self, flags, gradient=True: idle)

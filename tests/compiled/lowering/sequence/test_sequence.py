@@ -64,7 +64,7 @@ def test_the_gradient_of_a_loss_of_sequences_may_be_in_another_piece() -> None:
     assert [len(piece) for piece in engine_of(net).pieces] != [len(net.main.global_block().ops)]
 
 
-def test_gradients_of_sequences_that_numpy_computed_add_up_without_the_padding() -> None:
+def test_sequence_gradients_computed_by_numpy_are_summed_without_the_padding() -> None:
     flow = fluid.layers.control_flow
 
     def make() -> Any:
