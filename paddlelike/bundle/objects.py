@@ -24,10 +24,6 @@ Target = str | os.PathLike[str] | IO[bytes]
 def dump_all(file: Target, objects: Iterable[Any], protocol: int = pickle.HIGHEST_PROTOCOL) -> None:
     """Write objects into one file, in their order.
 
-    ``file`` is a path, written as a whole or not at all, or a binary file object.
-
-    ``protocol`` is the protocol of the pickles.
-
     Parameters
     ----------
     file

@@ -143,7 +143,7 @@ class CheckpointConfig:
     ValueError
         There is a frequency but no file name, or a value is not valid.
     TypeError
-        The frequency is not a frequency, or ``restore`` is not a boolean.
+        ``frequency`` is neither a number nor a pair of a count and a unit, or ``restore`` is not a boolean.
 
     >>> from paddlelike import training
     >>> config = training.CheckpointConfig("model.ckpt", frequency=1000)

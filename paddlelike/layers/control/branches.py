@@ -260,13 +260,6 @@ class Switch:
 
         Raises TypeError unless ``condition`` is a variable of a supported dtype, GraphError outside of
         ``with Switch() as switch:``.
-
-        Parameters
-        ----------
-        pred_fn_pairs
-            Pairs of a bool variable of shape [1] and a function without parameters.
-        default
-            The function to call when no condition is true; None for the last function.
         """
         self._check_inside("case")
         check_variable("switch", "condition", condition, BOOL)
