@@ -249,7 +249,8 @@ def set_program_state(program: ProgramLike | None, state_dict: Mapping[str, Arra
     """
     program = get_program(program)
     wanted = [v for v in program.list_vars() if is_persistable(v) and v.name in state_dict]
-    unused = [name for name in state_dict if name not in {v.name for v in wanted}]
+    found = {v.name for v in wanted}
+    unused = [name for name in state_dict if name not in found]
     absent = [v.name for v in program.list_vars() if is_parameter(v) and v.name not in state_dict]
     if not wanted:
         raise LoadError(
