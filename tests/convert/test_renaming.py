@@ -198,5 +198,5 @@ def test_the_command_takes_recipes_and_files(saved: Path) -> None:
 
 
 def test_a_file_that_holds_no_rules_is_refused(saved: Path) -> None:
-    with pytest.raises(FormatError, match="no rules"):
+    with pytest.raises(FormatError, match="these are not rules"):
         find_rules(str(saved))

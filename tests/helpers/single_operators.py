@@ -32,12 +32,15 @@ def narrow(value: Any) -> Any:
 
 
 def build(
-    case: Case, has_samples: Callable[[str, Any], bool] = lambda slot, array: False
+    case: Case,
+    has_samples: Callable[[str, Any], bool] = lambda slot, array: False,
+    *,
+    with_lod: bool = True,
 ) -> tuple[fluid.Program, Arrays, list[str]]:
     """Return a program of one operator, what it is fed, and the outputs that the case has a value for.
 
     What an operator writes over its input, as an update does, is an output of its own. ``has_samples`` says
-    whether the first dim of a slot's array is only known at run time.
+    whether the first dim of a slot's array is only known at run time. Without ``with_lod`` inputs are arrays.
     """
     op = registry.find(case.type)
     program, feed = fluid.Program(), {}
@@ -47,7 +50,7 @@ def build(
         given = case.inputs.get(slot.name)
         items = [] if given is None else given if isinstance(given, list) else [given]
         for index, item in enumerate(items):
-            lod = item.lod() if isinstance(item, LoDTensor) else []
+            lod = item.lod() if with_lod and isinstance(item, LoDTensor) else []
             array = narrow(item.array if isinstance(item, LoDTensor) else item)
             name = f"{slot.name}_{index}"
             first = [-1] if lod or has_samples(slot.name, array) else []

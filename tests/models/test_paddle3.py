@@ -58,6 +58,13 @@ def test_a_network_that_paddle_3_saved_gives_its_outputs(name: str, tmp_path: Pa
     check(tmp_path, files, files["io.npz"])
 
 
+#: Functions of operators that Paddle 2.6 lacks.
+LATER = {
+    "bitwise_shift", "copysign", "median_1", "median_None", "median_kept", "right_shift", "unary_isneginf",
+    "unary_signbit",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", sorted(read_archive("exports331")))
 @pytest.mark.filterwarnings("ignore:.*were not recorded")
 def test_a_function_that_paddle_3_exported_gives_its_outputs(name: str, tmp_path: Path) -> None:
@@ -66,8 +73,9 @@ def test_a_function_that_paddle_3_exported_gives_its_outputs(name: str, tmp_path
     (tmp_path / "3").mkdir()
     check(tmp_path / "3", files, files["io.npz"])
     middle = tmp_path / "3" / MODEL
-    if name == "kl_log":  # with an attribute that Paddle 2.6.2 passes over
-        with pytest.raises(UnsupportedError, match="has no kldiv_loss with log_target=True"):
+    if name == "kl_log" or name in LATER:  # kl_log has an attribute that Paddle 2.6.2 ignores
+        why = "kldiv_loss with log_target=True" if name == "kl_log" else r"\w+, nor operators that compute"
+        with pytest.raises(UnsupportedError, match=f"has no {why}"):
             convert_arrangement(middle, tmp_path / "2.pdmodel")
     else:
         middle = tmp_path / "2.pdmodel"

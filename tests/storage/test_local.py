@@ -63,7 +63,7 @@ def test_a_format_error_contains_the_path(tmp_path):
         ("no/where", r"where cannot be read: there is no directory .*no"),
         ("folder", "folder is a directory; a file is expected"),
         ("file/inside", "inside cannot be read: Not a directory"),
-        ("../file", "no part '..'"),
+        ("../file", "a part '..'"),
     ],
 )
 def test_a_file_that_cannot_be_opened_is_an_error(tmp_path, name, message):

@@ -154,7 +154,7 @@ def test_an_exception_in_the_block_writes_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("wanted", "kind", "message"),
     [
-        (["w", "../w"], StorageError, "no part '..'"),
+        (["w", "../w"], StorageError, "a part '..'"),
         (["a/b", "a//b"], StorageError, "variables 'a/b' and 'a//b' would be the same file"),
         (["a", "a/b/c"], SaveError, "variable 'a' is a file where 'a/b/c' needs a directory"),
         (["folder"], SaveError, "variable 'folder' cannot be saved: .*/folder is a directory"),

@@ -102,8 +102,8 @@ def stdout_to_stderr() -> Iterator[None]:
     """Redirect the process's standard output to its standard error inside the ``with``."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # one of them is closed
-            ((kept, _),) = map(stack.enter_context, own_files(map(os.dup, (1,))))
-            stack.callback(os.dup2, kept, 1)
+            (copy,) = own_files(map(os.dup, (1,)))
+            stack.callback(os.dup2, copy.args[0], 1)
             os.dup2(2, 1)
         yield
 

@@ -113,7 +113,7 @@ def test_an_optimizer_that_moves_all_rows_is_refused() -> None:
         OPTIMIZERS["momentum"]().minimize(loss)
         exe = fluid.Executor()
         exe.run(startup)
-        with pytest.raises(UnsupportedError, match="momentum moves every row"):
+        with pytest.raises(UnsupportedError, match="momentum updates every row"):
             exe.run(main, feed=feeds(0, 0))
 
 

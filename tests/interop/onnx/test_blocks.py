@@ -72,7 +72,7 @@ def build(network, shape=(None, 3)):
     return main, out
 
 
-@pytest.mark.filterwarnings("ignore:Loop .* has no limit of turns. here it ends after 10,000,000")
+@pytest.mark.filterwarnings("ignore:Loop .* has no limit of iterations. here it ends after 10,000,000")
 @pytest.mark.parametrize("opset", [11, 17])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_loops_and_branches_are_exported(name: str, opset: int, tmp_path: Path) -> None:

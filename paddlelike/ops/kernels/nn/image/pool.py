@@ -112,9 +112,8 @@ def average_dx(d_out: Array, axes: Sequence[Axis], *, exclusive: bool) -> Array:
     """Return the gradient of :func:`average`."""
     dx = empty_as(d_out, (*d_out.shape[:2], *(axis.size for axis in axes)))
     counts = count_elements(axes, d_out.dtype, exclusive=exclusive)
-    share = (1 / np.asarray(counts)).astype(np.float32).astype(d_out.dtype)  # as Fluid, in float64 too
     for part in _split(dx):
-        dx[part] = _average_dx(d_out[part] * share, axes)
+        dx[part] = _average_dx(d_out[part] / counts, axes)
     return dx
 
 
