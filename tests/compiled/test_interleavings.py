@@ -124,7 +124,7 @@ actions = st.tuples(
 )
 
 
-@pytest.mark.filterwarnings("ignore:this program is a clone of one that was trained")
+@pytest.mark.filterwarnings("ignore:this program (is a clone of one that was trained|initializes)")
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(st.lists(actions, min_size=5, max_size=16), st.integers(1, 4))
 def test_any_order_of_actions_gives_the_results_of_numpy(
