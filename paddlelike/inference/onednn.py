@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import math
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -79,7 +80,7 @@ class Primitive:
         return library.bind(self._primitive, given)
 
 
-class Operation:
+class Operation(ABC):
     """An operation with constant weights: a primitive for each shape, made when that first comes.
 
     Parameters
@@ -110,8 +111,9 @@ class Operation:
             return made
         return self._found[key]
 
+    @abstractmethod
     def _make(self, shape: tuple[int, ...], adds: bool) -> Primitive:
-        raise NotImplementedError
+        """Return the primitive for a shape. Raises RefusedError."""
 
     def _hold_weights(self, descriptor: Handle, w: Array) -> Handle:
         """Return the weights in the layout that a primitive chose; it is the same for most shapes."""

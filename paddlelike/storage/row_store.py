@@ -240,7 +240,7 @@ def _find_user() -> int:
 
 
 def _remove_if_left(folder: Path) -> None:
-    """Remove a folder of a process of this user that is no more."""
+    """Remove the folder that an ended process of this user left."""
     with contextlib.suppress(OSError):
         facts = folder.lstat()
         if stat.S_ISDIR(facts.st_mode) and facts.st_uid == _find_user():

@@ -320,7 +320,7 @@ class _Planner:
 
 
 def _explain_no_base(variable: Variable) -> str | None:
-    """Return why there is no value into which an overlap could be copied, or None."""
+    """Return why an overlap cannot be copied into any value, or None."""
     holder = global_scope().find_var(variable.name)
     if holder is None or not holder.is_initialized():
         advice = explain_no_value([variable.name], variable.block.program)
