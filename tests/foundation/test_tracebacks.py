@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from paddlelike import import_paddle
 from paddlelike.foundation.tracebacks import install_hook
 
 HEAD = """
@@ -39,6 +40,10 @@ def show(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.fixture(autouse=True)
 def hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = [one for one in sys.meta_path if one is not import_paddle._FINDER]  # which other tests may leave
+    monkeypatch.setattr(sys, "meta_path", others)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "paddle"]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
     install_hook()
 

@@ -168,7 +168,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "labels that a prediction lacks": Advice(
         lambda: run(train_by_labels(), {"x": ROWS}),
-        r"computed by program\.clone\(for_test=True\) with use_prune=True",
+        r"program\.clone\(for_test=True\) with use_prune=True computes",
         lambda: run(
             train_by_labels(),
             {"x": ROWS},

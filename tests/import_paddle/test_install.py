@@ -94,7 +94,7 @@ for call in (
         "TypeError layer 'mine': x is float32, expected one of int64.",
         "AttributeError module 'paddlelike.layers.nn' has no attribute 'no",
         "AttributeError module 'paddlelike.optimizer' has no attribute 'no",
-        "LeftOutError fluid.layers.device.get_places is not here: it bel",
+        "LeftOutError fluid.layers.device.get_places is not here: it is ",
     ]
 
 

@@ -77,7 +77,7 @@ def test_an_update_may_hold_a_part_of_the_gradients() -> None:
 def test_a_gradient_that_was_begun_must_be_completed() -> None:
     into = staging().take([])
     into.place(values_at(0), 0, 8)
-    with pytest.raises(FrameError, match="8 of its 24 bytes"):
+    with pytest.raises(FrameError, match="8 of 24 bytes arrived"):
         into.finish(whole=False)
 
 
