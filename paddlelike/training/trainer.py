@@ -179,7 +179,7 @@ class Trainer:
         return True, dict(zip(wanted, values[len(fetches) - len(wanted) :], strict=True))
 
     def test_minibatch(self, arguments: Mapping[Any, Any] | Sequence[Any]) -> float:
-        """Return the average metric of one minibatch, or its loss if there is no metric.
+        """Return the average metric of one minibatch, or its loss if no metric is set.
 
         The network is in test mode. Raises as :meth:`train_minibatch`.
         """

@@ -32,5 +32,5 @@ def command(
     if json:
         print_json({"directory": done.directory, "files": sorted(done.files)})
         return
-    alone = "" if len(done.files) > 1 else ", only the program: there are no parameters beside it"
+    alone = "" if len(done.files) > 1 else ", only the program: its parameters are not beside it"
     say(f"wrote {format_count(len(done.files), 'file')} to {done.directory}{alone}")

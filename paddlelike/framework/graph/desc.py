@@ -116,7 +116,7 @@ class BlockDesc:
         return _to_text(name) in self._block.vars
 
     def find_var(self, name: str | bytes) -> VariableDesc | None:
-        """Return the description of a variable of this block; None if there is none of that name."""
+        """Return the description of a variable of this block, or None if the block does not have it."""
         found = self._block.vars.get(_to_text(name))
         return None if found is None else VariableDesc(found)
 

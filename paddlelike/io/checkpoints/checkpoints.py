@@ -254,7 +254,7 @@ class Checkpoints:
 
         Returns
         -------
-        The user's state with the entry ``"step"``; None when there is no checkpoint yet.
+        The user's state with the entry ``"step"``; None before the first checkpoint.
 
         Raises
         ------

@@ -196,7 +196,7 @@ class Writer:
 
     @property
     def target(self) -> str:
-        """The directory, or the combined file if there is no other."""
+        """The directory, or the combined file if nothing else is saved."""
         alone = not self._singles and len(self._combined) == 1
         return os.path.join(self.where.path, *self._combined) if alone else self.where.path
 

@@ -143,7 +143,7 @@ def run_steps_back(
     if kernel is not None:
         d_gates, d_first = np.empty_like(gates), np.empty_like(d_hidden[: steps.first])
         weights_t = np.stack([*cell.both, cell.candidate]).swapaxes(1, 2).copy()
-        kernel(np.stack(factors), weights_t, steps.previous.copy(), d_hidden, d_gates, d_first)
+        kernel(np.asarray(factors), weights_t, steps.previous.copy(), d_hidden, d_gates, d_first)
         return d_gates, d_first
     candidate_t, update_t, reset_t = (transpose_weight(w, steps) for w in (cell.candidate, *cell.both))
     first = fast.multiply_gate_gradients.choose(gates.size, d_hidden, *factors[:2])
@@ -171,7 +171,7 @@ def run_steps_back(
     return np.concatenate([factors[1], factors[3], factors[0]], axis=1), d_next
 
 
-def _compute_factors(cell: GruCell, gates: Array, last: Array) -> Sequence[Array]:
+def _compute_factors(cell: GruCell, gates: Array, last: Array) -> Sequence[Array] | Array:
     """Return the factors of the gradients.
 
     Those of hidden states, to be those of candidate, update gate and state before; then those of the reset
@@ -180,7 +180,7 @@ def _compute_factors(cell: GruCell, gates: Array, last: Array) -> Sequence[Array
     if _is_usual(cell) and (kernel := fast.find_gru_factors.choose(gates.size, gates, last)) is not None:
         factors = np.empty((5, *last.shape), last.dtype)
         kernel(gates, last, cell.origin, factors)
-        return tuple(factors)
+        return factors
     u, r, candidate = (np.ascontiguousarray(gate) for gate in np.split(gates, 3, axis=1))
     keep, renew = (u, 1 - u) if cell.origin else (1 - u, u)  # parts of the last state and of the candidate
     new, old = (last, candidate) if cell.origin else (candidate, last)
