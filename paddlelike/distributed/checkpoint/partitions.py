@@ -228,8 +228,8 @@ def _notes(where: str, schedule: Sequence[Slice]) -> tuple[str, ...]:
     if not counters or is_remote(where) or Path(manifest_path(where)).exists():
         return ()
     note = (
-        f"there is no manifest: if Fluid's trainer 0 saved this, {', '.join(counters)} differs from the "
-        "value on the servers, and the learning rate's schedule begins again"
+        f"the directory has no manifest: if Fluid's trainer 0 saved this, {', '.join(counters)} differs from "
+        "the value on the servers, and the learning rate's schedule begins again"
     )
     return (note,)
 

@@ -134,8 +134,8 @@ def find_chains(files: Mapping[str, Record] | None, present: Iterable[str]) -> d
         stale = f"link {at} ({path}) is not in the manifest, which is stale, or the link is doubled"
         if files is None:
             found[variable] = Broken(
-                f"it is in a chain of deltas ({FOLDER}), and there is no manifest that can be trusted to "
-                "say which links belong to it",
+                f"it is in a chain of deltas ({FOLDER}), and no trusted manifest "
+                "says which links belong to it",
                 "copy __manifest__ with the files, or load another checkpoint",
             )
         elif variable in linked:
