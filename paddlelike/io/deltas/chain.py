@@ -134,7 +134,7 @@ def find_chains(files: Mapping[str, Record] | None, present: Iterable[str]) -> d
         stale = f"link {at} ({path}) is not in the manifest, which is stale, or the link is doubled"
         if files is None:
             found[variable] = Broken(
-                f"it is in a chain of deltas ({FOLDER}), and no trusted manifest "
+                f"it is in a chain of deltas ({FOLDER}), and no manifest that is trusted "
                 "says which links belong to it",
                 "copy __manifest__ with the files, or load another checkpoint",
             )
