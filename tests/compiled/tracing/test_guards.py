@@ -58,7 +58,7 @@ def test_tables_keep_their_values_where_a_result_is_not_a_probability(*, is_spar
     got, want = train(ours, feeds[:2]), train(theirs, feeds[:2], "numpy")
     before = read(ours)
     for net, backend in ((ours, "jax"), (theirs, "numpy")):
-        with pytest.raises(PaddlelikeError, match="probabilit"):
+        with pytest.raises(PaddlelikeError, match="Predict"):
             train(net, [bad], backend)
     for name, value in read(ours).items():
         np.testing.assert_array_equal(value, before[name], err_msg=name)

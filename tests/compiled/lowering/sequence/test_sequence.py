@@ -88,7 +88,7 @@ def test_a_table_that_changes_its_shape_is_kept_when_a_check_fails() -> None:
         return {name: (array.shape, int(array.sum())) for name, array in arrays.items()}
 
     before = get_tables()
-    with pytest.raises(OperatorError, match="no probabilities"):
+    with pytest.raises(OperatorError, match="outside of 0 to 1"):
         train(net, [feed_clicks(5, scale=np.nan)])
     assert len(before) == 4
     assert get_tables() == before
