@@ -9,11 +9,8 @@ from typing import Any
 from paddlelike.errors import FormatError, PaddlelikeError, UnsupportedError
 from paddlelike.framework import Operator, Program, Variable
 from paddlelike.framework.opdef import ABSENT, REQUIRED, registry
+from paddlelike.interop.reader_tables import InexpressibleError
 from paddlelike.io.export.program import check_feeds, find_ports, make_inference_program
-
-
-class InexpressibleError(Exception):
-    """The other system cannot express an operator with these attributes or inputs."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Tables of functions by operator; the modules that hold the functions are imported when they are needed."""
+"""Tables of functions by operator, whose modules are imported when needed, and what a function raises."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class InexpressibleError(Exception):
+    """A program, or the other system, cannot express an operator with these attributes or inputs."""
 
 
 class Table(Generic[F]):

@@ -17,7 +17,8 @@ from paddlelike.framework.opdef import registry
 from paddlelike.interop.cntk.function import INPUT
 from paddlelike.interop.cntk.origin import Part, find_origin, find_part
 from paddlelike.interop.cntk.writing.graph import Graph, Ref, Step, load_writers
-from paddlelike.interop.exporting import InexpressibleError, cut_program
+from paddlelike.interop.exporting import cut_program
+from paddlelike.interop.reader_tables import InexpressibleError
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import find_ports
 from paddlelike.storage.local.transaction import write_all

@@ -16,7 +16,8 @@ from paddlelike.input import data
 from paddlelike.interop.cntk.function import INPUT, PARAMETER, Function, Leaf, Node, split_output
 from paddlelike.interop.cntk.operations import NUMBERS, name_operation
 from paddlelike.interop.cntk.reading.recurrent import SHIFTS, add_recurrence
-from paddlelike.interop.cntk.reading.step import DATA_TYPES, InexpressibleError, Step, Value, load_readers
+from paddlelike.interop.cntk.reading.step import DATA_TYPES, Step, Value, load_readers
+from paddlelike.interop.reader_tables import InexpressibleError
 
 _REDUCE: Final = NUMBERS["ReduceElements"]  # it needs no padding
 

@@ -11,7 +11,8 @@ import numpy as np
 from paddlelike.framework import Variable
 from paddlelike.interop.cntk.function import CONSTANT, Function, Node, split_output
 from paddlelike.interop.cntk.operations import NUMBERS
-from paddlelike.interop.cntk.reading.step import InexpressibleError, Step, Value, reads
+from paddlelike.interop.cntk.reading.step import Step, Value, reads
+from paddlelike.interop.reader_tables import InexpressibleError
 from paddlelike.layers.emit import emit
 from paddlelike.layers.recurrent.dynamic_rnn import DynamicRNN
 

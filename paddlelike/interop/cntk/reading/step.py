@@ -13,7 +13,7 @@ from paddlelike.formats.cntk.dictionary import Axis
 from paddlelike.framework import Variable
 from paddlelike.interop.cntk.function import Node
 from paddlelike.interop.cntk.operations import NUMBERS, name_operation
-from paddlelike.interop.reader_tables import Table
+from paddlelike.interop.reader_tables import InexpressibleError, Table
 from paddlelike.layers.emit import emit, emit_all
 
 if TYPE_CHECKING:
@@ -26,10 +26,6 @@ _LAST_STATIC: Final = DYNAMIC - 16  # above it are marks, no axes
 
 #: Element types by CNTK's number.
 DATA_TYPES: Final = {1: "float32", 2: "float64", 4: "float16", 5: "int8", 6: "int16"}
-
-
-class InexpressibleError(Exception):
-    """A program cannot express an operation with these attributes or inputs."""
 
 
 class Value(NamedTuple):

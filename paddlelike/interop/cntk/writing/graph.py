@@ -14,8 +14,8 @@ from paddlelike.formats.cntk.file import describe_variable
 from paddlelike.framework import Operator, Variable
 from paddlelike.interop.cntk.function import CONSTANT, INPUT, PARAMETER, PLACEHOLDER
 from paddlelike.interop.cntk.operations import NUMBERS
-from paddlelike.interop.exporting import InexpressibleError, read_attr
-from paddlelike.interop.reader_tables import Table
+from paddlelike.interop.exporting import read_attr
+from paddlelike.interop.reader_tables import InexpressibleError, Table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike

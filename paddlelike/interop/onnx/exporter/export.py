@@ -18,7 +18,7 @@ from paddlelike.core import Array, Scope, VarType, global_scope, numpy_dtype, sc
 from paddlelike.errors import ExtraMissingError, UnsupportedError
 from paddlelike.executor.run import Executor
 from paddlelike.framework import Program, Variable
-from paddlelike.interop.exporting import InexpressibleError, cut_program, name_damage
+from paddlelike.interop.exporting import cut_program, name_damage
 from paddlelike.interop.onnx.exporter.graph import Graph, Step
 from paddlelike.interop.onnx.exporter.model import (
     LARGEST,
@@ -29,6 +29,7 @@ from paddlelike.interop.onnx.exporter.model import (
 )
 from paddlelike.interop.onnx.exporter.sequences import pad_rows, unpad_rows
 from paddlelike.interop.onnx.exporter.traced.operator import find_converter
+from paddlelike.interop.reader_tables import InexpressibleError
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import find_ports
 from paddlelike.storage.problems import raises_own_errors

@@ -11,8 +11,8 @@ from paddlelike.core import Array, VarType, dtype_row, numpy_dtype
 from paddlelike.framework import Operator, Variable
 from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.framework.opdef import OpDef, registry
-from paddlelike.interop.exporting import InexpressibleError, read_attr
-from paddlelike.interop.reader_tables import Table
+from paddlelike.interop.exporting import read_attr
+from paddlelike.interop.reader_tables import InexpressibleError, Table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from paddlelike.interop.onnx.importer.graph import InexpressibleError, Typed
+from paddlelike.interop.onnx.importer.graph import Typed
 from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.reader_tables import InexpressibleError
 
 if TYPE_CHECKING:
     from onnx import NodeProto

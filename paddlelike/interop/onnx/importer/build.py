@@ -23,8 +23,9 @@ from paddlelike.interop.onnx.importer.axes import branch_by_axes
 from paddlelike.interop.onnx.importer.definitions import inline_definitions, walk
 from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES, parse_model, read_array, read_model
 from paddlelike.interop.onnx.importer.folding import fold
-from paddlelike.interop.onnx.importer.graph import Graph, InexpressibleError, Typed, Value
+from paddlelike.interop.onnx.importer.graph import Graph, Typed, Value
 from paddlelike.interop.onnx.importer.node import Node, load_table
+from paddlelike.interop.reader_tables import InexpressibleError
 from paddlelike.io.export.program import make_inference_program
 from paddlelike.storage.problems import raises_own_errors
 

@@ -15,8 +15,8 @@ import numpy as np
 from paddlelike.core import Array, numpy_dtype
 from paddlelike.errors import FormatError
 from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES, read_array
-from paddlelike.interop.onnx.importer.graph import InexpressibleError
 from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.reader_tables import InexpressibleError
 from paddlelike.ops.reduction.reduce import REDUCTIONS
 
 _LARGEST: Final = 1 << 16  # elements: sizes and indices, no weights

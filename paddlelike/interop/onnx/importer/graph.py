@@ -11,6 +11,7 @@ import numpy as np
 from paddlelike.core import Array, VarType, convert_dtype
 from paddlelike.framework import Program, Variable
 from paddlelike.framework.opdef import registry
+from paddlelike.interop.reader_tables import InexpressibleError
 
 if TYPE_CHECKING:
     from paddlelike.core import DtypeLike
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
 Given = str | Sequence[str]
 
 _RESERVED: Final = ("feed", "fetch")
-
-
-class InexpressibleError(Exception):
-    """A program cannot express an operator of ONNX with these attributes or inputs."""
 
 
 class Value(NamedTuple):

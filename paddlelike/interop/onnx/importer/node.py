@@ -11,8 +11,8 @@ from paddlelike.core import Array, VarType, convert_dtype, numpy_dtype
 from paddlelike.errors import FormatError
 from paddlelike.framework import Variable
 from paddlelike.hooks import Hook
-from paddlelike.interop.onnx.importer.graph import Given, Graph, InexpressibleError, Value
-from paddlelike.interop.reader_tables import Table
+from paddlelike.interop.onnx.importer.graph import Given, Graph, Value
+from paddlelike.interop.reader_tables import InexpressibleError, Table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from paddlelike.core import VarType, convert_dtype, numpy_dtype
 from paddlelike.framework import Operator
 from paddlelike.framework.opdef import OpDef, registry
-from paddlelike.interop.exporting import InexpressibleError
 from paddlelike.interop.onnx.exporter.graph import Converter, Step, load_table
 from paddlelike.interop.onnx.exporter.traced.sizes import Sizes
+from paddlelike.interop.reader_tables import InexpressibleError
 
 if TYPE_CHECKING:
     from paddlelike.compiled.lowerings import Lowering

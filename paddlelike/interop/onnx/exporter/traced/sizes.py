@@ -11,7 +11,7 @@ from typing import Any, Union
 
 import numpy as np
 
-from paddlelike.interop.exporting import InexpressibleError
+from paddlelike.interop.reader_tables import InexpressibleError
 
 Number = Union["Sum", float]
 

@@ -11,8 +11,9 @@ from paddlelike.core import VarType, numpy_dtype
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Variable
 from paddlelike.interop.onnx.importer.families.tensor.lists import copy_array
-from paddlelike.interop.onnx.importer.graph import InexpressibleError, Typed, Value
+from paddlelike.interop.onnx.importer.graph import Typed, Value
 from paddlelike.interop.onnx.importer.node import Node, reads
+from paddlelike.interop.reader_tables import InexpressibleError
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ValueInfoProto

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from paddlelike.core import VarType
-from paddlelike.interop.onnx.importer.graph import InexpressibleError
 from paddlelike.interop.onnx.importer.node import ML, Node, reads
+from paddlelike.interop.reader_tables import InexpressibleError
 
 
 def as_float(node: Node) -> str:

@@ -116,15 +116,14 @@ def _find_probabilities(node: Node, scores: str, pairs: list[tuple[int, int]], c
     q = spread(diagonal.name, own) - r * layers.transpose(r, [0, 2, 1])
     p = diagonal * 0 + 1 / classes
     units = layers.unstack(block.var(node.constant(np.eye(classes), dtype)))
-    limit, none = (layers.fill_constant([1], "float32", number) for number in (0.005 / classes, 0))
+    limit = layers.fill_constant([1], "float32", 0.005 / classes)
     turn, most = (layers.fill_constant([1], "int64", number) for number in (0, max(100, classes)))
     going = layers.less_than(turn, most)
     with layers.While(going, is_test=True).block():
         new = p
         qp = layers.reduce_sum(q * layers.unsqueeze(p, [1]), dim=2)
         pqp = layers.reduce_sum(p * qp, dim=1, keep_dim=True)
-        error = layers.reduce_max(layers.abs(qp - pqp), dim=1, keep_dim=True)
-        active = layers.cast(error >= limit, "float32")
+        active = layers.reduce_any(layers.abs(qp - pqp) >= limit, dim=1, keep_dim=True)
         for t in range(classes):
             own_q, own_qp = (layers.slice(x, [1], [t], [t + 1]) for x in (diagonal, qp))
             step = (pqp - own_qp) / own_q
@@ -132,7 +131,7 @@ def _find_probabilities(node: Node, scores: str, pairs: list[tuple[int, int]], c
             pqp = (pqp + step * (step * own_q + own_qp * 2)) / (step + 1) / (step + 1)
             qp = (qp + own_row * step) / (step + 1)
             new = (new + step * units[t]) / (step + 1)
-        layers.assign(p + (new - p) * active, p)
+        layers.assign(p + (new - p) * layers.cast(active, "float32"), p)
         layers.increment(turn, in_place=True)
-        layers.assign(layers.logical_and(turn < most, layers.reduce_max(active) > none), going)
+        layers.assign(layers.logical_and(turn < most, layers.reduce_any(active)), going)
     return str(p.name)

@@ -9,8 +9,8 @@ import numpy as np
 
 from paddlelike.core import Array, VarType
 from paddlelike.interop.onnx.importer.expressions import Expression, count, read_input, read_size
-from paddlelike.interop.onnx.importer.graph import InexpressibleError
 from paddlelike.interop.onnx.importer.node import AT_RUN, Node, reads
+from paddlelike.interop.reader_tables import InexpressibleError
 from paddlelike.ops.nn.image.interpolate import scale_sizes
 
 Numbers = Any  # an array, or an expression

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from paddlelike.interop.onnx.importer.expressions import Expression
-from paddlelike.interop.onnx.importer.graph import InexpressibleError
 from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.reader_tables import InexpressibleError
 
 Weights = Any  # Array | Expression, which answer to the same expressions
 
