@@ -87,7 +87,8 @@ def test_an_interrupted_lock_is_released(
 ) -> None:
     monkeypatch.setattr(lock, "_GONE", 0.0)  # else the next one waits for its turn
     path = str(tmp_path / "entry" / "lock")
-    total = _run(what, path, -1)
+    for _ in range(2):  # from Python 3.12 on, the first time reports no operations
+        total = _run(what, path, -1)
     assert total > 20
     for at in range(1, total + 1):
         _run(what, path, at)
