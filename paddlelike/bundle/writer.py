@@ -80,7 +80,7 @@ def dump(
     buffer = io.BytesIO()
     _write(obj, buffer, protocol, persistent_id, names)
     directory, name = os.path.split(os.fspath(file_handler))
-    write_all(directory or ".", {name: [buffer.getbuffer()]})
+    write_all(directory or ".", {name: [buffer.getvalue()]})
 
 
 def _write(

@@ -74,7 +74,7 @@ class op_proto_and_checker_maker:  # noqa: N801  (Fluid's name)
 
 
 def is_compiled_with_mkldnn() -> bool:
-    """Return False: kernels are numpy's."""
+    """Return False: the kernels are numpy functions."""
     return False
 
 

@@ -16,9 +16,9 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-# Algorithm and constants of logf are those of Arm's optimized routines (MIT licence), which glibc
-# has used since 2.28: log(2^k z) = log c + k log 2 + log(1 + r), with r = z/c - 1 and c the middle
-# of that of 16 intervals which contains z.
+# Algorithm and constants of logf are those of Arm's optimized routines (MIT licence), which glibc has used
+# since 2.28: log(2^k z) = log c + k log 2 + log(1 + r), with r = z/c - 1, where c is the middle of the
+# interval (one of 16) that contains z.
 _LOG_ONE: Final = 0x3F330000  # the bits of the float32 where the 16 intervals around 1 begin
 _LOG_START: Final = _LOG_ONE & (2**19 - 1)  # intervals are 2^19 floats long, and begin here
 _LOG_INVERSE: Final = [float.fromhex(text) for text in (

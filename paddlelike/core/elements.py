@@ -27,7 +27,7 @@ class ElementAccess:
         def adopt(self, array: np.ndarray[Any, Any] | None, lod: list[list[int]] | None = None) -> None: ...
 
     def __getitem__(self, item: Any) -> Self:
-        """Return a part as a new tensor without LoD; as in Fluid, an index leaves a dim of size 1.
+        """Return a part as a new tensor without LoD; as in Fluid, an index keeps its dim with size 1.
 
         Raises IndexError for more indexes than dims, for ``...`` and for an index out of range.
         """

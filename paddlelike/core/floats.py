@@ -20,8 +20,8 @@ _BUFFER: Final = 1024  # elements
 def _find_setting() -> tuple[contextvars.ContextVar[Any], Any] | None:
     """Return numpy's context variable for floating-point errors, and its value for ignoring them.
 
-    The value holds the size of the buffers, too. None where numpy does not keep it in a context, as before
-    2.0, where it does not copy into buffers either.
+    The value also holds the size of the buffers. Return None for numpy before 2.0, which has no such variable
+    and does not copy into buffers.
     """
 
     def look() -> list[tuple[contextvars.ContextVar[Any], Any]]:
@@ -57,6 +57,6 @@ def _make_runner() -> Callable[..., Any]:
     return run
 
 
-#: Returns what a function of some arguments returns, without warnings of numpy and with small buffers. It
-#: takes a tenth of a microsecond; ``np.errstate`` takes nearly one, as it reads its options each time.
+#: Calls a function without numpy's warnings and with small buffers. It takes a tenth of a microsecond;
+#: ``np.errstate`` takes nearly one, as it reads its options each time.
 run_quietly: Final = _make_runner()

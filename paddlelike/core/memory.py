@@ -18,7 +18,7 @@ from paddlelike.core.dtypes import unify_dtype
 from paddlelike.errors import OutOfMemoryError
 from paddlelike.foundation.locks import Lock
 
-HEADROOM: Final = 64  # bytes in front of the data that belong to the same buffer
+HEADROOM: Final = 64  # bytes of the buffer in front of the data
 _PAGE: Final = 4096
 _M_TRIM_THRESHOLD: Final = -1  # constants of malloc.h
 _M_MMAP_THRESHOLD: Final = -3
@@ -118,8 +118,7 @@ def keep_freed_memory() -> bool:
 def keep_freed_block(size: int) -> bool:
     """Have the C library keep a freed block of ``size`` bytes, which every step allocates again.
 
-    Blocks of 32 MiB and more go to the system at once where nobody asks. Two such blocks may be free at a
-    time, side by side.
+    Otherwise blocks of 32 MiB and more return to the system at once. Two such blocks may be free at a time.
     """
     return keep_freed_memory() and _freed.keep(size)
 

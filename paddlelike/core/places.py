@@ -79,7 +79,7 @@ def is_compiled_with_cuda() -> bool:
 def require_device(place: Place | None) -> Place:
     """Return ``place`` if programs can run there: on the CPU (None) or on a GPU that JAX sees.
 
-    Raises UnsupportedError for other places, TypeError for what is none.
+    Raises UnsupportedError for other places, TypeError for anything that is not a place.
     """
     if place is not None and not isinstance(place, Place):
         raise TypeError(

@@ -28,7 +28,7 @@ _BLOCK: Final = 8192  # values drawn at once: few Python steps, and the block st
 
 
 class Generator(Versioned):
-    """A stream of random numbers; with a seed it is the same as in Paddle's operators.
+    """A stream of random numbers; equal seeds give the stream of Paddle's operators.
 
     Any integer is a seed; it is reduced to an unsigned 32-bit integer, as in Paddle. Without one, the stream
     starts from the entropy of the operating system. Every method advances it by the values it draws.
@@ -54,7 +54,7 @@ class Generator(Versioned):
 
     @property
     def state(self) -> int:
-        """The state of the engine, in [1, 2^31 - 2]. Setting another one raises ValueError."""
+        """The state of the engine, in [1, 2^31 - 2]. Setting a state outside this range raises ValueError."""
         return self._state
 
     @state.setter

@@ -1,12 +1,11 @@
 """Records of the rows of large tables that updates write, and of their old values.
 
-Every write of a tensor increases its version. An update of rows notes them before it writes; a version that
-nobody noted was a write of unknown rows, and what was changed before it is unknown too. So a note that is
-left out, or a write that nobody knows of here, costs a comparison of the whole table and never a row.
+Every write of a tensor increases its version. An update records its rows before it writes. A version without
+such a record was a write of unknown rows, and earlier changes are then unknown too. A missing record
+therefore costs a comparison of the whole table, but never loses a row.
 
-While a save reads a large array beside training, it is read-only: those who note what they write, rows or
-all, are given a view to write, and the old rows are kept. Whatever else writes takes other memory, or is
-refused by numpy.
+While a save reads a large array beside training, the array is read-only. Code that records its writes gets a
+writable view, and the old rows are kept. Other code writes into other memory, or numpy refuses it.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from paddlelike.foundation.snapshot import POPULATE_WRITE, advise
 
 Array = np.ndarray[Any, Any]
 
-LEAST: Final = 4 << 20  # bytes of an array whose old rows are kept, not its memory
-SHORTEST: Final = 64  # bytes of its rows, beside 4 for the place of each
+LEAST: Final = 4 << 20  # bytes; of larger arrays the old rows are kept instead of a copy
+SHORTEST: Final = 64  # bytes of a row, besides 4 for its position
 _PIECE: Final = 2 << 20  # bytes that are read at a time
-_AHEAD: Final = 8  # pieces of memory for old rows that is made ready before it is used
+_AHEAD: Final = 8  # pieces of memory for old rows, prepared before use
 _ONE_VIEW: Final = np.empty(2)[1:]
-_ALONE: Final = getrefcount(_ONE_VIEW.base)  # references to memory that has one view
+_ALONE: Final = getrefcount(_ONE_VIEW.base)
 
 
 class _Rows:
     """The rows of one array that were written, with the version before the last write of each.
 
-    They are kept as they come and set down many at a time, which touches the large array less often.
+    They are collected and then stored many at a time, which touches the large array less often.
     """
 
     def __init__(self, tensor: LoDTensor, array: Array) -> None:
@@ -50,7 +49,7 @@ class _Rows:
         self.pending: list[tuple[int, Array]] = []
         self.most = len(array) // 16  # rows that are pending
         self.count = 0
-        self.lock = Lock()  # several threads train, or save while others train
+        self.lock = Lock()
 
     def note(self, rows: Array) -> None:
         tensor = self.tensor()
@@ -58,7 +57,7 @@ class _Rows:
             return
         with self.lock.hold():
             version = tensor.version
-            if version not in (self.next, self.next - 1):  # - 1: the same write notes further rows
+            if version not in (self.next, self.next - 1):  # - 1: the same write records further rows
                 self.known_from = version
             self.next = version + 1
             self.pending.append((version + 1 - self.first, rows))
@@ -91,7 +90,7 @@ def watch_rows(tensor: LoDTensor) -> None:
 
 
 def note_rows(arrays: Sequence[Array], rows: Array | None) -> Sequence[Array]:
-    """Record rows (None: all) before they are written. Return the arrays to write into."""
+    """Record rows, or all for None, before they are written. Return the arrays to write into."""
     if _watched and rows is not None:
         found = [
             one for array in arrays if (one := _watched.get(id(array))) is not None and one.array() is array
@@ -120,11 +119,11 @@ class Table(ABC):
     """A large array written by updates, whole or by rows."""
 
     by_rows = True
-    places: Array | None = None  # of a save before, all 0
+    places: Array | None = None  # from an earlier save, all 0
 
     @abstractmethod
     def find(self) -> int:
-        """Return the address of its memory, 0 if it has none."""
+        """Return the address of the table's memory, or 0 without memory."""
 
     @abstractmethod
     def hold(self, nbytes: int) -> OldRows | None:
@@ -141,11 +140,11 @@ class OldRows:
         self.span = rows.ctypes.data, rows.nbytes
         self._table = table
         self._rows = rows
-        self._old = np.empty_like(rows)  # takes memory where it is written
+        self._old = np.empty_like(rows)  # pages take memory only when written
         places, table.places = table.places, None
-        # Of each row among the old ones, + 1; 0: it has not been written.
+        # By row, its position among the old rows, + 1; 0 for rows that were not written.
         self._places = np.zeros(len(rows), np.min_scalar_type(len(rows))) if places is None else places
-        self._count = self._next = 0  # old rows; the first row that has not been read
+        self._count = self._next = 0  # number of old rows; the first unread row
         self.lock = Lock()
 
     def _keep(self, new: Array) -> None:
@@ -169,7 +168,7 @@ class OldRows:
         ahead = _AHEAD * step if self._table.by_rows else 0
         for start in range(0, len(self._rows), step):
             until = min(self._count + ahead, len(self._old))
-            while populated < until:  # here, that no step waits for new memory, or long for what is made new
+            while populated < until:  # prepared here, so that no training step waits for new memory
                 new = self._old[populated : populated + step]
                 advise(new.ctypes.data, new.nbytes, POPULATE_WRITE)
                 populated += step
@@ -182,7 +181,7 @@ class OldRows:
     def _read(self, start: int, stop: int) -> tuple[Array, Array]:
         """Return copies of rows, some of them possibly new, and of their positions."""
         piece = self._rows[start:stop].copy()
-        with self.lock.hold():  # who writes before the copy has ended has kept; who keeps now writes later
+        with self.lock.hold():
             return piece, self._pass(start, stop)
 
     def _pass(self, start: int, stop: int) -> Array:
@@ -216,11 +215,11 @@ class _HostTable(Table):
     def hold(self, nbytes: int) -> OldRows | None:
         if (array := self._array()) is None or array.nbytes != nbytes:
             return None
-        # Others with a view of it could write there unseen.
+        # Another owner of a view could write there unseen.
         if not array.flags.carray or array[0].nbytes < SHORTEST or getrefcount(array.base) != _ALONE + 1:
             return None
         old = _HostRows(self, array)
-        if getrefcount(array.base) == _ALONE + 2:  # with its own; see _open_array
+        if getrefcount(array.base) == _ALONE + 2:  # see _open_array
             return old
         old.close()
         return None
@@ -230,7 +229,7 @@ class _HostRows(OldRows):
     """The rows of an array of numpy, which is read-only until they are closed, or kept whole."""
 
     def __init__(self, table: Table, array: Array) -> None:
-        super().__init__(table, array.reshape(len(array), -1))  # which stays writable
+        super().__init__(table, array.reshape(len(array), -1))  # it stays writable
         self.array = array
         _kept[id(array)] = self
         array.flags.writeable = False
@@ -238,7 +237,7 @@ class _HostRows(OldRows):
     def keep(self, rows: Array | None) -> Array | None:
         """Copy rows, each once, before they are written.
 
-        Return the array to write into; None: the table's own.
+        Return the array to write into, or None for the table's own.
         """
         with self.lock.hold():
             if self.array.flags.writeable:
@@ -252,7 +251,7 @@ class _HostRows(OldRows):
 
     def _open(self) -> None:
         if not self.array.flags.writeable:
-            self.array.flags.writeable = True  # before nobody finds the old rows any more
+            self.array.flags.writeable = True  # first: later nobody finds the old rows
             del _kept[id(self.array)]
 
 
@@ -269,7 +268,7 @@ def find_tables() -> dict[int, Table]:
 def keep_old_rows(found: Mapping[int, Table], saved: memoryview) -> OldRows | None:
     """Return the rows of the table with these bytes as they are now, to be read while updates go on.
 
-    None where it is not a table of those found, or where a write might not be seen.
+    Return None if no table has these bytes, or if a write might not be seen.
     """
     table = found.get(np.asarray(saved.obj).ctypes.data)
     with contextlib.suppress(MemoryError):

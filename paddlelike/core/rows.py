@@ -8,20 +8,20 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-_WIDE: Final = 32  # elements of a row from which on whole rows are added, however many repeat
-_REPEATS: Final = 3  # how often a row comes at most on average, so that few count as repeating
+_WIDE: Final = 32  # elements of a row from which whole rows are added, even if many ids repeat
+_REPEATS: Final = 3  # mean number of occurrences of an id up to which few ids count as repeating
 _LARGE: Final = 1 << 15  # elements
-_DIGIT: Final = 16  # bits of the integers that numpy sorts by counting, several times as fast as others
-_MANY: Final = 1 << 11  # ids from which on two sorts by such digits are faster than one
-_GROWTH: Final = 8  # how many times as many ids a level of an index has as the next
+_DIGIT: Final = 16  # bits of the integers that numpy sorts by radix, several times as fast as wider ones
+_MANY: Final = 1 << 11  # number of ids from which two radix sorts are faster than one sort
+_GROWTH: Final = 8  # ratio of the lengths of two neighbouring levels of an index
 
 
 class RowGroups(NamedTuple):
     """Row ids in rising order, grouped by id; group k begins at ``starts[k]``."""
 
-    order: Array  # the index of each
+    order: Array  # index of each value
     starts: Array
-    ids: Array  # of each group
+    ids: Array
 
     @classmethod
     def of(cls, rows: Array, height: int | None = None) -> RowGroups:
@@ -68,14 +68,14 @@ class RowGroups(NamedTuple):
         for group, start, length in zip(groups.tolist(), starts.tolist(), lengths.tolist(), strict=True):
             rows = values.take(order[start + place - 1 : start + length], axis=0)
             rows[0] = sums[group]
-            np.add.reduce(rows, axis=0, out=sums[group])  # from the first row on, where rows are not single
+            np.add.reduce(rows, axis=0, out=sums[group])
 
 
 class RowIndex:
     """An index from distinct ids to their positions, in the order in which they were added.
 
-    The ids lie sorted in levels, each at least eight times as long as the next: ids that are added are merged
-    into those that are not much longer, so that an id is moved few times however many follow.
+    The ids are sorted in levels, each at least eight times as long as the next. Added ids are merged into the
+    levels that are not much longer, so that an id is moved only a few times.
 
     >>> index = RowIndex(np.array([7, 3]))
     >>> index.add(np.array([-5]))
@@ -84,7 +84,7 @@ class RowIndex:
     """
 
     def __init__(self, ids: Array) -> None:
-        self._levels: list[tuple[Array, Array]] = []  # sorted ids, and the place of each
+        self._levels: list[tuple[Array, Array]] = []  # sorted ids, and the position of each
         self._count = 0
         self.add(ids)
 

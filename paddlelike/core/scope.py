@@ -21,7 +21,7 @@ _LISTED: Final = 8  # names in the repr of a scope
 
 Value = TypeVar("Value")
 
-#: Values that a pickle of a scope has; others, such as queues of readers, belong to a run.
+#: Kinds of values that a pickle of a scope holds; others, such as queues of readers, belong to a run.
 _PICKLED: Final = (LoDTensor, SelectedRows, LoDTensorArray, bool, int, float, str, bytes)
 
 
@@ -35,7 +35,7 @@ class ScopeVariable(Versioned, Displayed):
     def __init__(self, name: str) -> None:
         self.name = name
         self.origin: str | None = None  # the directory or file it was loaded from
-        self.flat: Any = None  # of a parameter: what the executor keeps of its optimizer between runs
+        self.flat: Any = None  # for a parameter: the optimizer state that the executor keeps between runs
         self._value: Any = None
         self._past = 0
 
@@ -122,7 +122,7 @@ class Scope(Versioned, Displayed):
 
     def __init__(self, parent: Scope | None = None) -> None:
         self.erasures = 0  # how often variables were removed
-        #: What plans found here, which holds until ``erasures`` is another.
+        #: Variables that plans found here; valid until ``erasures`` changes.
         self.found: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._vars: dict[str, ScopeVariable] = {}
         self._parent = parent

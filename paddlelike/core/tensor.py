@@ -89,7 +89,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
         ([0.0, 5.0, 5.0], False)
         """
         view = self._require_array("writing").view()  # which a save would see
-        if not view.flags.writeable:  # adopted from somebody who keeps it read-only, or a save reads it
+        if not view.flags.writeable:  # its owner keeps it read-only, or a save reads it
             self._array = memory.place(view)
             view = self._array.view()
         self.touch()
@@ -331,7 +331,7 @@ class SelectedRows(Versioned, Displayed):
         return self._tensor
 
     def gather(self) -> SelectedRows:
-        """Return all rows; a table may have some that are not in memory."""
+        """Return all rows, also those that a table holds outside memory."""
         return self
 
     def merge(self) -> SelectedRows:

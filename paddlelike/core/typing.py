@@ -17,7 +17,7 @@ DtypeLike: TypeAlias = VarType | str | np.dtype[Any] | type[np.generic | bool | 
 #: One size for all dims, or one for each.
 Ints: TypeAlias = int | Sequence[int]
 
-#: What is added around an image: ``"SAME"``, ``"VALID"``, sizes, or a pair for each axis.
+#: The padding of an image: ``"SAME"``, ``"VALID"``, sizes, or a pair for each axis.
 PaddingLike: TypeAlias = str | Ints | Sequence[Sequence[int]]
 
 #: A number of Python or numpy.
@@ -26,7 +26,7 @@ Number: TypeAlias = int | float | np.number[Any]
 #: A number, or an array of them.
 Numbers: TypeAlias = Number | np.ndarray[Any, Any]
 
-#: Where batches go: one for each place.
+#: Devices of batches: a place for each.
 Places: TypeAlias = Place | Sequence[Place] | None
 
 #: A value that a run is fed.

@@ -72,8 +72,8 @@ class Versioned:
     def _upgrade_state(cls, version: int, attributes: dict[str, Any]) -> dict[str, Any]:
         """Return the attributes of this release for those of an older version.
 
-        The hook for old states: a class that increases ``_state_version`` overrides it. Version 0 is that of
-        releases whose states had no version: all attributes, under the names that they have in version 1.
+        The hook for old states: a class that increases ``_state_version`` overrides it. Version 0 means the
+        states of releases without versions: all attributes, under the names of version 1.
         """
         return attributes
 

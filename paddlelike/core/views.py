@@ -1,7 +1,7 @@
 """Views of an array's memory with other shapes and strides, checked to stay inside the array.
 
-Every such view of the package is made here. Steps count elements of the array in C order: the strides that
-numpy gives an axis of one element mean nothing, so that no view is made from strides.
+Every such view of the package is made here. Steps count elements of the array in C order. Strides are not
+used, since numpy's stride of an axis with one element is arbitrary.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def view_strided(array: Array, shape: Sequence[int], steps: Sequence[int]) -> Ar
     shape
         The shape of the view.
     steps
-        For each axis of the view, how many elements of ``array`` lie between two neighbours.
+        For each axis of the view, the distance of two neighbours in elements of ``array``.
 
     Raises
     ------

@@ -103,7 +103,7 @@ class Copies:
                 holder.value.require(self.copies)
 
     def explain(self, feeds: list[str], fetches: list[str], devices: Sequence[Place]) -> str:
-        """Describe where the copies run; ``devices`` as for :meth:`run`."""
+        """Describe where the copies run; ``devices`` are those of :meth:`run`."""
         if devices and self.shared:
             reason = f": {_SHARED}"
         elif devices:
@@ -241,7 +241,7 @@ def _find_gradients(program: Program) -> list[str]:
 
 
 def split_batch(name: str, value: object, copies: int) -> list[Any]:
-    """Return the parts of a fed batch for the copies, as Fluid cuts it.
+    """Split a fed batch for the copies as Fluid does; return the parts.
 
     All parts but the last have equally many rows, or sequences of the first level of a LoD; there are fewer
     parts than copies when these use up the batch. Raises EnforceNotMet for an empty batch.

@@ -28,8 +28,8 @@ _SLOWEST: Final = 12  # steps shown one by one
 class Rates(NamedTuple):
     """The measured speed of the machine on one thread."""
 
-    multiply_adds: float  # a second, in a product of float32 matrices
-    bytes: float  # a second, read and written by a copy of arrays that no cache holds
+    multiply_adds: float  # per second, in a product of float32 matrices
+    bytes: float  # per second, read and written by a copy of arrays larger than the caches
 
 
 class StepReport(NamedTuple):
@@ -42,15 +42,15 @@ class StepReport(NamedTuple):
     outputs
         The variables it writes.
     kernel
-        "specialized" where the operator gave a kernel of its own for what the program declares, "group" for
-        the updates of several parameters at once, "rows" where a dense gradient of an embedding stays the
-        rows that were looked up; else "general".
+        "specialized" if the operator chose a kernel for the declared shapes and dtypes, "group" for updates
+        of several parameters at once, "rows" if an embedding's dense gradient stays a set of rows; else
+        "general".
     compiled
         The loops compiled by numba that worked on its arrays, see ``FLAGS_use_fast_kernels``.
     in_place
         The variables whose memory it overwrites.
     reuses
-        Inputs that nobody uses afterwards: where they are large, the result is written over one of them.
+        Inputs that no later step uses: the result is written over a large one.
     shares_memory
         The variables that are views of inputs.
     released
@@ -58,8 +58,8 @@ class StepReport(NamedTuple):
     bytes_moved, multiply_adds
         The sizes of its inputs and outputs, and the products of its matrices.
     seconds, bound
-        The processor time it took, and what the machine needs for the bytes or for the products, whichever is
-        longer. Arrays that the cache holds can take less.
+        The processor time of the step, and the least time that the machine needs to move the bytes or compute
+        the products. Arrays in the cache can take less.
     """
 
     operators: tuple[str, ...]
@@ -77,7 +77,7 @@ class StepReport(NamedTuple):
 
 
 class Explanation:
-    """The steps of one run, and its memory; as text a table.
+    """The steps of one run and its memory; ``str()`` gives a table.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Explanation:
     persistable_bytes, peak_bytes
         The memory of persistables, and the most that feeds and temporaries take at the end of a step.
     rates
-        What the bounds are computed from.
+        The machine's speed, from which the bounds are computed.
     """
 
     def __init__(
@@ -157,9 +157,9 @@ def _format_row(name: str, count: str, figures: list[str], note: str) -> str:
 def explain_plan(
     plan: Plan, scope: Scope, services: dict[str, Any], feeds: Mapping[str, Any], repeat: int
 ) -> Explanation:
-    """Run a plan on copies of the persistables, ``repeat`` times, and return what its steps do.
+    """Run a plan ``repeat`` times on copies of the persistables and return a report on its steps.
 
-    Raises UnsupportedError for operators that reach outside of the run, and what a run raises.
+    Raises UnsupportedError for operators that reach outside the run, and the errors of a run.
     """
     _refuse_external(plan)
     best: list[StepReport] = []
@@ -193,7 +193,9 @@ def _refuse_external(plan: Plan) -> None:
 
 
 def _copy_scope(plan: Plan, scope: Scope) -> Scope:
-    """Return a scope with copies of the persistables of a plan, so that nothing of the caller's changes."""
+    """Return a scope with copies of the persistables of a plan, so that the caller's values stay
+    unchanged.
+    """
     copied = Scope()
     for variable in plan.layout.persistables.values():
         holder = scope.find_var(variable.name)
@@ -257,7 +259,7 @@ def _list_names(ops: Sequence[Operator], of: str) -> list[str]:
 
 
 def _list_shapes(op: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Return the shape of the first array in each slot, of gradients under the name without ``@GRAD``."""
+    """Return the shape of the first array in each slot; for a gradient slot the key lacks ``@GRAD``."""
     shapes: dict[str, tuple[int, ...]] = {}
     for slots, values in ((op.inputs, before), (op.outputs, after)):
         for slot, names in slots.items():
@@ -268,7 +270,7 @@ def _list_shapes(op: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -
 
 
 def _infer_unused(cls: type[OpDef], op: Operator, before: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the outputs of a product of matrices, which are released at once if unused."""
+    """Return the shapes of the outputs of a matrix product; unused outputs are released at once."""
     if cls.count_products is OpDef.count_products:
         return {}
 
@@ -303,13 +305,13 @@ def _count_bytes(value: object) -> int:
 
 
 def _leaves_rows_alone(step: Step) -> bool:
-    """Return whether a step works on some rows of a table alone."""
+    """Return whether a step works only on some rows of a table."""
     rule = step.binding and step.binding.cls.get_row_update(step.binding.keywords)
     return step.kernel == ROWS and not (rule and rule.whole)
 
 
 def _find_share(values: Iterable[Any]) -> dict[int, float]:
-    """Return, by height, which fraction of a table's rows is in selected rows."""
+    """Return, by height, the fraction of a table's rows that selected rows hold."""
     return {v.height(): len(v.row_array) / v.height() for v in values if isinstance(v, SelectedRows)}
 
 

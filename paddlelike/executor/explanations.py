@@ -26,13 +26,13 @@ from paddlelike.framework.passes.views import has_updates
 def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
     """Return the error to raise for an operator's error.
 
-    Its ``__cause__`` is the error of code that is not ours; what our own checks refuse is said in full.
+    Its ``__cause__`` is the error of other code; an error of our own checks becomes part of its text.
     """
     block = op.block
     if isinstance(error, OperatorError):  # from a sub-block: explained already
         return error
     line = format_line(op)
-    # Operators that serve or call other processes have inputs that come from there, and errors of their own.
+    # Operators that call other processes have inputs from there, and errors of their own.
     if not isinstance(error, UnsupportedError | NotInitializedError) and not registry.find(op.type).external:
         try:
             missing = _find_missing_inputs(frame, op, block)
@@ -70,7 +70,7 @@ def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
 def _find_misfit(frame: Frame, op: Operator, error: Exception) -> str | None:
     """Return the error of an operator's shape rule for the actual values, if the rule refuses them.
 
-    Names of variables are in place of slots.
+    The error names variables instead of slots.
     """
     if isinstance(error, PaddlelikeError) or not isinstance(error, ValueError | IndexError):
         return None
@@ -94,7 +94,7 @@ def _find_misfit(frame: Frame, op: Operator, error: Exception) -> str | None:
 
 
 def _find_wrong_rank(frame: Frame, op: Operator) -> tuple[str, str] | None:
-    """Return the problem and the next step, if an input was fed with other dims than declared."""
+    """Return the problem and the next step if an input was fed with another number of dims than declared."""
     for name in op.input_arg_names:
         variable = op.block._find_var_recursive(name)
         if variable is None or not variable.is_data or variable.lod_level:

@@ -33,7 +33,7 @@ class Profile:
     def __init__(self) -> None:
         self.times: dict[str, list[float]] = {}  # in seconds, by operator type
         self.events: list[Event] = []
-        self.seconds_of_runs = 0.0  # all runs, with what the executor does besides the operators
+        self.seconds_of_runs = 0.0  # whole runs, including the executor's own work
 
     def run_step(self, frame: Frame, step: Step) -> None:
         """Run one step and measure its time, also when it fails."""

@@ -255,7 +255,7 @@ class Executor(Displayed):
             others = find_others(program, fetches, scope)
             if not others:
                 raise
-        # As in Fluid, whose fetch operators read the scope, also for what the program does not know.
+        # As in Fluid, a fetch reads the scope, also for names that the program does not have.
         own = [name for name in fetches if name not in others]
         found = iter(self._run(program, feeds, own, scope, return_numpy, pruned_to, backend=backend))
         return [copy_value(scope, name, return_numpy) if name in others else next(found) for name in fetches]

@@ -60,7 +60,7 @@ def choose_backend(place: Place, backend: str | None = None) -> str:
     if isinstance(place, CUDAPlace):
         backend = "jax"
     if backend == "jax" and flag("FLAGS_check_nan_inf"):
-        return "numpy"  # which knows after each operator
+        return "numpy"  # it checks after each operator
     return backend
 
 

@@ -27,7 +27,7 @@ def run_plan(plan: Plan, scope: Scope, services: dict[str, Any], feeds: Mapping[
     frame = plan.create_frame(scope, services)
     if put_feeds(plan, frame, feeds) and plan.specializes:
         return run_plan(plan.generalize(), scope, services, feeds)
-    # run_steps, without the call
+    # run_steps, inlined
     thread_limit.run(run_quietly, _run_steps, frame, plan.steps, plan.unrolled)
     return frame
 

@@ -1,9 +1,9 @@
 """Limit BLAS to one thread while programs run.
 
-Fluid computes on one thread by default. BLAS libraries take every core, and their threads
-spin while they wait: with another busy process on the machine a small network's step takes several times as
-long. And they add up in an order that depends on how many there are. Where more threads are requested,
-kernels share their work themselves (:mod:`paddlelike.ops.kernels.threads`).
+Fluid computes on one thread by default. BLAS libraries take every core, and their threads spin while they
+wait: beside another busy process a small network's step takes several times as long. Their sums also depend
+on the number of threads. When a program requests more threads, the kernels divide the work themselves
+(:mod:`paddlelike.ops.kernels.threads`).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _RESTORING = 0.1  # seconds, more than it takes
 class ThreadLimit:
     """Limits BLAS to one thread while programs run; afterwards restores its thread pools.
 
-    The pools belong to the process: of runs in several threads, the first one limits them and the last one
-    restores them. Where an interrupt keeps a run from restoring them, the next one does.
+    The pools belong to the process: the first of several simultaneous runs limits them, the last restores
+    them. If an interrupt prevents that, the next run restores them.
     """
 
     def __init__(self) -> None:
         self._runs: list[bool] = []  # an item for each
         self._run = make_keys(self._runs.append, self._runs.pop)
         self._is_restoring = False
-        self._before: list[tuple[Callable[[int], Any], int]] = []  # of changed pools: counts outside of runs
+        self._before: list[tuple[Callable[[int], Any], int]] = []  # changed pools: threads outside runs
 
     def run(self, function: Callable[..., Result], *args: Any) -> Result:
         """Return ``function(*args)``."""
-        # A run that begins while another restores the pools either is counted there, or waits here.
+        # A run that begins while another restores the pools is counted there or waits here.
         with self._run():
             try:
                 if self._is_restoring:
@@ -69,7 +69,7 @@ class ThreadLimit:
 
 
 class _Pool(NamedTuple):
-    """How to read and set the number of threads of a BLAS library."""
+    """Functions that read and set the number of threads of a BLAS library."""
 
     get_count: Callable[[], Any]
     set_count: Callable[[int], Any]
@@ -84,12 +84,11 @@ def _find_pools() -> tuple[_Pool, ...]:
 
 
 def _bind_pool(pool: Any) -> _Pool:
-    """Return how to read and set the number of threads of a library that threadpoolctl found.
+    """Return functions that read and set the number of threads of a library that threadpoolctl found.
 
-    Since 3.6 threadpoolctl's own method to set it is without effect in all threads but the first that called
-    it. Here the lock arbitrates, and the run that restores a pool may be in another thread than the one that
-    limited it. And of OpenBLAS its methods look the functions up at every call, which takes several times as
-    long as these.
+    Since threadpoolctl 3.6 its own setter works only in the first thread that called it; here another thread
+    may restore a pool. Its methods for OpenBLAS also look the functions up at every call, which takes several
+    times as long.
     """
     get_count, set_count = (
         pool.get_num_threads,

@@ -1,4 +1,4 @@
-"""Values of the whole process that ``with`` blocks replace, each for its own thread first."""
+"""Values that a ``with`` block replaces, for its own thread first."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Current(Generic[T]):
     """A value such as the scope that is used when none is passed.
 
     In Fluid a block replaces it for all threads, and two threads with blocks of their own get each other's
-    values. Here a thread inside a block of its own has the value of that, and the main thread outside of all
-    its blocks that of the process, whatever other threads do. A thread that enters no block, such as one that
-    was started inside of a block, has the value of the block that any thread entered last, as in Fluid.
+    values. Here a thread inside a block of its own has the value of that block. The main thread outside all
+    its blocks has the value of the process. Any other thread has the value of the block that any thread
+    entered last, as in Fluid.
 
     >>> size = Current(1)
     >>> with size.replaced(2):
@@ -55,9 +55,8 @@ class Current(Generic[T]):
         return self._cell().value if self._entered else self._of_process.value
 
     def set(self, value: T) -> T:
-        """Replace the value of the thread's current block, or outside of blocks that of the process.
-
-        Returns the previous one.
+        """Replace the value of the thread's current block, or of the process outside blocks. Return the
+        previous value.
         """
         cell = self._cell()
         before, cell.value = cell.value, value

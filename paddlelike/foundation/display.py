@@ -15,5 +15,5 @@ class Displayed:
     __slots__ = ()
 
     def _repr_html_(self) -> str | None:
-        """Return this object as HTML; None: show its ``repr``."""
+        """Return this object as HTML, or None to show its ``repr``."""
         return _format_html.function(self)

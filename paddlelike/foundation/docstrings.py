@@ -1,11 +1,9 @@
 """Docstrings: shared parameter texts are written once and shown in every function.
 
-A docstring is completed with the entries of its parameters, and with the sections *Returns* and *Raises*, of
-the docstrings of its module, of the packages around it, or of another function. Its own text goes first.
-
-The section *See Also* is made from ``see_also.txt``. A package or module completes the docstrings of its
-names when it is imported (:func:`show_related`), a face that imports names one by one that of each one
-(:func:`relate`).
+A docstring takes missing parameters and the sections *Returns* and *Raises* from the docstrings of its
+module, of the packages around it, or of another function. Its own text goes first. The section *See Also* is
+made from ``see_also.txt``. A module completes the docstrings of its names when it is imported
+(:func:`show_related`). A face that imports its names one by one completes each name then (:func:`relate`).
 """
 
 from __future__ import annotations
@@ -22,11 +20,11 @@ from paddlelike.foundation.text_tables import read_table
 T = TypeVar("T", bound=Callable[..., Any])
 
 _HEADINGS: Final = ("Parameters\n----------\n", "Attributes\n----------\n")
-#: What comes behind the parameters: another section, or the example.
+#: The text that ends the parameters: another section, or the example.
 _NEXT: Final = re.compile(r"\n(?:[A-Z][\w ]*\n-{3}|>>>)")
-#: Sections that are taken over as they are.
+#: Sections that are copied unchanged.
 _WHOLE: Final = re.compile(r"^(Returns|Raises)\n-+\n(.*?)(?=\n\n(?! )|\s*\Z)", re.MULTILINE | re.DOTALL)
-#: By section, what may come behind it.
+#: By section, the sections that may follow it.
 _BEHIND: Final = {
     "Returns": re.compile(r"\n(?:>>>|(?:Raises|See Also|Notes|References|Examples)\n---)"),
     "Raises": re.compile(r"\n(?:>>>|(?:See Also|Notes|References|Examples)\n---)"),
@@ -40,7 +38,7 @@ def read_entries(thing: object) -> dict[str, str]:
     Returns
     -------
     dict
-        Texts by name of the parameter, indented as they stand there; and by title of the section.
+        Texts by parameter name, with their indentation, and by section title.
 
     >>> print(read_entries(describe_like)["others"].strip())
     Functions, classes or modules whose docstrings describe the parameters.
@@ -122,7 +120,7 @@ def relate(thing: object, module: str, name: str) -> None:
     thing
         The function or class.
     module, name
-        Where it stands below ``fluid``, such as ``"layers"`` and ``"conv2d"``; ``""`` is the package itself.
+        Its place below ``fluid``, such as ``"layers"`` and ``"conv2d"``; ``""`` is the package itself.
     """
     for member, near in _read_groups().get((module, name), {}).items():
         told = vars(thing)[member] if member else thing

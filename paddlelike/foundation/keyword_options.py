@@ -113,6 +113,8 @@ def _check_keywords(function: Callable[..., object], given: Mapping[str, object]
 
 
 def _is_short_for(short: str, name: str) -> bool:
-    """Return whether a name begins with ``short``, or its words with the letters of it, as in act, lr."""
+    """Return whether ``short`` abbreviates a name: its beginning (act) or the first letters of its words
+    (lr).
+    """
     initials = "".join(word[:1] for word in name.split("_"))
     return (len(short) > 2 and name.startswith(short)) or (len(short) > 1 and short == initials)

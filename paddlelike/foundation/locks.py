@@ -1,10 +1,10 @@
 """Locks that are always released, also after interrupts; this package uses no others.
 
-A signal, such as that of Ctrl-C, raises KeyboardInterrupt between any two operations of the main thread: also
-between taking a lock and the ``try`` that gives it back, inside the ``__enter__`` or ``__exit__`` of a class
-in Python (so in those of ``threading.Condition`` and ``Event``), and before ``with`` calls ``__exit__``. Here
-a lock is held by a *key*. One call into C takes the lock and makes the key, and the end of the key gives the
-lock back, in C too. Only the ``with`` refers to the key, no frame that a kept traceback would keep.
+Ctrl-C raises KeyboardInterrupt between any two operations of the main thread: also between taking a lock and
+the ``try`` that releases it, inside an ``__enter__`` or ``__exit__`` written in Python (as in
+``threading.Condition`` and ``Event``), and before ``with`` calls ``__exit__``. Here a *key* holds a lock. One
+call into C takes the lock and makes the key; the key's deletion releases the lock, in C too. Only the
+``with`` refers to the key, so a kept traceback does not keep it.
 
 >>> lock = Lock()
 >>> with lock.hold():
@@ -13,7 +13,7 @@ True
 >>> lock.is_held()
 False
 
-What waits looks again every second: a thread that was interrupted may have woken nobody.
+A waiting thread looks again every second, since an interrupted thread may have woken nobody.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
-_LOOK: Final = 1.0  # seconds between two looks of whoever waits
+_LOOK: Final = 1.0  # seconds between two looks of a waiting thread
 
 
 class _Key(functools.partial):  # type: ignore[type-arg]
@@ -50,9 +50,10 @@ Keys = Callable[[], AbstractContextManager[None, None]]
 
 
 def make_keys(take: Callable[[Any], Any], give_back: Callable[[], Any]) -> Keys:
-    """Return a function that calls ``take(True)`` and makes a key; the key calls ``give_back`` at its end.
+    """Return a function that calls ``take(True)`` and makes a key; the key calls ``give_back`` when it is
+    deleted.
 
-    Both must be functions of C, since one of Python can be interrupted.
+    Both must be written in C, since a Python function can be interrupted.
 
     >>> taken = []
     >>> begin = make_keys(taken.append, taken.pop)
@@ -89,8 +90,8 @@ class Lock:
 class RLock(Lock):
     """A lock that its holder may take again.
 
-    Unlike ``threading.RLock`` it is given back also where another thread ends the key, as one that lists all
-    objects may.
+    Unlike ``threading.RLock``, another thread can release it: one that lists all objects may be the last to
+    drop the key.
     """
 
     def __init__(self) -> None:
@@ -125,12 +126,12 @@ class Condition:
     def __init__(self, lock: Lock | None = None) -> None:
         lock = Lock() if lock is None else lock
         self.lock, self.hold = lock, lock.hold
-        self._doors: list[Any] = []  # of those that wait: locks that are taken
+        self._doors: list[Any] = []  # taken locks, one for each waiting thread
 
     def wait(self, timeout: float | None = None) -> None:
         """Release the lock until another thread notifies, or for ``timeout`` seconds, a second at most.
 
-        The caller looks afterwards whether what it waits for has come.
+        The caller then checks its condition again.
         """
         lock, door = self.lock._lock, threading.Lock()
         released: list[None] = []  # and taken: each grows in the call into C that does so
@@ -180,7 +181,7 @@ class Event:
         _open_all(self._doors)
 
     def clear(self) -> None:
-        """Have threads wait from now on."""
+        """Clear the event: threads wait from now on."""
         self._is_set = False
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -223,7 +224,7 @@ def _find_open(dir_fd: int | None) -> Callable[[str | os.PathLike[str], int, int
 class OpenFile(functools.partial):  # type: ignore[type-arg]
     """An open descriptor, closed when this object is deleted, as at the end of ``with opened(...)``.
 
-    It is the first of its ``args``; the second one is the number after it, which ``os.closerange`` takes.
+    ``args`` holds the descriptor and the next number, as ``os.closerange`` takes them.
     """
 
     __slots__ = ()
@@ -241,7 +242,7 @@ class OpenFile(functools.partial):  # type: ignore[type-arg]
 def opened(
     path: str | os.PathLike[str], flags: int, mode: int = 0o777, *, dir_fd: int | None = None
 ) -> OpenFile:
-    """Open a file for reading, as ``os.open`` does; errors at its closing are ignored.
+    """Open a file for reading, as ``os.open`` does; errors when it is closed are ignored.
 
     >>> with opened(os.curdir, os.O_RDONLY) as (fd, _):
     ...     os.stat(fd) == os.stat(os.curdir)
@@ -251,7 +252,7 @@ def opened(
 
 
 def own_files(descriptors: Iterable[int]) -> Iterator[OpenFile]:
-    """Return what owns the descriptors that an iterator of C makes, such as ``map(os.dup, (1,))``.
+    """Return the owner of the descriptors that an iterator in C makes, such as ``map(os.dup, (1,))``.
 
     >>> [copy] = own_files(map(os.dup, (1,)))
     >>> with copy as (fd, _):
@@ -263,12 +264,12 @@ def own_files(descriptors: Iterable[int]) -> Iterator[OpenFile]:
 
 
 def open_pipe() -> list[OpenFile]:
-    """Return the end of a new pipe that reads, and the one that writes."""
+    """Return the read end and the write end of a new pipe."""
     return list(own_files(itertools.chain.from_iterable(itertools.starmap(os.pipe, ((),)))))
 
 
 def close_at_end(files: list[int]) -> AbstractContextManager[None, None]:
-    """Return an object whose end closes all files whose descriptors are then in the list."""
+    """Return an object whose deletion closes all files whose descriptors are then in the list."""
     return _Key(functools.partial(list, map(os.close, files)).__call__)
 
 

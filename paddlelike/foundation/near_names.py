@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-_MANY: Final = 5_000_000  # names that are compared, times a length squared: more would take seconds
+_MANY: Final = 5_000_000  # names compared, times the length squared: more would take seconds
 _LIKE: Final = 0.7  # difflib's ratio: names below it share little but an ending such as .w_0
 
-#: What other frameworks, and other functions of Fluid, call it, where the two names are not alike.
+#: Names of the same thing in other frameworks and functions of Fluid, where spelling does not suggest them.
 _ELSEWHERE: Final = {
     "avg_pool2d": "pool2d", "axis": "dim axes", "batch_size": "minibatch_size", "bias": "bias_attr",
     "cat": "concat", "crossentropyloss": "cross_entropy", "data_source": "minibatch_source",
@@ -58,7 +58,7 @@ def suggest_patterns(pattern: str, known: Iterable[str]) -> str:
 def find_near_names(name: object, known: Iterable[str], *, count: int = 3) -> list[str]:
     """Return at most ``count`` names of ``known`` that are like ``name``, the nearest first.
 
-    If some differ from it only in case, or are its name in other frameworks, these alone.
+    If some differ from it only in case, or are its name in other frameworks, return only these.
     """
     from difflib import get_close_matches  # late: only errors need it
 

@@ -1,7 +1,7 @@
 """Progress of an operation: one line, on a terminal or below a notebook's cell, drawn after a second.
 
-The outermost operation of the main thread has the line, and what it calls adds its bytes to it. Nothing is
-drawn where there is neither, nor with ``PADDLELIKE_PROGRESS=0``.
+The outermost operation of the main thread owns the line; the operations that it calls add their bytes.
+Nothing is drawn without a terminal or notebook, or with ``PADDLELIKE_PROGRESS=0``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from paddlelike.foundation.amounts import format_size
 from paddlelike.foundation.locks import Event, Lock
 from paddlelike.foundation.threads import Thread
 
-_DELAY: Final = 1.0  # seconds before the line is drawn,
-_INTERVAL: Final = 0.1  # and between two drawings
+_DELAY: Final = 1.0  # seconds before the line is drawn
+_INTERVAL: Final = 0.1  # seconds between two drawings
 _TICK: Final = 1.0  # seconds between two drawings of an operation that has counted nothing
 
 
@@ -34,12 +34,12 @@ class _Line:
         self._begin = time.monotonic()
         self._due = self._begin + _DELAY
         self._drawn = False
-        self._reported = False  # the operation counts itself: what it calls is not a part of the sum
+        self._reported = False  # the operation counts its bytes itself; operations that it calls add none
         self._lock = Lock()
         self._notebook = find_notebook()
         self._ended = Event()
         if text is not None and self._notebook is None:
-            with contextlib.suppress(RuntimeError):  # no more threads: the seconds are not drawn
+            with contextlib.suppress(RuntimeError):  # without a further thread the seconds are not drawn
                 Thread(self._tick, "paddlelike progress").start()
 
     def _tick(self) -> None:
@@ -101,7 +101,7 @@ class _Line:
 
 
 def find_notebook() -> Callable[[str], None] | None:
-    """Return a function that shows and replaces HTML below a notebook's cell; outside of notebooks None."""
+    """Return a function that shows and replaces HTML below a notebook's cell, or None outside notebooks."""
     shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if not hasattr(shell, "kernel"):
         return None
@@ -122,14 +122,14 @@ _line: _Line | None = None  # of the operation that runs
 
 @contextlib.contextmanager
 def show_progress(text: str | None, sizes: Iterable[int] = ()) -> Iterator[None]:
-    """Draw the progress of the ``with`` block, unless an outer block draws its own; None: draw nothing.
+    """Draw the progress of the ``with`` block, unless an outer block draws its own or ``text`` is None.
 
     Parameters
     ----------
     text
-        What is done, as "saving models".
+        The activity, such as "saving models".
     sizes
-        The bytes of its parts, as far as they are known; added up only where something is drawn.
+        The bytes of its parts, as far as they are known; added up only if something is drawn.
     """
     global _line
     if _line is not None or not _is_wanted():
@@ -159,7 +159,7 @@ def advance_progress(nbytes: int) -> None:
 
 
 def report_progress(done: int, total: int) -> None:
-    """Report how many bytes of all are done, for operations that count themselves."""
+    """Report the bytes done and the bytes in all, for operations that count themselves."""
     if _line is not None:
         _line.report(done, total)
 

@@ -1,9 +1,9 @@
 """Classes of protobuf messages, made from a table when they are first needed.
 
 A line of a table is a field: id, label, type, name, perhaps ``= default``, then a remark. The fields labelled
-``oneof`` of one message exclude each other; a dotted message is nested in the one before the dot. The
-protobuf library creates the classes, in a pool of their own: Paddle's may be in the default one. Any version
-from 3.20 on works. Fields that are not in the table are kept: they are written back unchanged.
+``oneof`` of one message exclude each other; a dotted message is nested in the message before the dot. The
+protobuf library creates the classes in a pool of their own, since Paddle's may be in the default pool. Any
+version from 3.20 on works. Fields that are not in the table are kept: they are written back unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LINE: Final = re.compile(r"    (\d+) +(\w+) +([\w.]+) +(\w+)(?: = (\S+))?(?:  .
 def make_classes(
     table: str, package: str, syntax: str, enums: Mapping[str, type[IntEnum]]
 ) -> Callable[[str], MessageClass]:
-    """Return a function from a message's name in the table to its class.
+    """Return a function that maps a message's name in the table to its class.
 
     ``package``: the name of the messages' package; ``syntax``: "proto2" or "proto3"; ``enums``: the types
     that are enumerations, which may be nested as messages are.

@@ -1,7 +1,7 @@
 """Copies of this process by a fork: its memory at one instant, and checks without side effects here.
 
-The two share every page until this one writes into it, so that a copy costs no memory and milliseconds. A
-snapshot has a low priority and a Python of its own: what it does takes no turn from the threads here.
+The two processes share every page until this one writes into it: a copy takes milliseconds and no memory. A
+snapshot has a low priority and its own interpreter, so its work does not delay the threads here.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ import numpy as np
 from paddlelike.foundation.locks import Keys, Lock, OpenFile, RLock, open_pipe, own_files
 
 _PIECE: Final = 2 << 20  # bytes that are read at a time
-_PRIORITY: Final = 10  # a tenth of the processor where training takes all of it
-_LOOK: Final = 2000  # milliseconds between two looks whether the parent is alive
-_SHARE: Final = 0.1  # of all processors, for the work of a snapshot that nobody waits for
-_RESTS: Final = 20.0  # seconds at most, for whoever waits in another process
-_LONGEST: Final = 120.0  # seconds; a copy may hang in a lock that another thread held
-_REST: Final = 0.02  # seconds between two looks whether somebody waits
+_PRIORITY: Final = 10  # share of the processor while training takes all of it
+_LOOK: Final = 2000  # milliseconds between two checks that the parent is alive
+_SHARE: Final = 0.1  # share of all processors for work that nobody waits for
+_RESTS: Final = 20.0  # seconds at most, as another process may wait
+_LONGEST: Final = 120.0  # seconds; a copy may wait for ever for a lock that another thread held
+_REST: Final = 0.02  # seconds between two checks whether somebody waits
 
 # Advice of Linux's madvise.
 _DONTFORK: Final = 10
@@ -53,11 +53,12 @@ class Snapshot:
     Parameters
     ----------
     work
-        What :meth:`ask` has the other process do: takes and returns what JSON can hold. No other thread
-        exists there, so it must need no lock that one may have held. Its second argument is to be called
-        after each few megabytes: it rests, so that the work takes a tenth of the processors (20 s at most).
+        The function that :meth:`ask` calls in the other process; it takes and returns JSON values. No other
+        thread exists there, so it must not need a lock that another thread may have held. It calls its second
+        argument after every few megabytes: that pauses, so that the work takes a tenth of the processors (20
+        s at most).
     without
-        Addresses and sizes of memory that it need not hold.
+        Addresses and sizes of memory to leave out.
 
     Raises
     ------
@@ -69,7 +70,7 @@ class Snapshot:
         self, work: Work = lambda request, rest: request, *, without: Sequence[tuple[int, int]] = ()
     ) -> None:
         self._parent = os.getpid()
-        self._files: list[OpenFile] = []  # where requests go, where answers come, what says that it lives
+        self._files: list[OpenFile] = []  # for requests, for answers, and as a sign of life
         self._children: list[int] = []
         library = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
         if library is None or not hasattr(library, "process_vm_readv") or not hasattr(os, "pidfd_open"):
@@ -79,7 +80,7 @@ class Snapshot:
         highest = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
         self._asking = Lock()
         parent, ends = self._parent, list[OpenFile]()
-        self._waited_for = mmap.mmap(-1, 1)  # which both processes see
+        self._waited_for = mmap.mmap(-1, 1)
 
         def serve() -> None:
             waiting, telling = (end.args[0] for end in ends)
@@ -90,13 +91,13 @@ class Snapshot:
                 pipe = open_pipe()
                 self._files.append(pipe.pop(mine))
                 ends += pipe
-            # No other fork goes without that memory.
+            # Other forks keep that memory.
             _fork(self._children, serve, lambda: _left_out(without))
             del pipe, ends[:]
             self._files.extend(own_files(map(os.pidfd_open, self._children)))
             self._end, self._answers, self._alive = (file.args[0] for file in self._files)
             probe = np.zeros(1, np.uint8)
-            list(self.read(probe.ctypes.data, probe.nbytes))  # which the administrator may forbid
+            list(self.read(probe.ctypes.data, probe.nbytes))  # the administrator may forbid it
         except BaseException:
             self.close()
             raise
@@ -107,7 +108,7 @@ class Snapshot:
         Raises
         ------
         OSError
-            The process that holds it has been killed.
+            The process that holds the memory has been killed.
         """
         died = select.poll()
         died.register(self._alive, select.POLLIN)
@@ -155,7 +156,7 @@ class Snapshot:
         self._waited_for[0] = 1
 
     def _make_killed(self) -> OSError:
-        """Return the error of a process that has ended too early, which says how."""
+        """Return the error for a process that ended too early; it names the signal or exit code."""
         how = ""
         with contextlib.suppress(OSError):  # somebody else has waited for it
             found = os.waitid(os.P_PIDFD, self._alive, os.WEXITED | os.WNOWAIT)
@@ -166,7 +167,7 @@ class Snapshot:
     def close(self) -> None:
         """End the process that holds the memory."""
         for child in self._children:
-            with contextlib.suppress(OSError):  # it was killed, and somebody else has waited for it
+            with contextlib.suppress(OSError):  # killed, and already waited for by somebody else
                 for alive, _ in (file.args for file in self._files[2:]):
                     signal.pidfd_send_signal(alive, signal.SIGKILL)
                     os.waitid(os.P_PIDFD, alive, os.WEXITED)
@@ -191,7 +192,7 @@ def _fork(
 ) -> None:
     """Fork this process inside of ``around()`` and append the child's id; the child serves and ends.
 
-    No signal comes to the child, and none before its id is in the list.
+    The child receives no signals, and this process none until the child's id is in the list.
     """
     parent = os.getpid()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -234,7 +235,7 @@ def advise(address: int, nbytes: int, advice: int) -> None:
 
 
 class Rests:
-    """Pauses between pieces of work that limit its share of the processors."""
+    """Pauses that limit the work's share of the processors."""
 
     def __init__(
         self, waited_for: mmap.mmap | bytearray, clock: Callable[[], float] = time.process_time
@@ -261,9 +262,9 @@ def _serve(
 ) -> None:
     """Serve the parent's requests in the child, until the parent closes the pipe or dies."""
     try:
-        gc.disable()  # what objects of the parent do at their end is the parent's
+        gc.disable()  # no finalizers: they are the parent's
         first, last = sorted((waiting, telling))
-        os.closerange(0, first)  # so that nobody waits for the end of the parent's files
+        os.closerange(0, first)  # else readers would wait for the end of the parent's files
         os.closerange(first + 1, last)
         os.closerange(last + 1, highest + 1)
         with contextlib.suppress(OSError):
@@ -300,8 +301,8 @@ def _answer(work: Work, request: object, rest: Callable[[], None]) -> dict[str, 
 def try_aside(check: Callable[[], bool], hold: Keys, seconds: float = _LONGEST) -> bool | None:
     """Run ``check`` in a fork of this process and return its result, or None if that fails.
 
-    It cannot where the system has no fork, ``check`` takes longer than ``seconds``, or it ends the process.
-    The lock of ``hold`` is held by no other thread at the fork, since it would be held for ever in the copy.
+    It fails where the system has no fork, ``check`` takes longer than ``seconds``, or ends the process. The
+    lock of ``hold`` is taken for the fork: held by another thread, it would stay held in the copy.
 
     >>> from paddlelike.foundation.locks import RLock
     >>> changed = []

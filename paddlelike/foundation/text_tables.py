@@ -1,4 +1,4 @@
-"""Tables that lie beside the code as text."""
+"""Tables stored as text files beside the code."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ def read_table(package: str, name: str) -> str:
     'ProgramDesc'
     """
     data = pkgutil.get_data(package, name)
-    assert data is not None  # it would be with a loader that knows no files
+    assert data is not None  # a loader without files
     return data.decode()

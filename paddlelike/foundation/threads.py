@@ -1,9 +1,9 @@
 """Threads that interrupts cannot break, and that cannot be waited for forever.
 
-``threading.Thread.start`` waits for the thread to say that it runs: an interrupt then may leave a lock taken
-that the new thread needs, and a thread that dies of a lack of memory says nothing for ever. Here a thread
-that is never interrupted does that. Work that no thread has begun after some seconds is done by whoever waits
-for its end.
+``threading.Thread.start`` waits until the new thread reports that it runs. An interrupt of this wait may
+leave a lock taken that the new thread needs, and a thread that dies for lack of memory never reports. Here a
+thread that is never interrupted starts the others. Work that no thread has begun after some seconds is done
+by the thread that waits for it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Thread:
     Attributes
     ----------
     name
-        That of the thread, for debuggers.
+        The name of the thread, for debuggers.
     """
 
     def __init__(self, work: Callable[[], object], name: str, *, daemon: bool = True) -> None:
         self.name = name
-        self._work = [work]  # whoever takes it out does it
+        self._work = [work]  # the thread that removes it does the work
         self._daemon = daemon
         self._is_started = False
         self._begun, self._ended = Event(), Event()
@@ -42,7 +42,7 @@ class Thread:
 
     def start(self) -> None:
         """Start the thread. Raises RuntimeError where none can be started, or nobody would wait for it."""
-        if not self._daemon and _is_ending():  # as in a function of atexit
+        if not self._daemon and _is_ending():  # for example in an atexit function
             self.cancel()
             raise RuntimeError(f"the interpreter is about to end, and no thread is started for {self.name}")
         self._is_started = True

@@ -1,9 +1,8 @@
 """Tracebacks of uncaught errors: the user's own lines, the message, the next step.
 
-The frames of this package are left out where it raised the error on purpose, or where a function of the user
-that it called did. Faults of this package itself are shown whole, and everything is with
-``PADDLELIKE_TRACEBACK=full``. A wrong or missing argument of a function of this package is answered with the
-arguments that it takes.
+The frames of this package are hidden if it raised the error on purpose, or if the error comes from a user's
+function that it called. Faults of this package itself are shown whole; ``PADDLELIKE_TRACEBACK=full`` shows
+every frame. For a wrong or missing argument the traceback lists the arguments that the function takes.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ __all__ = ["install_hook"]
 _OURS: Final = str(Path(__file__).parents[1]) + os.sep
 _OTHERS: Final = (str(Path(os.__file__).parent) + os.sep, "<frozen ")
 _FOUNDATION: Final = (str(Path(__file__).parent) + os.sep, f"{_OURS}lazy.py")
-_MOST: Final = 60  # the letters of a value that are shown
-#: What is meant by an argument of another function of the same name, by the module and the argument.
+_MOST: Final = 60  # characters of a value that are shown
+#: Advice for an argument of another function of the same name, by module and argument.
 _MEANT: Final = {
     (
         "paddlelike.input",
@@ -103,9 +102,9 @@ def _show_folded(
 
 
 def _fold(trace: TracebackType | None, *, by_caller: bool) -> list[TracebackType] | None:
-    """Return the entries outside of this package; None where the whole traceback is wanted.
+    """Return the entries outside this package, or None to show the whole traceback.
 
-    ``by_caller`` says that the arguments of the user's call are wrong, whoever noticed.
+    ``by_caller``: the arguments of the user's call are wrong.
     """
     entries = _list(trace)
     kept = [one for one in entries if not _is_ours(one.tb_frame)]
@@ -144,7 +143,7 @@ def _link(entries: list[TracebackType]) -> TracebackType | None:
 
 
 def _is_users(error: BaseException) -> bool:
-    """Return whether an error came through code of the user, such as a reader."""
+    """Return whether an error passed through the user's code, such as a reader."""
     return any(_is_user_frame(one.tb_frame) for one in _list(error.__traceback__))
 
 
@@ -227,7 +226,7 @@ def _find_defaults(path: str, frame: FrameType) -> list[str]:
 def _shorten(value: object) -> str:
     try:
         shown = " ".join(repr(value).split())
-    except Exception:  # of the user, or of something that the error left half-made
+    except Exception:  # the user's, or one of an object that the error left incomplete
         shown = object.__repr__(value)
     return shown if len(shown) <= _MOST else f"{shown[:_MOST]}..."
 
@@ -274,14 +273,13 @@ def _explain_ufunc(entry: TracebackType) -> str:
 
 
 def _find_function(path: str, frame: FrameType, without: str | None = None) -> Callable[..., object] | None:
-    """Return the function of this package with that qualified name, unless the caller has one of its own.
-
-    ``without`` is a parameter that it does not have.
+    """Return this package's function of that qualified name, unless the caller defines one. The function must
+    not have the parameter ``without``.
     """
     first, *rest = path.split(".")
     own = {**frame.f_globals, **frame.f_locals}
     modules = [one for one in list(sys.modules.items()) if one[0].startswith("paddlelike.")]
-    modules.sort(key=lambda one: one[0].count("."))  # what users see comes first
+    modules.sort(key=lambda one: one[0].count("."))  # public names first
     for names in [own, *(vars(module) for _, module in modules)]:
         found = names.get(first)
         for one in rest:

@@ -1,4 +1,4 @@
-"""Warnings, which point at the user's own line."""
+"""Warnings that point at the user's own line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-#: Where files are not the user's: this package, and the modules that run its ``with`` blocks and decorators.
+#: Files that are not the user's: this package, and the modules that run its ``with`` blocks and decorators.
 _NOT_USERS: Final = (str(Path(__file__).parents[1]) + os.sep, contextlib.__file__, functools.__file__)
 
 _Held = list[tuple[str, type[Warning]]]

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from paddlelike.errors import UnsupportedError
 
-FLUID_VERSION: Final = "1.8.5"  # the Fluid whose API and files these are
-PADDLE_VERSION: Final = 1008005  # the same, as programs that were built here hold it
+FLUID_VERSION: Final = "1.8.5"  # the version of Fluid's API and files
+PADDLE_VERSION: Final = 1008005  # 1.8.5, as programs built here record it
 PADDLE3_VERSION: Final = 3_000_000  # Paddle 3.0.0, likewise
-PADDLE2_VERSION: Final = 2_000_000  # Paddle 2.0.0, from which on operators of the same type may differ
+PADDLE2_VERSION: Final = 2_000_000  # Paddle 2.0.0; from it on, operators of the same type may differ
 
 
 def in_dygraph_mode() -> bool:
@@ -22,7 +22,7 @@ def _dygraph_tracer() -> None:
 
 
 def _current_expected_place() -> None:
-    """Return None, as Fluid where no dynamic graph runs."""
+    """Return None, as Fluid does without a dynamic graph."""
 
 
 def require_version(min_version: str, max_version: str | None = None) -> None:
@@ -84,7 +84,7 @@ def load_op_library(lib_filename: str) -> None:
 _DEFAULT_VERSION: Final = "1.5.0"
 _CHANGED_IN: Final = "1.6.0"
 
-# How the operator of version 1.6.0 relates to the one before: framework.proto, CompatibleInfo.Type.
+# Compatibility of operators since version 1.6.0: framework.proto, CompatibleInfo.Type.
 _DEFINITELY_NOT: Final = (
     "center_loss coalesce_tensor crop_tensor deformable_conv deformable_conv_v1 dpsgd eye fill_any_like "
     "filter_by_instag gather_nd hard_swish instance_norm lookup_table_v2 match_matrix_tensor "

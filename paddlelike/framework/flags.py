@@ -11,9 +11,9 @@ from paddlelike.foundation.near_names import suggest_names
 
 _EFFECTIVE: Final[Mapping[str, Any]] = {
     "FLAGS_check_nan_inf": False,  # whether an operator that computes nan or inf is an error
-    "FLAGS_paddle_num_threads": 1,  # of kernels, during a run
-    "FLAGS_cudnn_deterministic": False,  # of programs on GPUs; the others always are
-    "FLAGS_backend": "numpy",  # not Fluid's: what runs programs, "numpy" or "jax"
+    "FLAGS_paddle_num_threads": 1,  # threads of kernels during a run
+    "FLAGS_cudnn_deterministic": False,  # for programs on GPUs; programs on CPUs always are deterministic
+    "FLAGS_backend": "numpy",  # not Fluid's: the engine, "numpy" or "jax"
     "FLAGS_fluid_quirks": True,  # not Fluid's: see paddlelike.framework.quirks
     "FLAGS_use_fast_kernels": True,  # not Fluid's: see paddlelike.ops.kernels.fast
 }
@@ -42,24 +42,24 @@ _STORED: Final[Mapping[str, Any]] = {
 }
 _DEFAULTS: Final[Mapping[str, Any]] = {**_EFFECTIVE, **_STORED}
 _flags: dict[str, Any] = {}  # set by set_flags
-#: What ``os.environ`` holds, by encoded name. Its own ``get`` raises and catches an error inside.
+#: The dict inside ``os.environ``, by encoded name; its own ``get`` raises and catches an error.
 _environment: Final[Mapping[Any, Any] | None] = getattr(os.environ, "_data", None)
 
 
 def set_flags(flags: Mapping[str, Any]) -> None:
-    """Set flags by name; nothing is set when one of them is refused.
+    """Set flags by name; if one of them is refused, none is set.
 
     Fluid's flags are stored and returned by :func:`get_flags`; these have an effect here:
 
     ``FLAGS_check_nan_inf`` (False)
-        An operator that computes nan or inf is an error that names it.
+        An operator that computes nan or inf raises an error that names the operator.
     ``FLAGS_paddle_num_threads`` (1)
         The number of threads that kernels use while a program runs; by default the value of
         ``OMP_NUM_THREADS``.
     ``FLAGS_cudnn_deterministic`` (False)
         Programs compiled for a GPU from then on give the same bits from run to run: sums over many threads
-        have a fixed order, and algorithms are not chosen by measured times. On CPUs all programs do so
-        without the flag.
+        have a fixed order, and algorithms are not chosen by measured times. On CPUs all programs are
+        deterministic without the flag.
     ``FLAGS_backend`` ("numpy")
         Not Fluid's: ``"jax"`` runs programs as XLA computations, see :mod:`paddlelike.compiled`.
     ``FLAGS_fluid_quirks`` (True)

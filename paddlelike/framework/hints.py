@@ -60,8 +60,8 @@ def mask_numbers(name: str) -> str:
 def explain_repetition(missing: Sequence[Named], fitting: Sequence[Named]) -> str | None:
     """Return a hint if a program holds the saved network and as many copies of all of it, else None.
 
-    Of a network with a layer more than the saved one some variables have no like, or other shapes. The copies
-    may be without an optimizer and its state.
+    In a network with one layer more than the saved one, some variables have no counterpart, or other shapes.
+    The copies may lack an optimizer and its state.
     """
     absent, there = (Counter((mask_numbers(n.name), n.shape) for n in some) for some in (missing, fitting))
     counted = {key for key in there if "#" in key[0]}
@@ -103,8 +103,8 @@ def explain_shift(
 ) -> str | None:
     """Return a warning if layers probably get the values of their neighbours, else None.
 
-    That is so where the numbers of a kind of layer are shifted (the program has layers 1 to 4, the files 0 to
-    3, or 0 to 5 in the same shapes), and where the program has a layer more that can be any of them.
+    It is likely if the numbers of a kind of layer are shifted (the program has layers 1 to 4, the files 0 to
+    3, or 0 to 5 in the same shapes), or if the program has one layer more, which can be any of them.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def _list_layers(kind: str, numbers: Collection[int]) -> str:
 
 
 def explain_missing_axis(variable: Variable, shape: tuple[int, ...]) -> str | None:
-    """Return the hint for an array that lacks the batch axis, or has the channels elsewhere, or None."""
+    """Return the hint for an array that lacks the batch axis or has its channels on another axis, or None."""
     want = variable.shape
     rest = want[1:]
     fits = len(rest) == len(shape) and all(w in (-1, h) for w, h in zip(rest, shape, strict=True))
@@ -236,8 +236,8 @@ def explain_no_value(names: Sequence[str], program: Program | None = None, scope
 def _find_copy(missing: Sequence[Variable], own: Collection[str], scope: Scope) -> str | None:
     """Return the scope's counterpart of the first variable if all variables have one, else None.
 
-    Two are alike if their names differ only in their counters, and their shapes not at all. Variables of the
-    program's ``own`` do not count.
+    A counterpart has the same shape, and a name that differs only in counters. The program's ``own``
+    variables do not count.
     """
     held: dict[tuple[str, tuple[int, ...]], str] = {}
     for name in _list_names(scope):

@@ -1,9 +1,9 @@
 """Odd but well-defined results of real Fluid 1.8.5: one table, and one flag.
 
-A directory that Fluid saved, trained on by Fluid's script, must give Fluid's numbers. So Fluid's way is the
-default, and the layer or optimizer warns where it makes a difference. ``FLAGS_fluid_quirks`` set to False
-before the network is built selects the textbook's formula in every row. Undefined results of Fluid (reads out
-of bounds, lost rows) are not reproduced.
+A training that continues from Fluid's files must give Fluid's numbers. So Fluid's way is the default, and the
+layer or optimizer warns where it makes a difference. ``FLAGS_fluid_quirks`` set to False before the network
+is built selects the textbook's formula in every row. Undefined results of Fluid (reads out of bounds, lost
+rows) are not reproduced.
 """
 
 from __future__ import annotations
@@ -415,7 +415,7 @@ QUIRKS: Final = {row.name: row for row in _ROWS}
 
 
 class QuirkTable(tuple[Quirk, ...]):
-    """The rows; printed, a table."""
+    """The rows; they print as a table."""
 
     def __str__(self) -> str:
         way = flag("FLAGS_fluid_quirks")
@@ -434,7 +434,7 @@ def quirks() -> QuirkTable:
     Returns
     -------
     QuirkTable
-        A row for each oddity; printed, it is a text.
+        A row for each oddity; it prints as text.
 
     >>> print(quirks())
     FLAGS_fluid_quirks is True: True computes Fluid's, False the textbook's

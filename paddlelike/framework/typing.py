@@ -14,7 +14,7 @@ from paddlelike.framework.graph.variable import Parameter, Variable
 #: A size that may be known only at run time.
 Size: TypeAlias = int | Variable
 
-#: Sizes; some, or all as one variable, may be known only at run time.
+#: Sizes; some may be known only at run time, or one variable holds them all.
 ShapeLike: TypeAlias = Sequence[Size] | Variable
 
 #: Variables in lists, tuples and dicts, as deep as a script likes.
@@ -23,10 +23,10 @@ Nested: TypeAlias = "Variable | Sequence[Nested] | Mapping[str, Nested]"
 #: Values by the name of the variable that takes them.
 Feed: TypeAlias = Mapping[str, FedValue]
 
-#: What ``minimize`` returns: update operators, and parameters with their gradients.
+#: The result of ``minimize``: update operators, and parameters with their gradients.
 Minimized: TypeAlias = tuple[list[Operator], Sequence[tuple[Parameter, Variable | None]]]
 
-#: A variable or its name; update operators and what ``minimize`` returns are run and not returned.
+#: A variable or its name; update operators and results of ``minimize`` run, but return no value.
 FetchItem: TypeAlias = Variable | str | Operator | Minimized
 
 #: The items of a run, in lists as deep as a script likes.
@@ -48,5 +48,5 @@ class Compiled(Protocol):
     ) -> list[Any]: ...
 
 
-#: What an executor runs.
+#: A program for an executor.
 ProgramLike: TypeAlias = Program | Compiled

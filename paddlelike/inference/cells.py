@@ -1,8 +1,9 @@
 """Loops over cells of LSTM and GRU that prediction computes as one step.
 
-``layers.rnn`` runs a block of some twenty operators for each step of a ``recurrent`` operator. Where the
-block computes what ``LSTMCell`` or ``GRUCell`` do, the products with all inputs are one product in front of
-the loop. What a block computes is read from its operators, as an expression of inputs, states, parameters.
+``layers.rnn`` runs a block of some twenty operators for each step of a ``recurrent`` operator. If the block
+computes an ``LSTMCell`` or ``GRUCell``, the products with the inputs of all steps become one product before
+the loop. The formula of a block is read from its operators, as an expression of inputs, states and
+parameters.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from paddlelike.ops.kernels.linalg import multiply
 from paddlelike.ops.kernels.special import sigmoid
 
 Expression = tuple[object, ...]
-Constants = Callable[[str], Array | None]  # the value of a variable that is the same at every run
+Constants = Callable[[str], Array | None]  # the value of a variable that is the same in every run
 Kernel = Callable[..., tuple[Array, ...]]
 Product = Callable[[Array], Array]
 
@@ -115,7 +116,7 @@ def _is_even_split(op: Operator) -> bool:
 
 
 def _match_affine(found: object, *joined: Expression) -> list[str] | None:
-    """Return the weight and the bias of ``concat(joined) W + b``, or None."""
+    """Return the weight and the bias if an expression is ``concat(joined) W + b``, else None."""
     if not isinstance(found, tuple) or len(found) != 3 or found[0] != "add":
         return None
     for product, bias in (found[1:], found[:0:-1]):
@@ -176,7 +177,7 @@ def _make_lstm(
     size = len(b) // 4
     if forget.shape != (1,) or w.shape[1:] != (4 * size,) or w.shape[0] <= size:
         return None
-    # Columns in the order input, forget, output, candidate; the gates negative: what exp takes.
+    # Columns in the order input, forget, output, candidate; the gates are negated for exp.
     order = np.r_[0:size, 2 * size : 4 * size, size : 2 * size]
     added = b.copy()
     added[2 * size : 3 * size] += forget
@@ -240,7 +241,7 @@ def _make_gru(
 
 
 def _make_product(library: onednn_library.Library | None, w: Array, bias: Array | None = None) -> Product:
-    """Return the function ``x w + bias``, by the library where that takes it."""
+    """Return the function ``x w + bias``, computed by the library if it accepts the shapes."""
 
     def multiply_plain(x: Array) -> Array:
         out = multiply(x, w)

@@ -44,13 +44,13 @@ class Chain:
     Attributes
     ----------
     x, residual, out
-        Variables: what is multiplied, what is added to the result or None, the result.
+        Variables: the multiplied value, the value added to the result or None, the result.
     w
         Filters ``(O, ...)``, or a matrix ``(K, O)``; an array of the scope.
     factors, bias
-        What the product is multiplied by, per channel, and what is added to it; or None.
+        The factors and summands of the product, per channel, or None.
     cut
-        Of a product of matrices: how many dims of x are rows of the matrix; the others are its columns.
+        For a product of matrices: the number of dims of x that are rows; the others are columns.
     """
 
     ops: list[Operator]
@@ -71,7 +71,9 @@ class Chain:
         return self.ops[0].type in _PRODUCTS
 
     def make_kernel(self, library: onednn_library.Library | None) -> Callable[..., Array]:
-        """Return the function of the values of x and residual; the library computes products it takes."""
+        """Return the function of the values of x and residual; the library computes the products it
+        accepts.
+        """
         factors = None if self.factors is None else self.factors.astype(self.w.dtype)
         if not self.is_product:
             return PackedConv(
@@ -133,7 +135,7 @@ class Finder:
                 self._readers[name].append(index)
             self._writes.update(collect_writes(op) - self._find_unchanged(op))
         for name in kept:
-            self._readers[name] += [-1, -1]  # read by others, too
+            self._readers[name] += [-1, -1]  # other operators read it, too
 
     @staticmethod
     def _find_unchanged(op: Operator) -> set[str]:
@@ -171,7 +173,7 @@ class Finder:
         return found
 
     def _find_constant(self, name: str) -> Array | None:
-        """Return the value of a parameter, or that of a ``fill_constant`` with one element."""
+        """Return the value of a parameter or of a ``fill_constant`` with one element."""
         found = self._get_parameter(name)
         if found is not None or self._writes[name] != 1:
             return found
@@ -225,7 +227,7 @@ class Finder:
         return None if self._writes[name] else array
 
     def _find_next(self, chain: Chain) -> int | None:
-        """Add the next operator to a chain and return it; None: the chain ends."""
+        """Add the next operator to a chain and return it, or return None at the chain's end."""
         name = chain.out
         if len(self._readers[name]) != 1 or self._writes[name] != 1 or chain.activation is not None:
             return None

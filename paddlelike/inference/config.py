@@ -20,7 +20,8 @@ class Precision(IntEnum):
     Bfloat16 = 3
 
 
-#: Switches, with the question that reads what they set, and what that is; None: the first argument.
+#: Switches, with the method that reads each, and the value it returns; None means the switch's first
+#: argument.
 _SETTERS: Final = {
     "disable_glog_info": ("glog_info_disabled", True),
     "disable_gpu": ("use_gpu", False),
@@ -56,14 +57,14 @@ _ANSWERS: Final[dict[str, Any]] = {
     "gpu_device_id": 0,
     "memory_pool_init_size_mb": 100,
 }
-#: Switches that mean something.
+#: Switches with an effect.
 _MEANT: Final = {
     "disable_onnxruntime",
     "enable_onnxruntime",
     "switch_ir_optim",
     "switch_specify_input_names",
 }
-#: Those that mean something where oneDNN or onnxruntime computes.
+#: Switches with an effect only for oneDNN or onnxruntime.
 _THREADS: Final = {"set_cpu_math_library_num_threads"}
 _ENGINE: Final = {"enable_ort_optimization", *_THREADS}
 
@@ -74,7 +75,7 @@ class AnalysisConfig:
     """A model: ``AnalysisConfig(directory)``, ``AnalysisConfig(program_file, parameter_file)``.
 
     Every switch of Paddle's engine (GPU, MKLDNN, TensorRT, passes ...) may be called; :meth:`summary` lists
-    the calls that have no effect. ``enable_onnxruntime()`` has onnxruntime compute what it can of the model
+    the calls that have no effect. ``enable_onnxruntime()`` runs the operators that onnxruntime has in it
     (extra ``onnxruntime``), on ``set_cpu_math_library_num_threads(n)`` threads. Otherwise operators are
     joined, with results equal up to rounding, and oneDNN (extra ``fast``) computes convolutions and products
     on as many threads; ``switch_ir_optim(False)`` runs them one by one, with the bits of ``Executor.run``.
@@ -99,7 +100,7 @@ class AnalysisConfig:
         self._loop_limit: tuple[float | None, int | None] = (LOOPS, None)
         self._answers = dict(_ANSWERS)
         self._called: list[tuple[str, str]] = []
-        self._reports: dict[str, str] = {}  # what became of the model, by title
+        self._reports: dict[str, str] = {}  # a predictor's report on the model, by title
         if isinstance(model, AnalysisConfig):
             vars(self).update(copy.deepcopy(vars(model)))
         elif model:
@@ -122,7 +123,7 @@ class AnalysisConfig:
         self._params_file = os.fspath(path)
 
     def set_model_buffer(self, program: bytes, program_size: int, params: bytes, params_size: int) -> None:
-        """Set the bytes of the program, and those of the parameters (one file of all of them)."""
+        """Set the bytes of the program and of the parameters (all parameters in one file)."""
         self._buffers = bytes(program[:program_size]), bytes(params[:params_size])
 
     def model_dir(self) -> str:
@@ -142,25 +143,25 @@ class AnalysisConfig:
         return self._buffers is not None
 
     def model_buffers(self) -> tuple[bytes, bytes] | None:
-        """Return the arguments of :meth:`set_model_buffer`; None without a call. Not in Paddle."""
+        """Return the arguments of :meth:`set_model_buffer`, or None before a call. Not in Paddle."""
         return self._buffers
 
     def set_loop_limit(self, seconds: float | None = LOOPS, steps: int | None = None) -> None:
-        """Set how long the loops (``while``) of one run may take, and how many steps each. Not Paddle's.
+        """Limit the seconds of all loops (``while``) of one run, and the steps of each. Not in Paddle.
 
-        A loop that goes on is an error then, since a model from a file may have one that never ends. By
-        default it is 600 seconds and any number of steps; None: without limit. Not looked at by onnxruntime.
+        A longer loop is an error, since a model from a file may have one that never ends. The default is 600
+        seconds and any number of steps; None means no limit. It does not apply to onnxruntime.
         """
         self._loop_limit = seconds, steps
 
     def loop_limit(self) -> tuple[float | None, int | None]:
-        """Return the limit of loops, seconds and steps. Not Paddle's."""
+        """Return the limit of loops, seconds and steps. Not in Paddle."""
         return self._loop_limit
 
     def summary(self) -> str:
         """Describe the location of the model, its engine, and the switches without effect here.
 
-        What a predictor has made of the model is known once it is created.
+        After a predictor was created, it also describes how the model runs.
         """
         meant = _THREADS if self._reports.get("kernels", "").startswith("oneDNN") else set()
         meant = _ENGINE if self._answers["onnxruntime_enabled"] else meant
@@ -222,7 +223,7 @@ class NativeConfig:
         return self._threads
 
     def to_analysis_config(self) -> AnalysisConfig:
-        """Return the same model as :class:`AnalysisConfig`. Not Paddle's."""
+        """Return the same model as :class:`AnalysisConfig`. Not in Paddle."""
         config = AnalysisConfig()
         config.set_model(self.model_dir or self.prog_file, self.param_file)
         config.switch_specify_input_names(self.specify_input_name)

@@ -23,22 +23,22 @@ T = TypeVar("T")
 class Follower:
     """Keeps the parameters of a program at the newest save of a directory.
 
-    What :meth:`run` calls has the values of one save, whole, with its deltas; runs follow each other. A
-    save that cannot be read is a warning, and the values stay.
+    A function called by :meth:`run` uses the values of one whole save, with its deltas; runs are serialized.
+    If a save cannot be read, a warning is issued and the values stay.
 
     Parameters
     ----------
     program, scope
         The model; its persistables are in the scope.
     dirname
-        What ``save_persistables`` writes again and again, whole or with ``delta=True``.
+        The directory into which ``save_persistables`` saves repeatedly, whole or with ``delta=True``.
 
     Attributes
     ----------
     taken
-        The number of saves that were taken over.
+        The number of loaded saves.
     seconds
-        How long the last one took, from the moment at which it was noticed.
+        The seconds that the last load took, from the moment when the save was noticed.
     """
 
     def __init__(self, program: Program, scope: Scope, dirname: str | os.PathLike[str]) -> None:
@@ -64,7 +64,7 @@ class Follower:
                 with scope_guard(self._scope):
                     load_persistables(self._executor, self._dirname, self._program)
             except PaddlelikeError as error:
-                if not is_system_error(error):  # which may pass
+                if not is_system_error(error):  # the problem may be temporary
                     self._stamp = stamp
                 warn_user(f"{self._dirname} was not loaded, the earlier values remain: {error.message}")
                 return False

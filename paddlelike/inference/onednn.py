@@ -1,8 +1,7 @@
 """Convolutions, pools and products of predictions by Intel's oneDNN (extra ``fast``).
 
-Where the library is missing, the kernels of :mod:`paddlelike.ops` compute. Numbers are float32, and formulas
-direct. Images have their channels last in memory, as those kernels have them; inputs and results are arrays
-of numpy.
+Without the library, the kernels of :mod:`paddlelike.ops` compute. Numbers are float32, and convolutions are
+direct. Images have their channels last in memory, as in those kernels; inputs and results are numpy arrays.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ Kernel = Callable[..., Array]
 
 _RELU, _TANH, _LOGISTIC, _GELU_TANH = 0x20, 0x21, 0x29, 0x2B
 _SWISH, _CLIP, _GELU_ERF, _HARD_SWISH = 0x2C, 0x2E, 0x31, 0x34
-_MAX, _AVERAGE = 0x1FF, 0x3FF  # a pool's; the mean is that without padding
-_DIRECT: Final = 1  # a convolution's algorithm
+_MAX, _AVERAGE = 0x1FF, 0x3FF  # of pools; the mean excludes padding
+_DIRECT: Final = 1  # algorithm of convolutions
 _INFERENCE: Final = 96
 _WEIGHTS, _BIAS, _SCRATCHPAD = 33, 41, 80  # arguments
 _WEIGHTS_LAYOUT, _SCRATCHPAD_LAYOUT = 131, 136  # of a descriptor
-_KEPT: Final = 64  # shapes of an operation
-_BOUND: Final = 4  # shapes whose memory a thread keeps
+_KEPT: Final = 64  # number of shapes that an operation keeps
+_BOUND: Final = 4  # number of shapes whose memory a thread keeps
 
 
 class Primitive:
@@ -81,7 +80,7 @@ class Primitive:
 
 
 class Operation(ABC):
-    """An operation with constant weights: a primitive for each shape, made when that first comes.
+    """An operation with constant weights: a primitive for each shape, made at its first use.
 
     Parameters
     ----------
@@ -95,7 +94,7 @@ class Operation(ABC):
         self._packed: list[tuple[Handle, Handle]] = []
 
     def find(self, shape: tuple[int, ...], adds: bool = False) -> Primitive | None:
-        """Return the primitive for a shape; None: the library refuses it.
+        """Return the primitive for a shape, or None if the library refuses it.
 
         ``adds``: the result is added to the numbers at its place.
         """
@@ -189,9 +188,9 @@ class Product(Operation):
     w, bias
         ``(K, O)`` and ``(O,)``, or None.
     cut
-        How many dims of x are rows of the matrix.
+        The number of dims of x that are rows of the matrix.
     plain
-        The same by numpy, for one row and for shapes that the library refuses.
+        The same function by numpy, for one row and for shapes that the library refuses.
     """
 
     def __init__(
@@ -300,7 +299,7 @@ class Link(NamedTuple):
 class Images:
     """Operations on images that follow each other, without Python between them.
 
-    Values that only these operations read are in memory of the thread, which later runs use again.
+    Values that only these operations read stay in the thread's memory, which later runs reuse.
 
     Parameters
     ----------
@@ -320,7 +319,7 @@ class Images:
         self._of_thread = threading.local()
 
     def __call__(self, *given: Array) -> list[Array] | None:
-        """Return the outputs, the channels last in memory; None: these inputs are not for the library."""
+        """Return the outputs, channels last in memory, or None if the library does not take these inputs."""
         bounds = self._of_thread.__dict__.setdefault("bounds", {})
         key = tuple(x.shape for x in given)
         if key not in bounds:
@@ -346,7 +345,7 @@ class Images:
         library, shapes = self._library, dict(zip(self.inputs, given, strict=True))
         if any(len(shape) != 4 for shape in given):
             return None
-        sizes: list[int] = []  # of pieces of memory, in bytes
+        sizes: list[int] = []  # sizes of pieces of memory, in bytes
         free: list[int] = []  # pieces
         pieces: dict[int | None, int] = {}  # by key
         steps = []

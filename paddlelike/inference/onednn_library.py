@@ -23,11 +23,11 @@ from paddlelike.ops.kernels.fast.late import FLAG
 #: An activation in the library's terms: kind, alpha, beta.
 Eltwise = tuple[int, float, float]
 
-#: How threads wait for work; by default they spin, which takes the processor from others.
+#: Threads sleep while they wait for work; by default they spin, which slows other processes.
 _WAITING: Final = "OMP_WAIT_POLICY"
 _PACKAGE: Final = "onednn-cpu-gomp"
 _FLOAT32: Final = 3
-_IMPLEMENTATION: Final = 8  # the name of a descriptor's
+_IMPLEMENTATION: Final = 8  # the query for a descriptor's name
 #: Arguments of a primitive.
 SRC: Final = 1
 DST: Final = 17
@@ -41,7 +41,7 @@ class _Argument(ctypes.Structure):
 
 
 class RefusedError(Exception):
-    """An operation that the library does not have, or only as slow reference."""
+    """The library lacks an operation, or has only its slow reference."""
 
 
 class Handle:
@@ -86,7 +86,7 @@ class Library:
         self._execute.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
         self._engine = self.make("engine", ctypes.c_int(1), ctypes.c_size_t(0))
         self._of_thread = threading.local()
-        self.set_threads(self.set_threads(1))  # AttributeError where it is without OpenMP
+        self.set_threads(self.set_threads(1))  # AttributeError for a library without OpenMP
 
     def call(self, name: str, *arguments: object) -> None:
         """Call a function. Raises RefusedError for another status than success."""
@@ -102,7 +102,7 @@ class Library:
         return handle
 
     def describe(self, shape: Sequence[int], steps: Sequence[int] | None = None) -> Handle:
-        """Return a layout of float32: its steps in elements, or None where the library may choose."""
+        """Return a float32 layout with these steps in elements; None lets the library choose."""
         given = ctypes.c_int(len(shape)), Dims(*shape), ctypes.c_int(_FLOAT32)
         if steps is None:
             return self.make("memory_desc", *given, ctypes.c_int(1), create="create_with_tag")
@@ -138,11 +138,13 @@ class Library:
         return ctypes.c_void_p(found)
 
     def count_bytes(self, layout: object) -> int:
-        """Return the size of what has this layout."""
+        """Return the size in bytes of an array with this layout."""
         return int(self._library.dnnl_memory_desc_get_size(layout))
 
     def make_attributes(self, activation: Eltwise | None, *, adds: bool = False) -> Handle:
-        """Return what follows a primitive: an activation; ``adds`` to the numbers at the target."""
+        """Return the attributes of a primitive: the activation that follows, and whether it ``adds`` to the
+        target.
+        """
         attributes, after = self.make("primitive_attr"), self.make("post_ops")
         if adds:
             self.call("post_ops_append_sum", after, ctypes.c_float(1), ctypes.c_int(0), ctypes.c_int(0))
@@ -159,7 +161,7 @@ class Library:
         self.call("primitive_attr_set_scratchpad_mode", attributes, ctypes.c_int(1))  # the user's
         self.call(
             "primitive_attr_set_fpmath_mode", attributes, ctypes.c_int(0)
-        )  # strict, whatever the process says
+        )  # strict arithmetic, whatever the process sets
         return attributes
 
     def pack(self, array: Array, source: object, target: object) -> Array:
@@ -213,7 +215,7 @@ def make_aligned(size: int) -> Array:
 
 
 def find() -> Library | None:
-    """Return the library; None where it does not load, or where ``FLAGS_use_fast_kernels`` is False."""
+    """Return the library, or None if it does not load or ``FLAGS_use_fast_kernels`` is False."""
     found = load()
     return found if isinstance(found, Library) and flag(FLAG) else None
 

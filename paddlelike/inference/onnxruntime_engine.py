@@ -1,7 +1,7 @@
 """Models that onnxruntime computes: the program is translated in memory, whole or in parts.
 
-What ONNX cannot express, or not as Paddle does it, stays on the Executor. It also runs a part again that
-onnxruntime refuses to run, so that the errors for bad input are the same on both.
+Operators that ONNX cannot express as Paddle computes them stay on the Executor. It also repeats a part that
+onnxruntime refuses to run, so that both give the same errors for bad input.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from paddlelike.inference.parts import Part, cut_into_parts, find_kept
 from paddlelike.inference.tensors import Runner, Value, split_value
 
 _logger: Final = logging.getLogger(__name__)
-_SMALL: Final = 64 << 10  # bytes of inputs and outputs together that get memory of their own
-#: Operators whose ids count from the end in onnxruntime where they are negative; here that is an error.
+_SMALL: Final = 64 << 10  # total bytes of inputs and outputs up to which a session gets its own buffers
+#: Operators for which onnxruntime counts negative ids from the end; here a negative id is an error.
 _TAKES_IDS: Final = ("lookup_table", "gather")
 
 
@@ -69,7 +69,7 @@ class OnnxEngine:
 
         try:
             self._kept |= find_refused(program, self._feeds)
-        except UnsupportedError as error:  # inputs that ONNX does not have
+        except UnsupportedError as error:
             _logger.info("%s", error)
             return
         parts = cut_into_parts(program, self._feeds, self._fetches, self._kept)
@@ -77,7 +77,7 @@ class OnnxEngine:
             self._parts = [(part, None if part.stays else self._open(part)) for part in parts]
 
     def _open(self, part: Part) -> _Session | None:
-        """Return a session for a part; None: the Executor has to run it."""
+        """Return a session for a part, or None if the Executor has to run it."""
         try:
             return _Session(self._runtime, part, self._scope, *self._options)
         except UnsupportedError as error:
@@ -109,7 +109,9 @@ class OnnxEngine:
         )
 
     def make_runner(self, run_plain: Runner) -> Runner:
-        """Return the function of feeds that one thread runs; ``run_plain`` is the one without this engine."""
+        """Return the function of feeds that one thread runs; ``run_plain`` is the function without this
+        engine.
+        """
         executor, scope = Executor(CPUPlace()), self._scope.new_scope()
         bound: dict[int, _Bound] = {}
         bound_to = self._parts
@@ -210,7 +212,7 @@ class _Session:
         self._can_bind = not made.sequences and not self._takes_ids
 
     def run(self, feed: Mapping[str, Any], bound: dict[int, _Bound]) -> list[Value] | None:
-        """Return the outputs; None: onnxruntime cannot run the part on this, or refuses to.
+        """Return the outputs, or None if onnxruntime cannot or does not run the part on these inputs.
 
         ``bound`` is the memory of the calling thread.
         """

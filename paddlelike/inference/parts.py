@@ -15,7 +15,7 @@ from paddlelike.framework.passes.views import collect_reads, collect_writes
 _PORTS: Final = ("feed", "fetch")
 #: Operators whose inputs out of range are errors here and zeros in onnxruntime.
 _STRICT: Final = frozenset({"one_hot", "one_hot_v2"})
-_FEWEST: Final = 4  # operators that pay for the way to another engine and back
+_FEWEST: Final = 4  # least number of operators of a part, so that the change of engine pays off
 
 
 class Part(NamedTuple):
@@ -30,7 +30,7 @@ class Part(NamedTuple):
 def find_kept(program: Program) -> dict[int, str]:
     """Return the operators that only the Executor can run as Paddle does, by index, with their types.
 
-    They draw random numbers, write into the scope, or refuse what others take.
+    They draw random numbers, write into the scope, or refuse inputs that other engines accept.
     """
     return {
         index: op.type
@@ -57,7 +57,7 @@ def cut_into_parts(
 ) -> list[Part] | None:
     """Cut a program into parts; the Executor runs the parts with the operators ``kept``.
 
-    None: what goes from one part to the next is not always a tensor, or too few operators are left.
+    Return None if a value between two parts may not be a tensor, or if too few operators are left.
     """
     chosen = [
         (op, index in kept) for index, op in enumerate(program.global_block().ops) if op.type not in _PORTS

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from paddlelike.framework import Block, Operator, Program
 
 
-# Winograd's formula in numpy takes less time than the library's direct one for filters of 3x3 from here on.
+# From these sizes on, Winograd's formula in numpy is faster for 3x3 filters than the library's direct one.
 _CHANNELS: Final = 128
-_MULTIPLICATIONS: Final = 50_000_000  # of one image, at one place of the filter
+_MULTIPLICATIONS: Final = 50_000_000  # multiply-adds of one image at one position of the filter
 
 
 class PredictionPlan(Plan):
@@ -45,7 +45,7 @@ class PredictionPlan(Plan):
     Attributes
     ----------
     chains, joined
-        How many chains there are, and how many operators they have.
+        The number of chains, and of their operators.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class PredictionPlan(Plan):
         return [step for _, group in groupby(steps, _is_of_library) for step in self._join_images([*group])]
 
     def _make_convolution(self, block: Block, chain: Chain) -> onednn.Convolution | None:
-        """Return a chain as a convolution of the library; None where numpy is faster, or has to do it."""
+        """Return a chain as a convolution of the library, or None if numpy is faster or must compute it."""
         operation = None if self._library is None else chain.make_operation(self._library)
         if operation is None:
             return None
@@ -126,7 +126,7 @@ class PredictionPlan(Plan):
         )
 
     def _join_images(self, group: list[tuple[Step, onednn.Operation | None]]) -> list[Step]:
-        """Return one step for neighbours that the library computes; others stay as they are."""
+        """Return steps in which neighbours that the library computes are joined."""
         steps, library = [step for step, _ in group], self._library
         links: list[onednn.Link] = []
         dead: list[int] = []
@@ -137,7 +137,7 @@ class PredictionPlan(Plan):
             x, *residual = flatten_positions(binding.inputs)
             links.append(onednn.Link(operation, x, *flatten_positions(binding.outputs), *residual))
             dead += binding.dead
-        assert library is not None  # where there are operations of it
+        assert library is not None
         images = onednn.Images(library, links, {link.out for link in links} - set(dead))
 
         def run(frame: Frame) -> None:
@@ -233,7 +233,7 @@ class PlanEngine:
             self._taken, self._plan = taken, self._make_plan()
 
     def describe(self) -> tuple[str, str]:
-        """Describe the joined operators, and the library that computes them; empty where none are joined."""
+        """Describe the joined operators and the library that computes them; empty if none are joined."""
         if self._plan is None:
             return "", ""
         found = onednn_library.load()
@@ -247,7 +247,7 @@ class PlanEngine:
     def make_runner(self, run_plain: Runner) -> Runner:
         """Return the function of feeds that one thread runs; ``run_plain`` is the one without this engine.
 
-        What the plan cannot run is run without it, which words the error.
+        A run that the plan refuses is repeated without it, which raises the error.
         """
         take_threads, threads = self._take_threads, self._threads
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class PaddlePredictor:
-    """A model for prediction; :func:`create_paddle_predictor` makes one, and loads the model.
+    """A model for prediction; :func:`create_paddle_predictor` makes it and loads the model.
 
     One predictor serves one thread at a time. Clones share the parameters, and run at the same time.
     """
@@ -85,7 +85,7 @@ class PaddlePredictor:
     def follow(self, dirname: str | os.PathLike[str]) -> Follower:
         """Before each run, load the newest values that a training has saved into a directory.
 
-        Runs of clones, also of later ones, then follow each other.
+        Runs of clones, also of later ones, are then serialized.
         """
         self._follower = Follower(self._program, self._parameters, dirname)
         return self._follower
@@ -111,8 +111,8 @@ class PaddlePredictor:
     def zero_copy_run(self) -> bool:
         """Run the model on the inputs that were set; the outputs get their values. Return True.
 
-        Raises what :meth:`Executor.run <paddlelike.Executor.run>` raises, and FeedError for an input that was
-        not set.
+        Raises the errors of :meth:`Executor.run <paddlelike.Executor.run>`, and FeedError for an input that
+        was not set.
         """
         values = self._run({name: tensor._to_feed() for name, tensor in self._inputs.items()})
         for name, (array, lod) in zip(self._fetches, values, strict=True):
@@ -126,12 +126,12 @@ class PaddlePredictor:
         Parameters
         ----------
         inputs
-            Tensors in the order of the inputs, or by their names after ``switch_specify_input_names(True)``.
-            None: the arrays of the input handles, as :meth:`zero_copy_run`.
+            Tensors in the order of the inputs, or by their names after ``switch_specify_input_names(True)``;
+            None for the arrays of the input handles, as in :meth:`zero_copy_run`.
 
         Returns
         -------
-        A PaddleTensor for each output; arrays where arrays were given; True for None.
+        A PaddleTensor for each output, an array for each if arrays were given; True for None.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The values that engines take and give."""
+"""Inputs and outputs of engines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paddlelike.core import Array, LoD, LoDTensor
 from paddlelike.errors import FeedError
 
 Value = tuple[Array, LoD]
-Runner = Callable[[Mapping[str, Any]], list[Value]]  # the outputs of some feeds, in their order
+Runner = Callable[[Mapping[str, Any]], list[Value]]  # the outputs for some feeds, in order
 
 
 def split_value(value: object) -> Value:
@@ -90,7 +90,7 @@ class PaddleBuf:
         )
 
     def resize(self, length: int) -> None:
-        """Hold that many bytes, zeros."""
+        """Hold that many zero bytes."""
         self.array = np.zeros(length, np.uint8)
 
     def length(self) -> int:

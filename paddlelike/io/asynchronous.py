@@ -21,7 +21,7 @@ from paddlelike.foundation.locks import Event, Lock, RLock
 from paddlelike.foundation.threads import Thread
 from paddlelike.io.report import SaveReport
 
-_PRIORITY: Final = 10  # a tenth of the processor where training takes all of it
+_PRIORITY: Final = 10  # share of the processor while training takes all of it
 
 
 class PendingSave:
@@ -46,13 +46,13 @@ class PendingSave:
     ) -> None:
         self.target = target
         self._hurry = hurry
-        self._work = [work]  # whoever takes it out carries it out, or cancels it
+        self._work = [work]  # the thread that removes it runs or cancels the save
         self._report: SaveReport | None = None
         self._error: BaseException | None = None
         self._is_cancelled = False
         self._finished = Event()
         self._thread = Thread(self._run_beside, "paddlelike-save", daemon=False)
-        self._runner: int | None = None  # the id of the thread that saves, which is not always the one above
+        self._runner: int | None = None  # the id of the thread that saves
 
     def done(self) -> bool:
         """Return whether the save has ended, with or without an error."""
@@ -91,7 +91,7 @@ class PendingSave:
         return f"<PendingSave into {self.target}: {state}>"
 
     def _wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end of the save, which does not rest any more; return whether it has ended."""
+        """Wait for the end of the save, which pauses no more; return whether it has ended."""
         if not self.done():
             self._hurry()
             self._thread.ensure_begun(timeout)
@@ -117,7 +117,7 @@ class PendingSave:
         return self._is_cancelled
 
     def _run_beside(self) -> None:
-        # Linux: a priority is that of a thread, and of those that it starts.
+        # On Linux a thread has a priority of its own, which the threads that it starts inherit.
         if sys.platform == "linux" and threading.current_thread() is not threading.main_thread():
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _PRIORITY)
@@ -149,7 +149,7 @@ class PendingSave:
             f"the save into {self.target} runs in the process that this one was forked from",
             hint="wait for it there, or before the fork",
         )
-        self._finished = Event()  # the lock of the old one may be held for ever
+        self._finished = Event()  # the parent's lock may be held for ever
         self._finished.set()
 
 
@@ -160,7 +160,7 @@ class _State:
         self.last: PendingSave | None = None
         self.unreported: list[PendingSave] = []
         self.lock = RLock()  # held by the thread that begins a save
-        self.guard = Lock()  # held for a moment, where `last` changes
+        self.guard = Lock()  # held briefly, while `last` changes
         self.registered_in = 0  # the id of the process in which the exit handlers are registered
 
 
@@ -184,8 +184,8 @@ def start_save(
 def begin(save: PendingSave) -> None:
     """Let a thread carry out a save after the previous save has ended.
 
-    An interrupt either comes before its work is begun, and then it never is; or it is raised while the thread
-    runs, and then the next save waits for that.
+    An interrupt before the work has begun cancels it. After a later one the thread continues, and the next
+    save waits for it.
     """
     try:
         _register_exit_handlers()
@@ -220,7 +220,7 @@ def check_pending() -> None:
     if last is not None and not last._is_run_here():
         last._wait()
         with _state.guard.hold():
-            if _state.last is last:  # else another thread has begun one meanwhile: the next save waits for it
+            if _state.last is last:  # otherwise the next save waits for another thread's
                 _state.last = None
     for save in list(_state.unreported):
         if save.done() and _mark_reported(save) and save.error is not None:
@@ -283,7 +283,7 @@ def _register_exit_handlers() -> None:
     process = os.getpid()
     if _state.registered_in != process:
         _register_in_multiprocessing()
-    if _state.registered_in:  # also in the process that this one was forked from
+    if _state.registered_in:  # also for saves of the parent process
         _state.registered_in = process
         return
     _state.registered_in = process
@@ -314,7 +314,7 @@ def _report_at_exit() -> None:
     for save in failed:
         when = time.strftime("%H:%M:%S")
         print(f"paddlelike: the save into {save.target} failed ({when}): {save.error}", file=sys.stderr)  # noqa: T201
-    atexit._run_exitfuncs()  # those of others, because os._exit skips them
+    atexit._run_exitfuncs()  # handlers of other modules, because os._exit skips them
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

@@ -45,9 +45,8 @@ _known: Final[WeakKeyDictionary[Program, tuple[int, str | None]]] = WeakKeyDicti
 
 @pause_collection
 def fingerprint(program: Program) -> str | None:
-    """Return the sha256 of a program's encoding; None when it holds something that cannot be encoded.
-
-    A program and its copies have the same.
+    """Return the sha256 of a program's encoding, or None if it cannot be encoded. Copies of a program have
+    the same one.
 
     >>> fingerprint(Program()) == fingerprint(Program().clone())
     True
@@ -55,10 +54,10 @@ def fingerprint(program: Program) -> str | None:
     import hashlib  # late: it takes long
 
     known, text = _known.get(program, (-1, None))
-    version = program._version  # before it is read: another thread may build on
+    version = program._version  # read first: another thread may change the program
     if known != version:
         try:
-            message = build_message(program, by_name=True)  # a copy has all of this in another order
+            message = build_message(program, by_name=True)  # in a copy these have another order
             for block in message.blocks:
                 for op in block.ops:
                     op.attrs.sort(key=attrgetter("name"))
@@ -189,7 +188,8 @@ def get_program_persistable_vars(program: Program) -> list[Variable]:
 
 
 def get_program(main_program: ProgramLike | None) -> Program:
-    """Return the Program in ``main_program``: itself, the default one for None, that of a CompiledProgram.
+    """Return the Program in ``main_program``: itself, the default one for None, or the program of a
+    CompiledProgram.
 
     Raises TypeError when it is not one of these.
     """

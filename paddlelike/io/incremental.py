@@ -1,8 +1,8 @@
 """The ledger: the saved values of variables by directory, so that a save writes only changes.
 
-A variable counts as saved in a directory after it was saved there or loaded from there. The ledger keeps the
-number of its writes, the array itself and the record of the file; a file that has been replaced or changed
-since does not fit its record and is written again. The ledger does not outlive the process.
+A variable counts as saved in a directory after a save there or a load from there. The ledger keeps the number
+of its writes, the array and the record of the file. A file that was replaced or changed since differs from
+its record and is written again. The ledger ends with the process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from paddlelike.storage.manifest import Manifest, Record
 
 T = TypeVar("T")
 
-_MOST: Final = 200_000  # values remembered of all directories; those of the last one in any case
+_MOST: Final = 200_000  # values remembered for all directories; the last directory's always are
 
 
 class Location(Protocol):
@@ -28,13 +28,13 @@ class Location(Protocol):
 
     @property
     def key(self) -> str:
-        """A text that is the same for every spelling of the directory."""
+        """A text that is equal for all spellings of the directory."""
 
     def stamp(self) -> object:
-        """Return a value that changes when files of the directory are replaced; None: unknown."""
+        """Return a value that changes when files of the directory are replaced, or None if unknown."""
 
     def manifest(self) -> Manifest | None:
-        """Return the manifest; None when there is none that can be trusted."""
+        """Return the manifest, or None without a trusted one."""
 
 
 class State(NamedTuple):
@@ -56,15 +56,14 @@ class State(NamedTuple):
 def get_state(holder: ScopeVariable) -> State:
     """Return the state of a variable that holds a tensor.
 
-    Take the state before the value where another thread may write: a state that is too old only has the
-    variable saved once more.
+    If another thread may write, take the state before the value: an old state only causes one more save.
     """
     version = holder.version
     return State(version, ref(get_array(holder.value)))
 
 
 def get_array(value: Any) -> Any:
-    """Return the array of a value without copying it, also where it is a view of a mapped file."""
+    """Return the array of a value without copying it, also if it is a view of a mapped file."""
     return value._array if isinstance(value, LoDTensor) else getattr(value, "held_array", None)
 
 
@@ -83,7 +82,7 @@ class Known:
         self._saves = saves
         self._loaded = loaded
         self._location = location
-        self._files: Mapping[str, Record] | None = None  # of a load, looked up when they are needed
+        self._files: Mapping[str, Record] | None = None  # records of a load, looked up when needed
 
     def __bool__(self) -> bool:
         """Return whether anything is known."""
@@ -95,9 +94,8 @@ class Known:
         return saved[1] if saved is not None and saved[0].is_of(holder) else None
 
     def find_state(self, holder: ScopeVariable, record: Record) -> State | None:
-        """Return the state in which a variable had the value of a chain whose last link is ``record``.
-
-        It may have changed since; None: it is not known.
+        """Return the state in which a variable had the value of a chain whose last link is ``record``, or
+        None if unknown. The variable may have changed since.
         """
         saved = self._saves.get(holder)
         if saved is not None and _is_same_link(saved[1], record):
@@ -135,10 +133,10 @@ class Ledger:
     def __init__(self) -> None:
         self._saves: dict[tuple[str, str | None], Saves] = {}
         self._loaded: dict[str, _Loaded] = {}
-        self._lock = Lock()  # saves end in threads of their own
+        self._lock = Lock()  # saves may end in other threads
 
     def known(self, location: Location, filename: str | None = None) -> Known:
-        """Return what is known of a directory, or of one combined file in it."""
+        """Return the entry of a directory, or of one combined file in it."""
         with self._lock.hold():
             saves: Saves = self._saves.get((location.key, filename), WeakKeyDictionary())
             return Known(saves, self._loaded.get(location.key) if filename is None else None, location)
@@ -159,7 +157,7 @@ class Ledger:
     def note_loaded(self, location: Location, stamp: object, states: Mapping[ScopeVariable, State]) -> None:
         """Remember that variables had the values in the files of their names when they were in these states.
 
-        ``stamp`` is what ``location.stamp()`` was before the files were read.
+        ``stamp``: the value of ``location.stamp()`` before the files were read.
         """
         if stamp is None:
             return

@@ -2,8 +2,8 @@
 
 A trainer of a distributed program holds some of its variables; parameter servers hold the others, in slices.
 :mod:`paddlelike.distributed` knows which values a save must gather from them and which rows of which file a
-load must read: its ``find_partition`` is the hook of that name. Nothing of it is imported for an ordinary
-program.
+load must read: its ``find_partition`` is the hook of that name. An ordinary program does not import that
+package.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class GatheredFile:
     Attributes
     ----------
     pull
-        Returns the bytes in memory, to be compared with what was saved; None: it is always written whole.
+        Returns the bytes in memory, to be compared with the saved ones, or None if the file is always written
+        whole.
     """
 
     name: str
@@ -61,9 +62,9 @@ class SaveShare:
     gathered
         The files whose values are in other processes.
     state
-        More for the manifest.
+        Additional state for the manifest.
     idle
-        Why this process saves nothing; None: it saves.
+        The reason why this process saves nothing, or None if it saves.
     """
 
     local: list[Variable]
@@ -81,9 +82,9 @@ class LoadShare:
     variables
         The variables whose values are in this process.
     view
-        Returns a source with the names and rows of this process; None: the source is read as it is.
+        Returns a source with the names and rows of this process, or None to read the source unchanged.
     rules
-        Which variables may be missing.
+        Rules for variables that may be missing.
     notes
         Lines for the report.
     reader
@@ -121,7 +122,7 @@ class Partition(Protocol):
         """
 
     def localize(self, program: Program) -> Program:
-        """Return the program for a process without servers, as far as inference needs it."""
+        """Return the part of the program that inference without servers needs."""
 
 
 class WholePartition:
@@ -148,7 +149,7 @@ class WholePartition:
 
 
 def get_partition(program: Program, directory: str | None = None) -> Partition | None:
-    """Return how a program is distributed; None for an ordinary one.
+    """Return the partition of a program, or None for an ordinary one.
 
     An ordinary program that loads from a ``directory`` with shards of tables has a partition, too: it reads
     them as whole variables.
@@ -164,7 +165,7 @@ def _is_distributed(program: Program) -> bool:
 
 
 def _has_shards(directory: str) -> bool:
-    """Return whether shards of tables, or chains of them, may lie in a directory."""
+    """Return whether a directory may hold shards of tables, or chains of shards."""
     folders = (f"{TABLE_FOLDER}/", f"{FOLDER}/{TABLE_FOLDER}/")
     if is_remote(directory):
         return any(name.startswith(folders) for name in locate(directory).list_names())

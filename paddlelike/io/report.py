@@ -23,7 +23,7 @@ class Moved(NamedTuple):
     had_value: bool = False  # whether a value was replaced
 
 
-@functools.lru_cache(4096)  # of thousands of variables, most have the type and shape of another one
+@functools.lru_cache(4096)  # among thousands of variables, most share type and shape
 def make_moved(dtype: np.dtype[Any], shape: tuple[int, ...], had_value: bool = False) -> Moved:
     """Return the entry of a variable whose array has this type and shape."""
     return Moved(shape, dtype.name, math.prod(shape) * dtype.itemsize, had_value)

@@ -325,7 +325,7 @@ def _load_older(
     if is_directory:
         present = {*directory.list_names(), *list_chains(directory)}
         kept = [v for v in wanted if is_persistable(v)]
-        # Where there are none of them at all, the load of all says what is there instead.
+        # If none exists, the load of all variables names the files that do.
         found = [v for v in kept if os.path.normpath(v.name) in present] or kept
         with _filename_explained(path):
             return load_vars(executor, path, program, vars=found, verify=None if verify else False)

@@ -52,7 +52,7 @@ class Record(NamedTuple):
 
 
 class Curves:
-    """The values of all records so far; of steps that a later run repeated, those of that run.
+    """The values of all records so far; a later run's values replace those of the steps it repeated.
 
     >>> found = Curves()
     >>> for record in (Record(1, 0, {"loss": 2.0}), Record(1, 1, {"loss": 1.0}), Record(2, 1, {"loss": 1.5})):
@@ -147,7 +147,7 @@ class TrainingLog(Displayed):
             with close_at_end(files):
                 open_file(files, self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
                 data = f"{begin}{line}\n".encode()
-                count = os.write(files[0], data)  # one call, so that readers see whole lines
+                count = os.write(files[0], data)  # one call, so that readers see only whole lines
                 if count < len(data):
                     os.ftruncate(files[0], os.fstat(files[0]).st_size - count)
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
@@ -201,7 +201,7 @@ class TrainingLog(Displayed):
         damaged: list[str] = []
         if not is_there(self.path):
             return
-        opened, _ = open_regular(self.path)  # not a pipe, which nobody may ever write to
+        opened, _ = open_regular(self.path)  # not a pipe: nobody may ever write to it
         try:
             with opened as (fd, _), open(fd, encoding="utf-8", errors="replace", closefd=False) as file:
                 for index, line in enumerate(file, 1):
@@ -226,7 +226,7 @@ def _is_damaged(line: str) -> bool:
         json.loads(line)
     except (ValueError, RecursionError):
         return True
-    return False  # somebody else's
+    return False  # another program's
 
 
 def decode_record(line: str) -> Record | None:

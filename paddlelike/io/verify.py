@@ -92,7 +92,7 @@ class Comparison(NamedTuple):
         return compared.issuperset(names)
 
     def list_values(self) -> dict[str, Record]:
-        """Return the records by the names of values: of a chain of deltas, that of the whole value."""
+        """Return the records by the names of values; for a chain of deltas, the record of the whole value."""
         found = {}
         for name, record in (self.records or {}).items():
             link = parse_path(name)
@@ -109,9 +109,9 @@ NO_COMPARISON: Final = Comparison()
 def choose_comparison(
     where: Location, filename: str | None, *, verify: bool | None, lazy: bool
 ) -> Comparison:
-    """Return what a load from a directory, or from one file in it, compares its files with.
+    """Return the records with which a load from a directory, or from one file in it, compares its files.
 
-    ``verify`` is None for comparing with a manifest if there is one; a ``lazy`` load then compares nothing,
+    With ``verify=None`` a load compares files if there is a manifest; a ``lazy`` load compares nothing,
     because it reads nothing.
 
     Raises
@@ -141,7 +141,7 @@ def choose_comparison(
 
 
 def is_of_another_save(where: Location, comparison: Comparison, bad: Sequence[str]) -> bool:
-    """Return whether the files are from a newer save than the manifest; then the files are used."""
+    """Return whether the files are from a newer save than the manifest; then the load uses the files."""
     if comparison.records is None or comparison.complete or not isinstance(where, LocalDirectory):
         return False
     return not describes(where.path, comparison.records, bad)
@@ -160,7 +160,7 @@ def check_problems(
     Raises
     ------
     LoadError
-        Files are not what was saved.
+        Files differ from their records.
     """
     for note in comparison.notes:
         warn_user(f"{shown}: {note}")
@@ -193,7 +193,7 @@ def get_records(directory: Location) -> Mapping[str, Record]:
 
 
 def get_record(directory: Location, filename: str, *, needed: bool) -> Record | None:
-    """Return the record of one file in the manifest of its directory; None: it has none.
+    """Return the record of one file in the manifest of its directory, or None without one.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def get_record(directory: Location, filename: str, *, needed: bool) -> Record | 
 
 
 def count_unlike(bad: Sized) -> str:
-    """Describe how many files differ from what was saved."""
+    """Describe how many files differ from their records."""
     return "1 file is not what was saved" if len(bad) == 1 else f"{len(bad)} files are not what was saved"
 
 

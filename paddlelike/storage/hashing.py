@@ -2,13 +2,11 @@
 
 A checksum is text that names its algorithm, such as ``xxh3_128:<hex>``.
 
-``xxh3_128`` is taken piece by piece, so that a slice of a large file can be compared without the rest. Of a
-file of at most 1 MiB it is the plain xxh3_128 of the bytes, as ``xxhsum -H2`` prints it; of a larger file it
-is the xxh3_128 of the 16-byte digests (big-endian) of its pieces of 1 MiB; the last one may be shorter.
-
-Where a slice ends within a piece, it is compared by parts: the xxh3_64 of each 16 KiB of the file, in one
-text of base64. Of a file with more than 16,384 of them, each 2, 4, ... 64 make one: the xxh3_64 of their
-digests.
+``xxh3_128`` is computed by pieces of 1 MiB, so that a slice of a large file can be compared alone. For a file
+of at most 1 MiB it is the plain xxh3_128 of the bytes, as ``xxhsum -H2`` prints it; for a larger file it is
+the xxh3_128 of the 16-byte digests (big-endian) of its pieces. A slice that ends within a piece is compared
+by parts: the xxh3_64 of each 16 KiB of the file, in one base64 text. In a file with more than 16,384 parts,
+2, 4, ... 64 neighbours are joined: the xxh3_64 of their digests.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ class Checksum(NamedTuple):
     text
         With the name of its algorithm in front.
     pieces
-        The xxh3_128 of each piece of a file over 1 MiB; of others, and with other algorithms, none.
+        The xxh3_128 of each piece of a file over 1 MiB; empty for smaller files and other algorithms.
     parts
         The xxh3_64 of each part, see :func:`list_parts`.
     """
@@ -71,7 +69,7 @@ class _Readable(Protocol):
 
 
 class PieceHasher:
-    """The xxh3_128 of a file, with those of its pieces and parts."""
+    """The xxh3_128 of a file, with the checksums of its pieces and parts."""
 
     __slots__ = ("_done", "_parts", "_piece", "_room")
 
@@ -109,7 +107,7 @@ class PieceHasher:
         return xxhash.xxh3_128_hexdigest(b"".join(self._done) + self._piece.digest())
 
     def pieces(self) -> tuple[str, ...]:
-        """Return the checksums of the pieces; none where there is only one."""
+        """Return the checksums of the pieces, or none for a single piece."""
         if not self._done:
             return ()
         return (*(digest.hex() for digest in self._done), self._piece.hexdigest())
@@ -221,7 +219,7 @@ def finish(hasher: Hasher, algorithm: str) -> Checksum:
 
 
 def join_pieces(pieces: Sequence[str], parts: bytes = b"") -> Checksum:
-    """Return the xxh3_128 of a file, given those of all its pieces, and the digests of its parts.
+    """Return the xxh3_128 of a file from those of its pieces, with the digests of its parts.
 
     >>> hasher = PieceHasher()
     >>> hasher.update(bytes(PIECE + 1))
@@ -249,7 +247,7 @@ def encode_parts(digests: bytes) -> str:
 
 
 def choose_part(size: int) -> int:
-    """Return the number of bytes of a file that have a checksum in its parts.
+    """Return the number of bytes of each part of a file.
 
     >>> choose_part(100), choose_part(1 << 28), choose_part(1 << 30), choose_part(1 << 50)
     (16384, 16384, 65536, 1048576)
@@ -261,7 +259,9 @@ def choose_part(size: int) -> int:
 
 
 def list_parts(text: str, size: int) -> tuple[int, list[bytes]]:
-    """Return how many bytes each part of a file has, and their digests; none where they do not fit it."""
+    """Return the number of bytes of each part of a file, and the parts' digests; none if they do not match
+    its size.
+    """
     part, digests = choose_part(size), b""
     with contextlib.suppress(ValueError):  # not base64: the pieces are compared instead
         digests = base64.b64decode(text)

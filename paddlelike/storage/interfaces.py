@@ -1,4 +1,4 @@
-"""Interfaces of storage: a directory wherever it is, its files, and a transaction that writes some."""
+"""Interfaces of storage: a local or remote directory, its files, and a transaction that writes files."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Committed:
     kept
         The number of files that were not written again.
     stale
-        Files that the same program wrote in an earlier save and that are not among these.
+        Files that the same program wrote in an earlier save and that this save does not hold.
     removed
-        Those of the stale files that were deleted, because ``remove_stale`` was set.
+        The stale files that were deleted because ``remove_stale`` was set.
     notes
         Sentences for the report, such as how long the transaction waited for another one.
     manifest_bytes
@@ -94,9 +94,8 @@ class Writing(Protocol):
     def keep(
         self, name: str, record: Record, *, base: Path | None = None, otherwise: Contents | None = None
     ) -> bool:
-        """Keep the file of ``name`` that was saved as ``record``; return False if it is missing.
-
-        What ``otherwise`` returns is written where another save replaces the file before this one's turn.
+        """Keep the file of ``name`` that was saved as ``record``; return False if it is missing. If another
+        save replaces the file before this one commits, the result of ``otherwise`` is written instead.
         """
 
     def commit(self) -> Committed:
@@ -110,7 +109,7 @@ class Location(Protocol):
 
     @property
     def key(self) -> str:
-        """The same text for the same directory, however it is spelt."""
+        """A text that is equal for all spellings of the directory."""
 
     def recover(self) -> None:
         """Finish a save whose process was killed in the middle of a commit."""
@@ -131,13 +130,13 @@ class Location(Protocol):
         """Return ``{name: read(name, file)}``, several files at once."""
 
     def manifest(self) -> Manifest | None:
-        """Return the manifest; None when there is none, or it is damaged. Raises StorageError."""
+        """Return the manifest, or None if it is missing or damaged. Raises StorageError."""
 
     def verify(self) -> Verification:
         """Compare every file with the manifest."""
 
     def stamp(self) -> object:
-        """Return a value that changes when files of the directory are replaced; None: it is unknown."""
+        """Return a value that changes when files of the directory are replaced, or None if unknown."""
 
     def begin(
         self,

@@ -30,13 +30,14 @@ def locate(path: Path) -> Location:
         return LocalDirectory(unquote(urlsplit(text).path))
     if not is_remote(text):
         return LocalDirectory(text)
-    from paddlelike.storage.remote import directory as remote  # most programs need none of it
+    from paddlelike.storage.remote import directory as remote  # most programs do not need it
 
     return remote.locate(text)
 
 
 def locate_prefix(path: Path) -> tuple[Location, str]:
-    """Return the directory of the files whose paths begin with ``path``, and how their names there begin.
+    """Return the directory of the files whose paths begin with ``path``, and the beginning of their names
+    there.
 
     >>> where, name = locate_prefix("models/net")
     >>> where.path, name

@@ -11,16 +11,15 @@ its elements are the bytes of this JSON, which is written in the same transactio
     "state": {"epoch": 3},
     "digest": "e3b0c4..."}
 
-``stamp`` is the inode and the time of writing, by which a later save knows that a file is still the one that
-was saved. ``pieces`` (of files over 1 MiB) are the checksums of the pieces, see ``storage.hashing``.
-``author`` is an index into ``authors``; without it, it is 0, the author of the last save. ``token`` is
-random: it tells one save from all others. ``digest`` is the sha256 of all before it.
+``stamp`` is the inode and the time of writing, by which a later save recognizes an unchanged file. ``pieces``
+(for files over 1 MiB) are the checksums of the pieces, see ``storage.hashing``. ``author`` is an index into
+``authors``; without it, it is 0, the author of the last save. ``token`` is random and identifies the save.
+``digest`` is the sha256 of the text before it.
 
-Format 3 continues an earlier manifest, which lies beside the chains of deltas as
-``__deltas__/__manifest__.N``, with the bytes that it had as ``__manifest__``: ``files`` has the records that
-are new since, ``gone`` the paths that are not there any more, and ``before`` the number N and the digest of
-the earlier one, which may continue another; one with N = 0 is whole. So a save of a few rows does not write
-the records of all links.
+Format 3 continues an earlier manifest, which is stored unchanged beside the chains of deltas as
+``__deltas__/__manifest__.N``. ``files`` holds the new records, ``gone`` the paths that no longer exist, and
+``before`` the number N and the digest of the earlier manifest, which may continue another; the one with N = 0
+is whole. So a save of a few rows does not write the records of all links.
 
 Format 1 is that of the earlier place beside the directory, ``DIR.manifest.json``, plain JSON.
 """
@@ -48,19 +47,19 @@ _FORMAT: Final = 2
 _CONTINUED: Final = 3
 _to_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _quote: Final = json.encoder.encode_basestring
-_DENSE: Final = ("variable", "kind", "dtype", "shape", "lod")  # the facts of nearly all files
+_DENSE: Final = ("variable", "kind", "dtype", "shape", "lod")  # the keys of nearly all files
 _DENSE_KEYS: Final = frozenset(_DENSE)
-_USUAL, *_OTHERS = ALGORITHMS  # their names
+_USUAL, *_OTHERS = ALGORITHMS
 _DAMAGE: Final = (
     LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError, StorageError,
 )  # fmt: skip
 
 
 class Author(NamedTuple):
-    """Who wrote a file."""
+    """The program that wrote a file."""
 
     program: str | None = None  # the fingerprint of the program
-    part: str | None = None  # of its variables, such as "persistables"; None: variables chosen one by one
+    part: str | None = None  # its selection, such as "persistables"; None if chosen one by one
 
 
 NOBODY: Final = Author()
@@ -70,20 +69,20 @@ class Record(NamedTuple):
     """The record of one saved file."""
 
     size: int
-    checksum: str | None  # "xxh3_128:<hex>", "sha256:<hex>", "crc32:<hex>"; None: not computed
+    checksum: str | None  # "xxh3_128:<hex>", "sha256:<hex>", "crc32:<hex>", or None
     stamp: tuple[int, int]  # inode, mtime in nanoseconds
-    facts: Mapping[str, Any] = {}  # variable, kind, dtype, shape, lod: whatever the saver stated
+    facts: Mapping[str, Any] = {}  # variable, kind, dtype, shape, lod, as far as given
     pieces: tuple[str, ...] = ()  # the xxh3_128 of each piece of a large file
     author: Author = NOBODY
-    parts: str = ""  # the xxh3_64 of its parts, see storage.hashing
+    parts: str = ""  # the xxh3_64 of each part, see storage.hashing
 
     @property
     def algorithm(self) -> str | None:
-        """The algorithm of the checksum; None: no checksum was computed."""
+        """The algorithm of the checksum, or None without a checksum."""
         return None if self.checksum is None else self.checksum.partition(":")[0]
 
     def is_still(self, facts: os.stat_result) -> bool:
-        """Return whether a file with these facts is the one that was saved."""
+        """Return whether a file with this stamp and size is the saved one."""
         return stat.S_ISREG(facts.st_mode) and facts.st_size == self.size and make_stamp(facts) == self.stamp
 
 
@@ -104,7 +103,7 @@ class Manifest:
     parts
         The paths of the earlier manifests that it continues, the whole one first.
     digest
-        The last word of the file, by which a later one that continues it knows it.
+        The digest at the end of the file, by which a later manifest refers to it.
     """
 
     files: dict[str, Record]
@@ -137,7 +136,9 @@ def encode(
     token: str | None = None,
     before: Manifest | None = None,
 ) -> bytes:
-    """Return a manifest as the bytes of a Paddle variable file; ``before``: the one that it continues."""
+    """Return a manifest as the bytes of a Paddle variable file; ``before``: the manifest that it
+    continues.
+    """
     data = encode_json(files, author=author, is_prefix=is_prefix, state=state, token=token, before=before)
     return lod_tensor.encode_header(VarType.INT8, (len(data),)) + data
 
@@ -178,12 +179,12 @@ def encode_json(
 
 
 def decode(data: bytes, read: Callable[[str], bytes] | None = None) -> Manifest:
-    """Parse a manifest: a variable file, or JSON. ``read`` gives the earlier ones that it continues.
+    """Parse a manifest: a variable file, or JSON. ``read`` returns the earlier manifests that it continues.
 
     Raises
     ------
     FormatError
-        It is damaged, or not a manifest, or an earlier one is not the one that it continues.
+        It is damaged or not a manifest, or an earlier manifest has another digest.
     """
     newest, earlier = _decode_one(data)
     changes, parts = [newest.files], []
@@ -216,7 +217,7 @@ class _Earlier(NamedTuple):
 
 
 def _decode_one(data: bytes) -> tuple[Manifest, _Earlier | None]:
-    """Parse one manifest, with the records that it has itself."""
+    """Parse one manifest, with only its own records."""
     text = memoryview(data) if data[:1] == b"{" else _find_elements(data)  # megabytes, not copied
     body, tail = text[:-_TAIL], bytes(text[-_TAIL:])
     # S9
@@ -248,7 +249,7 @@ _decode_part: Final = functools.lru_cache(256)(_decode_one)  # they do not chang
 
 
 def is_complete(data: bytes) -> bool:
-    """Return whether a manifest ends as one does; else whoever wrote it was killed on the way.
+    """Return whether a manifest is complete; otherwise its writer was killed.
 
     >>> is_complete(encode_json({})), is_complete(encode_json({})[:-5]), is_complete(b"")
     (True, False, False)
@@ -263,7 +264,7 @@ def _find_elements(data: bytes) -> memoryview:
     Raises
     ------
     FormatError
-        It is damaged, or no variable file.
+        It is damaged, or not a variable file.
     """
     try:
         header = lod_tensor.read_header(data)
@@ -287,7 +288,7 @@ def library_version() -> str | None:
 
 
 def measure(records: Iterable[Record]) -> int:
-    """Return about how many bytes records take in a manifest."""
+    """Return the approximate number of bytes of records in a manifest."""
     return sum(len(_encode_entry(record)) for record in records)
 
 

@@ -20,7 +20,7 @@ _PARTS: Final = f"__deltas__/{MANIFEST}."
 #: Whether a name is one plain word, as most are, which breaks no rule.
 is_plain: Final = re.compile(r"[A-Za-z0-9@][A-Za-z0-9_@.\-]*").fullmatch
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
-_DEEPEST: Final = 100  # directories inside each other; systems differ in what they accept beyond
+_DEEPEST: Final = 100  # nested directories; beyond, systems differ
 
 
 def is_remote(path: str | os.PathLike[str]) -> bool:
@@ -43,7 +43,7 @@ def make_part_name(number: int) -> str:
 
 
 def is_manifest(path: str) -> bool:
-    """Return whether a path in a directory is that of a manifest, the present one or an earlier one."""
+    """Return whether a path in a directory is a present or earlier manifest's."""
     return path == MANIFEST or path.startswith(_PARTS)
 
 

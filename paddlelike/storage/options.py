@@ -30,7 +30,7 @@ class SaveOptions(KeywordOptions):
     checksum
         The algorithm of the manifest's checksums: "xxh3_128", "sha256", "crc32", or None for no checksums.
     wait
-        Seconds to wait for another process that saves into this directory; None: without limit.
+        Seconds to wait for another process that saves into this directory; None for no limit.
     keep_generation
         Keep the replaced files beside the directory and overwrite them at the next save: twice the disk
         space for about half the time.
@@ -45,9 +45,9 @@ class SaveOptions(KeywordOptions):
         Delete the files that the same program wrote in an earlier save and that are not part of this one.
         They are kept and listed in the report otherwise.
     delta
-        Write of a large table only the rows that changed since the save before, as a link of a chain; see the
-        README of ``paddlelike/io``. ``"base"``: fold the links since the last base into one, so that a chain
-        of many saves has a link for each base; a chain that cannot be read starts again.
+        Write only the rows of a large table that changed since the previous save, as a link of a chain; see
+        the README of ``paddlelike/io``. ``"base"``: fold the links since the last base into one, so that a
+        chain of many saves has a link for each base; a chain that cannot be read starts again.
 
     >>> SaveOptions(wait=5.0).checksum
     'xxh3_128'
@@ -86,7 +86,7 @@ class SaveOptions(KeywordOptions):
 
 
 class BlockingKeywords(TypedDict, total=False):
-    """The types of the options besides ``blocking``, on which the type of what a save returns depends."""
+    """The types of the options except ``blocking``, which determines the type of a save's result."""
 
     base: str | os.PathLike[str] | None
     durability: Durability

@@ -34,7 +34,7 @@ _HINTS: Final = {
 def explain(kind: type[Error], what: str, error: OSError) -> Error:
     """Return an exception of ``kind``: what failed, the system's reason and number, and a hint.
 
-    The path that the system refused is named where ``what`` does not.
+    The refused path is added unless ``what`` names it.
 
     >>> error = explain(StorageError, "m cannot be written", PermissionError(errno.EACCES, "Denied", "m/w"))
     >>> print(error.message, error.errno == errno.EACCES, error.path)
@@ -51,9 +51,8 @@ def explain(kind: type[Error], what: str, error: OSError) -> Error:
 
 
 def is_system_error(error: BaseException) -> bool:
-    """Return whether the system refused something (EIO, EACCES, ...), other than: there is no such file.
-
-    Such an error says nothing about what is on the disk: it is neither damage nor absence.
+    """Return whether the system refused a call (EIO, EACCES, ...) for another reason than a missing file.
+    Such an error does not mean damage or a missing file.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -69,8 +68,7 @@ def is_directory(path: str, *, follow: bool = True) -> bool:
     Raises
     ------
     StorageError
-        The system refuses to say it; for ``os.path.isdir`` that is: no, and what is there would be taken for
-        nothing.
+        The system refuses to look; ``os.path.isdir`` would return False for an existing directory.
     """
     return find_kind(path, follow=follow) == stat.S_IFDIR
 
@@ -100,7 +98,7 @@ def find_kind(path: str, *, follow: bool) -> int | None:
 def raises_own_errors(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """Decorate a public function so that any error of the system becomes a StorageError.
 
-    It has the system's number and path. A file that is not there stays a FileNotFoundError as well.
+    It has the system's number and path. For a missing file it is also a FileNotFoundError.
 
     >>> @raises_own_errors
     ... def read(path):

@@ -1,9 +1,9 @@
 """Checksums of a file that several processes write, each a range of it.
 
-Every process hashes the pieces of the file (:mod:`.hashing`) that lie within its range while it writes them,
-and takes the crc32 of the ends of its range, which share a piece with another range. Whoever joins the ranges
-reads these shared pieces back, at most 1 MiB at each border, and compares their parts with what was written
-before it hashes them. So the checksums are those of the bytes that were in memory, wherever a byte lies.
+Every process hashes the pieces of the file (:mod:`.hashing`) within its range while it writes them. At both
+ends, where a piece is shared with another range, it takes the crc32. The process that joins the ranges reads
+these shared pieces back, at most 1 MiB at each border, and checks their crc32 before it hashes them. So all
+checksums are those of the bytes in memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RangeSums(NamedTuple):
     pieces
         The xxh3_128 of each piece of the file that lies within the range, in order.
     head, tail
-        The crc32 of the bytes before the first of these pieces, and of those after the last.
+        The crc32 of the bytes before the first of these pieces and after the last.
     parts
         The digests of the parts of these pieces, in order.
     """
@@ -45,7 +45,7 @@ class RangeSums(NamedTuple):
 
     @classmethod
     def parse(cls, held: Mapping[str, Any]) -> RangeSums:
-        """Return the sums in the form in which another process sent them.
+        """Return the sums from another process's JSON.
 
         Raises
         ------
@@ -65,7 +65,7 @@ class RangeSums(NamedTuple):
         return cls(start, size, pieces, head, tail, parts)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the sums in the form in which they are sent."""
+        """Return the sums as JSON values."""
         parts = base64.b64encode(self.parts).decode()
         return self._asdict() | {"pieces": "".join(self.pieces), "parts": parts}
 
@@ -124,12 +124,12 @@ class _Readable(Protocol):
 
 
 def join_ranges(file: _Readable, front: bytes, ranges: Iterable[RangeSums]) -> Checksum:
-    """Return the xxh3_128 of a file that begins with ``front`` and whose other bytes are those of the ranges.
+    """Return the xxh3_128 of a file that consists of ``front`` and the ranges.
 
     Raises
     ------
     StorageError
-        Some bytes are in no range, or the file does not hold what was written.
+        Some bytes are in no range, or the file differs from the written bytes.
     """
     known: dict[int, str] = {}
     parts: dict[int, bytes] = {}

@@ -1,11 +1,11 @@
 """Rows of bytes by 64-bit ids in an embedded store (RocksDB) on this machine's disk.
 
-It holds what a process has no memory for, and nothing else reads its files: a row is durable when it is
-saved, not here. They lie in a folder of their own, which goes with the store; what a killed process left is
-removed by whoever opens the next store beside it. The README of this room says why RocksDB.
+It holds rows for which a process has no memory; only saves make rows durable. The files are in a folder of
+their own, which is removed with the store. The next store beside it removes a folder that a killed process
+left. The README of this room says why RocksDB.
 
-RocksDB checks the blocks that it reads. Where that fails a look-up raises, and an iteration just ends: so a
-scan asks for the iterator's status at its end. Every failure is a StorageError.
+RocksDB checks the blocks that it reads. After a damaged block a look-up raises, but an iteration just ends,
+so a scan checks the iterator's status at its end. Every failure is a StorageError.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _open: Final = weakref.WeakSet[Any]()  # the stores of this process
 
 
 class RowStore:
-    """Rows of ``width`` bytes, in a new folder below ``PADDLELIKE_TABLE_STORE`` (default: that of tempfile).
+    """Rows of ``width`` bytes, in a new folder below ``PADDLELIKE_TABLE_STORE`` (default: tempfile's folder).
 
     Raises ExtraMissingError without the extra ``store``, OSError where the folder cannot be made. All methods
     raise StorageError where RocksDB fails.
@@ -54,7 +54,7 @@ class RowStore:
         self._folder, lock = _make_folder(get_folder())
         options = rocksdb.Options(raw_mode=True)
         options.create_if_missing(True)
-        options.set_compression_type(rocksdb.DBCompressionType.none())  # numbers of training hardly shrink
+        options.set_compression_type(rocksdb.DBCompressionType.none())  # trained numbers hardly compress
         options.set_write_buffer_size(_CACHE)
         blocks = rocksdb.BlockBasedOptions()
         blocks.set_block_cache(rocksdb.Cache(_CACHE))
@@ -85,8 +85,8 @@ class RowStore:
     def write(self, ids: Array, rows: Array, *, reserve: bool = True) -> None:
         """Set the rows of ids, given as arrays of ``width`` bytes each.
 
-        With ``reserve`` the disk must have room for what all stores may write next, too: so a step finds out
-        that the disk is full at its first look-up, before it has changed anything.
+        With ``reserve`` the disk must also have room for the next writes of all stores: so a step on a full
+        disk fails at its first look-up, before it has changed anything.
         """
         if not len(ids):
             return
@@ -100,7 +100,7 @@ class RowStore:
                 self._db.write(batch)
 
     def remove(self, ids: Array) -> None:
-        """Remove the rows of ids, where there are any."""
+        """Remove the rows of ids; ignore missing ones."""
         for at in range(0, len(ids), _BLOCK):
             with self._failures("written"):
                 batch = self._new_batch(raw_mode=True)
@@ -131,7 +131,7 @@ class RowStore:
         else:
             cursor.seek(last)
             cursor.next()
-        cursor.status()  # raises what ended it
+        cursor.status()  # raises the error that ended it
         if cursor.valid():
             raise StorageError(f"the rows in {self._folder} end too early", hint=_HINT)
 
@@ -161,7 +161,7 @@ class RowStore:
             yield
         except StorageError:
             raise
-        except Exception as error:  # it has no class of its own
+        except Exception as error:  # RocksDB's error has no class of its own
             text = f"the rows in {self._folder} cannot be {done}: {error}"
             if "No space left" in str(error):
                 raise _make_full(text) from error
@@ -175,7 +175,7 @@ def _make_full(text: str) -> StorageError:
 
 
 def get_folder() -> Path:
-    """Return where stores lie."""
+    """Return the folder of the stores."""
     return Path(os.environ.get("PADDLELIKE_TABLE_STORE") or tempfile.gettempdir())
 
 
@@ -190,7 +190,7 @@ def map_array(shape: tuple[int, ...], dtype: Any) -> Array:
     size = count * np.dtype(dtype).itemsize
     with tempfile.TemporaryFile(dir=get_folder()) as file:
         try:
-            if hasattr(os, "posix_fallocate"):  # else a full disk kills whoever writes into the array
+            if hasattr(os, "posix_fallocate"):  # on a full disk a write into the array would kill the process
                 os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
             raise _make_full(f"{get_folder()} has no room for {size} bytes: {error.strerror}") from error
@@ -213,11 +213,11 @@ def _load_rocksdb() -> Any:
 
 
 def _make_folder(where: Path) -> tuple[Path, OpenFile]:
-    """Return a new folder, and the open file in it whose lock says that its process lives."""
+    """Return a new folder, and the open file in it whose lock shows that its process lives."""
     where.mkdir(parents=True, exist_ok=True)
     try:
         door = opened(where / f".{_FOLDER}lock-{_find_user()}", os.O_RDWR | os.O_CREAT | _OWN, 0o600)
-    except OSError:  # somebody else's, as the next one: then nothing is removed that is left
+    except OSError:  # another user's, as below: leave other folders
         door = opened(where, os.O_RDONLY)
     with door as (fd, _):
         if (
@@ -252,8 +252,8 @@ def _remove_if_left(folder: Path) -> None:
 def _close(db: Any, folder: Path, lock: OpenFile, owner: int) -> None:
     """Remove the files; a forked process, which saves, leaves them to its parent."""
     if os.getpid() == owner:
-        with contextlib.suppress(Exception):  # it writes what is in memory, for which the disk may be full
+        with contextlib.suppress(Exception):  # it writes buffered rows, for which the disk may be full
             if db is not None:
                 db.close()
         shutil.rmtree(folder, ignore_errors=True)
-    del lock  # whose end closes it
+    del lock  # its deletion closes it

@@ -1,8 +1,8 @@
 """Run independent pieces of work in a few threads, the calling thread among them.
 
-A thread that cannot be started (a limit on processes, no memory for its stack) is done without, and one that
-dies before it takes any work is never waited for: the calling thread then does all the work itself. That is
-why this is not a ``ThreadPoolExecutor``, which waits for a thread to report that it has started.
+If a thread cannot be started (a limit on processes, no memory for its stack) or dies before it takes any
+work, the calling thread does the work itself. A ``ThreadPoolExecutor`` would wait for ever until such a
+thread reports that it has started.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def run_in_threads(tasks: Sequence[Callable[[], T]], threads: int = THREADS) -> 
                 break
         work.run()
         work.wait()
-    except BaseException as error:  # Ctrl-C: no other thread goes on when this returns
+    except BaseException as error:  # Ctrl-C: no other thread continues when this returns
         work.error = work.error or error
         work.wait()
     if work.error is not None:

@@ -15,9 +15,9 @@ from paddlelike.storage.manifest import Author, Manifest, Record
 from paddlelike.storage.names import MANIFEST
 from paddlelike.storage.threads import map_in_threads
 
-_MARGIN: Final = 1_000_000_000  # nanoseconds: more than a copy of a directory takes from file to file
-_SLOW_FILE: Final = 5_000_000  # nanoseconds to create a file and
-_SLOW_BYTE: Final = 50  # to write each byte of it, where that is slow
+_MARGIN: Final = 1_000_000_000  # nanoseconds: longer than copying a directory takes from one file to the next
+_SLOW_FILE: Final = 5_000_000  # nanoseconds to create a file on a slow disk
+_SLOW_BYTE: Final = 50  # nanoseconds to write each byte there
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,13 +114,11 @@ def compare_file(file: Any, record: Record) -> tuple[str, str]:
 
 
 def describes(root: str, records: Mapping[str, Record], differing: Iterable[str]) -> bool:
-    """Return whether the manifest belongs to the files in ``root``, although ``differing`` do not match it.
-
-    False: it is of another save. Then the manifest was copied over, or the files were restored from a backup
-    or saved by another program since, such as Paddle itself. That is assumed of several files when not one
-    has its recorded inode and time of writing, and either more than half of them do not fit, or all were
-    written one after the other, as a save does, at least a second after the manifest. Otherwise the files
-    that do not fit are damaged; so is a single file.
+    """Return whether the manifest belongs to the files in ``root``, although the ``differing`` ones do not
+    match it. If not, the manifest was copied from elsewhere, or the files were restored from a backup or
+    saved by another program, such as Paddle. This is assumed of several files if none has its recorded inode
+    and time of writing, and either more than half of them differ, or all were written in one go at least a
+    second after the manifest. Otherwise the differing files are damaged; so is a single file.
     """
     wrong = sum(1 for _ in differing)
     if not wrong or len(records) < 2:
@@ -133,7 +131,7 @@ def describes(root: str, records: Mapping[str, Record], differing: Iterable[str]
 
 
 def _were_saved_after(manifest: str, paths: Sequence[str]) -> bool:
-    """Return whether files were written after the manifest, in no more time than a slow save takes."""
+    """Return whether files were written after the manifest, within the time of a slow save."""
     try:
         end = os.lstat(manifest).st_mtime_ns + _MARGIN
         facts = [os.lstat(path) for path in paths]
@@ -170,8 +168,9 @@ def find_stale(others: Mapping[str, Record], author: Author) -> Iterator[str]:
 def find_superseded(others: Mapping[str, Record], saved: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the files that a save replaces by others of the same variable, under another name.
 
-    A variable lies in a file of its name or in a chain of links, whose facts have ``link``. The save of one
-    ends the other, and of a chain the links that are not in the save. ``saved`` are the facts of its files.
+    A variable is stored in a file of its name or in a chain of links, whose facts have ``link``. Saving one
+    form ends the other; saving a chain ends the links that are not in the save. ``saved``: the facts of the
+    save's files.
 
     >>> whole, link = {"variable": "w"}, {"variable": "w", "link": {}}
     >>> records = {"w": Record(1, None, (0, 0), whole), "w.0": Record(1, None, (0, 0), link)}

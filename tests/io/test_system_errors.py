@@ -9,8 +9,8 @@ from __future__ import annotations
 import builtins
 import contextlib
 import errno
+import io
 import os
-import pathlib
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -120,7 +120,7 @@ def failing(call: str, number: int, below: Path) -> Iterator[None]:
                 return Broken(real_open(path, *args, **kwargs)) if call == "file.read" else fail(str(path))
 
             patch.setattr(builtins, "open", opened)
-            patch.setattr(pathlib.io, "open", opened)  # type: ignore[attr-defined]
+            patch.setattr(io, "open", opened)  # pathlib's
         else:
             real = getattr(os, call)
             patch.setattr(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def has_feed_operators(block: Block, feed_targets: Collection[str], feed_holder_name: str) -> bool:
     """Return whether ``block`` begins with feed operators.
 
-    Raises GraphError unless they are those of ``feed_targets``, from the variable ``feed_holder_name``.
+    Raises GraphError unless they feed ``feed_targets`` from the variable ``feed_holder_name``.
     """
     found = [(op.input("X")[0], op.output("Out")[0]) for op in block.ops if op.type == "feed"]
     return _compare("feed", found, list(feed_targets), feed_holder_name)
@@ -27,7 +27,7 @@ def has_feed_operators(block: Block, feed_targets: Collection[str], feed_holder_
 def has_fetch_operators(block: Block, fetch_targets: Iterable[Variable], fetch_holder_name: str) -> bool:
     """Return whether ``block`` ends with fetch operators.
 
-    Raises GraphError unless they are those of ``fetch_targets``, into the variable ``fetch_holder_name``.
+    Raises GraphError unless they fetch ``fetch_targets`` into the variable ``fetch_holder_name``.
     """
     found = [(op.output("Out")[0], op.input("X")[0]) for op in block.ops if op.type == "fetch"]
     return _compare("fetch", found, [target.name for target in fetch_targets], fetch_holder_name)

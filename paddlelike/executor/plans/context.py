@@ -36,7 +36,7 @@ class StepContext:
     def _get_position(self, name: str) -> int:
         position = self._frame.layout.get_position(self._block, name)
         values = self._frame.values
-        if position >= len(values):  # a name that no operator of the plan had used
+        if position >= len(values):  # a name that no operator of the plan used before
             values.extend([None] * (position + 1 - len(values)))
             persistables = self._frame.layout.persistables
             if position in persistables:

@@ -2,8 +2,8 @@
 
 A call of numpy takes longer than its elements where parameters are small. At the first run the arrays of the
 variables become parts of one flat array for each slot: the scope, saves and loads see the same variables with
-the same values. If somebody else holds one of the arrays, all stay where they are, and the operators run
-without flat arrays. Values that are replaced, as by a load, are put behind one another again.
+the same values. If another object refers to one of the arrays, all stay where they are, and the operators run
+one by one. After a load has replaced values, the flat arrays are built again.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from paddlelike.core import Array, LoDTensor, ScopeVariable, numpy_dtype
 from paddlelike.executor.plans.frame import Frame, Run, Step
 from paddlelike.framework.opdef import FlatKernel
 
-_SMALL: Final = 64 << 10  # bytes; larger arrays have places of their own in memory, for saves
-_MOVES: Final = 64  # how often this is tried for one step: other programs may take the arrays apart each time
+_SMALL: Final = 64 << 10  # bytes; larger arrays keep a placement that speeds up saves
+_MOVES: Final = 64  # attempts for one step: other programs may separate the arrays each time
 
 
 class _Flat(NamedTuple):
@@ -31,7 +31,7 @@ class _Flat(NamedTuple):
     whole: tuple[Array, ...]  # by slot
     parts: tuple[Array, ...]  # the arrays of the variables, slot by slot
     shapes: list[tuple[int, ...]]  # of the parameters
-    moves: int  # how often it was tried
+    moves: int  # number of attempts
 
 
 def is_small(step: Step) -> bool:
@@ -66,7 +66,7 @@ def bind_flat(parts: Sequence[Step], run_apart: Run) -> Run:
         values, holders = frame.values, frame.holders
         flat = holders[first].flat
         if flat is None or not _is_in_place(take_kept(values), flat.parts):
-            flat = None  # which refers to the arrays
+            flat = None  # it refers to the arrays
             flat = _put_together(frame, kept, count, kernel)
         if flat is None or not _run_flat(kernel, flat, take_once(values), [values[at] for at in shared]):
             run_apart(frame)
@@ -80,7 +80,7 @@ def bind_flat(parts: Sequence[Step], run_apart: Run) -> Run:
 
 
 def _run_flat(kernel: FlatKernel, flat: _Flat, grads: Sequence[Any], shared: Sequence[Any]) -> bool:
-    """Run a kernel. Return False, with nothing changed, for gradients of another kind, shape or dtype."""
+    """Run a kernel. Return False and change nothing for gradients of another kind, shape or dtype."""
     if set(map(type, grads)) != {np.ndarray} or [grad.shape for grad in grads] != flat.shapes:
         return False
     grad = np.concatenate(grads, axis=None)
@@ -116,8 +116,8 @@ def _put_together(frame: Frame, kept: list[int], count: int, kernel: FlatKernel)
 def _can_move(arrays: list[Any], index: int, holder: ScopeVariable) -> bool:
     """Return whether only the variable, the frame and ``arrays`` refer to an array.
 
-    Views of an array refer to it. Only views of an array that was itself cut from a larger one, as a load
-    does, are not seen.
+    Views of an array refer to it. Views of an array that is itself part of a larger one, as after a load, are
+    not seen.
     """
     tensor = holder.value
     if type(arrays[index]) is not np.ndarray or type(tensor) is not LoDTensor:
@@ -130,7 +130,7 @@ def _count_references(arrays: list[Any], index: int) -> int:
 
 
 def _calibrate() -> int:
-    """Return the reference number of an array that a tensor and two lists hold."""
+    """Return the reference count of an array that a tensor and two lists hold."""
     values = [np.zeros(4)]
     tensor, arrays = LoDTensor(values[0]), list(values)
     return _count_references(arrays, 0) if tensor.held_array is arrays[0] else 0

@@ -28,8 +28,8 @@ class Binding(NamedTuple):
     outputs: Positions
     share: Share | None  # passes LoDs on
     dead: tuple[int, ...]  # the values that no later step uses
-    is_plain: bool  # the kernel takes the values as they are, and its results are stored as they are
-    hollow: tuple[int, ...] = ()  # the values whose shape alone later steps read
+    is_plain: bool  # the kernel's inputs and results need no conversion
+    hollow: tuple[int, ...] = ()  # values of which later steps read only the shape
     candidates: tuple[int, ...] = ()  # large ones among these inputs may be written over
 
 
@@ -39,10 +39,10 @@ class Step(NamedTuple):
     run: Run
     op: Operator
     kernel: str = "general"  # or "specialized", see OpDef.specialize
-    operators: int = 1  # how many it runs
+    operators: int = 1  # number of operators
     binding: Binding | None = None
-    overwrites: tuple[str, ...] = ()  # inputs that nobody uses any more; the result is written over one
-    parts: tuple[Step, ...] = ()  # the steps that this one takes the place of
+    overwrites: tuple[str, ...] = ()  # inputs without a later use; the result is written over one
+    parts: tuple[Step, ...] = ()  # the steps that it replaces
 
 
 class PartError(Exception):
@@ -77,7 +77,7 @@ class Frame:
         self.services = services
         self.values: list[Any] = [None] * layout.size
         self.lods: dict[int, LoD] = {}
-        # Of rows whose variables have no LoD, as gradients; for compiled pieces.
+        # LoDs of rows whose variables have none, such as gradients; for compiled pieces.
         self.unshown: dict[int, LoD] = {}
         self.holders: dict[int, ScopeVariable] = {}
         self.failed = 0  # the index of the step that failed, see paddlelike.executor.plans.unrolled
@@ -90,7 +90,7 @@ class Frame:
         """Read the values of variables of the scope, by position."""
         self.holders.update(holders)
         values = self.values
-        for position, holder in holders.items():  # which takes long where there are many
+        for position, holder in holders.items():  # slow for many names
             value = holder._value
             if type(value) is LoDTensor and not value._lod:
                 values[position] = value._array

@@ -17,7 +17,7 @@ class Layout:
     program
         The program whose variables these are.
     temporaries
-        Variables that the program calls persistable although their values need not outlive a run.
+        Variables marked persistable whose values need not outlive a run.
 
     Attributes
     ----------
@@ -26,8 +26,8 @@ class Layout:
     reads : set
         The positions that any operator reads.
     earlier : dict
-        For gradients of operators before a loop: the position of a value from before the loop ran, by that of
-        the variable.
+        For gradients of operators before a loop: maps a variable's position to the position of its value
+        before the loop.
     """
 
     def __init__(self, program: Program, temporaries: set[str]) -> None:

@@ -8,7 +8,7 @@ from paddlelike.framework.passes.views import collect_reads, collect_writes
 
 
 def find_last_uses(block: Block, ops: list[Operator], keep: set[str]) -> list[list[str]]:
-    """Return for each operator the variables that no later one uses, ``keep`` left out."""
+    """Return for each operator the variables that no later operator uses, except ``keep``."""
     dying: list[list[str]] = [[] for _ in ops]
     seen = set(keep)
     for i in range(len(ops) - 1, -1, -1):
@@ -22,7 +22,7 @@ def find_last_uses(block: Block, ops: list[Operator], keep: set[str]) -> list[li
 def find_last_values(block: Block, ops: list[Operator], dying: list[list[str]]) -> list[list[str]]:
     """Return, for each operator, the variables of which later operators read only shape and dtype.
 
-    ``dying`` are the last uses of any kind.
+    ``dying``: the last uses of any kind.
     """
     last = {name: index for index, names in enumerate(dying) for name in names}
     found: list[list[str]] = [[] for _ in ops]

@@ -1,4 +1,4 @@
-"""Orders of memory: values whose channels may be last in memory, and operators that need C order.
+"""Memory layouts: values whose channels may be last in memory, and operators that need C order.
 
 Convolutions, pools and normalisations leave the channels of their results last in memory, although their
 shape says ``(N, C, H, W)``. Operators that declare ``any_order`` take such values as they are; all others get
@@ -27,7 +27,7 @@ def find_reordered(ops: Iterable[Operator]) -> set[str]:
         elif cls is not None and cls.any_order:
             passing.append(op)
     known = -1
-    while found and len(found) > known:  # again, because loops read what later operators write
+    while found and len(found) > known:  # twice, because loops read values that later operators write
         known = len(found)
         for op in passing:
             if not found.isdisjoint(op.input_arg_names):
@@ -38,14 +38,14 @@ def find_reordered(ops: Iterable[Operator]) -> set[str]:
 def take_in_order(
     kernel: Callable[..., Any], cls: type[OpDef], op: Operator, reordered: Set[str]
 ) -> Callable[..., Any]:
-    """Return a kernel that gets its arrays in an order of memory that it can take."""
+    """Return a kernel whose inputs are copied to a memory layout that it accepts."""
     if cls.any_order or cls.reorders or reordered.isdisjoint(op.input_arg_names):
         return kernel
     return lambda *values: kernel(*map(_order, values))
 
 
 def _order(value: object) -> object:
-    if type(value) is list:  # of a slot with several variables; an array of tensors stays what it is
+    if type(value) is list:  # a slot with several variables; an array of tensors is left unchanged
         return [_order(one) for one in value]
     if isinstance(value, np.ndarray) and value.ndim > 2 and not value.flags.c_contiguous:
         return np.ascontiguousarray(value)

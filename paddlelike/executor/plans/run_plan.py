@@ -44,10 +44,8 @@ class Fed(NamedTuple):
 
     variable: Variable
     position: int
-    dtype: np.dtype[Any] | None  # None: it holds no arrays
-    row: (
-        tuple[int, ...] | None
-    )  # the shape of its rows, if arrays with any number of them are taken as they are
+    dtype: np.dtype[Any] | None  # None for a variable that holds no arrays
+    row: tuple[int, ...] | None  # the shape of a row, if arrays with any number of rows need no conversion
 
 
 class Outputs(NamedTuple):
@@ -56,7 +54,7 @@ class Outputs(NamedTuple):
     positions: Positions  # by slot
     store: Store
     only: int | None  # the position of a result that is just a value
-    is_plain: bool  # all results are stored as they are, one variable each
+    is_plain: bool  # results need no conversion, one variable each
 
 
 class Plan:
@@ -66,8 +64,8 @@ class Plan:
     UnsupportedError when ``FLAGS_use_fast_kernels`` was set to True and numba is not installed.
     """
 
-    groups_steps: ClassVar[bool] = True  # False: a step for each operator
-    specializes: ClassVar[bool] = True  # False: kernels rely on no declared dtype
+    groups_steps: ClassVar[bool] = True  # whether steps may be joined
+    specializes: ClassVar[bool] = True  # whether kernels may rely on declared dtypes
 
     def __init__(
         self, program: Program, feeds: Sequence[str], fetches: Sequence[str], ops: Iterable[int] | None
@@ -114,7 +112,7 @@ class Plan:
         self.initializes = [] if self.is_batch else find_initialized(top, chosen)
         self.fetch_positions = [self._get_fetch_position(top, name) for name in self.fetches]
         self.fetched = list(zip(self.fetches, self.fetch_positions, strict=True))
-        # Those whose memory nobody else has after a run: no feed, no persistable and no view of one.
+        # Values that own their memory after a run: no feeds, persistables, or views of these.
         self.fetches_of_their_own = {
             name
             for name, position in self.fetched
@@ -288,7 +286,7 @@ class Plan:
     def create_frame(self, scope: Scope, services: dict[str, Any]) -> Frame:
         """Return a frame that holds the persistables of ``scope``."""
         frame = Frame(self.layout, self.blocks, scope, services)
-        if scope.parent is not None:  # which may erase some as well
+        if scope.parent is not None:  # it may erase variables, too
             frame.load_persistables(self.layout.persistables)
         elif self.layout.persistables:
             frame.read_holders(self._find_holders(scope))

@@ -1,9 +1,9 @@
 """Keep dense gradients of embeddings as rows, if the update can take them.
 
-``embedding(is_sparse=False)`` has a gradient of the size of its table, zeros but for the rows of the batch.
-Where nothing but such an update reads it, it stays rows from the lookup to the update: the same bits. An
-update that does not change rows with a gradient of 0.0 takes the time of the others, one that does is spared
-the passes over zeros.
+``embedding(is_sparse=False)`` has a gradient of the size of its table, zero except in the rows of the batch.
+If only an update reads it, it stays a set of rows from the lookup to the update; the result has the same
+bits. An update that leaves rows with zero gradient unchanged then works only on the rows of the batch. One
+that changes them still writes all rows, but skips the passes over zeros.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from paddlelike.framework import Block, Operator
 from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 
-ROWS: Final = "rows"  # the kernel of a step that works on rows alone
-_LEAST: Final = 1 << 16  # elements of a table; updates of smaller ones take less than finding the rows
+ROWS: Final = "rows"  # kernel name of a step that works only on rows
+_LEAST: Final = 1 << 16  # elements of a table; a smaller one is updated faster than its rows are found
 
 
 class RowGradients(NamedTuple):
-    """Operators by index: those whose result remains rows, and the updates that accept rows."""
+    """Indexes of the operators whose result remains rows, and of the updates that accept rows."""
 
     producers: frozenset[int]
     updates: frozenset[int]
@@ -52,7 +52,7 @@ def find_row_gradients(block: Block, ops: Sequence[Operator], keep: Iterable[str
     kept = set(keep)
 
     def find_producers(name: str, reader: int) -> set[int] | None:
-        """Return the operators that make the rows of a gradient, None where it must be dense."""
+        """Return the operators that make the rows of a gradient, or None if it must be dense."""
         variable = block._find_var_recursive(name)
         if name in kept or variable is None or variable.persistable or variable.type != VarType.LOD_TENSOR:
             return None
@@ -102,9 +102,8 @@ def _updates_large_table(cls: type[OpDef], op: Operator, block: Block) -> bool:
 
 
 def update_touched(step: Step) -> Step:
-    """Return the step of an update whose gradient may come as rows, converted to dense where needed.
-
-    Which of both is seen at each run: by the learning rate, and by the state of the optimizer.
+    """Return the step of an update whose gradient may come as rows; it is made dense where needed. Each run
+    decides this by the learning rate and by the state of the optimizer.
     """
     binding = step.binding
     assert binding is not None

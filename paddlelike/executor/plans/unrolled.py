@@ -1,7 +1,8 @@
 """The steps of a plan as one Python function without a loop, once the plan has run often enough.
 
-Between two calls of numpy a step looks for what it does not have: a LoD, a value to release, a result that
-belongs to the scope. What is known of a plan is left out of the text of this function. A text of three steps:
+Between two calls of numpy a step checks for a LoD, for values to release, and for results that belong to the
+scope. The text of this function leaves out checks whose result is known from the plan. Example with three
+steps:
 
     def run(frame):
         v, h, lods, i = frame.values, frame.holders, frame.lods, 0
@@ -19,8 +20,8 @@ belongs to the scope. What is known of a plan is left out of the text of this fu
             frame.failed = i
             raise
 
-The text holds positions and indexes alone, nothing that a program or a file says: kernels, and all else that
-a program decides, are objects that it refers to by the index of their step.
+The text holds only positions and indexes, nothing from a program or a file. It refers to kernels and other
+objects by the index of their step.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from paddlelike.executor.plans.frame import Binding, Frame, Run, Step, flatten_p
 from paddlelike.executor.plans.layout import NOTHING, Layout
 from paddlelike.executor.plans.rewrites import overwriting, scalars
 
-_RUNS: Final = 64  # of a plan, after which to write its function: that takes as long as some dozens of them
+_RUNS: Final = 64  # runs of a plan before its function is written, which takes as long as some dozens of runs
 
 
 class Unrolled:
@@ -49,7 +50,7 @@ class Unrolled:
         self._functions: dict[bool, Run] = {}
 
     def find(self, frame: Frame) -> Run | None:
-        """Return the function that runs all steps for a frame with feeds; None: run them one by one.
+        """Return the function that runs all steps for a frame with feeds, or None to run them one by one.
 
         It writes the index of a step that fails into ``Frame.failed``.
         """
@@ -80,7 +81,7 @@ def unroll(steps: Sequence[Step], layout: Layout, *, has_lods: bool) -> Run:
         names[f"s{index}"] = step.run
         if binding is None or not binding.is_plain or step.parts:
             lines.append(f"s{index}(frame)")
-            has_lods = True  # perhaps: others cannot set any
+            has_lods = True  # only these can set LoDs
             continue
         written = _write_step(index, binding, layout, names, has_lods=has_lods)
         lines += _write_choice(index, binding, written)
@@ -139,7 +140,7 @@ def _write_call(index: int, binding: Binding, names: dict[str, Any]) -> str:
     """Return the call of a kernel."""
     kernel: Callable[..., object] = binding.kernel
     given: tuple[Any, ...] = ()
-    if isinstance(kernel, functools.partial) and not kernel.keywords:  # which takes time to call
+    if isinstance(kernel, functools.partial) and not kernel.keywords:
         given, kernel = kernel.args, kernel.func
     names[f"k{index}"] = kernel
     names.update({f"g{index}_{item}": value for item, value in enumerate(given)})
@@ -178,7 +179,7 @@ def _write_choice(index: int, binding: Binding, lines: list[str]) -> list[str]:
         f"type({name}) is ndarray and {name}.nbytes >= {least}"
         for name, least in zip(names, watched.values(), strict=True)
     )
-    forget = f" {' = '.join(names)} = None"  # nobody else may refer to what is written over
+    forget = f" {' = '.join(names)} = None"  # no other reference may exist to overwritten memory
     return [
         *(f"{name} = v[{position}]" for name, position in zip(names, watched, strict=True)),
         f"if {is_large}:",

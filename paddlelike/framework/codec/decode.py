@@ -37,7 +37,7 @@ def decode_program(data: bytes, *, trusted: bool = False) -> Program:
         return _decode(_read_paddle3.function(bytes(data)), trusted=trusted)
     try:
         message = parse(messages().ProgramDesc, bytes(data))
-        if data and not message.blocks:  # no bytes at all are an empty program, as in Fluid
+        if data and not message.blocks:  # empty bytes are an empty program, as in Fluid
             raise FormatError(f"{len(data)} bytes are a program without blocks")
         return _decode(message, trusted=trusted)
     except FormatError as error:
@@ -118,13 +118,13 @@ def _to_var_type(value: int, name: str) -> VarType:
 
 
 class _Known(NamedTuple):
-    """The parts that many operators share: all but their slots."""
+    """The parts that many operators share: everything except their slots."""
 
     type: str
     is_target: bool
     attrs: dict[str, Any]
     types: dict[str, AttrType]
-    has_lists: bool  # among the values of the attributes
+    has_lists: bool
 
 
 def _decode_operator(block: Block, message: Any, known: dict[bytes, _Known]) -> Operator:

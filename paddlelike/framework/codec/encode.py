@@ -29,7 +29,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
 _BLOCKS: Final = (AttrType.BLOCK, AttrType.BLOCKS)
-_SHORT: Final = 16  # elements of a list that may be equal in many operators
+_SHORT: Final = 16  # length of lists that are encoded once for many operators
 Parts = dict[Hashable | None, bytes]
 
 
@@ -138,7 +138,7 @@ def _get_operator_key(op: Operator) -> Hashable | None:
     for value in op.attrs.values():
         if type(value) is list and len(value) > _SHORT:
             return None
-    return op.type, op.attr_passes, op.is_target, repr(op.attrs)  # their text tells 1, 1.0 and True apart
+    return op.type, op.attr_passes, op.is_target, repr(op.attrs)  # text distinguishes 1, 1.0 and True
 
 
 def encode_variable(variable: Variable, message: Any) -> None:

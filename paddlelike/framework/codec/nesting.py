@@ -1,8 +1,8 @@
 """Check the nesting of the blocks of a decoded program, before other code walks through them.
 
-Operators run blocks, and blocks see the variables of outer blocks. In a program that was built by layers the
-blocks are a tree of a few levels; a file may contain cycles, thousands of levels, or blocks that each level
-runs twice, which makes 2**levels visits.
+Operators run blocks, and blocks use the variables of outer blocks. Layers build a tree of a few levels. A
+file may contain cycles, thousands of levels, or blocks that each level runs twice, which leads to 2**levels
+visits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_VISITS: Final = 10  # average visits of an operator by a walk into all bloc
 
 def check(program: Program) -> None:
     """Raise FormatError unless every walk through the blocks ends within a bounded number of visits."""
-    sizes: list[tuple[int, int]] = []  # of each block: levels, paths
+    sizes: list[tuple[int, int]] = []  # levels and paths, by block
     for block in program.blocks:
         sizes.append(_measure(block, sizes))
     _Walk(program).run()
@@ -46,7 +46,7 @@ def _measure(block: Block, sizes: list[tuple[int, int]]) -> tuple[int, int]:
 
 
 class _Walk:
-    """A walk that enters each block once and counts the visits of a walk that would not remember blocks."""
+    """A walk that enters each block once, and counts the visits of a walk that enters blocks repeatedly."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -62,7 +62,7 @@ class _Walk:
         known = self._counts.get(index)
         if known is not None:
             return known
-        if level > _MAX_LEVELS:  # also the case of a cycle
+        if level > _MAX_LEVELS:  # also for a cycle
             raise FormatError(f"the blocks of the program run each other, over {_MAX_LEVELS} levels deep")
         ops = self._program.blocks[index].ops
         count = len(ops)

@@ -90,7 +90,7 @@ def parse(message: MessageClass, data: bytes) -> Any:
     Raises
     ------
     FormatError
-        When the bytes are not such a message, or one without a required field.
+        The bytes are not such a message, or it lacks a required field.
 
     >>> parse(messages().BlockDesc, bytes.fromhex("0800 10ff ffff ffff ffff ff01")).parent_idx
     -1

@@ -135,8 +135,8 @@ def _as_variable(like: Variable, value: Any) -> Variable:
 
 
 def _append(like: Variable, type: str, key: str, inputs: dict[str, Any], attrs: dict[str, Any]) -> Variable:
-    # As in Fluid, the block of the variable, also inside a step or loop: a memory may begin with the part.
-    # An index that is a variable may belong to the step: then the step's block.
+    # As in Fluid, use the block of the variable, also inside a step or loop: a memory may start from the
+    # part. If an index is a variable of the step, use the step's block.
     indexed = any(slot.endswith("TensorList") for slot in inputs)
     block = like.block.program.current_block() if indexed else like.block
     out = block.create_var(name=unique_name.generate(key), dtype=like.dtype)

@@ -25,7 +25,7 @@ _GIVEN_UNLESS_EMPTY: Final = ("op_role_var", "op_device")
 
 
 def complete_attrs(op: type[OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of an operator: those given, converted to their types, then defaults.
+    """Return the attributes of an operator: the given ones, converted to their types, then defaults.
 
     ``given`` may hold attributes of :data:`COMMON_ATTRS`; an attribute that Paddle's operator does not have
     is dropped, as Fluid does. Both parts are in the order in which Fluid declares them. Raises EnforceNotMet
@@ -49,7 +49,7 @@ def complete_attrs(op: type[OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def convert_given_attrs(op: type[OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes given, converted to their types, without defaults.
+    """Return the given attributes, converted to their types, without defaults.
 
     An attribute that the operator does not declare gets the type of its value. Raises EnforceNotMet for a
     wrong type.

@@ -34,7 +34,8 @@ _format_block: Final[Hook[..., str]] = Hook("format_block")
 class Block(Versioned):
     """Part of a :class:`Program`: block 0 is the outermost, the others belong to control-flow operators."""
 
-    #: Whether its encoding has the variables in the order of ``vars``; otherwise as Fluid's hash table has.
+    #: Whether its encoding lists the variables in the order of ``vars``, otherwise in the order of Fluid's
+    #: hash table.
     is_ordered = False
 
     def __init__(self, program: Program, idx: int, parent_idx: int = -1) -> None:
@@ -111,8 +112,8 @@ class Block(Versioned):
     def _find_owner(self, name: str) -> Block | None:
         """Return the block that defines a name: this block or the nearest outer one.
 
-        A block that computes gradients also sees the variables of its forward block, and of the outer blocks
-        of that one.
+        A block that computes gradients also sees the variables of its forward block and of that block's outer
+        blocks.
         """
         if name in self.vars:
             return self
@@ -149,7 +150,7 @@ class Block(Versioned):
         old = self.vars.get(variable.name)
         if old is not None:
             _check_same(old, variable)
-        self.vars[variable.name] = variable  # a variable that is made has noted the change
+        self.vars[variable.name] = variable  # a new variable has recorded the change
         return variable
 
     def _remove_var(self, name: str) -> None:

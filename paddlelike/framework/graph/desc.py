@@ -64,15 +64,15 @@ class ProgramDesc:
         """Do nothing: an operator is in the program as soon as it is appended."""
 
     def _set_version(self) -> None:
-        """Let the encoding hold the version, Paddle 1.8.5's."""
+        """Record the version of Paddle 1.8.5 in the encoding."""
         self._program.is_versioned = True
 
     def _version(self) -> int:
-        """Return the version that the encoding holds."""
+        """Return the version in the encoding."""
         return self._program.paddle_version or PADDLE_VERSION
 
     def add_operator_versions(self) -> None:
-        """Let the encoding hold the table of operator versions, as exported models do."""
+        """Add the table of operator versions to the encoding, as exported models have it."""
         self._program.has_operator_versions = True
 
     def num_blocks(self) -> int:

@@ -1,4 +1,6 @@
-"""An operator of a program: a type, variables by slot, attributes; the name scope and device of new ones."""
+"""An operator of a program: a type, variables by slot, attributes; the name scope and device of new
+operators.
+"""
 
 from __future__ import annotations
 
@@ -78,16 +80,16 @@ class Operator(EncodedState):
         self.inputs = inputs
         self.outputs = outputs
         self.attrs = attrs
-        #: How many of Fluid's hash tables lie between the order of ``attrs`` and that of its encoding.
+        #: The number of Fluid's hash tables between the order of ``attrs`` and the order of the encoding.
         self.attr_passes = 1
         self.is_target = False
         self.line = line  # the line of the user's script that created it
         self.encoded: Any = None  # the message it was read from, for fields that this class does not have
         self.encoded_types: Mapping[str, AttrType] = {}  # types of the attributes in that message
-        self.trusted = True  # False: read from bytes that may be a stranger's, see graph/trust.py
+        self.trusted = True  # False for operators read from untrusted bytes, see graph/trust.py
 
     def _set_attributes(self, attributes: dict[str, Any]) -> None:
-        super()._set_attributes({"attr_passes": 1} | attributes)  # states of earlier releases do not have it
+        super()._set_attributes({"attr_passes": 1} | attributes)  # missing in states of earlier releases
 
     # Fluid's queries
 
@@ -171,7 +173,7 @@ class Operator(EncodedState):
         self.block.program._note_change()
 
     def _remove_attr(self, name: str) -> None:
-        """Remove an attribute. Of ``op.desc`` scripts call it without the underscore."""
+        """Remove an attribute. Scripts call it on ``op.desc`` without the underscore."""
         self.attrs.pop(name, None)
         self.block.program._note_change()
 

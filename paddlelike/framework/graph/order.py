@@ -1,8 +1,8 @@
 """The order in which Fluid 1.8 writes variables and attributes: the order of a GNU C++ hash table.
 
 Fluid keeps the variables of a block and the attributes of an operator in a ``std::unordered_map`` each. Its
-order follows from the names and from the order in which they were put in: elements of one bucket stand
-together, the latest first, and so do the buckets, by their first use. The hash is MurmurHash64A (Austin
+order depends on the names and on the order of insertion: elements of one bucket stand together, the latest
+first, and the buckets likewise, by their first use. The hash is MurmurHash64A (Austin
 Appleby, public domain).
 """
 
@@ -12,13 +12,13 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-#: Every operator has this attribute in Fluid, after that one; here only operators read from a file do.
+#: In Fluid every operator has the first attribute, after the second; here only operators read from a file do.
 _CALLSTACK: Final = "op_callstack"
 _BEFORE_CALLSTACK: Final = "op_namescope"
 _MASK: Final = (1 << 64) - 1
 _FACTOR: Final = 0xC6A4A7935BD1E995
 _SEED: Final = 0xC70F6907
-#: How many buckets a table has, one after the other: primes of the library, each about twice the last.
+#: The successive numbers of buckets of a table: the library's primes, each about twice the one before.
 _SIZES: Final = (
     11, 23, 47, 97, 199, 409, 823, 1741, 3739, 7517, 15173, 30727, 62233, 126271, 256279, 520241, 1056323,
 )  # fmt: skip
@@ -27,7 +27,7 @@ _SIZES: Final = (
 def order_as_hashed(names: Iterable[str], tables: int = 1) -> list[str]:
     """Return names in the order in which a hash table yields them after inserting them in turn.
 
-    ``tables``: how often that is done, each time in the order of the table before.
+    ``tables``: the number of tables, each filled in the order of the one before.
 
     >>> order_as_hashed(["fc_0.w_0", "fc_0.b_0", "learning_rate_0"])
     ['learning_rate_0', 'fc_0.b_0', 'fc_0.w_0']
@@ -50,8 +50,8 @@ def order_as_hashed(names: Iterable[str], tables: int = 1) -> list[str]:
 def order_attributes(names: tuple[str, ...], passes: int, blocks: frozenset[str]) -> tuple[str, ...]:
     """Return the attributes of an operator in the order in which Fluid writes them.
 
-    ``names``: in the order in which they were put into the first table. ``passes``: how many tables there
-    are: each program that is read from a message puts them into a new one, those of ``blocks`` last.
+    ``names``: in the order of insertion into the first table. ``passes``: the number of tables: each program
+    read from a message inserts them into a new one, the attributes ``blocks`` last.
     """
     order = list(names)
     if _CALLSTACK not in order and _BEFORE_CALLSTACK in order:
@@ -68,7 +68,7 @@ class _Table:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._buckets: dict[int, list[str]] = {}  # in the order of their first use
+        self._buckets: dict[int, list[str]] = {}
 
     def put(self, name: str, hashed: int) -> None:
         self._buckets.setdefault(hashed % self.size, []).append(name)

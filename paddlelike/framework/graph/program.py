@@ -66,19 +66,19 @@ class Program(EncodedState, Roles, Displayed):
         "_cntk_origin": dict,  # of paddlelike.interop.cntk
     }
 
-    _workers = 1  # whose gradients only CompiledProgram.with_data_parallel adds up (mode nccl2)
-    has_operator_versions = False  # True: its encoding has the table of 1.8.5's operator versions
+    _workers = 1  # mode nccl2: only CompiledProgram.with_data_parallel adds up the gradients
+    has_operator_versions = False  # whether the encoding has the table of 1.8.5's operator versions
 
     def __init__(self) -> None:
         super().__init__()
         self.blocks: list[Block] = [Block(self, 0)]
         self.current_block_idx = 0
         self._seed = 0
-        self._version = 0  # increased by every change, so that cached plans are dropped
-        self.plans: dict[Any, Any] = {}  # cached by executors, by feeds and fetches
-        self._backward_passes = 0  # appended so far
+        self._version = 0  # every change increases it, so that cached plans are dropped
+        self.plans: dict[Any, Any] = {}  # the executors' plans, by feeds and fetches
+        self._backward_passes = 0  # number of operators appended so far
         self.encoded: Any = None  # the message it was read from, for fields that this class does not have
-        self.is_versioned = True  # False: its encoding has no version, as Paddle's pruned programs
+        self.is_versioned = True  # whether the encoding has a version; Paddle's pruned programs have none
         # Set by the transpiler for distributed training.
         self._is_distributed = False
         self._is_chief = False
@@ -86,11 +86,11 @@ class Program(EncodedState, Roles, Displayed):
         self._ps_endpoint: str | None = None
         self._parameters_on_pservers: Any = None
         self._distributed_lookup_table: str | None = None
-        self._startup: Program | None = None  # of the last program_guard around it
+        self._startup: Program | None = None  # the startup program of its last program_guard
         self._before_batch: Any = None  # called before each batch of a dataset: program, its number, scope
         self._started: Any = None  # a weak reference to the last scope that it initialized
-        self._sharding: Any = None  # of workers that share the optimizer's state out, who holds what
-        self._caution: Any = None  # called before each run with the program and the scope; may warn
+        self._sharding: Any = None  # the owner of each part of an optimizer's state divided among workers
+        self._caution: Any = None  # called with the program and the scope before each run; it may warn
 
     # Blocks, variables, seed
 
@@ -326,10 +326,10 @@ class Program(EncodedState, Roles, Displayed):
         """Return a block as a graph of operators and variables, which a notebook shows as a picture.
 
         A block of more than 150 operators is shown as its layers; ``level="variables"`` shows everything, and
-        ``"layers"``, ``"chains"`` and ``"blocks"`` less and less, with equal blocks of layers as one node.
-        With ``path`` the picture is also written there, as ``.svg``, ``.png``, ``.pdf`` or ``.dot``. A
-        ``.png`` or ``.pdf`` needs Graphviz. ``only_operators`` leaves out the variables; the forward part
-        alone is ``program.clone(for_test=True).plot()``.
+        ``"layers"``, ``"chains"`` and ``"blocks"`` show less each time; ``"blocks"`` draws equal blocks of
+        layers as one node. With ``path`` the picture is also written there, as ``.svg``, ``.png``, ``.pdf``
+        or ``.dot``. A ``.png`` or ``.pdf`` needs Graphviz. ``only_operators`` leaves out the variables; the
+        forward part alone is ``program.clone(for_test=True).plot()``.
 
         Parameters
         ----------
@@ -345,7 +345,7 @@ class Program(EncodedState, Roles, Displayed):
         Returns
         -------
         Drawing
-            It has the graph as the text ``dot``, and a notebook shows it.
+            The graph; its attribute ``dot`` is the text, and a notebook shows the picture.
 
         Raises
         ------
@@ -407,7 +407,7 @@ class Program(EncodedState, Roles, Displayed):
 
     @pause_collection
     def clone(self, for_test: bool = False) -> Program:
-        """Return a copy; with ``for_test`` the forward part alone, dropout and batch_norm in test mode.
+        """Return a copy; with ``for_test`` only the forward part, with dropout and batch_norm in test mode.
 
         Parameters
         ----------

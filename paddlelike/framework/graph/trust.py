@@ -1,7 +1,7 @@
 """Operators that a program read from bytes may run only if the caller declares it trusted.
 
-A model computes. One that opens files, calls other processes or Python functions, or writes to the terminal
-does something that its user did not ask for, so such operators are refused by default.
+A model should only compute. Operators that open files, call other processes or Python functions, or write to
+the terminal are refused by default.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _TARGETS = ("file_path", "dir", "endpoint", "endpoints", "epmap")
 
 
 def find_untrusted_operators(program: Program) -> list[Operator]:
-    """Return the external operators, in any block, that were read from bytes and not said to be trusted."""
+    """Return the external operators, in any block, that were read from bytes and not declared trusted."""
     return [op for block in program.blocks for op in block.ops if not op.trusted and _is_external(op)]
 
 

@@ -47,7 +47,7 @@ TENSOR_LIKE: Final = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TEN
 #: Kinds that never count as persistable, whatever their flag says.
 HOLDERS: Final = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER)
 
-#: What variables of the dynamic graph have, and those of a static program have not.
+#: Names that variables of the dynamic graph have, and variables of a static program do not.
 _VALUES: Final = (
     "programs are static, variables have values only when they run\n"
     "  hint: fetch it, (value,) = exe.run(program, feed=..., fetch_list=[variable]); the "
@@ -111,8 +111,8 @@ class Variable(EncodedState, Displayed):
     ('x', (-1, 4), False)
     """
 
-    #: Whether its encoding says the LoD level, or the persistability, even where that is the default. True
-    #: for those that were pickled without it.
+    #: Whether the encoding holds the LoD level or the persistability even if that is the default. True for
+    #: variables pickled without it.
     declares_lod_level = True
     declares_persistable = True
 
@@ -150,7 +150,7 @@ class Variable(EncodedState, Displayed):
         self.is_data = is_data
         self.need_check_feed = need_check_feed
         self.belong_to_optimizer = belong_to_optimizer
-        self.reads: list[tuple[VarType, tuple[int, ...], int]] = []  # of a reader: dtype, shape, lod_level
+        self.reads: list[tuple[VarType, tuple[int, ...], int]] = []  # for a reader: dtype, shape, lod_level
         self.op: Operator | None = None  # the last operator that writes it
         self.encoded: Any = None  # the message it was read from, for fields that this class does not have
 
@@ -211,8 +211,8 @@ class Variable(EncodedState, Displayed):
     def __bool__(self) -> bool:
         """Raise TypeError: a variable has no value while the program is built.
 
-        In a script that imports ``paddle``, return True with a warning, as Fluid does without one: published
-        programs ask so whether there is a variable.
+        In a script that imports ``paddle``, return True with a warning (Fluid does not warn): published
+        programs test this way whether a variable exists.
         """
         if is_installed():
             warn_user(
@@ -289,7 +289,7 @@ class Variable(EncodedState, Displayed):
     def __ge__(self, other: Variable | Number) -> Variable:
         return _combine.function(self, other, "greater_equal")
 
-    if not TYPE_CHECKING:  # a type checker finds these mistakes itself
+    if not TYPE_CHECKING:  # type checkers report these names
 
         def __float__(self) -> NoReturn:
             raise TypeError(
@@ -302,7 +302,7 @@ class Variable(EncodedState, Displayed):
         def __format__(self, spec: str) -> str:
             return self.__float__() if spec and spec[-1:] in "bcdeEfFgGnoxX%" else format(str(self), spec)
 
-        __array_ufunc__ = None  # numpy's numbers leave operators to the variable
+        __array_ufunc__ = None  # so that numpy's numbers leave arithmetic to the variable
 
         def __array__(self, dtype: object = None, copy: object = None) -> object:
             """Return an array of objects that holds the variable; arithmetic with it builds operators."""
@@ -313,7 +313,9 @@ class Variable(EncodedState, Displayed):
             return held
 
         def __array_function__(self, function: object, *_: object) -> object:
-            """Return the shape; raise TypeError for other functions, which would take it for one number."""
+            """Return the shape for ``np.shape``; raise TypeError for other functions, which would treat the
+            variable as one number.
+            """
             return self.shape if function is np.shape else self._refuse_numpy()
 
         def _refuse_numpy(self) -> NoReturn:
@@ -335,7 +337,7 @@ class Variable(EncodedState, Displayed):
             )
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Raise AttributeError; for names of the dynamic graph it says what to do instead."""
+            """Raise AttributeError; for names of the dynamic graph the error names the static way."""
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             if name in _OF_DYNAMIC_GRAPH:
                 text += f": {_OF_DYNAMIC_GRAPH[name]}"

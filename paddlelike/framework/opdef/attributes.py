@@ -39,7 +39,7 @@ class _Marker:
 
 
 REQUIRED: Final = _Marker("REQUIRED")  # an operator cannot be appended without the attribute
-ABSENT: Final = _Marker("ABSENT")  # not filled in when it is not given; functions get None
+ABSENT: Final = _Marker("ABSENT")  # without a value, functions get None
 
 
 class Attr(NamedTuple):

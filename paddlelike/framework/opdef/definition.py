@@ -15,7 +15,7 @@ from paddlelike.hooks import Hook
 
 Kernel = Callable[..., Any]
 Shapes = Mapping[str, tuple[int, ...]]  # by slot
-#: Takes the attributes; returns whether each row of the results depends on the same row of the inputs alone.
+#: Takes the attributes; returns whether each row of the results depends only on the same row of the inputs.
 RowRule: TypeAlias = "staticmethod[[Mapping[str, Any]], bool]"
 #: Takes the inputs of several operators, one sequence by slot for each.
 GroupKernel = Callable[[Sequence[Sequence[Any]]], bool]
@@ -27,17 +27,17 @@ class FlatKernel(NamedTuple):
     Attributes
     ----------
     kept
-        The indexes of the input slots that are changed in place. Their arrays stay behind one another in one
-        flat array for each slot. The first is the slot of parameters.
+        The indexes of the input slots that are changed in place. The arrays of each slot are consecutive
+        parts of one flat array. The first is the slot of parameters.
     alike
-        How many of these, from the front, have the shape of the parameter.
+        The number of these slots, from the front, whose arrays have the shape of the parameter.
     once
-        The index of the slot whose arrays are put behind one another in each run, and have that shape, too.
+        The index of the slot whose arrays, also of that shape, are concatenated in each run.
     shared
         The indexes of the slots whose variable is the same for all operators.
     run
-        Takes the flat arrays of the slots ``kept``, that of ``once``, and the values of ``shared``. It
-        returns False and changes nothing when the values are such that the operators must run one by one.
+        Takes the flat arrays of the slots ``kept`` and ``once`` and the values of ``shared``. It returns
+        False and changes nothing if these values require that the operators run one by one.
     """
 
     kept: tuple[int, ...]
@@ -48,17 +48,17 @@ class FlatKernel(NamedTuple):
 
 
 class RowUpdate(NamedTuple):
-    """How an update takes a gradient that is 0.0 but in some rows; see ``OpDef.get_row_update``.
+    """The rule of an update for a gradient that is 0.0 except in some rows; see ``OpDef.get_row_update``.
 
     Attributes
     ----------
     unsigned
-        The indexes of the input slots whose arrays, of the shape of Param, must hold no NaN and no element
-        with a sign, not even -0.0. The update keeps them so, unless it makes Param NaN in the same place.
+        The indexes of the input slots whose arrays (of Param's shape) must not hold NaN, negative numbers or
+        -0.0. The update preserves this, unless it makes Param NaN in the same place.
     holds
-        A function of what ``forward`` takes that returns whether its numbers allow this update.
+        A function of the arguments of ``forward`` that returns whether their numbers allow this update.
     forward
-        The kernel to call in place of the operator's ``forward``; None for that one.
+        The kernel to call in place of the operator's ``forward``, or None for ``forward``.
     whole
         Whether rows without a gradient change as well. Only the passes over zeros are skipped then.
     """
@@ -81,8 +81,8 @@ class OpDef:
     outputs: ClassVar[tuple[str, ...]] = ("Out",)
     #: Types and defaults by name; ``Attrs.table()`` where the functions read more than three of them.
     attrs: ClassVar[Mapping[str, Attr]] = {}
-    gradient: ClassVar[Gradient | None] = None  # None: declared to have no gradient
-    #: Slot whose LoD every output takes over; a mapping {output slot: input slot} where they differ.
+    gradient: ClassVar[Gradient | None] = None  # None declares that it has no gradient
+    #: Slot whose LoD every output gets; a mapping {output slot: input slot} where they differ.
     lod: ClassVar[str | Mapping[str, str] | None] = None
     #: {output slot: input slot} whose array the kernel overwrites and returns.
     inplace: ClassVar[Mapping[str, str]] = {}
@@ -92,26 +92,27 @@ class OpDef:
     views: ClassVar[bool] = False
     #: Outputs are new arrays without another reference, so that a scope may keep them without a copy.
     fresh: ClassVar[bool] = False
-    #: Inputs (N, C, ...) may have their channels last in memory, and then so may results; others get C order.
+    #: Inputs (N, C, ...) and results may have their channels last in memory; without it, inputs are copied to
+    #: C order.
     any_order: ClassVar[bool] = False
-    #: Every element of the result depends on the elements at its place alone.
+    #: Every element of the result depends only on the elements at its place.
     by_element: ClassVar[bool] = False
-    #: Each row of the results depends on the same row of the inputs alone; or a function of the attributes
-    #: that says whether it does. What is by element is by row, too.
+    #: Each row of the results depends only on the same row of the inputs; or a function of the attributes
+    #: that returns this. Implied by ``by_element``.
     by_row: ClassVar[bool | RowRule] = False
-    #: Of the context the kernel uses the operator and LoDs alone.
+    #: The kernel uses only the operator and the LoDs of the context.
     lods_only: ClassVar[bool] = False
     #: The kernel is an expression of functions that numpy and jax.numpy have in common. A compiled program
     #: evaluates it with JAX where the operator has no lowering of its own.
     traceable: ClassVar[bool] = True
     #: Results may have their channels last in memory, whatever the inputs have.
     reorders: ClassVar[bool] = False
-    #: Input slots whose shape and dtype alone the kernel reads: their memory can be free by then.
+    #: Input slots of which the kernel reads only shape and dtype: their memory may already be free.
     shapes_of: ClassVar[tuple[str, ...]] = ()
-    #: True for operators that reach outside of the run's variables: files, readers, other processes, Python
-    #: functions, the terminal. A program read from bytes runs them only when its reader says it is trusted.
+    #: True for operators that use more than the run's variables: files, readers, other processes, Python
+    #: functions, the terminal. A program read from bytes runs them only if declared trusted.
     external: ClassVar[bool] = False
-    #: The generation of Paddle whose operator this is: "1" (Fluid), or "2" where Fluid 1.8 has no such one.
+    #: The generation of Paddle that defines this operator: "1" (Fluid), or "2" if Fluid 1.8 lacks it.
     since: ClassVar[str] = "1"
 
     infer: ClassVar[Kernel]
@@ -173,9 +174,9 @@ class OpDef:
     def specialize(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
         """Return a shorter kernel for one operator of a program, or None; it takes the same arrays.
 
-        ``variables`` holds, per input slot, what the program declares of its variable (None: absent, or a
-        slot of several), of which kernels may rely on the kind and on the dtype, not on the shape: feeds may
-        be of fewer dims. The results must have the same bits as those of ``forward``.
+        ``variables`` holds the declared variable of each input slot, or None for an absent one and for a slot
+        of several. A kernel may rely on kind and dtype, but not on the shape: feeds may have fewer dims. The
+        results must have the bits of ``forward``.
         """
         return None
 
@@ -183,9 +184,9 @@ class OpDef:
     def make_overwriting_kernel(cls, keywords: Mapping[str, Any]) -> Kernel | None:
         """Return a kernel that writes the only result of an operator over one of its inputs, or None.
 
-        It takes that array, which is not used any more, and then what ``forward`` takes. It returns False,
-        and changes nothing, where the result is of another shape or dtype, or would have another order in
-        memory. The results must have the same bits.
+        It takes that array, which has no later use, and then the arguments of ``forward``. It returns False
+        and changes nothing if the result has another shape, dtype or memory layout. The results must have the
+        same bits.
         """
         return None
 
@@ -198,9 +199,8 @@ class OpDef:
     def make_group_kernel(cls, keywords: Mapping[str, Any]) -> GroupKernel | None:
         """Return a function that runs several operators of this type with these keywords at once, or None.
 
-        Only for operators all of whose outputs are inputs that they change in place. It changes nothing and
-        returns False when the values are such that they must run one by one. The results must have the bits
-        that they would have then.
+        Only for operators whose outputs are all inputs changed in place. It returns False and changes nothing
+        if the values require that the operators run one by one. The results must have the same bits.
         """
         return None
 
@@ -213,9 +213,9 @@ class OpDef:
     def make_rows_kernel(cls, keywords: Mapping[str, Any]) -> Kernel | None:
         """Return a kernel that gives SelectedRows where ``forward`` gives a dense array, or None.
 
-        The rows are sorted and each is there once; those that are not there are 0.0 in the dense array. The
-        others must have its bits. Inputs without a declared table may be such rows themselves. The
-        kernel may still give the dense array.
+        The rows are sorted and unique; missing rows are 0.0 in the dense array, and the others have its bits.
+        Inputs without a declared table may be such rows themselves. The kernel may still return the dense
+        array.
         """
         return None
 
@@ -223,7 +223,8 @@ class OpDef:
     def get_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate | None:
         """Return the rule by which an update of Param takes rows in place of a dense gradient, or None.
 
-        They are sorted, each once. The bits are those of the dense gradient, 0.0 in all other rows.
+        The rows are sorted and unique. The results have the bits of an update by the dense gradient, 0.0 in
+        all other rows.
         """
         return None
 
@@ -231,7 +232,7 @@ class OpDef:
     def count_products(shapes: Shapes, attrs: Mapping[str, Any]) -> int:
         """Return the number of products that a matrix operator adds up; 0 for other operators.
 
-        ``shapes`` are those of the first array in each slot, of gradients under the name without ``@GRAD``.
+        ``shapes``: the shape of the first array in each slot; for a gradient slot the key lacks ``@GRAD``.
         """
         return 0
 
@@ -241,7 +242,7 @@ class OpDef:
     ) -> int:
         """Return the number of multiply-adds, also for gradient operators.
 
-        It has as many as its operator, for each of the two operands that it computes the gradient of.
+        A gradient operator has as many as its operator, for each of the two operands with a gradient.
         """
         if cls.forward_of is None:
             return cls.count_products(shapes, attrs)
@@ -317,7 +318,7 @@ class OpDef:
 
 
 def spares_first(name: str) -> RowRule:
-    """Return whether an axis, or none of several, is the first one: ``by_row`` of operators along an axis.
+    """Return whether an operator along an axis, or several, leaves the first one alone; for ``by_row``.
 
     -1 is the last of two or more.
     """

@@ -14,14 +14,14 @@ OWN: Final = "own"  # see Gradient
 class Gradient:
     """The rule by which ``<type>_grad`` is derived from an operator.
 
-    ``inputs`` are the slots that ``backward`` takes, by position: slots of the operator, or of its
-    outputs with ``@GRAD``; a mark of their own (``"Mean?"``) goes before the operator's. ``outputs``
-    are the slots it returns, by default the gradient of every forward input slot in order. ``lod`` is
-    the slot whose LoD level they take over, OWN when each takes that of what it is the gradient of;
-    ``lod_in_run`` the same of the LoD in a run, where Fluid's kernels do otherwise ("" for none).
-    ``shapes_of``: the slots whose shape and dtype alone ``backward`` reads.
-    ``traceable``: see :class:`OpDef`; without it, compiled programs differentiate the operator's formula.
-    ``views``: gradients may share memory with what ``backward`` takes (None: as the operator's outputs do).
+    ``inputs``: the slots that ``backward`` takes, by position: slots of the operator, or of its outputs with
+    ``@GRAD``; a mark such as ``"Mean?"`` overrides the operator's. ``outputs``: the slots it returns, by
+    default the gradient of every forward input slot in order. ``lod``: the slot whose LoD level the gradients
+    get, or OWN for the level of each gradient's variable. ``lod_in_run``: the same for the LoD in a run,
+    where Fluid's kernels differ ("" for none). ``shapes_of``: the slots of which ``backward`` reads only
+    shape and dtype. ``traceable``: see :class:`OpDef`; without it, compiled programs differentiate the
+    operator's formula. ``views``: whether gradients may share memory with arguments of ``backward``; None
+    means the same as for the operator's outputs.
     """
 
     def __init__(
@@ -52,15 +52,15 @@ class GradOp(NamedTuple):
     inputs: dict[str, list[str]]
     outputs: dict[str, list[str]]
     attrs: dict[str, Any]
-    own_attrs: bool = False  # True: does not inherit op_namescope and its like from the forward
+    own_attrs: bool = False  # whether it inherits no op_namescope and the like from the forward operator
 
 
 class BlockGradient(NamedTuple):
     """The gradient of a sub-block, as the gradient of its operator needs it."""
 
-    block_index: int  # of the block that the steps are put into
+    block_index: int  # the block that receives the steps
     steps: list[GradOp]
-    knows: Callable[[str], bool]  # whether a name means a variable around that block, or of the forward one
+    knows: Callable[[str], bool]  # whether a name means a variable of an outer or forward block
     exists: Callable[[str], bool]  # whether a gradient has been computed before
 
 
@@ -69,13 +69,15 @@ def make_plain_op(
 ) -> GradOp:
     """Return an operator of the backward pass that is not the gradient of another.
 
-    In Fluid these have their role before their device, gradient operators after it.
+    In Fluid such operators list their role before their device, gradient operators after it.
     """
     return GradOp(type, inputs, outputs, attrs | {"op_role": int(OpRole.Backward)}, own_attrs=True)
 
 
 def derive_grad_op(op: OpView, type: str, slot: str = "X", index: int = 0, **attrs: Any) -> GradOp:
-    """Return an operator ``type`` that computes the gradient of one input of ``op`` from that of its Out."""
+    """Return an operator ``type`` that computes the gradient of one input of ``op`` from the gradient of
+    Out.
+    """
     d_out = grad_names(op.output("Out"))
     d_x = [grad_name(op.input(slot)[index])]
     return GradOp(type, {"X": d_out}, {"Out": d_x}, attrs, own_attrs=True)

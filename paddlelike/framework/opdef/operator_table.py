@@ -16,8 +16,8 @@ class OperatorTable(Generic[Entry]):
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
-        self._found: dict[str, Entry] = {}  # what was looked up and is complete
-        self._imports: list[bool] = []  # an item for each that is under way, in all threads
+        self._found: dict[str, Entry] = {}  # complete entries by type
+        self._imports: list[bool] = []  # an item for each look-up under way, in all threads
         self._begin_import = make_keys(self._imports.append, self._imports.pop)
         self._load: Callable[[], object] | None = None
         self._load_one: Callable[[str], bool] = _know_nothing
@@ -27,8 +27,8 @@ class OperatorTable(Generic[Entry]):
     def provide(self, load: Callable[[], object], load_one: Callable[[str], bool] | None = None) -> None:
         """Set the function that registers operators at look-ups.
 
-        ``load_one`` registers the operator of a type, if there is one, or returns False: it does not know.
-        Then, and without it, ``load`` is called once, which registers all.
+        ``load_one`` registers the operator of a type; it returns False for a type that it does not know.
+        Then, or without ``load_one``, ``load`` is called once and registers all operators.
         """
         with self._lock.hold():
             self._load, self._load_one = load, load_one or _know_nothing

@@ -15,10 +15,9 @@ from paddlelike.framework.opdef.definition import OPERATORS, Kernel, OpDef
 from paddlelike.framework.opdef.gradient import OWN, Gradient
 from paddlelike.framework.opdef.slots import GRAD, Slot, grad_name
 
-#: What the type of an operator ends with in the table, when it is the form that Paddle 2.x gave to an
-#: operator of Fluid 1.8.
+#: Suffix in the table for the form that Paddle 2.x gave to an operator of Fluid 1.8.
 LATER: Final = "@2"
-#: The same of Paddle 3.x.
+#: The same for Paddle 3.x.
 LATEST: Final = "@3"
 
 OpClass = TypeVar("OpClass", bound="type[OpDef]")
@@ -96,7 +95,7 @@ def _list_functions(cls: type) -> set[str]:
 
 
 def _check_keywords(cls: type[OpDef], function: Kernel, expected: int) -> tuple[tuple[str, ...], bool]:
-    """Return the attributes that a function asks for, and whether it asks for ``wanted``.
+    """Return the attributes that a function takes, and whether it takes ``wanted``.
 
     Raises GraphError unless it takes that many arrays and only attributes of the operator.
     """

@@ -13,7 +13,7 @@ from paddlelike.core import SelectedRows
 from paddlelike.errors import UnsupportedError
 from paddlelike.framework.opdef import Array, Context
 
-#: What workers reduce.
+#: Values that workers reduce.
 Reduced = TypeVar("Reduced", Array, SelectedRows)
 
 
@@ -24,7 +24,9 @@ class Remote(Protocol):
         """Send values (arrays or SelectedRows), one for each variable in ``X``."""
 
     def send_barrier(self, ctx: Context) -> None:
-        """End the sending of a step: push it to every server, then ask for the round to be applied."""
+        """End the sending of a step: push the gradients to every server, then request that the round is
+        applied.
+        """
 
     def recv(self, ctx: Context) -> list[Array]:
         """Return the variables in ``Out``."""
@@ -41,7 +43,7 @@ class Remote(Protocol):
     def look_up_growing(self, ctx: Context, ids: Array) -> tuple[Array, Array]:
         """Return the rows of distinct ids in a growing table, or the initial rows of new ids.
 
-        Beside them how often each id was shown so far, -1 for those that have rows.
+        Also return how often each id was shown so far, -1 for ids with rows.
         """
 
     def serve(self, ctx: Context) -> None:

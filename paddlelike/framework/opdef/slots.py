@@ -14,9 +14,9 @@ LoD = list[list[int]]  # offsets per level, as Paddle stores them
 Value = TypeVar("Value")
 
 GRAD: Final = "@GRAD"
-RECOMPUTED: Final = ".subprog_"  # in the name of what a forward operator computes again, before a number
-NO_LOD: Final = -1  # the LoD level of an output that an operator leaves as it is
-EMPTY: Final = "@EMPTY@"  # Paddle's name for a gradient that is not wanted
+RECOMPUTED: Final = ".subprog_"  # in names of values that the backward pass computes again, before a number
+NO_LOD: Final = -1  # LoD level of an output whose level the operator leaves unchanged
+EMPTY: Final = "@EMPTY@"  # Paddle's name for an unwanted gradient
 
 
 def grad_name(name: str) -> str:
@@ -30,12 +30,12 @@ def grad_names(names: Iterable[str]) -> list[str]:
 
 
 class Spec(NamedTuple):
-    """Shape, dtype and LoD level of a variable at build time; a dim of -1 is known at run time only."""
+    """Shape, dtype and LoD level of a variable at build time; a dim of -1 is known only at run time."""
 
     shape: tuple[int, ...]
     dtype: VarType
-    lod_level: int | None = None  # None: as the operator's ``lod`` says; NO_LOD: not set
-    kind: VarType | None = None  # None: leave the variable's kind as it is
+    lod_level: int | None = None  # None follows the operator's ``lod``; NO_LOD sets nothing
+    kind: VarType | None = None  # None leaves the variable's kind unchanged
 
 
 class Slot(NamedTuple):
@@ -65,9 +65,9 @@ def make_arguments(
     names
         The variables by slot.
     value_of
-        Gives the value of a variable: its array, its Spec, or where a plan keeps it.
+        Returns the value of a variable: its array, its Spec, or its position in a plan.
     absent
-        Stands for a variable that is not there: the slot is empty, or its name is ``EMPTY``.
+        The argument for a missing variable: the slot is empty, or the name is ``EMPTY``.
     """
     found: list[Any] = []
     for slot in slots:
@@ -79,7 +79,7 @@ def make_arguments(
 def name_results(
     slots: Sequence[Slot], names: Mapping[str, Sequence[str]], results: Any
 ) -> Iterator[tuple[Slot, str, Any]]:
-    """Yield ``(slot, variable, result)`` for what a function of an operator returned; None is left out.
+    """Yield ``(slot, variable, result)`` for the results of an operator's function, except None.
 
     A function with one output slot returns its result, with several a tuple; a slot for several variables
     has a list of results, or one Spec for the first of them.
@@ -147,9 +147,8 @@ class Context(Protocol):
         """Return the values of a sub-block's own variables."""
 
     def snapshot_overwritten(self) -> Any:
-        """Return a snapshot of the variables around the sub-block that it reads and then overwrites.
-
-        Counters are not among them: the gradient of the block takes them back.
+        """Return a snapshot of the outer variables that the sub-block reads and then overwrites. Counters are
+        left out: the gradient of the block reverts them.
         """
 
     def reveal(self, snapshot: Any) -> None:

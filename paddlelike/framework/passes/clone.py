@@ -1,4 +1,4 @@
-"""Copies of programs: full, for tests, for inference, pruned. The program given is never changed."""
+"""Copies of programs: full, for tests, for inference, pruned. The given program never changes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from paddlelike.framework.quirks import warn_quirk
 def copy(program: Program, *, tables: int = 1) -> Program:
     """Return a full copy: parameters stay parameters, the seed is kept.
 
-    Its variables are in the order of Fluid's copy, which has put them into ``tables`` hash tables, one after
-    the other.
+    Its variables have the order of Fluid's copy, which inserts them into ``tables`` hash tables in turn.
     """
     clone = Program()
     clone.blocks = []
@@ -42,8 +41,8 @@ def copy(program: Program, *, tables: int = 1) -> Program:
 def copy_for_test(program: Program) -> Program:
     """Return the forward part in test mode: no backward, update or learning-rate operators.
 
-    As in Fluid, nothing is left out of a program without the gradient of a loss: one that ``gradients``
-    differentiated, or one with a schedule and without a minimize.
+    As in Fluid, nothing is left out of a program without the gradient of a loss: for example after
+    ``gradients``, or with a schedule but no minimize.
     """
     clone = copy(program, tables=5)
     clone._seed = 0
@@ -58,7 +57,7 @@ def copy_for_test(program: Program) -> Program:
         block.ops = [op for op in block.ops if not op.attrs.get("op_role", 0) & drop]
         dropped_names |= {name for op in dropped for name in (*op.input_arg_names, *op.output_arg_names)}
     if dropped_names:
-        if clone.paddle_version < PADDLE2_VERSION:  # later ones say what the operators mean
+        if clone.paddle_version < PADDLE2_VERSION:  # later versions determine the meaning of operators
             clone.encoded, clone.is_versioned = None, False  # Paddle's own clone loses its version here
         for op in (op for block in clone.blocks for op in block.ops):
             op.attr_passes += 1  # Paddle's clone was read from a message
@@ -88,8 +87,8 @@ def prune(
 
     ``ops``: operators of the program that are targets, too.
 
-    The copy has no seed and no version, as in Paddle 1.8; the version of a program of Paddle 2 stays, as it
-    says what the operators mean.
+    The copy has no seed and no version, as in Paddle 1.8. A program of Paddle 2 keeps its version, which
+    determines the meaning of its operators.
     """
     clone = copy(program)
     clone._seed = 0
@@ -127,7 +126,7 @@ def _drop_variables(program: Program, candidates: set[str]) -> None:
 
 def _drop_unreached_blocks(program: Program) -> None:
     """Drop the blocks that no remaining operator runs and give the others new indexes, in place."""
-    reached = {0: True}  # a set in order
+    reached = {0: True}  # an ordered set
     waiting = [0]
     for index in waiting:  # grows while it is iterated
         inner = {i: True for op in program.blocks[index].ops for i in op.sub_blocks()}

@@ -1,4 +1,4 @@
-"""Programs and their clones: warnings that one of the two runs where the other one should."""
+"""Programs and their clones: warnings that one of them runs in place of the other."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.clone import copy
 from paddlelike.framework.passes.views import has_updates
 
-_UNTRAINED_RUNS: Final = 20  # of a program that trains nothing, after which it is said
+_UNTRAINED_RUNS: Final = 20  # runs without training before the warning
 
 
 def clone(program: Program) -> Program:
-    """Return a full copy; until one of the two is known to be the right one to run, both are watched."""
+    """Return a full copy; both programs are watched until a run shows which one the script means."""
     copied = copy(program)
     program._caution, copied._caution = _Twin(copied), _Twin(program, is_copy=True)
     return copied
 
 
 class _Twin:
-    """A link between a program and its clone, kept until the run shows that the right one is used."""
+    """A link between a program and its clone, kept until a run shows that the script uses the right one."""
 
     def __init__(self, program: Program, *, is_copy: bool = False) -> None:
         self.program = ref(program)

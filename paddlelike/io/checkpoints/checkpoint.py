@@ -47,7 +47,7 @@ class Checkpoint(NamedTuple):
     state: Mapping[str, Any] = {}  # passed by the user
     random: int | None = None  # the state of the scope's random generator
     time: str | None = None  # when it was saved
-    ranked_as: str | None = None  # the name under which it was saved to be kept only while it is of the best
+    ranked_as: str | None = None  # its name, if it is kept only while it is one of the best
 
 
 def encode_entry(
@@ -90,7 +90,7 @@ def decode_checkpoint(found: Manifest, path: str) -> Checkpoint:
 
 
 ARRAY_KEY: Final = "__array__"  # the key of an array's dict
-_KINDS: Final = "biufc"  # of the arrays that can be kept: booleans and numbers
+_KINDS: Final = "biufc"  # kinds of arrays that can be kept: booleans and numbers
 
 
 def encode_state(state: Mapping[str, Any]) -> dict[str, Any]:

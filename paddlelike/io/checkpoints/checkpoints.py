@@ -52,7 +52,7 @@ class Checkpoints:
     Parameters
     ----------
     root
-        The directory; made when missing. Other files in it are left alone. It may be a URL such as
+        The directory; made when missing. Other files in it do not change. It may be a URL such as
         ``s3://bucket/run``; readers cannot be detected there, so the files of a removed checkpoint stay until
         the next save.
     keep_last
@@ -113,8 +113,8 @@ class Checkpoints:
         self._last: list[str] = []  # the last two checkpoints that were saved or restored here
         self._count = 0  # of saves
         self._known: dict[str, tuple[object, Checkpoint]] = {}  # by path, with the manifest's stamp
-        self._found: Listing = []  # all of the last look, in order
-        self._stamp: object = None  # of the directory after the last look; None: it is not known
+        self._found: Listing = []  # all checkpoints of the last look, in order
+        self._stamp: object = None  # of the directory after the last look, or None if unknown
         self._looked = 0  # the number of saves at the last look
 
     def save(
@@ -212,7 +212,7 @@ class Checkpoints:
     def _choose_base(self) -> str | None:
         """Return the checkpoint with which unchanged files are shared: the last but one.
 
-        So no file of a checkpoint is one of its neighbour's: a bit that rots leaves every other one whole.
+        So no file is shared by neighbours: one damaged bit leaves every second checkpoint whole.
         """
         has_neighbour = self._keep_last != 1 or self._keep_best > 0
         if has_neighbour and not is_remote(self.root):  # behind URLs it is copied
@@ -295,7 +295,7 @@ class Checkpoints:
         """Load the first checkpoint that is not damaged; return the user's state with the ``"step"``.
 
         ``only``: a damaged one is an error. ``check`` raises for a checkpoint that must not be loaded.
-        ``damaged`` are those that are not candidates, with what is wrong: a warning for each says what is
+        ``damaged``: the damaged checkpoints with their problems; a warning for each names the one that is
         loaded instead.
         """
         damaged = dict(damaged)
@@ -343,7 +343,7 @@ class Checkpoints:
             yield checkpoint.path
 
     def _list(self, read: Callable[[str], Checkpoint | None] | None = None) -> tuple[Listing, dict[str, str]]:
-        """Return all complete checkpoints in order, and what is wrong with damaged ones, by path."""
+        """Return all complete checkpoints in order, and the problems of damaged ones by path."""
         asynchronous.wait_for_pending()
         read = self._read if read is None else read
         found, damaged = self._read_all(paths := self._checkpoints.paths(), read)
@@ -371,7 +371,7 @@ class Checkpoints:
         return one.step, False
 
     def _read(self, path: str) -> Checkpoint | None:
-        """Return the checkpoint in a directory; None where something else is, or nothing any more.
+        """Return the checkpoint in a directory, or None if there is none, or no longer.
 
         Raises
         ------
@@ -398,14 +398,14 @@ class Checkpoints:
         return sorted(known, key=lambda c: (self._sign * (c.metric or 0.0), -c.step))
 
     def _look(self) -> None:
-        """List all checkpoints; only manifests that are not known from an earlier look are read."""
+        """List all checkpoints; read only manifests that no earlier look has read."""
         self._looked = self._count
         if self._may_remove:
             self._found = self._list_whole(self._read_known)
             self._known = {one.path: self._known[one.path] for one in self._found if one.path in self._known}
 
     def _note(self, path: str) -> None:
-        """Add the checkpoint that was just saved to what the last look found, as nobody else saves here."""
+        """Add the checkpoint that was just saved to the last list, as nobody else saves here."""
         if not self._may_remove:
             return
         is_new = path not in self._known
@@ -413,7 +413,7 @@ class Checkpoints:
             if not is_new:
                 self._found = [each for each in self._found if each.path != path]
             bisect.insort(self._found, one, key=self._order)
-        for each in self._found[-_FRESH:]:  # what was removed or damaged since does not count
+        for each in self._found[-_FRESH:]:  # without checkpoints that were removed or damaged since
             if self._checkpoints.stamp(each.path) != self._known.get(each.path, (None,))[0]:
                 self._look()
                 break
@@ -423,7 +423,7 @@ class Checkpoints:
         return self._keep_last is not None
 
     def _read_known(self, path: str) -> Checkpoint | None:
-        """Return what :meth:`_read` does, without reading an unchanged manifest again."""
+        """Like :meth:`_read`, without reading an unchanged manifest again."""
         stamp = self._checkpoints.stamp(path)
         known, one = self._known.get(path, (None, None))
         if stamp is None or stamp != known:
@@ -445,8 +445,8 @@ class Checkpoints:
     def _remove_all(self, old: Listing, staying: Listing) -> None:
         """Remove checkpoints after a newer one is safe against a power cut.
 
-        Of several that stay it is the one before the newest: the system has had time to write it, so that
-        this rarely waits for the disk.
+        If several stay, the newer one is the last but one: the system has had time to write it, so this
+        rarely waits for the disk.
         """
         if not old:
             return
@@ -460,8 +460,8 @@ class Checkpoints:
             ledger.forget_location(locate(checkpoint.path).key)
 
 
-_LOOK: Final = 64  # saves after which the directory is listed again, whoever has changed it
-_FRESH: Final = 3  # checkpoints that are looked at before older ones are removed
+_LOOK: Final = 64  # number of saves after which the directory is listed again
+_FRESH: Final = 3  # number of checkpoints checked before older ones are removed
 
 
 def _name_step(step: int) -> str:

@@ -93,13 +93,13 @@ class LocalCheckpointStore:
             _sweep(os.path.join(self.root, name))
 
     def recover(self) -> None:
-        with contextlib.suppress(OSError):  # such as: nothing may be changed here
+        with contextlib.suppress(OSError):  # for example, this process may change nothing here
             self.sweep()
 
 
 @contextlib.contextmanager
 def _hold(path: str | None) -> Iterator[bool]:
-    """Keep other processes from removing a directory; gives whether it exists.
+    """Keep other processes from removing a directory; yield whether it exists.
 
     Raises
     ------

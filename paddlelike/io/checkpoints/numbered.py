@@ -33,7 +33,7 @@ class NumberedCheckpoints(Checkpoints):
     filename
         A path or a URL; its directory is made when missing, and other files in it are left alone.
     keep_best
-        The number of numbered checkpoints with the best metric to keep; None: all.
+        The number of numbered checkpoints with the best metric to keep, or None for all.
     best, options
         As for :class:`Checkpoints`.
     """
@@ -104,7 +104,7 @@ class NumberedCheckpoints(Checkpoints):
         Raises
         ------
         MissingFileError
-            There is none; names those beside it.
+            There is none; the message names the checkpoints beside it.
         LoadError
             It is damaged, or does not fit the program.
         """
@@ -136,13 +136,13 @@ class NumberedCheckpoints(Checkpoints):
     def _tidy(self, newest: int) -> None:
         """Remove numbered checkpoints that are not among the best.
 
-        Those that a session saved to keep all of them stay, and copies under other names.
+        Checkpoints of a session that keeps all of them stay, and so do copies under other names.
         """
         if not self._keeps_all:
             found = self._found
             numbered = [one for one in found if one.ranked_as == os.path.basename(one.path)]
             kept = {one.path for one in self._rank(numbered)[: self._keep_best]}
-            kept.add(found[-1].path if found else "")  # of equals it is the one without a number
+            kept.add(found[-1].path if found else "")  # among equals, the one without a number
             old = [one for one in numbered if one.path not in kept]
             self._remove_all(old, [one for one in found if one not in old])
 

@@ -48,7 +48,7 @@ class RemoteCheckpointStore:
 
     @contextlib.contextmanager
     def hold(self, path: str | None) -> Iterator[bool]:
-        """Give whether a checkpoint exists; it is kept at least until the save after the next."""
+        """Yield whether a checkpoint exists; it is kept at least until the save after the next."""
         yield path is not None and self.manifest(path) is not None
 
     def reserve(self, path: str) -> None:
@@ -84,7 +84,9 @@ class RemoteCheckpointStore:
             self._suspects |= stagings
 
     def recover(self) -> None:
-        """Do nothing: without locks, only what a whole save left unchanged is known to be left over."""
+        """Do nothing: without locks, only files that stayed unchanged during a whole save are known to be
+        leftovers.
+        """
 
     def _list_kinds(self, begin: str | None = None) -> dict[str, set[str]]:
         with translate_errors(self.root):

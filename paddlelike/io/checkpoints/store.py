@@ -12,8 +12,8 @@ class Names(NamedTuple):
     """The names of checkpoints in a directory."""
 
     pattern: str = r"step-\d{8,}"  # a regular expression without groups
-    prefix: str = "step-"  # how each of them begins
-    ours_alone: bool = True  # whether nobody else gives such a name to a directory
+    prefix: str = "step-"  # the beginning of each name
+    ours_alone: bool = True  # whether only this package uses such names
 
 
 STEPS: Final = Names()
@@ -39,17 +39,17 @@ class CheckpointStore(Protocol):
     def stamp(self, path: str | None = None) -> object:
         """Return a stamp that changes with the manifest of a checkpoint or the names in the directory.
 
-        None where that is unknown, or a save of the checkpoint has not ended.
+        Return None if that is unknown, or if a save of the checkpoint has not ended.
         """
 
     def hold(self, path: str | None) -> AbstractContextManager[bool]:
-        """Keep other processes from removing a checkpoint inside the ``with``; gives whether it exists."""
+        """Keep other processes from removing a checkpoint inside the ``with``; yield whether it exists."""
 
     def reserve(self, path: str) -> None:
         """Announce that a checkpoint will be saved there."""
 
     def sync(self, path: str) -> None:
-        """Have a checkpoint survive a power cut. Raises OSError, StorageError."""
+        """Write a checkpoint to the disk, so that it survives a power cut. Raises OSError, StorageError."""
 
     def remove(self, path: str) -> None:
         """Remove a checkpoint, unless a process reads or writes it; then a later save removes it."""
@@ -58,4 +58,4 @@ class CheckpointStore(Protocol):
         """Remove the leftovers of killed processes."""
 
     def recover(self) -> None:
-        """Remove those leftovers that are known to be of processes that ended, before a restore."""
+        """Remove leftovers of ended processes before a restore."""

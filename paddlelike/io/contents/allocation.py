@@ -19,7 +19,7 @@ _SMALL: Final = 64 << 10  # bytes; larger arrays are copied one by one
 
 
 def count_bytes(want: Want) -> int:
-    """Return the size of the elements that are wanted."""
+    """Return the size of the requested elements."""
     header, rows = want.held.header, want.rows
     if rows is None:
         return header.nbytes
@@ -46,7 +46,9 @@ def allocate(want: Want, arena: Arena) -> tuple[Value, list[Part]]:
 
 
 def copy_from(data: bytes, wants: Sequence[Want]) -> list[Value]:
-    """Copy values out of a file that is in memory; runs of small ones of one type and shape at once."""
+    """Copy values out of a file in memory; consecutive small values of one type and shape are copied at
+    once.
+    """
     arena = Arena(sum(count_bytes(want) for want in wants))
     order = sorted(range(len(wants)), key=lambda index: get_offset(wants[index].held.header))
     values: list[Value] = []
@@ -63,7 +65,7 @@ def get_offset(entry: Entry) -> int:
 
 
 def to_native(values: list[Value], jobs: Sequence[Job]) -> list[Value]:
-    """Return the values, those that ``jobs`` have filled with this machine's order of bytes."""
+    """Return the values; those filled by ``jobs`` are converted to this machine's byte order."""
     if not np.little_endian:
         filled = {id(part.target.obj) for job in jobs for part in job.parts}
         for value in values:

@@ -26,7 +26,7 @@ class ArrayContents:
         return list(self._arrays)
 
     def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
-        """Return the header of an array; None: there is no such array."""
+        """Return the header of an array, or None if there is no such array."""
         array = self._arrays.get(name)
         if array is None:
             return None

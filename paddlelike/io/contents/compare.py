@@ -13,7 +13,7 @@ from paddlelike.storage.manifest import Record
 
 
 def compare_size(name: str, size: int, record: Record | None) -> str | None:
-    """Return why a file of ``size`` bytes is not the saved one, or cannot be compared; else None."""
+    """Return why a file of ``size`` bytes differs from its record, or cannot be compared; else None."""
     if record is None:
         return f"{name}: the manifest has no record of this file"
     if size != record.size:
@@ -24,7 +24,7 @@ def compare_size(name: str, size: int, record: Record | None) -> str | None:
 
 
 def compare_buffer(name: str, data: bytes | memoryview, record: Record | None) -> str | None:
-    """Return why the bytes of a file are not those that were saved, or None."""
+    """Return why the bytes of a file differ from its record, or None."""
     problem = compare_size(name, len(data), record)
     if problem is not None or record is None:
         return problem
@@ -33,7 +33,7 @@ def compare_buffer(name: str, data: bytes | memoryview, record: Record | None) -
 
 
 def compare_file(name: str, open_file: Callable[[], File], record: Record | None) -> str | None:
-    """Return why a file, which is read for it, is not what was saved, or None."""
+    """Read a file and return why it differs from its record, or None."""
     try:
         with open_file() as file:
             problem = compare_size(name, file.size, record)
@@ -45,7 +45,7 @@ def compare_file(name: str, open_file: Callable[[], File], record: Record | None
 
 
 def compare_checksum(name: str, checksum: str, record: Record) -> str | None:
-    """Return the problem if a file with this checksum is not the saved one, else None."""
+    """Return the problem if this checksum differs from the record, else None."""
     if checksum == record.checksum:
         return None
     return f"{name}: its bytes are not those that were saved ({checksum}; the manifest has {record.checksum})"
@@ -57,7 +57,7 @@ class ComparedFolder:
     Attributes
     ----------
     bad
-        A line for every file so far that is not what was saved.
+        A line for every file so far that differs from its record.
     """
 
     def __init__(self, folder: Folder, records: Mapping[str, Record]) -> None:
@@ -74,7 +74,7 @@ class ComparedFolder:
         return self._folder.has(name)
 
     def open_file(self, name: str) -> AbstractContextManager[Source]:
-        """Read a file, compare it, and return its bytes as a source."""
+        """Read a file, compare it with its record, and return its bytes as a source."""
         with self._folder.open_file(name) as file:
             data = bytes(file.read_at(0, file.size))
         record = self._records.get(name)

@@ -29,7 +29,7 @@ from paddlelike.storage.manifest import Record
 from paddlelike.storage.names import relative_path
 
 _FORMAT: Final = VariableDirectory()
-_HEAD: Final = 4096  # bytes of a file that are read at first: its header, and the whole of a small one
+_HEAD: Final = 4096  # bytes of a file that are read first: its header, or a whole small file
 
 _LONGEST_HEADER: Final = 4096  # bytes before the elements of a dense tensor without LoD; they have about 100
 
@@ -40,11 +40,11 @@ class DirectoryContents:
     Parameters
     ----------
     records
-        The manifest's records of the files, to compare them with; None: no comparison.
+        The manifest's records of the files, to compare them with, or None for no comparison.
     complete
         Whether a file that cannot be compared with its record counts as bad.
     only
-        The files to look for; None: all files of the directory, which is listed for that.
+        The files to look for, or None to list the directory and use all files.
 
     Raises
     ------
@@ -96,7 +96,7 @@ class DirectoryContents:
         return self._names
 
     def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
-        """Return the header in the file of that name; None: there is no such file."""
+        """Return the header in the file of that name, or None if there is no such file."""
         try:  # the paths in a manifest were checked when it was read
             path = name if self._records is not None and name in self._records else relative_path(name)
         except StorageError as error:
@@ -107,7 +107,7 @@ class DirectoryContents:
             return self._look(path, kind)
         except (FormatError, StorageError) as error:
             record = self._find_record(path)
-            if self._is_compared(record):  # a damaged header is not what was saved either
+            if self._is_compared(record):  # a damaged header counts as a difference, too
                 self._note(path, compare_file(path, self._opener(path), record))
             return Unreadable(path, error.message, error.hint)
 
@@ -118,7 +118,7 @@ class DirectoryContents:
                 return Held(path, _FORMAT.read_entry(path, file, kind), None, file.size)
         if self._records is not None:
             record = self._records.get(path)
-            same = record is not None and record.checksum == hash_bytes(data)  # nearly always, of thousands
+            same = record is not None and record.checksum == hash_bytes(data)  # nearly always
             if not same and self._is_compared(record):
                 self._note(path, compare_buffer(path, data, record))
         try:
@@ -148,9 +148,8 @@ class DirectoryContents:
         return True
 
     def _record_to_compare(self, want: Want) -> Record | None:
-        """Return the record that is compared while a value is read; None: it is read without.
-
-        Rows of a large file are compared by its pieces, where the record has their checksums.
+        """Return the record to compare while a value is read, or None. Rows of a large file are compared by
+        pieces, if the record has their checksums.
         """
         held = want.held
         record = self._find_record(held.name)

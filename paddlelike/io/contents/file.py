@@ -35,9 +35,9 @@ class FileContents:
     record
         The manifest's record of the file, to compare it with if ``verify``.
     own_checksums
-        Compare the file with the checksums that its format itself may have, where there is no record.
+        Without a record, compare the file with the checksums that its format may contain.
     only_headers
-        Read no more than these, even of a small file.
+        Read only the headers, even of a small file.
 
     Raises
     ------
@@ -90,7 +90,9 @@ class FileContents:
         self.format = recognize(source)
         try:
             self.headers = self.format.entries(source)  # in the order of the file
-            if not isinstance(self.format, CombinedFile):  # whose headers were compared with the file's size
+            if not isinstance(
+                self.format, CombinedFile
+            ):  # its headers were not compared with the file's size
                 for entry in self.headers:
                     if entry.offset is not None:
                         check_extent(entry, self.size)
@@ -113,7 +115,7 @@ class FileContents:
 
     @property
     def saved_names(self) -> list[str] | None:
-        """The names that the manifest records for the values, if its record is of this file; else None."""
+        """The names that the manifest records for the values, or None if its record is of another file."""
         variables = None if self._record is None else self._record.facts.get("variables")
         try:
             facts = [(str(name), VarType[dtype], tuple(shape)) for name, dtype, shape in variables or ()]
@@ -133,7 +135,7 @@ class FileContents:
         return self._names
 
     def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
-        """Return the header of a value; None: there is no such value."""
+        """Return the header of a value, or None if there is no such value."""
         index = self._indexes.get(name)
         if index is None:
             found = next((one for one in self.left_out if one.name == name), None)

@@ -32,7 +32,7 @@ class FolderContents:
         return list(self._entries)
 
     def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
-        """Return the header of a value; None: there is no such value."""
+        """Return the header of a value, or None if there is no such value."""
         entry = self._entries.get(name)
         if entry is None:
             return None

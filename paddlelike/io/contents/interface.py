@@ -18,11 +18,11 @@ class Held(NamedTuple):
     Attributes
     ----------
     header
-        Its type and where its elements are. Its own name is an index where the source stores no names.
+        Its type and the place of its elements. Its name is an index if the source stores no names.
     value
-        The value itself, where the source was small enough to be read with its header.
+        The value itself, if the source was small enough to be read with its header.
     size
-        The size of its file, where it has one of its own.
+        The size of its file, if it has its own file.
     """
 
     name: str
@@ -60,11 +60,11 @@ class Reading(NamedTuple):
     Attributes
     ----------
     bad
-        A line for every file that is not what the manifest says.
+        A line for every file that differs from the manifest.
     mapped
         The number of values that are views of their files.
     unaligned
-        How many of these will be copied when they are first used.
+        The number of these views that will be copied at their first use.
     notes
         Lines for the report.
     """
@@ -87,7 +87,7 @@ class Positional(Protocol):
 
     @property
     def saved_names(self) -> list[str] | None:
-        """The names that the manifest records for the values; None: there is no such record."""
+        """The names that the manifest records for the values, or None without such a record."""
 
     def assign_names(self, names: Sequence[str]) -> None:
         """Set the names of the values, in their order."""
@@ -106,7 +106,9 @@ class Contents(Protocol):
         """Return the names of all values, in the source's order."""
 
     def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
-        """Return the header of a value; None: there is no such value. ``kind`` is SELECTED_ROWS or dense."""
+        """Return the header of a value, or None if there is no such value. ``kind`` is SELECTED_ROWS or
+        dense.
+        """
 
     def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
         """Read values into new memory or the targets of the wants.

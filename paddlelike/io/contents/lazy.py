@@ -1,13 +1,13 @@
 """Lazy loads: values that are views of their files, mapped copy-on-write.
 
-Nothing is read before it is used, and writes by training go to pages of this process alone; the files never
+Nothing is read before it is used. Training writes into private pages of this process, so the files never
 change. The limits:
 
 - A process that writes *into* a mapped file changes the values that were not used yet, and one that truncates
   it ends this process (SIGBUS). Saves of this package do neither: they replace files, so that a mapping keeps
   the old ones, also after saves into the loaded directory; and where they overwrite files
   (``keep_generation=True``), they leave the mapped ones alone (``storage.local.filesystem.mapping``). Paddle
-  and tools such as ``rsync --inplace`` write into files: load eagerly what they may change meanwhile.
+  and tools such as ``rsync --inplace`` write into files: load such files eagerly.
 - A mapping keeps its file open, so only the largest files are mapped, a quarter of those that a process may
   have open; the others are read.
 - The elements of a file begin after a header, whose 20 to 40 bytes depend on the dims. Where that is
@@ -44,16 +44,16 @@ class MappedTensor(LoDTensor):
 
     @property
     def held_array(self) -> Array | None:
-        """The array; the first access moves it into memory of its own."""
+        """The array; the first access copies it into its own memory."""
         if self._array is not None and not self._array.flags.aligned:
             self._array = memory.place(self._array)
         return self._array
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
-        """Return the pickle of a LoDTensor: files are not mapped again by whoever loads it."""
+        """Return the pickle of a LoDTensor: loading it maps no files."""
         plain = LoDTensor(self.held_array, self.lod())
         plain.version = self.version
-        return plain.__reduce_ex__(0)  # protocol 2 asks for an object of this class
+        return plain.__reduce_ex__(0)  # protocol 2 would keep this class
 
 
 class Mapper:
@@ -62,7 +62,7 @@ class Mapper:
     Parameters
     ----------
     sizes
-        The sizes of the files that will be read; empty: nothing is mapped.
+        The sizes of the files that will be read; if empty, nothing is mapped.
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
@@ -75,7 +75,7 @@ class Mapper:
         self._maps: dict[str, mmap.mmap | None] = {}
 
     def view(self, path: str, size: int, header: Entry, rows: tuple[int, int] | None) -> LoDTensor | None:
-        """Return the value as a view of its file of ``size`` bytes; None where it should be read instead.
+        """Return the value as a view of its file of ``size`` bytes, or None if it should be read instead.
 
         Raises
         ------
@@ -117,7 +117,7 @@ def _count_mappable_files() -> int:
 
 
 def _map_file(path: str, size: int) -> mmap.mmap | None:
-    """Map a file; None: a save is overwriting it, as a file of a generation that is no longer used."""
+    """Map a file, or return None while a save overwrites it, as the file of an unused generation."""
     file, facts = open_regular(path)
     try:
         fd = file.args[0]

@@ -21,7 +21,7 @@ from paddlelike.storage.threads import run_in_threads
 
 _RANGE: Final = 16 << 20  # bytes that one thread reads at a time
 _PIECE: Final = 1 << 20  # bytes; they stay in the processor's cache between reading and hashing
-_NEAR: Final = 64 << 10  # parts of one file below this are read together, through a buffer
+_NEAR: Final = 64 << 10  # smaller parts of one file are read together, through a buffer
 
 
 def view_bytes(array: np.ndarray[Any, Any]) -> memoryview:
@@ -46,10 +46,10 @@ class Job(NamedTuple):
     parts
         In the order of their offsets.
     record
-        The manifest's record, where the bytes are compared with it.
+        The manifest's record, if the bytes are compared with it.
     partial
-        Compare only the pieces of the file that the parts are in, if the record has checksums of pieces, and
-        of pieces that are not read whole only parts of them.
+        Compare only the pieces of the file that overlap the parts, if the record has their checksums; of a
+        piece that is not read whole, compare only its parts.
     """
 
     name: str
@@ -173,7 +173,7 @@ def _fill_near(file: File, parts: list[Part]) -> None:
 
 
 def _group_pieces(job: Job) -> list[list[int]]:
-    """Return the indexes of the pieces of a file that are read and compared, several for each task."""
+    """Return the indexes of the pieces that are read and compared, several for each task."""
     count = -(-job.size // hashing.PIECE)
     indexes: Iterable[int] = range(count)
     if job.partial:
@@ -191,9 +191,8 @@ def _group_pieces(job: Job) -> list[list[int]]:
 
 
 def _read_pieces(job: Job, indexes: Sequence[int]) -> list[tuple[str, str]]:
-    """Read pieces of a file into the parts that they overlap; return the first that differs, if any.
-
-    All are read, also after one that differs: a manifest of another save does not count.
+    """Read pieces of a file into the parts that they overlap; return the first that differs, if any. All are
+    read even then, since the manifest may belong to another save.
     """
     assert job.record is not None
     problem: list[tuple[str, str]] = []
@@ -219,14 +218,14 @@ def _read_pieces(job: Job, indexes: Sequence[int]) -> list[tuple[str, str]]:
 
 
 def _count_wanted(parts: Sequence[Part], begin: int, end: int) -> int:
-    """Return how many bytes of a range of the file are requested."""
+    """Return the number of requested bytes in a range of the file."""
     return sum(min(part.offset + len(part.target), end) - max(part.offset, begin) for part in parts)
 
 
 def _fill_ends(
     file: File, parts: Sequence[Part], piece: tuple[int, int], step: int, digests: Sequence[bytes]
 ) -> bool:
-    """Fill the requested part of a piece of the file; return whether it is as saved."""
+    """Fill the requested part of a piece of the file; return whether it matches its record."""
     begin, end = piece
     touched = {0} if begin == 0 else set()  # the header
     for offset, target in parts:
@@ -265,7 +264,7 @@ def _find_overlapping(parts: Sequence[Part], begins: list[int], begin: int, end:
 
 
 def _fill_and_hash(file: File, parts: Sequence[Part], begin: int, end: int) -> str:
-    """Fill what the only part has of a piece of the file, and return the checksum of the piece."""
+    """Copy a piece of the file into the only part that overlaps it, and return the checksum of the piece."""
     offset, target = parts[0]
     start, stop = max(offset, begin), min(offset + len(target), end)
     inside = target[start - offset : stop - offset]
@@ -279,7 +278,7 @@ def _fill_and_hash(file: File, parts: Sequence[Part], begin: int, end: int) -> s
 
 
 def _copy_and_hash(file: File, parts: Sequence[Part], begin: int, end: int) -> str:
-    """Fill what several parts have of a piece of the file, and return the checksum of the piece."""
+    """Copy a piece of the file into the parts that overlap it, and return the checksum of the piece."""
     piece = memoryview(file.read_at(begin, end - begin))
     if len(piece) != end - begin:
         raise FormatError(f"offset {begin}: only {len(piece)} of {end - begin} bytes were read")
@@ -306,7 +305,7 @@ def _fill_and_compare(job: Job) -> str | None:
         _check_size(file, job)
         at = 0
         for part in (*job.parts, Part(file.size, memoryview(b""))):
-            while at < part.offset:  # headers, and what follows the last part
+            while at < part.offset:  # headers, and the bytes after the last part
                 gap = file.read_at(at, min(part.offset - at, _PIECE))
                 if not gap:
                     raise FormatError(f"offset {at}: the file became shorter")

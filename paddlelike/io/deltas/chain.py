@@ -1,20 +1,19 @@
-"""Chains: the whole value of a variable, and behind it links that each hold the rows changed since the last.
+"""Chains: the whole value of a variable, followed by links with the rows changed since the link before.
 
 The links of ``emb`` are the files ``__deltas__/emb.RUN.0``, its whole value, a LoDTensor stream, and
-``__deltas__/emb.RUN.1`` and so on, SelectedRows streams whose rows are in rising order, each there once.
-Of a growing table all are SelectedRows streams in the order of the table. A link has the rows that
-changed and the new ones, and behind these ids without values, which were forgotten. A replay takes away what
-was forgotten, then sets the rows that are there, then appends the others. Its fact ``rows`` counts them all.
+``__deltas__/emb.RUN.1`` and so on, SelectedRows streams with unique rows in rising order. For a growing table
+all links are SelectedRows streams in the order of the table. A link holds the changed and the new rows, then
+the forgotten ids without values. A replay removes the forgotten rows, sets the existing ones, then appends
+the others. The fact ``rows`` of a link is the number of all rows.
 
-There is no file ``emb``: a program that knows no chains, such as Paddle, finds nothing to take for the value.
+There is no file ``emb``, so a program without chains, such as Paddle, does not load an old value.
 
 In the manifest the facts of each file have ``link``::
 
     {"run": "5a3e77c1", "at": 2, "after": "xxh3_128:06b0..."}
 
-``run`` is random, of one chain from its whole value on; ``after`` is the checksum of the link before. Without
-the manifest a chain is not read. A link that took the place of several, in which they were folded, has a
-``level`` from 1 on.
+``run`` is a random text that all links of a chain share; ``after`` is the checksum of the link before.
+Without the manifest a chain is not read. A link into which several were folded has a ``level`` of 1 or more.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Chain(NamedTuple):
 
     @property
     def run(self) -> str:
-        """The text that tells this chain from others of the variable."""
+        """The text that identifies this chain among the variable's chains."""
         return str(self.head.facts["link"]["run"])
 
     @property
@@ -66,7 +65,7 @@ class Chain(NamedTuple):
 
     @property
     def dtype(self) -> str:
-        """The name of its VarType."""
+        """The name of its element type in VarType."""
         return str(self.records[0].facts["dtype"])
 
     @property
@@ -96,7 +95,7 @@ def make_path(variable: str, run: str, at: int) -> str:
 
 
 def parse_path(path: str) -> tuple[str, str, int] | None:
-    """Return the variable, the run and the place of a link, by its path; None: it is none."""
+    """Return the variable, the run and the index of a link from its path, or None for other paths."""
     found = _LINK(path)
     return None if found is None else (found[1], found[2], int(found[3]))
 
@@ -114,9 +113,9 @@ def find_chains(files: Mapping[str, Record] | None, present: Iterable[str]) -> d
     Parameters
     ----------
     files
-        The manifest's records; None: there is no manifest, or none that can be trusted.
+        The manifest's records, or None without a trusted manifest.
     present
-        The paths of the files that are there.
+        The paths of the existing files.
     """
     there = set(present)
     linked: dict[str, dict[str, Record]] = {}
@@ -156,7 +155,7 @@ def list_chains(location: Location) -> dict[str, Chain | Broken]:
 
 
 def _check(variable: str, records: Mapping[str, Record], there: set[str]) -> Chain | Broken:
-    """Return a chain if its links follow one another and are all there."""
+    """Return a chain if all its links exist and follow one another."""
     chain: list[Record] = []
     run = next((link[1] for path in sorted(records) if (link := parse_path(path)) is not None), "")
     for at in range(len(records)):

@@ -1,4 +1,4 @@
-"""The values of a directory with chains: each is read whole, then the rows of its links are put over it."""
+"""The values of a directory with chains: each whole value is read, then its links' rows replace its rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def open_directory(
 
 
 def has_chains(location: Location, names: Iterable[str]) -> bool:
-    """Return whether some of these variables may lie in chains: a quick look at the directory."""
+    """Return whether some of these variables may be in chains, from a quick look at the directory."""
     if isinstance(location, LocalDirectory):
         return is_directory(os.path.join(location.path, FOLDER))
     if all(location.has(name) for name in names) or not location.exists():
@@ -55,7 +55,7 @@ def has_chains(location: Location, names: Iterable[str]) -> bool:
 
 
 class _Part(NamedTuple):
-    """Some rows of a chain's value: where they begin, and how the whole value is read."""
+    """Some rows of a chain's value: the first row, and the job that reads the whole value."""
 
     chain: Chain
     first: int
@@ -79,12 +79,12 @@ class ChainedContents:
         self._location = location
         manifest = location.manifest()
         self._chains = find_chains(None if manifest is None else manifest.files, inner.names())
-        self._offsets: dict[str, int] = {}  # where the elements of the whole values begin
+        self._offsets: dict[str, int] = {}  # offsets of the elements of the whole values
         files = [name for name in inner.names() if parse_path(name) is None]
         self._names = sorted({*files, *self._chains})
 
     def cut(self, chain: Chain) -> ChainedContents:
-        """Return these values, with that of a variable as the first links of its chain leave it."""
+        """Return these values, but one variable's value after only the first links of its chain."""
         made = copy.copy(self)
         made._chains = {**self._chains, chain.variable: chain}
         return made
@@ -121,7 +121,7 @@ class ChainedContents:
         Raises
         ------
         LoadError
-            A link is not what was saved.
+            A link differs from its record.
         FormatError, StorageError
             A file cannot be read, or is another one than when its header was read.
         """
@@ -153,7 +153,7 @@ class ChainedContents:
         return reading._replace(values=merged, bad=whole.bad)
 
     def _find_part(self, want: Want) -> _Part | None:
-        """Return how a want of a value in a chain is read; None: it is in a file of its own."""
+        """Return the part to read for a want in a chain, or None for a value in its own file."""
         held = want.held
         chain = self._chains.get(held.name)
         if not isinstance(chain, Chain):
@@ -178,7 +178,7 @@ def read_link(location: Location, chain: Chain, at: int) -> SelectedRows:
     Raises
     ------
     LoadError
-        It is not what was saved.
+        It differs from its record.
     """
     record = chain.records[at]
     assert record.algorithm is not None
@@ -244,7 +244,7 @@ def replay(table: SelectedRows, links: Iterable[SelectedRows]) -> SelectedRows:
 
 
 def _put_rows(array: Array, first: int, link: SelectedRows) -> None:
-    """Put the rows of a link over an array whose first row is row ``first`` of the whole value."""
+    """Write the rows of a link into an array whose first row is row ``first`` of the whole value."""
     ids, values = link.row_array, link.held_array
     assert values is not None
     start, stop = np.searchsorted(ids, (first, first + len(array)))

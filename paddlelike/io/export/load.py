@@ -23,7 +23,7 @@ from paddlelike.io.load.source import read_stable
 from paddlelike.io.verify import check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate
 
-_MOST = 1 << 31  # bytes of a program: what protobuf reads
+_MOST = 1 << 31  # bytes of a program: protobuf's limit
 
 
 def load_inference_model(
@@ -150,7 +150,7 @@ def _load_model(
                 load_persistables(executor, directory, program, params, verify=None if verify else False)
         except LoadError as error:
             hint = error.hint and error.hint.replace("pass filename=", "pass params_filename=")
-            if not ports[1]:  # it fetches nothing: fluid.save's, and not a model
+            if not ports[1]:  # without fetches it is a program of fluid.save, not a model
                 hint = _explain_training_program(where)
             raise type(error)(error.message, hint=hint) from None
     feeds, fetches = ports

@@ -1,4 +1,4 @@
-"""Models that are loaded over the values of another program, which then computes with those of the model."""
+"""Models loaded over the values of another program, which then computes with the model's values."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _STARTED: Final = 1  # writes of a value that only the startup program has set
 def overwritten_marked(program: Program, source: str) -> Iterator[None]:
     """Mark other programs if a load of ``program`` in the ``with`` block changes values they had.
 
-    The Executor warns when a marked program runs. Values count that were trained, or loaded from elsewhere
-    than ``source``; the initial values of a startup program do not.
+    The Executor warns when a marked program runs. Only trained values and values loaded from another place
+    than ``source`` count, not the initial values of a startup program.
     """
     scope = global_scope()
     before = _take_values(program, source, scope)
@@ -42,7 +42,7 @@ def overwritten_marked(program: Program, source: str) -> Iterator[None]:
 
 
 class _Overwritten:
-    """The caution of a program some of whose values a model has replaced."""
+    """The warning of a program after a model has replaced some of its values."""
 
     def __init__(self, scope: Scope, source: str, names: list[str]) -> None:
         self.scope, self.source, self.names = ref(scope), source, names

@@ -15,7 +15,7 @@ from paddlelike.framework.graph.variable import HOLDERS
 from paddlelike.framework.passes import clone as passes
 from paddlelike.framework.passes.views import collect_reads, find_needed_ops
 
-_COPIES: Final = 3  # of a pruned program that Fluid makes before it adds feed and fetch
+_COPIES: Final = 3  # hash tables of a pruned program before Fluid adds feed and fetch
 
 
 def make_inference_program(program: Program, feeds: list[str], targets: list[str]) -> Program:
@@ -28,7 +28,7 @@ def make_inference_program(program: Program, feeds: list[str], targets: list[str
     pruned = passes.prune(clone, feeds=feeds, targets=targets)
     pruned = passes.copy_for_inference(pruned, without_readers=True)
     for op in (op for block in pruned.blocks for op in block.ops):
-        op.attr_passes += 1  # to prune a program Fluid writes it as a message and reads that
+        op.attr_passes += 1  # Fluid prunes a program by encoding and decoding it
     prepend_feed_ops(pruned, feeds)
     append_fetch_ops(pruned, targets)
     _order_variables(pruned)
@@ -132,7 +132,7 @@ def check_feeds(program: Program, feeds: list[str], targets: list[Variable]) -> 
 
 
 def _find_inputs(program: Program, targets: list[Variable]) -> list[str]:
-    """Return the variables that targets are computed from: data, or what a reader of the program gives."""
+    """Return the variables from which the targets are computed: data, or outputs of the program's readers."""
     pruned = passes.prune(program, feeds=[], targets=[t.name for t in targets])
     block = pruned.global_block()
     read = {name for op in block.ops for name in op.input_arg_names if block.has_var(name)}

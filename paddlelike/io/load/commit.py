@@ -22,9 +22,8 @@ States = dict[ScopeVariable, State]
 
 
 def commit_values(plan: LoadPlan, values: Sequence[Value]) -> tuple[dict[str, Moved], States]:
-    """Put the values into the scope; return what was moved, and the variables' states with these values.
-
-    Nothing fails in here; an interrupt is raised when all are in place.
+    """Put the values into the scope; return the report's entries, and the variables' states with these
+    values. Nothing here can fail; an interrupt is raised when all values are in place.
     """
     scope = global_scope()
     filled = [
@@ -43,7 +42,7 @@ def commit_values(plan: LoadPlan, values: Sequence[Value]) -> tuple[dict[str, Mo
         for holder, value in (*named, *filled):
             old = holder.value
             holder.origin = plan.source
-            # What another thread writes from here on is not what was loaded.
+            # Later writes by other threads do not count as loaded.
             if type(old) is type(value) is LoDTensor:  # references to the tensor see its new value
                 array = value._array
                 assert array is not None
@@ -52,7 +51,7 @@ def commit_values(plan: LoadPlan, values: Sequence[Value]) -> tuple[dict[str, Mo
                 continue
             states[holder] = State(holder.version + (old is not value), ref(get_array(value)))
             if isinstance(old, GrowingRows) and type(value) is SelectedRows:
-                old.adopt(value.row_array, value.held_array)  # which goes on growing by its rule
+                old.adopt(value.row_array, value.held_array)  # its rule lets it grow further
             elif old is not value:
                 holder.set_value(value)
 
@@ -70,7 +69,7 @@ def record_loaded(where: Location, stamp: object, plan: LoadPlan, states: States
     same = {
         holder: state
         for holder, state in states.items()
-        if holder.name in names and not isinstance(holder.value, MappedTensor)  # it has no array yet
+        if holder.name in names and not isinstance(holder.value, MappedTensor)
     }
     ledger.note_loaded(where, stamp, same)
 

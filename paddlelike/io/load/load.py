@@ -195,7 +195,7 @@ def _load(executor: Executor, request: LoadRequest) -> LoadReport:
     """Carry out a load: plan and read it, commit its values to the scope, and report."""
     begin = time.perf_counter()
     program, source = request.program, request.source
-    if not request.variables and request.notes:  # which say why
+    if not request.variables and request.notes:  # the rules give the reason
         return LoadReport(source.path, notes=request.notes)
     if not request.variables and _is_empty(program):
         warn_user(f"nothing is loaded from {source.path}: the program is empty")

@@ -16,7 +16,7 @@ from paddlelike.io.load.source import Source
 from paddlelike.storage.location import Location, locate
 from paddlelike.storage.names import is_remote
 
-_MANY = 50  # files and directories that are tried
+_MANY = 50  # number of files and directories to try
 
 
 def explain_misplaced(request: LoadRequest) -> LoadError | None:
@@ -31,7 +31,7 @@ def explain_misplaced(request: LoadRequest) -> LoadError | None:
             f"{directory} holds {saved[0][0]}, which fluid.save wrote, not one file for each variable",
             hint=f"fluid.load(program, {saved[0][1]!r})",
         )
-    alone = len(request.variables) == 1  # whose own file, under another name, is like a combined one
+    alone = len(request.variables) == 1  # a model's own file resembles a combined one
     for name in [name for name in names if "/" not in name and not alone][:_MANY]:
         if _fits(request, replace(request.source, filename=name)):
             return MissingFileError(
@@ -85,7 +85,9 @@ def explain_prefix(path: str) -> str | None:
 
 
 def check_tensor_file(where: Location, name: str) -> None:
-    """Raise FormatError for a file that is known to be something else than variables, as a picture."""
+    """Raise FormatError for a file that is recognized as something other than variables, such as a
+    picture.
+    """
     with where.open_file(name) as file:
         head, size = bytes(file.read_at(0, HEAD)), file.size
     found = explain(head, size) if registry.sniff_head(head, size) is None else None

@@ -1,4 +1,4 @@
-"""Find a model of Paddle 2 or 3 by what its own loaders take: the prefix of its files, or one of them.
+"""Find a model of Paddle 2 or 3 as its own loaders do, by the prefix of its files or by one of them.
 
 ``PREFIX.pdmodel`` (Paddle 2) or ``PREFIX.json`` (Paddle 3) is the program, ``PREFIX.pdiparams`` the values.
 """
@@ -18,7 +18,9 @@ _HEAD: Final = 64
 
 
 class Model(NamedTuple):
-    """A directory, and the names of the program and of the file of all values in it; None: there is none."""
+    """A directory, and the names of the program and of the file of all values in it, or None for a missing
+    one.
+    """
 
     directory: str
     program: str | None
@@ -26,13 +28,11 @@ class Model(NamedTuple):
 
 
 def find_model(path: str | os.PathLike[str]) -> Model | None:
-    """Return the model that a prefix, one of its files, or its directory names; None: it names none.
-
-    A directory names one if it holds the program of one alone, and no ``__model__``. URLs name none, nor do
-    the files of a ``fluid.save``.
+    """Return the model that a prefix, a file or a directory names, or None. A directory must hold exactly one
+    model's program, and no ``__model__``. URLs and the files of ``fluid.save`` name no model.
     """
     text = os.fsdecode(path)
-    if is_remote(text):  # where each look costs a request, or a process
+    if is_remote(text):  # each look costs a request or a process there
         return None
     where = locate(text)
     if where.exists():

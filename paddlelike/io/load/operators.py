@@ -42,7 +42,7 @@ class OperatorReader:
             path = op.attrs["file_path"]
             if op.type.startswith("save"):
                 saved.add(path)
-            elif path not in saved:  # else the file is this run's own
+            elif path not in saved:  # otherwise this run saves the file itself
                 self._pending.append(op)
         self._values: dict[int, list[Value]] = {}  # by the id of the operator
 

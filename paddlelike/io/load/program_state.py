@@ -109,7 +109,7 @@ def load_program_state(
 
 
 def strip_suffix(model_path: str | os.PathLike[str]) -> str:
-    """Return the prefix of the files of a ``fluid.save``, also where one of them is given."""
+    """Return the prefix of the files of a ``fluid.save``, also for the path of one of them."""
     path = os.fspath(model_path)
     for suffix in (*FluidSave.suffixes, PROGRAM_FILE):
         path = path.removesuffix(suffix)
@@ -122,18 +122,18 @@ class PickledState(NamedTuple):
     values: dict[str, Array]
     verified: bool
     notes: tuple[str, ...] = ()  # for the report
-    left_out: tuple[str, ...] = ()  # likewise, on what is not in ``values``
+    left_out: tuple[str, ...] = ()  # for warnings, on entries that are not in ``values``
 
 
 def read_pickles(prefix: str, *, verify: bool) -> PickledState | None:
-    """Return the values in the ``.pdparams`` and ``.pdopt``, both of one save; None without ``.pdparams``.
+    """Return the values in the ``.pdparams`` and ``.pdopt`` of one save, or None without ``.pdparams``.
 
     Raises
     ------
     FormatError
         A file is damaged.
     LoadError
-        A file is not what was saved, or the files were replaced each time they were read.
+        A file differs from its record, or the files were replaced each time they were read.
     """
     where, base = locate_prefix(prefix)
     if not base:  # a directory: its path ends in a separator
@@ -143,7 +143,7 @@ def read_pickles(prefix: str, *, verify: bool) -> PickledState | None:
 
 
 def _read_prefixed(where: Location, base: str, prefix: str, *, verify: bool) -> PickledState | None:
-    """Read the files of a ``fluid.save`` once, and compare what was read with their manifest."""
+    """Read the files of a ``fluid.save`` once, and compare them with their manifest."""
     folder = PrefixedFolder(where, base)
     if not folder.has(PARAMETER_FILE):
         return None
@@ -233,7 +233,7 @@ def _find_combined(directory: Location) -> str | None:
         return None
     try:
         contents = FileContents(names[0], directory, verify=False)
-    except FormatError:  # whoever reads it says so
+    except FormatError:  # its reader raises the error
         return None
     return names[0] if contents.unnamed is not None and len(contents.headers) > 1 else None
 

@@ -50,12 +50,12 @@ class Read(NamedTuple):
 def read_request(executor: Executor, request: LoadRequest) -> Read:
     """Plan a load and run it; once more if the files were replaced meanwhile, so that no two saves are mixed.
 
-    The scope is not changed, but by the option ``in_place``.
+    The scope is unchanged, except with the option ``in_place``.
 
     Raises
     ------
     LoadError
-        The plan is refused, a file is not what was saved, or the files were replaced each time.
+        The plan is refused, a file differs from its record, or the files were replaced each time.
     FormatError, StorageError
         A file cannot be read.
     """
@@ -113,7 +113,7 @@ def _is_compared(request: LoadRequest, plan: LoadPlan, comparison: Comparison) -
 
 
 def _look_elsewhere(request: LoadRequest, plan: LoadPlan) -> LoadError | None:
-    """Return the error for a directory without any file of the variables, if another path is meant."""
+    """Return the error for a directory without any file of the variables, if another path has them."""
     if not request.source.has_file_each or any(row.what != "missing" for row in plan.problems):
         return None
     if plan.steps or request.view is not None:
@@ -124,7 +124,7 @@ def _look_elsewhere(request: LoadRequest, plan: LoadPlan) -> LoadError | None:
 def _explain_refusal(
     refused: LoadError, plan: LoadPlan, contents: Contents, comparison: Comparison, where: Location | None
 ) -> LoadError:
-    """Return the error of a plan that is refused, with the files that are not what was saved."""
+    """Return the error of a refused plan, with the files that differ from their records."""
     if comparison.complete:
         bad = read_values(contents, plan)[0].bad
         return make_refusal(contents.where, bad, len(plan.steps)) if bad else refused

@@ -36,10 +36,10 @@ class LoadOptions(KeywordOptions):
     rules
         :class:`Rules` for many names at once, with transposed, sliced, concatenated and overlapping values.
     skip
-        Patterns of variables that stay as they are, and of files that are not used (``"fc_2.*"``).
+        Patterns of variables to leave unchanged and of files to ignore (``"fc_2.*"``).
     init
         The value of variables that the files do not hold: ``"keep"`` their value, ``"zero"``, a number, or
-        ``{pattern: one of these}``. With ``strict=False`` also of those that do not fit.
+        ``{pattern: one of these}``. With ``strict=False`` it also applies to variables that do not fit.
     names
         The names of the values in a combined file, if these are not the selected variables; or the program
         that was saved.
@@ -47,13 +47,13 @@ class LoadOptions(KeywordOptions):
         Map files instead of reading them, copy-on-write; :mod:`paddlelike.io.contents.lazy` says what it
         costs.
     verify
-        Compare the bytes with the manifest while they are read. None: where there is a manifest, and not when
-        ``lazy``; files that it has no checksum of are loaded all the same. True: a directory without a
-        manifest, or a file without a checksum, is refused. False: compare nothing.
+        Compare the bytes with the manifest while they are read. With None, compare if there is a manifest and
+        the load is not ``lazy``; files without a checksum are loaded, too. With True, a directory without a
+        manifest or a file without a checksum is an error. With False, compare nothing.
     in_place
-        Read into the arrays that the variables have already, where these have the right form: no second
-        model in memory, and a third of the time. Everything is still checked from the headers first; but if
-        the disk then fails, or ``verify`` finds other bytes, the variables hold a mix, and the error says so.
+        Read into the variables' present arrays if shape and dtype match: no second model in memory, and a
+        third of the time. Everything is still checked from the headers first; but if the disk then fails, or
+        ``verify`` finds other bytes, the variables hold a mix, and the error says so.
     """
 
     strict: bool = True
@@ -88,15 +88,15 @@ class LoadRequest:
     Attributes
     ----------
     rules
-        Those of the options, and of this process's share.
+        The rules of the options and of this process's share.
     view
-        Returns the part of a source that this process reads; None: all of it.
+        Returns the part of a source that this process reads, or None for all of it.
     notes
         Lines for the report.
     reader
         The name of the process, such as a parameter server, as the prefix of errors.
     done
-        Is called when the values are in the scope.
+        Called when the values are in the scope.
     """
 
     program: Program
@@ -123,7 +123,7 @@ class LoadRequest:
         everything = {v.name: v for v in self.program.list_vars()} if self.rules else {}
         everything |= {variable.name: variable for variable in self.variables}
         plan = make_plan(contents, self.variables, self.rules, strict=strict, find=everything.get)
-        if self.view is not None:  # of a server: a pattern may match on another one
+        if self.view is not None:  # a server: a pattern may match on another server
             return replace(plan, notes=())
         shift = None if self.rules or not plan else self._explain_shift(plan, contents)
         return plan if shift is None else replace(plan, notes=(*plan.notes, shift))
@@ -148,7 +148,7 @@ class LoadRequest:
 def make_request(
     program: Program, chosen: list[Variable], source: Source, options: LoadOptions
 ) -> LoadRequest:
-    """Return the request of a load; of a distributed program, this process's share of it.
+    """Return the request of a load; for a distributed program, this process's share of it.
 
     Raises LoadError when none of the variables is in this process.
     """

@@ -25,7 +25,7 @@ def run_load(
 ) -> tuple[Reading, list[Value]]:
     """Build the program of a plan's load operators, run it, and return what its operators read.
 
-    The scope is not changed; with ``targets`` the arrays in there are.
+    The scope is unchanged; with ``targets``, its arrays are overwritten.
 
     Raises
     ------
@@ -85,7 +85,7 @@ class InPlaceTargets:
         self._begun = 0  # variables
 
     def take_targets(self, plan: LoadPlan) -> dict[str, Array]:
-        """Return the arrays of the plan's variables that can be read into, and mark them as written."""
+        """Return the arrays of the plan's variables that a load can overwrite, and mark them as written."""
         found: dict[str, Array] = {}
         for step in plan.steps:
             holder = self._scope.find_var(step.variable.name)
@@ -99,7 +99,7 @@ class InPlaceTargets:
         return found
 
     def raise_mixed(self, where: str, error: BaseException) -> None:
-        """Raise ``error`` with a note on the variables, if any may hold a mix; else return.
+        """Raise ``error`` with a note on the variables if any may hold a mix; otherwise return.
 
         Raises
         ------

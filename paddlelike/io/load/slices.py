@@ -106,7 +106,7 @@ def load_slice(
 
 
 def _check_extent(held: Held, name: str, where: Location, first: int, last: int) -> None:
-    """Raise LoadError unless a variable has these rows, and rows at all."""
+    """Raise LoadError unless a variable has rows, and these among them."""
     header = held.header
     if header.lod:
         raise LoadError(

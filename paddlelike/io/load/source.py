@@ -18,7 +18,7 @@ from paddlelike.storage.location import Location, locate
 
 T = TypeVar("T")
 
-TRIES: Final = 5  # reading again when another process saves into the directory at the same time
+TRIES: Final = 5  # attempts while another process saves into the directory
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Source:
     Attributes
     ----------
     where
-        The directory; None: ``data`` is the source.
+        The directory, or None if ``data`` is the source.
     filename
-        The file that holds all variables; None: a file each.
+        The file that holds all variables, or None for a file each.
     data
         The bytes of such a file.
     """
@@ -84,7 +84,7 @@ class Source:
         return None if self.where is None else self.where.stamp()
 
     def open(self, comparison: Comparison = NO_COMPARISON) -> Contents:
-        """Return what the source holds.
+        """Return the contents of the source.
 
         Raises
         ------
@@ -123,7 +123,7 @@ def read_stamped(where: Location | Source, read: Callable[[], T]) -> tuple[T, ob
     LoadError
         The files were replaced each time.
     PaddlelikeError
-        Whatever ``read`` raises while the files stay as they are.
+        An error of ``read`` while the files did not change.
     """
     for _ in range(TRIES):
         where.recover()

@@ -78,7 +78,7 @@ def _copy(value: Value) -> Value:
 
 
 def _make_base(step: Step) -> Array | None:
-    """Return the value of a variable outside of the overlap; None without one."""
+    """Return the value of a variable outside the overlap, or None without an overlap."""
     if step.recipe is None or step.recipe.rule is None or not step.recipe.rule.overlap:
         return None
     if step.base == "keep":

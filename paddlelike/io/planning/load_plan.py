@@ -25,7 +25,6 @@ from paddlelike.io.planning.recipe import Recipe
 from paddlelike.io.rules.encoding import describe_changes
 from paddlelike.io.rules.rules import Rules
 
-# Of a printed plan.
 _FINE: Final = 40  # rows without a problem that are printed
 _WIDEST: Final = 48
 _HEAD: Final = ("variable", "file", "program", "file has", "what")
@@ -63,7 +62,7 @@ class Step(NamedTuple):
 
     variable: Variable
     held: tuple[Held, ...]
-    recipe: Recipe | None = None  # None: the file of the variable's name, as it is
+    recipe: Recipe | None = None  # None means the file of the variable's name, unchanged
     base: str | float = "keep"  # the value outside of an overlap
 
     @property
@@ -162,7 +161,7 @@ class LoadPlan(Displayed):
         return _format_table(self)
 
     def refusal(self) -> LoadError | None:
-        """Return the error that the load would raise, with all problems; None if it would succeed."""
+        """Return the error that the load would raise, with all problems, or None if it would succeed."""
         if self:
             return None
         problems = self.problems
@@ -198,9 +197,8 @@ _INTEGERS: Final = {VarType.INT32, VarType.INT64}
 def explain_misfit(variable: Variable, dtype: VarType, shape: tuple[int, ...]) -> str | None:
     """Return why a stored tensor does not fit a variable, or None.
 
-    Where Fluid itself writes something else than it declares, the file is right: the seed of
-    ``shuffle_batch`` is declared with the shape [0], and integers from numpy may be int32 instead of int64 or
-    the other way round.
+    Where Fluid's file differs from Fluid's declaration, the file is right: the seed of ``shuffle_batch`` is
+    declared with the shape [0], and integers from numpy may be int32 instead of int64, or vice versa.
     """
     want = variable.shape
     if dtype != variable.dtype and not {dtype, variable.dtype} <= _INTEGERS:

@@ -41,7 +41,7 @@ def make_plan(
 ) -> LoadPlan:
     """Return the plan of loading ``variables`` from ``contents`` by ``rules``.
 
-    ``find`` returns a variable of the program by its name, also one that is not to be loaded.
+    ``find`` returns a variable of the program by its name, also one that is not loaded.
     """
     return _Planner(contents, variables, rules, find).plan(strict)
 
@@ -248,7 +248,7 @@ class _Planner:
     # Rules that match nothing, unused files and hints
 
     def _find_idle_rules(self) -> Iterator[str]:
-        """Yield a line for every rule that matches no name; one that names a file in full is a problem."""
+        """Yield a line for every rule that matches no name; a rule with a file's full name is a problem."""
         ours, theirs = list(self.variables), self.contents.names()
         for rule in self.rules:
             if isinstance(rule, Rename):

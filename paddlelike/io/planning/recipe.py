@@ -19,12 +19,12 @@ class Misfit(Exception):  # noqa: N818  (caught by the planner)
 
 
 class Recipe(NamedTuple):
-    """The source files of a value, and the rule to apply; None: one file, unchanged."""
+    """The source files of a value, and the rule to apply, or None for one unchanged file."""
 
     files: tuple[str, ...]
     rule: Rename | None = None
-    part: tuple[int, int] | None = None  # of a split: the range along the axis
-    whole: int = 0  # of a split: the length of all parts together
+    part: tuple[int, int] | None = None  # for a split, the range along the axis
+    whole: int = 0  # for a split, the total length of the parts
 
     @property
     def changes(self) -> bool:

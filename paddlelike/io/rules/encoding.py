@@ -26,7 +26,7 @@ def decode_rules(text: str) -> list[Rule]:
     Raises
     ------
     FormatError
-        The text holds no rules, or one that is not understood.
+        The text holds no rules, or an unknown one.
     """
     try:
         front = json.loads(text)

@@ -100,7 +100,7 @@ class Rename:
 
 @dataclass(frozen=True)
 class Skip:
-    """Leave variables that match ``pattern`` as they are, and ignore files that match it.
+    """Leave variables that match ``pattern`` unchanged, and ignore files that match it.
 
     Parameters
     ----------

@@ -20,12 +20,12 @@ from paddlelike.io.save.encoded import Item, describe_item
 from paddlelike.ops.kernels.growing_rows import ANY_ID, GrowingRows
 from paddlelike.storage.location import Location, Writing
 
-#: Bytes of a table; less is written whole.
+#: Bytes of a table; smaller tables are written whole.
 LEAST: Final = 64 << 10
-_FAN: Final = 128  # links of one level that are folded into one of the next
-_MOST_LINKS: Final = 256  # of a chain, so that a load opens few files
-_SHARE: Final = 0.5  # of the whole value, that all links together may take
-_GAIN: Final = 0.75  # of that, which they may take once they are folded
+_FAN: Final = 128  # number of links of one level that are folded into one of the next level
+_MOST_LINKS: Final = 256  # most links of a chain, so that a load opens few files
+_SHARE: Final = 0.5  # share of the whole value's bytes that all links together may take
+_GAIN: Final = 0.75  # share of that after folding
 _BLOCK: Final = 8 << 20  # bytes that are compared at a time
 
 
@@ -35,7 +35,7 @@ class Origin(NamedTuple):
     Attributes
     ----------
     base
-        Its path, if it is not the directory of the save.
+        Its path, or None for the directory of the save.
     """
 
     known: Known
@@ -61,18 +61,18 @@ class Place(NamedTuple):
 class ChainWriter:
     """The chains of one save.
 
-    The last links of a chain are folded into one with the new one when they are 128 of one level, as in a
-    log-structured store: so a changed row is written once more in 128 saves, and a load opens few files.
-    All are folded where they are more than 256, or their bytes are more than half of the whole value's. Where
-    that gains too little, the variable is written whole, as the first link of a new chain.
+    When the chain ends in 128 links of one level, these and the new link are folded into one, as in a
+    log-structured store: a changed row is written once more in 128 saves, and a load opens few files. All
+    links are folded when there are more than 256, or when their bytes exceed half of the whole value's. If
+    that saves too little, the variable is written whole, as the first link of a new chain.
 
     Parameters
     ----------
     origins
-        In the order in which they are tried.
+        The origins, in the order in which they are tried.
     is_base
-        Fold the links since the last base, which are of level 0, into one of level 1. A chain that cannot be
-        read gives way to a new one.
+        Fold the links since the last base (level 0) into one of level 1. A chain that cannot be read is
+        replaced by a new one.
     """
 
     def __init__(self, writing: Writing, origins: Sequence[Origin], *, is_base: bool) -> None:
@@ -85,8 +85,9 @@ class ChainWriter:
     def place(self, item: Item, more: Mapping[str, Any], *, shares: bool = True) -> Place | None:
         """Choose the destination of a variable, and pass a link with a copy of its rows to the transaction.
 
-        None: it goes into a file of its own name. Without ``shares`` no chain of a base is continued. Each
-        link has ``more`` facts; with ``shards`` it is of a table sharded by id, with room for more rows.
+        Return None for a variable in a file of its own name. Without ``shares`` no chain of a base is
+        continued. ``more``: further facts for each link. ``shards``: the table is sharded by id, with room
+        for more rows.
         """
         value, array = item.value, item.array
         is_table = isinstance(value, SelectedRows) and (value.height() == ANY_ID or "shards" in more)
@@ -159,7 +160,7 @@ class ChainWriter:
         return found
 
     def _make_link(self, item: Item, chain: Chain, index: int) -> SelectedRows | None:
-        """Return what changed since the last link; None: it is unknown."""
+        """Return the changes since the last link, or None if they are unknown."""
         value = item.value
         if isinstance(value, LoDTensor):
             rows = self._find_rows(item, value, chain, index)
@@ -170,7 +171,7 @@ class ChainWriter:
     def _fold(
         self, item: Item, chain: Chain, link: SelectedRows, index: int
     ) -> tuple[Chain, SelectedRows, int] | None:
-        """Return the kept part of a chain, the next link and its level; None: write everything."""
+        """Return the kept part of a chain, the next link and its level, or None to write everything."""
         levels = [record.facts["link"].get("level", 0) for record in chain.records[1:]]
         keep, level = _choose_fold(levels, least=int(self._is_base))
         if not len(link.row_array) and not (self._is_base and keep < len(chain.records)):
@@ -195,7 +196,7 @@ class ChainWriter:
     ) -> tuple[Chain, SelectedRows] | None:
         """Return the first links of a chain, and one link that replaces all others and ``link``.
 
-        None: a link cannot be read, or its rows cannot follow one another.
+        Return None if a link cannot be read, or if its rows cannot be combined.
         """
         short = chain._replace(records=chain.records[:keep])
         location = self._origins[index].location
@@ -211,7 +212,7 @@ class ChainWriter:
         return short, SelectedRows(changed, len(item.array), item.array[changed])
 
     def _find_rows(self, item: Item, value: LoDTensor, chain: Chain, index: int) -> Array | None:
-        """Return the rows in which a variable differs from its chain, rising; None: it is unknown."""
+        """Return the rows in which a variable differs from its chain, in rising order, or None if unknown."""
         state = self._origins[index].known.find_state(item.holder, chain.head)
         if state is not None and state.array() is item.array:  # C6
             past = item.holder.version - value.version
@@ -222,7 +223,7 @@ class ChainWriter:
         return None if saved is None or saved.held_array is None else _compare(item.array, saved.held_array)
 
     def _read(self, chain: Chain, index: int) -> Value | None:
-        """Return the value of a chain; None where it cannot be read or is not what was saved."""
+        """Return the value of a chain, or None if it cannot be read or differs from its records."""
         try:
             contents = self._open(index)
             if isinstance(contents, ChainedContents):
@@ -246,9 +247,9 @@ class ChainWriter:
 
 
 def _fits(chain: Chain, facts: Mapping[str, Any]) -> bool:
-    """Return whether a variable with these facts is of the type and the shape of a chain."""
+    """Return whether a variable with these facts has the type and shape of a chain."""
     base = chain.records[0].facts
-    count = 1 if "height" in facts else 0  # of dims that may change
+    count = 1 if "height" in facts else 0  # dims that may change
     keys = ("dtype", "kind", "height", "shards")
     same = [facts.get(key) for key in keys] == [base.get(key) for key in keys]
     return same and list(facts["shape"])[count:] == list(base["shape"])[count:]
@@ -290,7 +291,7 @@ def _compare_with(item: Item, saved: SelectedRows) -> SelectedRows | None:
     table = SelectedRows(value.row_array, value.height(), item.array)
     if table.height() != ANY_ID:
         return _compare_shards(table, saved)
-    if not isinstance(value, GrowingRows):  # of servers or a store: the order means nothing
+    if not isinstance(value, GrowingRows):  # tables of servers or a store: the order has no meaning
         table = _order_as(table, saved)
     return _compare_tables(table, saved)
 
@@ -311,7 +312,7 @@ def _compare_tables(table: SelectedRows, saved: SelectedRows) -> SelectedRows:
     assert values is not None
     assert old is not None
     gone = np.zeros(len(old), np.bool_)
-    stay = len(old)  # rows that were there, in their order; others come behind
+    stay = len(old)  # old rows in their order, then the others
     if not np.array_equal(ids[:stay], saved.row_array):
         places = saved.find_rows(ids)
         moved = np.flatnonzero((places < 0) | (np.diff(places, prepend=-1) <= 0))
@@ -325,7 +326,7 @@ def _compare_tables(table: SelectedRows, saved: SelectedRows) -> SelectedRows:
 
 
 def _compare_shards(table: SelectedRows, saved: SelectedRows) -> SelectedRows | None:
-    """Return the link between two states of a shard; None: ids went, or the room for others changed."""
+    """Return the link between two states of a shard, or None if ids were removed or its capacity changed."""
     ids, values, old = table.row_array, np.asarray(table.held_array), np.asarray(saved.held_array)
     known = len(saved.row_array)
     changed = _compare(values, old)

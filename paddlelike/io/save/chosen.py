@@ -34,13 +34,13 @@ class SaveRequest:
     Attributes
     ----------
     filename
-        The one file for all variables; None: a file each.
+        The one file for all variables, or None for a file each.
     part
         The name of this selection for the manifest, such as "params".
     state
-        More for the manifest.
+        Additional state for the manifest.
     turn
-        Which save of a series this is: by it some files of each are not shared with the base.
+        The index of this save in its series; it selects the files that are not shared with the base.
     """
 
     program: Program
@@ -72,7 +72,7 @@ def save_chosen(
     Raises
     ------
     SaveError
-        A file cannot be written, or a value cannot be read; the directory is as it was.
+        A file cannot be written, or a value cannot be read; the directory is unchanged.
     NotInitializedError
         A variable holds no value.
     """
@@ -83,7 +83,7 @@ def save_chosen(
         if request.options.blocking:
             return _save(executor, request, save)
         with asynchronous.pending_lock().hold():
-            asynchronous.check_pending()  # also for one that another thread began meanwhile
+            asynchronous.check_pending()  # also for a save that another thread began meanwhile
             return _save(executor, request, save)
     except BaseException as error:
         save.abandon(error)
@@ -91,7 +91,9 @@ def save_chosen(
 
 
 class _Save:
-    """A save that has begun, and what is closed at its end: by its thread if that has begun the work."""
+    """A save that has begun, and the resources to close at its end, by its thread if that has begun the
+    work.
+    """
 
     def __init__(self, after_commit: Callable[[], None] | None) -> None:
         self.ending = contextlib.ExitStack()

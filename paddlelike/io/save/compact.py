@@ -38,7 +38,7 @@ def compact(dirname: str | os.PathLike[str]) -> Committed:
     Raises
     ------
     LoadError
-        A chain is damaged, or the directory is saved again each time that it is read.
+        A chain is damaged, or the directory was replaced each time it was read.
     SaveError
         The directory cannot be written, or another save changed it meanwhile; this call changes nothing.
 

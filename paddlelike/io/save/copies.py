@@ -1,7 +1,7 @@
 """The values of an asynchronous save, which training may change meanwhile.
 
-Large tables whose rows are updated are read here, while updates keep the old rows (``core/row_changes.py``):
-else a step that writes some thousand rows would copy a page for each. A snapshot holds all other memory.
+Large tables with updates by rows are read here, while updates keep the old rows (``core/row_changes.py``);
+otherwise a step would copy a memory page for each of its rows. A snapshot holds all other memory.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from paddlelike.storage.local.writing import Shared
 
 _Part = Buffer | OldRows
 
-_LARGE: Final = 64 << 10  # bytes; memory of smaller copies is not reused
-_PIECE: Final = 2 << 20  # bytes that are written at a time: Linux caches them in its largest pages
-_HELD: Final = 32 << 20  # bytes that are copied in the time that a snapshot takes
+_LARGE: Final = 64 << 10  # bytes; smaller copies are not reused
+_PIECE: Final = 2 << 20  # bytes written at a time: Linux caches them in its largest pages
+_HELD: Final = 32 << 20  # bytes copied in the time of a snapshot
 
 
 class KeptMemory:
@@ -70,7 +70,7 @@ class Copies:
     checksum
         The algorithm of the files' checksums.
     is_local
-        The process of a snapshot writes large files, beside this one.
+        Whether the snapshot's process writes large files, beside this one.
     """
 
     def __init__(self, kept: KeptMemory, *, checksum: str | None = None, is_local: bool = False) -> None:
@@ -87,14 +87,14 @@ class Copies:
         tables = find_tables() if self._is_local else {}
         parts = [[self._keep_rows(tables, buffer) for buffer in buffers] for buffers in files]
         if sum(map(_count_bytes, parts)) >= _HELD:
-            with contextlib.suppress(OSError):  # else they are copied
+            with contextlib.suppress(OSError):  # otherwise they are copied
                 self._snapshot = Snapshot(_write_spans, without=[table.span for table in self._tables])
         held = [self._hold(buffers) for buffers in parts]
         self._kept.clear()
         return [self._share(one) if self._is_local and isinstance(one, _Held) else one for one in held]
 
     def _keep_rows(self, tables: Mapping[int, Table], buffer: Buffer) -> _Part:
-        """Return the old rows of a table, which can be read once, as local saves do; else the buffer."""
+        """Return the old rows of a table, which can be read only once (as local saves do), or the buffer."""
         if not isinstance(buffer, memoryview) or (old := keep_old_rows(tables, buffer)) is None:
             return buffer
         self._tables.append(old)
@@ -113,7 +113,7 @@ class Copies:
         return Shared(b"", held.size, functools.partial(held.write, self._checksum))
 
     def hurry(self) -> None:
-        """Have large files written without rests: somebody waits for them."""
+        """Write large files without pauses, because a caller waits for them."""
         self._waited_for[0] = 1
         if (snapshot := self._snapshot) is not None:
             snapshot.hurry()
@@ -187,7 +187,7 @@ def _write_spans(request: dict[str, Any], rest: Callable[[], None]) -> Checksum 
         for span in request["spans"]:
             view = memoryview(base64.b64decode(span)) if isinstance(span, str) else view_bytes_at(*span)
             for start in range(0, len(view), _PIECE):
-                if os.getppid() != request["parent"]:  # the save is dead, and another may be under way
+                if os.getppid() != request["parent"]:  # this save has ended; another may be running
                     raise OSError(errno.ESRCH, "the process that saves was killed")
                 piece = view[start : start + _PIECE]
                 if hasher is not None:
@@ -207,7 +207,7 @@ def _count_bytes(parts: Sequence[_Part]) -> int:
 
 
 def _find_span(buffer: Buffer) -> bytes | tuple[int, int]:
-    """Return an array that does not change as it is, any other as its address and size."""
+    """Return a constant array itself, any other array as its address and size."""
     if isinstance(buffer, bytes) or not memoryview(buffer).nbytes:
         return bytes(buffer)
     array = np.frombuffer(buffer, np.uint8)

@@ -63,21 +63,21 @@ def get_item(name: str, scope: Scope) -> Item:
         It holds something other than a tensor.
     """
     holder = scope.find_var(name)
-    version = 0 if holder is None else holder.version  # before the value, see get_state()
+    version = 0 if holder is None else holder.version  # read before the value, see get_state()
     value = None if holder is None else holder.value
     borrowed = value.borrow() if isinstance(value, LoDTensor) else value
-    if type(borrowed) is not LoDTensor or borrowed._array is None:  # of thousands of variables nearly none
+    if type(borrowed) is not LoDTensor or borrowed._array is None:  # rare
         borrowed = check_value(name, borrowed)
     assert holder is not None
     kept = get_array(borrowed)
     if isinstance(value, LoDTensor) and borrowed is not value:
-        on_device = value.find_on_device()  # None: touch() was called
+        on_device = value.find_on_device()  # None after touch()
         kept = kept if on_device is None else on_device
     return Item(name, holder, borrowed, State(version, ref(kept)))
 
 
 def check_value(name: str, value: object) -> Value:
-    """Return the value of a variable if it can be saved: of a table all rows.
+    """Return the value of a variable if it can be saved; for a table, all rows.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def describe_combined(items: Sequence[Item]) -> dict[str, Any]:
     return {"kind": "combined", "variables": variables}
 
 
-@functools.lru_cache(4096)  # of thousands of variables, most have the type and shape of another one
+@functools.lru_cache(4096)  # among thousands of variables, most share type and shape
 def _describe_array(dtype: np.dtype[Any], shape: tuple[int, ...]) -> dict[str, Any]:
     """Return the facts of a variable except its name. The result must not be changed."""
     facts = make_facts("", _get_type_name(dtype), shape)

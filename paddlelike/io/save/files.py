@@ -1,9 +1,8 @@
 """The files of a run, which ``save`` and ``load`` operators of a program write and read.
 
-What the operators save is collected and written when the run has ended, as one transaction for each
-directory; what they load is read at the first of them, all files together, so that either all are loaded or
-the run fails before any variable has changed. A ``load`` behind a ``save`` of the same file gets the saved
-value.
+Saved values are collected and written at the end of the run, in one transaction for each directory. The first
+load operator reads all files, so that either all are loaded or the run fails before any variable has changed.
+A ``load`` after a ``save`` of the same file gets the saved value.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class RunFiles:
     ops
         All operators of the program's main block that read or write files, in order.
     unchanging
-        No operator of the run changes a variable, so that what is saved needs no copy.
+        No operator of the run changes a variable, so that saved values need no copy.
     writer
         The transaction into one directory that all ``save`` operators belong to; its owner commits it.
     """
@@ -55,7 +54,7 @@ class RunFiles:
         self._unchanging = unchanging
         self._writer = writer
         self._begin = "" if writer is None else _get_directory_prefix(writer)
-        self._saved: dict[str, tuple[str, list[Item]]] = {}  # by path: operator type, variables
+        self._saved: dict[str, tuple[str, list[Item]]] = {}  # operator type and variables, by path
         self._reader = OperatorReader(ops)
         self.in_memory: list[bytes] = []  # the results of save_combine operators without a file
 
@@ -88,12 +87,12 @@ class RunFiles:
                 _add(self._writer, path[len(self._begin) :], op.type, items)
 
     def load(self, context: Context, ops: Sequence[OpView]) -> None:
-        """Give the outputs of ``load`` and ``load_combine`` operators their values.
+        """Set the outputs of ``load`` and ``load_combine`` operators.
 
         Raises
         ------
         LoadError
-            A file cannot be loaded; then no file of the run has been.
+            A file cannot be loaded; then no file of the run was loaded.
         """
         for op in ops:
             saved = self._saved.get(op.attrs["file_path"])
@@ -105,12 +104,12 @@ class RunFiles:
                     context.write(name, value.held_array, value.lod(), fresh=True)
 
     def commit(self) -> None:
-        """Write what was saved, one transaction for each directory in the order of the operators.
+        """Write the saved values, one transaction for each directory in the order of the operators.
 
         Raises
         ------
         SaveError
-            A file cannot be written; its directory is as it was.
+            A file cannot be written; its directory is unchanged.
         """
         if not self._saved:
             return
@@ -130,9 +129,9 @@ class RunFiles:
         """Return a variable with a copy of its present value, which the run does not change."""
         as_half = bool(op.attrs.get("save_as_fp16"))
         holder = context.scope.find_var(name)
-        if as_half or holder is None or not holder.is_initialized():  # not the value that the scope holds
+        if as_half or holder is None or not holder.is_initialized():  # it differs from the value in the scope
             holder = None
-        version = 0 if holder is None else holder.version  # before the value, see get_state()
+        version = 0 if holder is None else holder.version  # read before the value, see get_state()
         value = context.read(name)
         if isinstance(value, np.ndarray):
             value = LoDTensor(value, context.read_lod(name))

@@ -35,7 +35,7 @@ Predicate = Callable[[Variable], bool]
 
 
 class _SaveSelected(Protocol):
-    """A function that saves some variables of a program: what it returns follows from its arguments."""
+    """A function that saves some variables of a program; the type of its result depends on its arguments."""
 
     @overload
     def __call__(

@@ -25,7 +25,7 @@ from paddlelike.storage.location import Location, Writing, is_remote, locate
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 
-_SERIES: Final = 15  # turns after which a file is written again; odd, for files that every other save shares
+_SERIES: Final = 15  # turns between two writes of a file; odd, since every second save may share it
 
 
 class Writer:
@@ -38,7 +38,7 @@ class Writer:
     program
         The fingerprint of the program, for the manifest.
     state
-        More for the manifest, anything that JSON can hold.
+        Additional state for the manifest, anything that JSON can hold.
     part
         The name of this selection of variables for the manifest, such as "params".
     turn
@@ -69,13 +69,13 @@ class Writer:
         self._gathered: Sequence[GatheredFile] = ()
         self._moved: dict[str, Moved] = {}
         self._origins: dict[str | None, list[Origin]] = {}
-        self._heads: dict[str, str] = {}  # of variables in chains: the last link
+        self._heads: dict[str, str] = {}  # the last links of variables in chains
         self._may_keep = True  # files in place
-        self._chains: ChainWriter | None = None  # of a save with deltas
-        self._held: dict[str, tuple[Iterable[Buffer], dict[str, Any]]] | None = None  # that are kept
+        self._chains: ChainWriter | None = None  # for saves with deltas
+        self._held: dict[str, tuple[Iterable[Buffer], dict[str, Any]]] | None = None
 
     def add(self, file: str, item: Item) -> None:
-        """Save a variable in a file of its own; a later value of it replaces it.
+        """Save a variable in its own file; a later call replaces the value.
 
         Raises
         ------
@@ -103,8 +103,8 @@ class Writer:
     def prepare(self, copies: Copies | None = None) -> None:
         """Decide which files are kept, and pass the others to the transaction.
 
-        The arrays are read at the commit. With ``copies`` those that are written are held as they are now;
-        and where another save can come before the commit also those whose files are kept, to be written then.
+        The arrays are read at the commit. ``copies`` holds the present values of files to write, and also of
+        kept files if another save can replace them before the commit.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class Writer:
         is_sure = (copies is None and not delta) or self._writing.reserve(wait=delta)
         self._may_keep = is_sure or not delta
         self._held = {} if copies is not None and not is_sure and self.where.exists() else None
-        # Now: a step of training that runs beside the commit may give the arrays away.
+        # Now, because a training step beside the commit may replace the arrays.
         items = [*self._singles.values(), *(item for items in self._combined.values() for item in items)]
         self._moved = {item.name: item.moved for item in items}
         self._moved |= {one.name: one.moved for one in self._gathered}
@@ -147,14 +147,16 @@ class Writer:
             self._add_gathered(one)
 
     def _encode_kept(self, written: Collection[str]) -> dict[str, tuple[list[Buffer], dict[str, Any]]]:
-        """Return the files that are kept, as they would be written."""
+        """Return the contents of the kept files, as they would be written."""
         kept = {file: _encode_single(item) for file, item in self._singles.items() if file not in written}
         return kept | {f: _encode_several(items) for f, items in self._combined.items() if f not in written}
 
     def _make_again(
         self, file: str, encode: Callable[[], tuple[list[Buffer], dict[str, Any]]]
     ) -> Contents | None:
-        """Return what encodes a kept file that another save has replaced by the commit, or None."""
+        """Return the function that encodes a kept file if another save replaces it before the commit, or
+        None.
+        """
         if self._options.blocking:
             return encode
         return None if self._held is None else functools.partial(self._held.__getitem__, file)
@@ -169,7 +171,7 @@ class Writer:
         Raises
         ------
         SaveError
-            A file cannot be written; the directory is as it was.
+            A file cannot be written; the directory is unchanged.
         """
         done = self._writing.commit()
         if self._singles or not self._combined:
@@ -201,7 +203,7 @@ class Writer:
         return os.path.join(self.where.path, *self._combined) if alone else self.where.path
 
     def _place(self, items: Mapping[str, Item]) -> tuple[dict[str, Item], dict[str, dict[str, Any]]]:
-        """Return the variables to be written whole by file, and the facts of those that begin a chain."""
+        """Return the variables to write whole, by file, and the facts of those that begin a chain."""
         whole: dict[str, Item] = {}
         links: dict[str, dict[str, Any]] = {}
         if self._chains is None:
@@ -221,7 +223,7 @@ class Writer:
     def _add_gathered(self, one: GatheredFile) -> None:
         """Pass a file of other processes to the transaction; for a chain, only changed rows.
 
-        The whole value is in memory meanwhile, and until the commit where it begins a chain.
+        The whole value is in memory meanwhile; if it begins a chain, until the commit.
         """
         if self._chains is not None and one.pull is not None and one.moved.nbytes >= LEAST:
             read = selected_rows.read if "height" in one.facts else lod_tensor.read
@@ -267,7 +269,7 @@ class Writer:
         return False
 
     def _list_origins(self, filename: str | None) -> list[Origin]:
-        """Return the directory and the base of the save, with what the ledger knows of them."""
+        """Return the directory and the base of the save, with their entries in the ledger."""
         found = self._origins.get(filename)
         if found is None:
             found = self._origins[filename] = []

@@ -1,16 +1,16 @@
 """Recognize and clean up the leftovers of a killed save beside the directory.
 
-The new version of a directory is built in ``new/`` (:mod:`.generation`), which holds the version before after
-the swap. ``staged`` tells the two apart: it holds the random token that is also in the new version's
-manifest, or, without a manifest, the inodes and times of the new files; an inode number alone would not do,
-since a file system gives it out again. ``staged`` also lists the files of the version before: what others put
-into it while it was swapped out is not among them, and is moved over before the rest is removed.
+The new version of a directory is built in ``new/`` (:mod:`.generation`), which holds the previous version
+after the swap. ``staged`` identifies the new version: by the random token in its manifest or, without a
+manifest, by the inodes and times of its files (file systems reuse inode numbers). ``staged`` also lists the
+files of the previous version: files that others added during the swap are not in the list, and are moved over
+before the rest is removed.
 
-With ``durability="atomic"`` the version before stays there until the new one is on the disk
-(:mod:`.syncing`), and ``staged`` also says how it is known. Where nobody waits for the disk any more, the
-process or the power failed. The files are compared with their checksums, and if they do not fit, the version
-before takes its place again; but not over what somebody else wrote since. What is missing was removed by
-somebody if the file system has been mounted ever since.
+With ``durability="atomic"`` the previous version stays there until the new one is on the disk
+(:mod:`.syncing`), and ``staged`` identifies it, too. If no process waits for the disk, the process or the
+power failed. Then the files are compared with their checksums. If they differ, the previous version is
+restored, but not over files that somebody else wrote since. If the file system stayed mounted, somebody
+removed the missing files.
 """
 
 from __future__ import annotations
@@ -65,19 +65,19 @@ def recover(layout: Layout) -> None:
     try:
         staged = _read_staged(layout) if is_there(path) else None
     except ForeignError:
-        return  # another user's, whatever it says: what is read is compared with its checksums
+        return  # another user's: readers compare files with their checksums
     if staged is None or staged.before is None:
-        return  # what is in place is the old version or the new one, and on its way to the disk or there
+        return  # either version in place is complete, or on its way to the disk
     start = time.monotonic()
     lock = Lock(layout.lock, layout.base)
     while time.monotonic() - start < _WAIT:
-        has_lock_file = is_there(layout.lock)  # as long as the save goes on, if nobody removed it
+        has_lock_file = is_there(layout.lock)  # present while the save continues, unless somebody removed it
         if not is_there(path):
             return
         try:
             is_ours = lock.acquire(create=not has_lock_file)
         except SaveError:
-            return  # nothing may be written here: what is read is compared with its checksums
+            return  # not writable: readers compare files with their checksums
         if is_ours:
             try:
                 clear(layout, spare=is_directory(os.path.join(layout.staging, "spare")))
@@ -85,7 +85,7 @@ def recover(layout: Layout) -> None:
                 lock.release()
             return
         if not is_there(os.path.join(layout.staging, "comparing")):
-            return  # the save itself goes on
+            return  # the save itself continues
         time.sleep(_PAUSE)
 
 
@@ -96,10 +96,9 @@ def write_staged(
     files: Mapping[str, int],
     dropped: Iterable[str] | None = None,
 ) -> None:
-    """Write ``staged``: the token of the new version, or its files' stamps; and the files of the present one.
-
-    ``dropped``, of a save whose version before stays until the new one is on the disk: the files that the new
-    one does not have. Then ``staged`` is on the disk at the end, with its name.
+    """Write ``staged``: the token of the new version or its files' stamps, and the files of the present
+    version. ``dropped``: if the previous version stays until the new one is on the disk, the files that only
+    it has; ``staged`` itself is then written to the disk, with its name.
 
     Raises
     ------
@@ -124,8 +123,7 @@ def write_staged(
 def clear(layout: Layout, *, spare: bool, synced: bool = False) -> None:
     """Finish or remove the leftovers of a killed process. The caller holds the lock.
 
-    ``spare``: keep the version before, for the next save to be built upon. ``synced``: the new version is on
-    the disk.
+    ``spare``: keep the previous version for the next save. ``synced``: the new version is on the disk.
 
     Raises
     ------
@@ -155,10 +153,10 @@ class _Staged(NamedTuple):
     token: str | None
     written: dict[str, Any]  # path -> stamp, without a token
     files: dict[str, int]  # path -> inode
-    before: object  # how the version before is known, see _identify; None: it does not have to be
-    dropped: frozenset[str]  # its files that the new version does not have
-    time: int  # of writing it, after all files of the new version
-    is_mounted_since: bool  # so that no power cut was between
+    before: object  # identity of the previous version, see _identify; None if not needed
+    dropped: frozenset[str]  # files that only the previous version has
+    time: int  # time of writing, after all files of the new version
+    is_mounted_since: bool  # tells whether the power failed since
 
 
 def _read_staged(layout: Layout) -> _Staged | None:
@@ -186,13 +184,12 @@ def _read_staged(layout: Layout) -> _Staged | None:
 
 
 def _list_known(staged: _Staged, new: str) -> dict[str, int]:
-    """Return the files of the version before, with the inodes that a copy of the disk gave to those dropped.
-
-    What others wrote in place of one since is newer.
+    """Return the files of the previous version; dropped files have the inodes that a copy of the disk gave
+    them. A file that others wrote in place of one is newer.
     """
     known = dict(staged.files)
     for path in staged.dropped & known.keys():
-        with contextlib.suppress(OSError):  # it is gone
+        with contextlib.suppress(OSError):  # removed since
             facts = os.lstat(os.path.join(new, path))
             if facts.st_mtime_ns < staged.time:
                 known[path] = facts.st_ino
@@ -274,7 +271,7 @@ def _is_whole(layout: Layout, staged: _Staged) -> bool:
 
     def compare(name: str, record: Record) -> tuple[str, str]:
         path = os.path.join(layout.directory, name)
-        drop_cache(path)  # what the disk refused to take may still be in memory, and looks written
+        drop_cache(path)  # bytes that the disk refused may still be in memory, and look written
         return compare_with_record(path, record)
 
     found = verification.compare_files(layout.base, manifest, (), compare)
@@ -307,7 +304,7 @@ def _is_swapped(layout: Layout, staged: _Staged) -> bool:
 def _raise_system_errors(layout: Layout) -> Iterator[None]:
     """Ignore a missing file, but raise when the system refuses to read one.
 
-    What is in it decides which of two versions is removed.
+    Its contents decide which of two versions is removed.
     """
     try:
         yield

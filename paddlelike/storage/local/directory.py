@@ -26,7 +26,7 @@ class LocalDirectory:
     Parameters
     ----------
     prefix
-        The path with which the names of the files begin, where these are only some of the directory's.
+        The common beginning of the files' paths, if they are only some of the directory's files.
     """
 
     def __init__(self, directory: Path, prefix: str | None = None) -> None:
@@ -98,7 +98,7 @@ class LocalDirectory:
             return None
 
     def read_manifest(self) -> Manifest | None:
-        """Return the manifest; None: there is none.
+        """Return the manifest, or None if there is none.
 
         Raises
         ------

@@ -19,12 +19,13 @@ from paddlelike.storage.verification import is_still
 
 
 def read_manifest(layout: Layout, names: Collection[str]) -> tuple[Manifest | None, str | None]:
-    """Return the present manifest, if it describes other files than ``names``; or why it cannot be used.
+    """Return the present manifest if it describes files besides ``names``, or the reason why it cannot be
+    used.
 
     Raises
     ------
     SaveError
-        The system refuses to read it, and it alone says which links of chains are there.
+        The system refuses to read it, and only it lists the links of chains.
     """
     if not has_others(layout.directory, {*names, layout.manifest_name}):
         return None, None
@@ -59,7 +60,7 @@ def find_records(
 def remove_old_manifest(layout: Layout) -> None:
     """Remove the manifest that earlier versions of this library wrote beside the directory."""
     path = layout.earlier_manifest
-    with contextlib.suppress(OSError, PaddlelikeError), File(path) as file:  # it is not read any more
+    with contextlib.suppress(OSError, PaddlelikeError), File(path) as file:  # no longer read
         if file.read_at(0, 1) == b"{":
             os.unlink(path)
 

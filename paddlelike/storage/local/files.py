@@ -22,8 +22,8 @@ __all__ = ["LARGE", "File", "list_names", "open_file", "read_all", "read_front",
 
 T = TypeVar("T")
 
-LARGE: Final = 1 << 20  # bytes; handing less to a thread costs more than it brings
-_TRIES: Final = 5  # to read a directory that others save at the same time
+LARGE: Final = 1 << 20  # bytes; smaller pieces of work are slower in another thread
+_TRIES: Final = 5  # attempts to read a directory that others save at the same time
 
 
 def recover(directory: Path) -> None:
@@ -49,7 +49,7 @@ def open_file(directory: Path, name: str) -> File:
 
 
 def read_front(path: str, size: int) -> bytes:
-    """Return the first ``size`` bytes of a file, or all it has, in the fewest calls.
+    """Return the first ``size`` bytes of a file, or the whole file, in the fewest calls.
 
     Raises
     ------
@@ -60,14 +60,14 @@ def read_front(path: str, size: int) -> bytes:
     try:
         # in one call, so that no interrupt leaves it open
         data, _ = next(zip(map(os.pread, first, (size,), (0,)), map(os.close, again)))  # noqa: B905
-        # devices give as much as is requested, or nothing; pipes and sockets have no positions
+        # devices return any amount, pipes and sockets have no positions
         if 0 < len(data) < size or stat.S_ISREG(os.stat(path).st_mode):
             return bytes(data)
     except BaseException as error:
         list(map(os.close, again))
-        if not isinstance(error, (OSError, ValueError, AttributeError)):  # the last: no pread here
+        if not isinstance(error, (OSError, ValueError, AttributeError)):  # without pread
             raise
-    with File(path) as file:  # which knows the reason
+    with File(path) as file:  # it finds the reason
         return file.read_at(0, size)
 
 
@@ -75,12 +75,12 @@ def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], 
     """Return ``{name: read(name, file)}`` for the files of ``names``; large files several at once.
 
     ``read`` is called from several threads for different files. The first error ends the reading. All files
-    are of one save: when another save is committed meanwhile, they are read again.
+    belong to one save: if another save is committed meanwhile, they are read again.
 
     Raises
     ------
     StorageError
-        A file cannot be read, or the directory was saved again and again.
+        A file cannot be read, or the directory was replaced each time it was read.
     """
     names = list(names)
     for _ in range(_TRIES):
@@ -99,7 +99,7 @@ def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], 
 
 
 def _generation(directory: Path) -> tuple[int, int] | None:
-    """Return a value that changes when files are saved into the directory; None: it does not exist."""
+    """Return a value that changes when files are saved into the directory, or None if it does not exist."""
     try:
         facts = os.stat(os.fspath(directory) or ".")
     except OSError:
@@ -121,7 +121,7 @@ def _read_once(directory: Path, names: list[str], read: Callable[[str, File], T]
             if file.size < LARGE:
                 values[name] = read(name, file)
             else:
-                large.append(name)  # which is opened again
+                large.append(name)  # opened again
     read_later = run_in_threads([lambda name=name: read_one(name) for name in large])  # type: ignore[misc]
     values.update(zip(large, read_later, strict=True))
     return {name: values[name] for name in names}
@@ -130,8 +130,8 @@ def _read_once(directory: Path, names: list[str], read: Callable[[str, File], T]
 def list_names(directory: Path, *, linked_folders: bool = False) -> list[str]:
     """Return the names of all files in ``directory`` and below but manifests, sorted; "/" between parts.
 
-    Links to files are among them. Folders that are links are not looked into, as in Paddle; with
-    ``linked_folders`` they are named like files.
+    Links to files are included. Linked folders are not entered, as in Paddle; with ``linked_folders`` they
+    are listed like files.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def list_names(directory: Path, *, linked_folders: bool = False) -> list[str]:
     if not is_directory(root):
         raise StorageError(f"there is no directory {root}")
     found: list[str] = []
-    folders = [""]  # to be looked into, with "/" at the end
+    folders = [""]  # folders to list, with "/" at the end
     while folders:
         folder = folders.pop()
         try:

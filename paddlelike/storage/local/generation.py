@@ -1,7 +1,7 @@
 """The next version of a directory: built beside it and swapped in; the previous version is removed.
 
-It is built in ``new/`` of the hidden entry (see :mod:`.layout`). After the swap ``new/`` is the version
-before; :mod:`.staged` tells the two apart when the process was killed.
+It is built in ``new/`` of the hidden entry (see :mod:`.layout`). After the swap ``new/`` is the previous
+version; :mod:`.crash_recovery` tells the two apart after a kill.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.problems import explain, is_directory
 
-_OURS: Final = 0o700  # what building needs; the exact mode is set at the end
+_OURS: Final = 0o700  # mode while building; the exact mode is set at the end
 
 
 class Generation:
@@ -45,10 +45,10 @@ class Generation:
         self._changed = dict.fromkeys(changed)
         self._dropped = dict.fromkeys(dropped)
         self.new = os.path.join(layout.staging, "new")
-        self._modes: dict[str, int] = {}  # of the folders that are twins of others
+        self._modes: dict[str, int] = {}  # of copied folders
         self._files: dict[str, int] = {}  # path -> inode, of the present version
         self._present: OpenFile | None = None  # the present version, open
-        self._spares: dict[str, int] = {}  # path -> inode, of the version before, which is built upon
+        self._spares: dict[str, int] = {}  # path -> inode, of the previous version, which is reused
         self.step = self._choose()
         self._make()
 
@@ -117,7 +117,7 @@ class Generation:
                     self._files[path] = inode
         except SaveError:
             raise
-        except OSError:  # such as owners that this user cannot set, or another file system below
+        except OSError:  # for example, an owner that this user cannot set, or another file system below
             self._use_journal()
         return folders
 
@@ -146,7 +146,7 @@ class Generation:
             self.step = "journal"
 
     def _drop_spares(self) -> None:
-        """Keep those files of the version before that can be overwritten or are linked already."""
+        """Keep the files of the previous version that can be overwritten or are linked already."""
         if not self._spares:
             return
         changed = self._changed
@@ -174,13 +174,13 @@ class Generation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close what was opened to write the files, and to commit them."""
+        """Close the descriptors for writing and committing files."""
         self._present = None
 
     # Its files
 
     def like(self, path: str) -> os.stat_result | None:
-        """Return what the system says of the file that ``path`` will replace; None: there is none."""
+        """Return the ``stat`` of the file that ``path`` will replace, or None."""
         if self.step == "rename" or (self.step == "exchange" and path not in self._files):
             return None
         try:
@@ -192,11 +192,11 @@ class Generation:
         return facts if stat.S_ISREG(facts.st_mode) else None
 
     def is_spare(self, path: str) -> bool:
-        """Return whether there is a file at ``path`` to be overwritten."""
+        """Return whether ``path`` holds a file to overwrite."""
         return path in self._spares
 
     def copy_manifest(self, path: str) -> None:
-        """Put the present manifest at another path in the new version, as a link where that is possible."""
+        """Put the present manifest at another path in the new version, as a link if possible."""
         target = os.path.join(self.new, path)
         if self._spares.pop(path, None) is not None:
             os.unlink(target)
@@ -206,7 +206,7 @@ class Generation:
             shutil.copyfile(self._layout.manifest, target)
 
     def link_others(self) -> None:
-        """Link all files that stay as they are."""
+        """Link all unchanged files."""
         if self.step != "exchange":
             return
         changed = self._changed.keys() | self._dropped.keys()
@@ -221,13 +221,13 @@ class Generation:
             for path in sorted(self._modes, reverse=True):
                 if self._modes[path] & _OURS != _OURS:
                     os.chmod(os.path.join(self.new, path), self._modes[path])
-        except OSError:  # no hard links here, or not of other people's files
+        except OSError:  # no hard links here, or none to other users' files
             self._use_journal()
 
     def note_staged(self, token: str | None, records: Mapping[str, Record], *, keep: bool) -> None:
         """Write ``staged``: the identity of the new version, and the files of the present one.
 
-        ``keep``: the present one stays beside the directory after the commit.
+        ``keep``: the present version stays beside the directory after the commit.
         """
         if self.step != "exchange":
             return
@@ -244,9 +244,9 @@ class Generation:
         Raises
         ------
         SaveError
-            It was not possible; everything is as it was. Or it was, but could not be put onto the disk.
+            The commit failed and nothing changed; or it succeeded, but the disk refused it.
         """
-        if self.step == "exchange":  # a directory that is used again is another version for its readers
+        if self.step == "exchange":  # a reused directory is a new version for its readers
             now = time.time_ns()
             os.utime(self.new, ns=(now, now))
         if self.step == "nothing" or (self.step != "journal" and self._swap()):
@@ -298,12 +298,12 @@ class Generation:
     def retire(self, *, spare: bool) -> None:
         """Remove the old version after the commit, except files that others added since.
 
-        What cannot be removed now is removed by the next save.
+        The next save removes what remains.
         """
         if self.step == "exchange" and os.path.isdir(self.new):
             rescue(self.new, self._directory, self._files, remove=not spare)
             if not spare:
-                with contextlib.suppress(OSError):  # such as: others have put something into it since
+                with contextlib.suppress(OSError):  # for example, others have added files since
                     os.rmdir(self.new)
 
     def _top(self, path: str) -> str:
@@ -317,7 +317,7 @@ class Generation:
 
 def _copy_attributes(source: str, target: str) -> None:
     """Copy extended attributes, such as access lists, where there are any."""
-    with contextlib.suppress(OSError, AttributeError):  # a file system, or a Python, without them
+    with contextlib.suppress(OSError, AttributeError):  # not supported by the file system or Python
         for name in os.listxattr(source):
             os.setxattr(target, name, os.getxattr(source, name))
 

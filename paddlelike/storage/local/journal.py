@@ -1,14 +1,13 @@
 """Commits in several steps, where a file system cannot swap two directories in one.
 
-The new files wait in ``new/`` of the hidden entry, what they replace is kept in ``old/``. The commit is the
-moment ``journal`` gets its name: from then on the save is finished file by file, if need be by the next load
-or save (:func:`recover`), and each step may be done twice. A save that fails on the way puts another journal
-in its place, which leads back; so the direction is decided by one rename as well.
+The new files wait in ``new/`` of the hidden entry; the files that they replace are kept in ``old/``. The save
+commits when ``journal`` gets its name: from then on it is finished file by file, if necessary by the next
+load or save (:func:`recover`), and each step may be repeated. A save that fails midway replaces the journal
+by one that leads back, so one rename decides the direction, too.
 
 The journal records inode, size and time of writing of every target before and after its step. A target that
-is neither was replaced by somebody else after the save was killed. If no target is new, nothing of the save
-is visible and it is dropped; otherwise the files are a mix that only a person can sort out, and are left
-alone.
+matches neither was replaced by somebody else after the kill. If no target is new, nothing of the save is
+visible and it is dropped. Otherwise the files are a mix that only a person can resolve, and nothing changes.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.problems import explain, is_directory, is_there
 
 _WAIT: Final = 60.0  # seconds for a living process to finish its save
-_OTHERS_WAIT: Final = 5.0  # seconds for a process of another user, whose lock cannot be looked at
+_OTHERS_WAIT: Final = 5.0  # seconds for another user's process, whose lock is invisible
 _PAUSE: Final = 0.02  # seconds between two looks
 
 
 def recover(layout: Layout) -> None:
     """Finish a save whose process was killed in the middle of a commit; otherwise this is one ``stat``.
 
-    A process that is still saving is waited for, without taking its lock.
+    It waits for a process that is still saving, without taking its lock.
 
     Raises
     ------
@@ -52,7 +51,7 @@ def recover(layout: Layout) -> None:
     lock = Lock(layout.lock, layout.base)
     try:
         while True:
-            has_lock_file = is_there(layout.lock)  # as long as there is a journal, if nobody removed it
+            has_lock_file = is_there(layout.lock)  # exists as long as the journal, unless removed
             if not is_there(layout.journal) or (_is_own(layout) and read_journal(layout) is None):
                 return  # nothing to finish; the next save removes what is left
             if _acquire(lock, create=not has_lock_file, seconds=time.monotonic() - start):
@@ -72,7 +71,7 @@ def recover(layout: Layout) -> None:
 
 
 def _is_own(layout: Layout) -> bool:
-    """Return whether the hidden entry may be read; that of another user is left to its lock."""
+    """Return whether the hidden entry may be read; another user's entry depends on its lock."""
     try:
         check_own(layout.staging)
     except ForeignError:
@@ -81,7 +80,9 @@ def _is_own(layout: Layout) -> bool:
 
 
 def _acquire(lock: Lock, *, create: bool, seconds: float) -> bool:
-    """Take the lock of a save that may be dead; False: it lives, or it is another user's and may live."""
+    """Take the lock of a save that may be dead; return False if the save lives, or may live as another
+    user's.
+    """
     try:
         return lock.acquire(create=create)
     except SaveError as error:
@@ -96,7 +97,7 @@ def commit(layout: Layout, paths: Sequence[str], dropped: Sequence[str] = (), *,
     Raises
     ------
     SaveError
-        With the reason; everything is as it was.
+        A file cannot be moved; nothing has changed.
     """
     directory = layout.directory
     try:
@@ -110,7 +111,7 @@ def commit(layout: Layout, paths: Sequence[str], dropped: Sequence[str] = (), *,
         write_journal(back, journal._replace(direction="back"))
         if sync:
             sync_file_system(layout.staging)
-        else:  # the journal may be found after a power cut, and then these are moved
+        else:  # on the disk first, since a journal found after a power cut moves them
             for path in paths:
                 # S16
                 sync_directory(os.path.join(layout.staging, "new", path))
@@ -153,7 +154,7 @@ def finish(layout: Layout) -> None:
     if journal is None:
         return
     if not is_directory(layout.directory) or _is_superseded(layout, journal):
-        os.unlink(layout.journal)  # the files are gone, or all are somebody else's: nothing is left to finish
+        os.unlink(layout.journal)  # no files, or only somebody else's: nothing to finish
         return
     _replay(layout, journal)
 
@@ -174,7 +175,7 @@ def _is_superseded(layout: Layout, journal: Journal) -> bool:
     for target in journal.targets:
         found = _identity(os.path.join(layout.directory, target.path))
         if found is not None and target.new is not None and found[1:] == target.new[1:]:
-            new.append(target.path)  # the inode is another one where the file was copied to its place
+            new.append(target.path)  # a copied file has another inode
         elif not _is_old(found, target, journal.direction) and not (found is None and target.new is None):
             foreign.append(target.path)
     # S6
@@ -193,7 +194,7 @@ def _is_superseded(layout: Layout, journal: Journal) -> bool:
 def _is_old(found: Identity | None, target: Target, direction: str) -> bool:
     if found is None or target.old is None or direction == "forward":
         return found == target.old
-    return found[1:] == target.old[1:]  # on the way back a file may have been copied to its place
+    return found[1:] == target.old[1:]  # on the way back a file may have been copied
 
 
 def _replay(layout: Layout, journal: Journal) -> None:
@@ -206,7 +207,7 @@ def _replay(layout: Layout, journal: Journal) -> None:
     _check_inside(new, [target.path for target in targets if target.new is not None])
     _check_inside(old, ["0"])
     try:
-        os.utime(directory)  # so that readers notice, also where only contents change
+        os.utime(directory)  # for readers, even if only contents change
         if journal.direction == "forward":
             moved = [target.path for target in targets if target.new is not None]
             _move_all(directory, [(os.path.join(new, path), os.path.join(directory, path)) for path in moved])
@@ -290,10 +291,8 @@ def _link_or_copy(source: str, target: str) -> None:
 
 
 def _move_all(directory: str, moves: Sequence[tuple[str, str]]) -> None:
-    """Move files over others; those that were moved before are passed over.
-
-    Between the first and the last move, programs that know nothing of the journal see a mix of two saves. So
-    there are no other calls of the system between them.
+    """Move files over others; skip files that were moved before. Between the first and the last move,
+    programs that ignore the journal see a mix of two saves, so no other system calls come between.
     """
     left = [(source, target) for source, target in moves if is_there(source)]
     for folder in {os.path.dirname(target) for _, target in left} - {directory}:

@@ -39,7 +39,7 @@ class Journal(NamedTuple):
 
 
 def write_journal(path: str, journal: Journal) -> None:
-    """Write a journal into a new file, and its bytes to the disk: it gets its name after them.
+    """Write a journal into a new file on the disk; it gets its name only then.
 
     Raises
     ------
@@ -55,10 +55,8 @@ def write_journal(path: str, journal: Journal) -> None:
 
 
 def read_journal(layout: Layout) -> Journal | None:
-    """Return the journal if it names files of the directory only; None where no save was committed.
-
-    One that is empty or ends too early is none: it had its name before its bytes when the power failed, as
-    those of earlier versions had.
+    """Return the journal, or None if no save was committed. It may name only files of the directory. An empty
+    or truncated journal counts as none: in earlier versions a power cut could leave a name without bytes.
 
     Raises
     ------

@@ -22,7 +22,7 @@ from paddlelike.errors import StorageError
 from paddlelike.storage.names import MANIFEST
 from paddlelike.storage.problems import explain, is_directory, is_there
 
-INSIDE: Final = ".saving-directory"  # the hidden entry, where it is inside the directory
+INSIDE: Final = ".saving-directory"  # the hidden entry inside the directory
 _LONGEST: Final = 255  # bytes of a name in most file systems
 
 
@@ -57,15 +57,15 @@ class Layout:
         self.lock = os.path.join(self.staging, "lock")
         self.journal = os.path.join(self.staging, "journal")
         self.manifest = f"{base}.pdmanifest" if is_prefix else os.path.join(base, MANIFEST)
-        self.earlier_manifest = f"{base}.manifest.json"  # where earlier versions wrote it
+        self.earlier_manifest = f"{base}.manifest.json"  # the place of earlier versions
 
     def get_inside(self) -> Layout | None:
-        """Return the layout of a save that could not write beside the directory, if there is a trace of one.
+        """Return the layout of a save that could not write beside the directory, if it left traces.
 
         Raises
         ------
         StorageError
-            The system does not say it.
+            The system refuses to look.
         """
         if self.is_prefix or self.is_inside or not is_there(os.path.join(self.base, INSIDE)):
             return None

@@ -1,4 +1,4 @@
-"""The manifest of a local directory: where it is, how it is read, and the comparison of the files with it."""
+"""The manifest of a local directory: its path, reading it, and comparing the files with it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ def manifest_path(path: Path) -> str:
 
 
 def read_manifest(path: Path, *, is_prefix: bool | None = None) -> Manifest | None:
-    """Return the manifest of a directory, or of files whose names begin with ``path``; None: there is none.
-
-    Which of the two it is: see :meth:`.layout.Layout.of`.
+    """Return the manifest of a directory, or of files whose names begin with ``path``, or None.
+    :meth:`.layout.Layout.of` decides between the two.
 
     Raises
     ------
@@ -44,7 +43,7 @@ def read_manifest(path: Path, *, is_prefix: bool | None = None) -> Manifest | No
 def verify(path: Path, *, is_prefix: bool | None = None) -> Verification:
     """Compare every file of a directory with its manifest: sizes first, then checksums, several at once.
 
-    A link in place of a file is not what was saved, whatever it points to; other links are extra.
+    A link in place of a file counts as changed, whatever its target; other links are extra.
 
     Raises
     ------

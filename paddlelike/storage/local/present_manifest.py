@@ -17,11 +17,11 @@ from paddlelike.storage.problems import find_kind
 
 _MOST: Final = 1 << 30  # bytes: three million files
 _SUFFIXES: Final = (".pdparams", ".pdopt", ".pdmodel")
-_TRIES: Final = 20  # while others save
+_TRIES: Final = 20  # attempts while others save
 
 
 def read_at(layout: Layout) -> Manifest | None:
-    """Return the manifest of a layout, in its place or the earlier one; None: there is none.
+    """Return the manifest of a layout, at its present or its earlier path, or None.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def read_at(layout: Layout) -> Manifest | None:
             manifest = _decode(layout, data)
             break
         except FormatError:
-            # S10, since another save may have come between it and those that it continues
+            # S10, since another save may have come between the manifests
             again = _read(place)
             if again is not None and again[0] == data:
                 raise
@@ -86,7 +86,7 @@ def read_part(layout: Layout, path: str) -> Manifest:
 
 
 def _decode(layout: Layout, data: bytes) -> Manifest:
-    """Parse a manifest with those that it continues, whoever owns these: it knows them by their digests."""
+    """Parse a manifest with those that it continues; their digests identify them, whoever owns them."""
     return decode(data, lambda path: _read_part(layout, path))
 
 

@@ -1,8 +1,8 @@
 """Wait for the disk after a commit, in a thread beside the program.
 
-The version before stays beside the directory until then, and the lock is held: the next save into this
-directory waits, whatever its ``wait``; so does the end of the program. The call waits for a moment where few
-bytes were written, so that nothing hidden is left beside small models, and else not.
+Until then the previous version stays beside the directory, and the lock is held: the next save into this
+directory waits, whatever its ``wait``, and so does the end of the program. After few bytes the call itself
+waits briefly, so that small models have no hidden entry beside them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.filesystem.system import sync_directory, sync_file_system
 from paddlelike.storage.local.layout import Layout
 
-_PATIENCE: Final[float | None] = 0.05  # seconds in which an idle disk takes a small save; None: without limit
+_PATIENCE: Final[float | None] = 0.05  # seconds for an idle disk to write a small save
 _SMALL: Final = 1 << 20  # bytes
 
 _running: Final[dict[str, Thread]] = {}  # by the directory
@@ -34,8 +34,8 @@ if hasattr(os, "register_at_fork"):
 def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: int) -> None:
     """Sync a commit, call ``finish``, which removes the previous version, and release the lock.
 
-    It is handed over here, so that an interrupt leaves it with its holder or with the thread. ``nbytes`` were
-    written: those of a small save are waited for.
+    The lock is handed over here, so that after an interrupt either its holder or the thread has it.
+    ``nbytes``: the written bytes; the call waits for those of a small save.
     """
     problems: list[str] = []
     handed = Lock(layout.lock, layout.base)
@@ -77,7 +77,7 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
         thread.wait(_PATIENCE if nbytes < _SMALL else 0)
     except RuntimeError:  # the interpreter is about to end
         sync()
-    except BaseException:  # Ctrl-C: what is left beside the directory goes with the next load or save
+    except BaseException:  # Ctrl-C: the next load or save removes the hidden entry
         if thread.cancel():
             _running.pop(layout.base, None)
             handed.release()
@@ -100,7 +100,7 @@ def _watch_removals() -> None:
 def _wait_before_removal(event: str, args: tuple[object, ...]) -> None:
     if event != "shutil.rmtree" or not _running:
         return
-    with contextlib.suppress(OSError, TypeError, ValueError, RuntimeError):  # whoever removes it says it
+    with contextlib.suppress(OSError, TypeError, ValueError, RuntimeError):  # its remover raises the error
         front = os.path.join(os.path.realpath(os.fspath(args[0])), "")  # type: ignore[call-overload]
         for base, thread in list(_running.items()):
             if base.startswith(front) and not thread.is_current():

@@ -17,7 +17,7 @@ def check_folders(directory: str, names: Mapping[str, str]) -> None:
     Raises
     ------
     SaveError
-        One is a file, or is to become one; or it is a link: nothing is written through a link.
+        One is or becomes a file, or is a link: nothing is written through a link.
     """
     seen: set[str] = set()
     for path, name in names.items():
@@ -78,7 +78,7 @@ def prepare_target(layout: Layout) -> None:
     SaveError
         It cannot be created, or the directory or its parent cannot be written.
     OSError
-        The system does not say whether it can.
+        The system does not tell whether it is writable.
     """
     directory, parent = layout.directory, layout.parent
     if is_there(directory) and not is_directory(directory):

@@ -1,4 +1,4 @@
-"""A set of files that is written into a directory as one: all of them, or none, whatever kills the process.
+"""A set of files that is written into a directory atomically: all or none, even if the process is killed.
 
 The new version of the directory is built beside it, in the hidden entry of :mod:`.layout`: the new files and
 their manifest are written there, all others, saved earlier or other people's, are hard-linked. Then the two
@@ -8,9 +8,8 @@ this process works inside the directory, the files are moved one by one under a 
 the next load or save finishes. A link in the directory is replaced as a file is; one in place of a folder
 that is needed is refused: nothing is written where a link points to.
 
-Nothing is deleted but, with ``remove_stale``, what the same program wrote in an earlier save.
-
-``durability`` is what a finished save survives:
+Only ``remove_stale`` deletes files, and only those of the same program's earlier saves. ``durability`` is
+what a finished save survives:
 
 - ``"atomic"``: the death of processes at any instant. After a power cut the directory holds all files of this
   save, or all of the one before, which stays beside it until this one is on the disk (:mod:`.syncing`).
@@ -48,9 +47,9 @@ from paddlelike.storage.options import Durability, SaveOptions
 from paddlelike.storage.problems import explain, is_there
 from paddlelike.storage.verification import find_stale, find_superseded, is_still
 
-_MOST_PARTS: Final = 64  # manifests that one continues
-_LEAST_KEPT: Final = 2048  # bytes of records; less is written again
-_FEW: Final = 80  # more records than that are longer
+_MOST_PARTS: Final = 64  # number of manifests that one continues
+_LEAST_KEPT: Final = 2048  # bytes of records; fewer are written again
+_FEW: Final = 80
 
 
 def write_all(
@@ -78,27 +77,27 @@ class Transaction:
     Parameters
     ----------
     directory
-        Where the files go. It is created when missing.
+        The directory of the files, created when missing.
     prefix
-        For a few files in a directory of other things: the path with which their names begin. The manifest is
-        ``PREFIX.pdmanifest`` then.
+        For a few files among others in a directory: the common beginning of their paths. The manifest is then
+        ``PREFIX.pdmanifest``.
     durability
         What the save survives, see above.
     checksum
-        The algorithm of the manifest's checksums; None: none are computed.
+        The algorithm of the manifest's checksums, or None for no checksums.
     manifest
-        Write one. Without it, one that exists is removed, since it would describe other files.
+        Whether to write a manifest. If not, an existing one is removed, since it would describe other files.
     program, part
         The author for the manifest, see :class:`~paddlelike.storage.manifest.Author`.
     state
-        More for the manifest, anything that JSON can hold.
+        Additional state for the manifest, anything that JSON can hold.
     wait
-        Seconds to wait for another process that saves into this directory; None: without limit.
+        Seconds to wait for another process that saves into this directory; None for no limit.
     keep_generation
         Leave the replaced files in the hidden entry, to be overwritten by the next save: twice the disk, and
         saving over a save costs half.
     remove_stale
-        Delete what the same program wrote in an earlier save and does not write now.
+        Delete files that the same program wrote in an earlier save and does not write now.
 
     Raises
     ------
@@ -149,22 +148,21 @@ class Transaction:
         self._names: dict[str, str] = {}  # path -> name
         self._pieces: dict[str, Piece] = {}
         self._kept: dict[str, Record] = {}
-        self._otherwise: dict[str, Contents] = {}  # path -> what is written if the file is not kept
+        self._otherwise: dict[str, Contents] = {}  # path -> contents to write if the file is not kept
         self._roots: dict[Path | None, str] = {}
-        self._shared: dict[str, tuple[str, Record]] = {}  # path -> where the file is, and its record
+        self._shared: dict[str, tuple[str, Record]] = {}  # path -> directory of the file, and its record
         self._notes: list[str] = []
         self._wait = wait
         self._lock = Lock(self._layout.lock, self._layout.base, wait=wait)
 
     def reserve(self, *, wait: bool = False) -> bool:
-        """Take the lock now, if the directory exists and nobody has it; return whether it was taken.
-
-        Then what :meth:`keep` finds stays as it is until :meth:`commit` or :meth:`release`. ``wait``: for the
-        disk, while it takes the save before.
+        """Take the lock now, if the directory exists and nobody holds it; return whether it was taken. Files
+        that :meth:`keep` finds then stay unchanged until :meth:`commit` or :meth:`release`. ``wait``: wait
+        while the disk writes the previous save.
         """
         if wait:
             wait_for_disk(self._layout)
-        with contextlib.suppress(PaddlelikeError, OSError):  # the commit will say it
+        with contextlib.suppress(PaddlelikeError, OSError):  # the commit raises the error
             if os.path.isdir(self.directory) and self._lock.is_next() and self._lock.acquire():
                 staged.clear(self._layout, spare=self._spare)
                 return True
@@ -183,7 +181,7 @@ class Transaction:
         Raises
         ------
         StorageError
-            The name cannot be a file, or is that of another variable already.
+            The name cannot be a file, or another variable has it.
         """
         self._pieces[self._new_path(name)] = Piece(buffers, facts or {})
 
@@ -197,19 +195,19 @@ class Transaction:
         shared by the two directories: by reflink, else as a hard link, which only programs that replace files
         respect (this one does; one that writes into files changes both), else copied.
 
-        Another save may replace the file before this one has the lock (:meth:`reserve`), or that in ``base``
-        at any time. Then what ``otherwise`` returns is written, the buffers and the facts, as by :meth:`add`;
-        without it the commit is an error. With it only the commit looks at the file in place.
+        Another save may replace the file before this one has the lock (:meth:`reserve`), or the file in
+        ``base`` at any time. Then the buffers and facts that ``otherwise`` returns are written, as by
+        :meth:`add`; without it the commit fails. With it, only the commit checks the file in place.
 
         Returns
         -------
-        False when that file does not exist or is not the one that was saved any more: then :meth:`add` it.
+        False if that file does not exist or was replaced: then :meth:`add` it.
 
         Raises
         ------
         StorageError
-            The name cannot be a file, or is that of another variable; or an interrupted save into ``base``
-            cannot be finished.
+            The name cannot be a file, or another variable has it; or an interrupted save into ``base`` cannot
+            be finished.
         """
         root = self._recover(base)
         path = relative_path(name)
@@ -242,7 +240,7 @@ class Transaction:
             prepare_target(self._layout)
             # S2
             with self._lock:
-                if (inside := self._layout.get_inside()) is not None:  # of a user who may not write beside it
+                if (inside := self._layout.get_inside()) is not None:  # this user may not write beside it
                     with Lock(inside.lock, inside.base, wait=self._wait):
                         staged.clear(inside, spare=False)
                 if self._layout.is_inside:
@@ -268,7 +266,7 @@ class Transaction:
         try:
             records, stale, removed, finish = self._commit()
         finally:
-            with contextlib.suppress(OSError, PaddlelikeError):  # the next save clears up what is left
+            with contextlib.suppress(OSError, PaddlelikeError):  # the next save cleans up
                 if finish is None and not lock.is_lost():
                     staged.clear(self._layout, spare=self._spare)
         written = [records[path].size for path in self._pieces]
@@ -344,7 +342,7 @@ class Transaction:
         dropped = superseded + (stale if self._remove_stale else [])
         chained = {str(facts.get("variable")) for facts in self._list_facts() if "link" in facts}
         for variable in chained.difference(dropped):
-            # C1, of a file that no manifest tells of, or whose manifest cannot be read now
+            # C1, for files without a readable manifest
             if is_there(path := os.path.join(layout.directory, variable)):
                 what = f"{variable!r} cannot be saved as a chain of deltas: {path} may be of another program"
                 raise SaveError(what, hint="remove that file, or save without delta=")
@@ -409,7 +407,7 @@ class Transaction:
             if waits:
                 staged.clear(layout, spare=self._spare, synced=True)
 
-        waits = keep and plan.step == "exchange"  # and not under a journal after all
+        waits = keep and plan.step == "exchange"  # unless under a journal
         if waits:
             plan.move_late()
         else:
@@ -418,10 +416,9 @@ class Transaction:
         return records, [] if removed else stale, removed, finish if waits else None
 
     def _find_continued(self, before: Manifest | None) -> tuple[Manifest | None, str | None]:
-        """Return the manifest that the new one continues, or None, and where the present one goes.
-
-        A manifest is continued where there are chains of deltas, in which a save changes few records of many.
-        When there are many manifests, a save continues the first of them, and the present one goes.
+        """Return the manifest that the new one continues, or None, and the new path of the present one. A
+        manifest is continued with chains of deltas, where a save changes few of many records. If there are
+        many manifests, a save continues the first of them and drops the present one.
         """
         has_chains = any("link" in facts for facts in self._list_facts())
         if not self._manifest or not has_chains or not is_there(self._layout.manifest):
@@ -472,14 +469,14 @@ class Transaction:
         return write_files(plan.new, pieces, checksum, author=self._author, shown=self.directory)
 
     def _before(self) -> Manifest | None:
-        """Return the present manifest, if it describes other files than those of this save."""
+        """Return the present manifest if it describes files besides those of this save."""
         before, note = earlier.read_manifest(self._layout, self._names)
         if note is not None and self._manifest:
             self._notes.append(note)
         return before
 
     def _other_records(self, before: Manifest | None) -> dict[str, Record]:
-        """Return the records of files that stay and that are what they were when they were saved."""
+        """Return the records of files that stay and have not changed since their save."""
         # S9
         found, replaced = earlier.find_records(self.directory, before, self._names)
         if replaced and self._manifest:
@@ -490,7 +487,7 @@ class Transaction:
         return found
 
     def _new_state(self, before: Manifest | None) -> object:
-        """Return the state for the manifest: of this save, or one that another program stored there."""
+        """Return the state for the manifest: this save's, or the one that another program stored."""
         if self._state is None and before is not None and before.program != self._author.program:
             return before.state
         return self._state

@@ -15,12 +15,12 @@ from paddlelike.storage.verification import is_still
 
 
 def recognize_copy(path: str, record: Record) -> Record | None:
-    """Return the record of a copy of a saved file, with the stamp of the copy; None: it is another file.
+    """Return the record of a copy of a saved file, with the stamp of the copy, or None for another file.
 
     Raises
     ------
     SaveError
-        It is a link of a chain, which needs its record, and the system refuses to read it.
+        The file is a link of a chain, which needs its record, and the system refuses to read it.
     """
     if record.algorithm is None:
         return None
@@ -31,7 +31,7 @@ def recognize_copy(path: str, record: Record) -> Record | None:
         with File(path) as file:
             if hashing.hash_file(file, record.algorithm).text != record.checksum:
                 return None
-    except OSError as error:  # also a StorageError: whatever it is, it is not known
+    except OSError as error:  # also a StorageError: an unknown file
         if "link" in record.facts and is_system_error(error):
             raise explain(SaveError, f"{path} cannot be read, nothing was saved", error) from error
         return None
@@ -41,14 +41,14 @@ def recognize_copy(path: str, record: Record) -> Record | None:
 def share_file(source: str, target: str, record: Record, *, clone: bool) -> Record:
     """Make ``target`` the same file as ``source``, by the cheapest means of the file system.
 
-    ``clone=False``: the file system has no reflinks. Of a hard link ``record`` itself is returned.
+    ``clone=False``: the file system has no reflinks. For a hard link ``record`` itself is returned.
 
     Raises
     ------
     SaveError
-        ``source`` is not what was saved any more.
+        ``source`` was changed since its save.
     OSError
-        It cannot be read, or the target not be written.
+        The source cannot be read, or the target cannot be written.
     """
     facts = os.stat(source)
     if not (clone and reflink(source, target)):

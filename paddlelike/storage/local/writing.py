@@ -1,4 +1,5 @@
-"""Writing many files: the buffers go to the system as they are, checksums are computed on the way.
+"""Writing many files: buffers are passed to the system without a copy, with their checksums computed on the
+way.
 
 Large files are written by a few threads, the largest first; small ones one after the other, each with three
 calls. Bytes are hashed and written while they are in the processor's cache.
@@ -29,8 +30,8 @@ from paddlelike.storage.threads import run_in_threads
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _OVER: Final = os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _IOV_MAX: Final = 1024  # buffers that the system takes in one call
-_BATCH: Final = 8 << 20  # bytes in one call: from 2 MiB on, Linux caches what is written in its largest pages
-_SMALL: Final = 64 << 10  # bytes that are joined into one buffer
+_BATCH: Final = 8 << 20  # bytes in one call: from 2 MiB on, Linux caches them in its largest pages
+_SMALL: Final = 64 << 10  # smaller buffers are joined
 _NONE: Final = (None, (), "")  # instead of a checksum
 
 
@@ -41,10 +42,10 @@ class Shared:
     Attributes
     ----------
     size
-        Bytes of the whole file; None: ``fill`` determines it.
+        Bytes of the whole file, or None if ``fill`` determines them.
     fill
-        Called with the path of the file: has the rest of it written, and returns the checksum of all of it,
-        or None where none is wanted.
+        Called with the path of the file: it writes the rest, and returns the checksum of the whole file, or
+        None if none is requested.
     """
 
     front: bytes
@@ -60,8 +61,8 @@ class Piece(NamedTuple):
 
     buffers: Iterable[Buffer]
     facts: Mapping[str, Any]
-    like: os.stat_result | None = None  # the file it replaces, whose mode and owner it gets
-    over: bool = False  # there is a file nobody needs any more, whose pages may be used again
+    like: os.stat_result | None = None  # the replaced file, for mode and owner
+    over: bool = False  # an unused file is there, whose pages can be reused
 
 
 def write_files(
@@ -74,12 +75,12 @@ def write_files(
 ) -> dict[str, Record]:
     """Write ``{path: piece}`` below ``root``, whose folders exist, and return a record of each file.
 
-    Errors name the file as one in the directory ``shown``, where it is going to be.
+    Errors name the file by its future path in the directory ``shown``.
 
     Raises
     ------
     SaveError
-        With the file that could not be written; the others are in any state.
+        A file could not be written; the state of the others is undefined.
     """
     writer = _Writer(root, algorithm, author, shown or root)
     try:
@@ -90,7 +91,7 @@ def write_files(
 
 
 class _WriteError(Exception):
-    """The system refused to write the file of a path, and why."""
+    """The system's reason for refusing to write the file of a path."""
 
 
 class _Writer:
@@ -149,7 +150,7 @@ class _Writer:
             if isinstance(error, OSError):
                 raise _WriteError(path, error) from error
             raise
-        if written < len(data):  # the disk is nearly full: the rest will say it
+        if written < len(data):  # the disk is nearly full: writing the rest raises the error
             os.unlink(os.path.join(self._root, path))
             return self._write_file(None, path, piece)
         advance_progress(written)
@@ -185,7 +186,7 @@ class _Writer:
         return Record(facts.st_size, checksum, make_stamp(facts), piece.facts, pieces, self._author, parts)
 
     def _write_shared(self, path: str, piece: Piece, shared: Shared) -> Record:
-        """Write the beginning of a file, reserve space for the rest, and let the rest be written."""
+        """Write the beginning of a file, reserve space for the rest, and let others write it."""
         record = self._write_file(None, path, piece)
         where = os.path.join(self._root, path)
         try:
@@ -204,7 +205,7 @@ class _Writer:
 
 
 def _known_size(buffers: Iterable[Buffer]) -> int:
-    """Return the size of a file; LARGE where it is unknown before its buffers are made."""
+    """Return the size of a file, or LARGE if it is unknown before its buffers are made."""
     if not isinstance(buffers, Sequence):
         return LARGE
     size = 0
@@ -214,7 +215,7 @@ def _known_size(buffers: Iterable[Buffer]) -> int:
 
 
 def _open(files: list[int], where: str, folder: int | None, *, over: bool) -> bool:
-    """Open a file to be written: the one that exists if nobody has it mapped (then True), else a new one."""
+    """Open a file for writing: the existing one if nobody has it mapped (then True), else a new one."""
     if over:
         open_file(files, where, _OVER, dir_fd=folder)
         if is_free(files[0]):
@@ -226,7 +227,7 @@ def _open(files: list[int], where: str, folder: int | None, *, over: bool) -> bo
 
 
 def _copy_owner(fd: int, facts: os.stat_result, like: os.stat_result) -> None:
-    """Give a file the owner and the mode of the one it replaces; the owner as far as the system permits."""
+    """Copy owner and mode from the replaced file; the owner as far as the system permits."""
     if (facts.st_uid, facts.st_gid) != (like.st_uid, like.st_gid):
         for uid, gid in ((like.st_uid, like.st_gid), (-1, like.st_gid)):
             try:
@@ -240,7 +241,7 @@ def _copy_owner(fd: int, facts: os.stat_result, like: os.stat_result) -> None:
 
 
 def _batches(buffers: Iterable[Buffer], size: int) -> Iterator[list[Buffer]]:
-    """Yield buffers in batches for one call each, of exactly ``size`` bytes where they are large."""
+    """Yield buffers in batches for one call each; large ones in batches of exactly ``size`` bytes."""
     batch: list[Buffer] = []
     room = size
     for buffer in buffers:

@@ -1,4 +1,4 @@
-"""The contract of a store, which holds files under paths elsewhere, such as in a bucket or a cluster.
+"""The contract of a store, which holds files under paths, for example in a bucket or a cluster.
 
 A store is any object with the methods of :class:`Store`. Its paths are text with "/" between the parts; a
 "folder" is a path that files begin with, whether the store has folders or not. Every method may raise any
@@ -37,10 +37,10 @@ class Store(Protocol):
         """Return whether two stores hold the same files under the same paths."""
 
     def find(self, folder: str) -> dict[str, Info]:
-        """Return all files below a folder, by their paths relative to it; none where there is no folder."""
+        """Return all files below a folder, by their paths relative to it; none for a missing folder."""
 
     def read(self, path: str, start: int = 0, stop: int | None = None) -> bytes:
-        """Return bytes of a file; raise FileNotFoundError where there is none."""
+        """Return bytes of a file; raise FileNotFoundError if it is missing."""
 
     def fetch(self, folder: str, names: Iterable[str]) -> dict[str, bytes]:
         """Prefetch the first bytes of files that will be read, several at once."""
@@ -60,7 +60,7 @@ class Store(Protocol):
     def move(self, source: str, target: str, names: Iterable[str]) -> None:
         """Move files from a folder, which is removed afterwards, to another one, over existing files.
 
-        Others may move the same files at the same time; what they have moved already is passed over.
+        Others may move the same files at the same time; files that they have moved are skipped.
         """
 
     def copy(self, source: str, target: str, names: Iterable[str]) -> None:
@@ -89,7 +89,7 @@ def translate_errors(what: str) -> Iterator[None]:
         raise missing_extra(what, error) from error
     except Exception as error:
         reason = str(error) or type(error).__name__
-        # Says nothing of the files, of whatever class the store's error is.
+        # Not about the files, whatever the class of the store's error.
         refused = error if isinstance(error, OSError) else ConnectionError(reason)
         hint = "check the address and the credentials"
         raise StorageError(f"{what} cannot be reached: {reason}", hint=hint) from refused

@@ -1,4 +1,4 @@
-"""Directories behind URLs, as readers see them: the files of their marker, or all files where there is none.
+"""Directories behind URLs, as readers see them: the files of the marker, or all files without a marker.
 
 See :mod:`.marker`, and :mod:`.transaction` for saves.
 """
@@ -27,7 +27,7 @@ from paddlelike.storage.verification import Verification, compare_file, compare_
 T = TypeVar("T")
 
 _THREADS: Final = 16  # requests at once
-_FEW: Final = 3  # files from which on it pays to ask for the heads of all
+_FEW: Final = 3  # number of files from which all heads are fetched at once
 
 
 def locate(url: str) -> RemoteDirectory:
@@ -208,7 +208,7 @@ class RemoteFile:
     Parameters
     ----------
     places
-        Where it may be: a file that is being moved is at the second place when it is not at the first.
+        Its possible paths: a file that is being moved is at the second path if not at the first.
     head
         Its first bytes, as far as they are known.
     """

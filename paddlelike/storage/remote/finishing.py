@@ -65,7 +65,7 @@ def move_into_place(
         for path, record in files.items()
     }
     data, copy = contents(files)
-    if copy is not None:  # before the marker, in whose place it is read if the process is killed below
+    if copy is not None:  # before the marker, which it replaces if the process is killed below
         store.put(where.copy, copy)
     else:
         store.remove(*split_path(where.copy))

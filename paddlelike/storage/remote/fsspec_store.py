@@ -13,9 +13,9 @@ from paddlelike.storage.threads import map_in_threads
 
 T = TypeVar("T")
 
-_THREADS: Final = 16  # requests at once: what they wait for is the network
+_THREADS: Final = 16  # requests at once: they wait for the network
 _HEAD: Final = 4096  # bytes that are fetched of every file before the first is read
-_TRIES: Final = 5  # to list a folder that changes
+_TRIES: Final = 5  # attempts to list a changing folder
 _WRITERS: Final = 4  # files that are sent at once: each holds a piece in memory
 
 
@@ -89,7 +89,7 @@ class FsspecStore:
                 for buffer in buffers:
                     file.write(buffer)
             except BaseException:
-                with contextlib.suppress(Exception):  # else it would send what it has when it goes
+                with contextlib.suppress(Exception):  # otherwise its deletion would send a part
                     file.discard()
                     file.closed = True
                 raise
@@ -105,13 +105,13 @@ class FsspecStore:
             self._fs.pipe_file(path, data, mode="create")
         except FileExistsError:
             return False
-        except Exception:  # what stores say of a file that is there differs; so does what came through
+        except Exception:  # stores differ in their error for an existing file
             with contextlib.suppress(Exception):
                 return self._holds(path, data)
             raise
         try:
-            return self._holds(path, data)  # some stores look, and then write over what has come meanwhile
-        except FileNotFoundError:  # another one has come after it
+            return self._holds(path, data)  # some stores check first and then overwrite a newer file
+        except FileNotFoundError:  # a later one replaced it
             return True
 
     def _holds(self, path: str, data: bytes) -> bool:
@@ -144,7 +144,7 @@ class FsspecStore:
         def copy(name: str) -> None:
             try:
                 self.copy(source, target, [name])
-            except FileNotFoundError:  # which some file systems raise for any error of the file
+            except FileNotFoundError:  # some file systems raise it for any error of the file
                 if name in self.find(source):
                     raise
 

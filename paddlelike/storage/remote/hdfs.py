@@ -1,4 +1,4 @@
-"""HDFS by the ``hadoop fs`` command line, as Fluid reaches it: no Java inside the process, no library.
+"""HDFS through the ``hadoop fs`` command, as in Fluid: no Java inside the process, no library.
 
 Starting that command takes seconds, so a call here handles many files at once. The command is ``hadoop fs``,
 or ``$HADOOP_HOME/bin/hadoop fs``; PADDLELIKE_HADOOP in the environment is another one, with arguments such as
@@ -47,7 +47,7 @@ class HadoopStore:
     def __init__(self) -> None:
         self._command = command()
         self._home: str | None = None
-        self._local: dict[str, str] = {}  # what was downloaded, and where it is
+        self._local: dict[str, str] = {}  # downloaded files and their local paths
         self._lock = Lock()  # one download at a time
 
     def is_same(self, other: Store) -> bool:
@@ -125,7 +125,7 @@ class HadoopStore:
         aside = f"{path}.{secrets.token_hex(4)}"
         self.put(aside, data)
         try:
-            self._run(["-mv", aside, path])  # the name node refuses where there is a file
+            self._run(["-mv", aside, path])  # the name node refuses an existing file
         except StorageError as error:
             self._run_many(["-rm", "-f", "-skipTrash"], [aside])
             if "exists" in error.message:
@@ -146,8 +146,8 @@ class HadoopStore:
     def move(self, source: str, target: str, names: Iterable[str]) -> None:
         """Move files from a folder to another.
 
-        A move does not overwrite a file, so that file would have to be removed, perhaps just after another
-        process moved the new one there: files that exist already are overwritten by a copy instead.
+        A move does not overwrite a file, and removing the old file first might remove one that another
+        process just moved there. So existing files are overwritten by a copy.
         """
         names = list(names)
         there = self._list_all(target)
@@ -155,7 +155,7 @@ class HadoopStore:
         if new:
             self._run(["-mkdir", "-p", *[_join(target, inside) for inside in new]])
         for inside, some in new.items():
-            with contextlib.suppress(StorageError, FileNotFoundError):  # others did it: the caller looks
+            with contextlib.suppress(StorageError, FileNotFoundError):  # another process did it
                 self._run_many(["-mv"], [f"{source}/{name}" for name in some], [_join(target, inside)])
         with contextlib.suppress(StorageError, FileNotFoundError):
             self.copy(source, target, [name for name in names if name in there])
@@ -172,7 +172,7 @@ class HadoopStore:
             self._run_many(["-rm", "-f", "-skipTrash"], [f"{folder}/{name}" for name in names])
 
     def _times(self, paths: list[str]) -> list[str]:
-        """Return when files were written, to the millisecond; listings say the minute."""
+        """Return the times of writing of files, to the millisecond; listings only have minutes."""
         said = b"".join(
             self._run(["-stat", "%Y", *paths[at : at + _MANY]], missing_is_fine=True)
             for at in range(0, len(paths), _MANY)
@@ -193,7 +193,7 @@ class HadoopStore:
         FileNotFoundError
             It says that a file does not exist.
         StorageError
-            It failed; the message has the end of what it printed.
+            The command failed; the message has the end of its output.
         """
         program = shutil.which(self._command[0])
         if program is None:

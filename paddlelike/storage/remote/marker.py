@@ -1,10 +1,10 @@
 """Markers: the manifests of directories behind URLs, one for each save, the highest number being the newest.
 
-``DIR.manifest.json.<n>`` is created by a call that fails where there is such a file already, and that is the
-commit of the n-th save: of two that began with the same marker one succeeds, the other fails and says so.
-What a reader goes by is never overwritten, and only lower numbers are removed. ``DIR/__manifest__`` is a copy
-in the form that local directories have: it travels with a copy of the directory, and it is the manifest where
-there is no marker, as in a directory that was uploaded.
+``DIR.manifest.json.<n>`` is created by a call that fails if the file exists. That is the commit of the n-th
+save: of two that began with the same marker, one succeeds and the other raises an error. A marker is never
+overwritten, and only lower numbers are removed. ``DIR/__manifest__`` is a copy in the local form: it belongs
+to each copy of the directory, and it is the manifest of a directory without a marker, such as an uploaded
+one.
 
 Besides the files a marker lists which of them are still in ``DIR.saving-<n>-<id>/``, from where they move to
 their plain names, and which files of an earlier save are still to be removed.
@@ -23,21 +23,21 @@ from paddlelike.storage.manifest import NOBODY, Author, Manifest, Record
 from paddlelike.storage.names import MANIFEST, is_manifest
 from paddlelike.storage.remote.base import Info, Store, translate_errors
 
-_TRIES: Final = 5  # to read the newest one while others save
+_TRIES: Final = 5  # attempts to read the newest one while others save
 
 
 class Marker(NamedTuple):
-    """A marker that was read; without one the number is 0, and there may be no manifest."""
+    """A marker that was read; its number is 0 for a directory without one, and the manifest may be None."""
 
     number: int = 0
     data: bytes = b""
     manifest: Manifest | None = None
-    at: Mapping[str, str] = {}  # of files that are not at their plain names: the folder they are in
+    at: Mapping[str, str] = {}  # folders of the files that are not yet at their plain names
     gone: tuple[str, ...] = ()  # files that are still to be removed
 
 
 def make_copy_path(base: str, *, is_prefix: bool) -> str:
-    """Return the path of the manifest inside the directory, or of that of files with a prefix.
+    """Return the path of the manifest inside the directory, or of the manifest of files with a prefix.
 
     >>> make_copy_path("bucket/model", is_prefix=False), make_copy_path("bucket/net", is_prefix=True)
     ('bucket/model/__manifest__', 'bucket/net.pdmanifest')
@@ -46,7 +46,7 @@ def make_copy_path(base: str, *, is_prefix: bool) -> str:
 
 
 def make_path(base: str, number: int | None = None) -> str:
-    """Return the path of a marker; without a number that of the copy that earlier versions wrote.
+    """Return the path of a marker, or without a number the path of the copy that earlier versions wrote.
 
     >>> make_path("bucket/model", 3), make_path("bucket/model")
     ('bucket/model.manifest.json.3', 'bucket/model.manifest.json')
@@ -75,13 +75,13 @@ def list_numbers(names: Iterable[str], base: str) -> list[int]:
 
 
 def list_stale(names: Iterable[str], base: str, number: int) -> list[str]:
-    """Return, of names beside ``base``, the markers before the newest and those left half made by a kill."""
+    """Return, of names beside ``base``, the markers before the newest and those truncated by a kill."""
     names = list(names)
     front = make_path(base).rpartition("/")[2]
     top = max([*list_numbers(names, base), number])
     old = {f"{front}.{each}" for each in list_numbers(names, base) if 0 <= each < top}
     old |= {front for each in list_numbers(names, base) if each == -1 and number}
-    # of stores that move them to their names
+    # in stores that move files to their names
     aside = re.compile(re.escape(front) + r"\.(\d{1,15})\.[0-9a-f]{8}")
     found = {name: aside.fullmatch(name) for name in names}
     return sorted(old) + [name for name, match in found.items() if match and int(match[1]) <= number]
@@ -93,10 +93,9 @@ def find_newest(store: Store, base: str) -> int:
 
 
 def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
-    """Return the newest marker, or what the manifest inside the directory says where there is none.
-
-    A marker that ends too early was being written when its process was killed, in a store where that is not
-    one step. Nothing was committed by it, or what it was to say is in the manifest inside the directory.
+    """Return the newest marker, or one made from the manifest inside the directory if there is none. A
+    truncated marker was being written when its process was killed, in a store without atomic writes. It
+    committed nothing, or its content is also in the manifest inside the directory.
 
     Raises
     ------
@@ -120,7 +119,7 @@ def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
                     if top and not manifest.is_complete(data):
                         continue
                     return _parse(store, base, top, data)
-            except FileNotFoundError:  # the next save came to its commit, and this one was removed
+            except FileNotFoundError:  # the next save committed and removed this one
                 continue
             except FormatError as error:
                 raise FormatError(f"{path}: {error.message}", hint=error.hint) from error
@@ -190,14 +189,14 @@ class RemoteRoot:
     Parameters
     ----------
     base
-        The path that the names of the files begin with, where these are only some of the directory's.
+        The common beginning of the files' paths, if they are only some of the directory's files.
     """
 
     def __init__(self, store: Store, url: str, root: str, base: str | None = None) -> None:
         self.path = url.rstrip("/")
         self.store = store
         self.root = root
-        self.base = root if base is None else base  # what the names of markers begin with
+        self.base = root if base is None else base  # beginning of the names of markers
 
     @property
     def is_prefix(self) -> bool:
@@ -219,7 +218,7 @@ class RemoteRoot:
         """
         found = read(self.store, self.base, is_prefix=self.is_prefix)
         if found.manifest is not None and found.manifest.is_prefix != self.is_prefix:
-            return Marker(found.number)  # of files with a prefix that is also the name of this directory
+            return Marker(found.number)  # another save's: files whose prefix is this directory's name
         return found
 
     def present(self) -> dict[str, Info]:

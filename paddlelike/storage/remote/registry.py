@@ -1,4 +1,5 @@
-"""The known stores by the scheme of a URL: HDFS, those of installed packages, those registered, else fsspec.
+"""The known stores by the scheme of a URL: HDFS, stores of installed packages, registered stores, else
+fsspec.
 
 Another package offers a store by an entry point of the group ``paddlelike.stores``, whose name is the scheme
 and whose value is a function that takes a URL and returns the store and the path in it::
@@ -43,7 +44,7 @@ class _Registry:
 
         for point in entry_points(group=GROUP):
             self.targets.setdefault(point.name, point.value)
-        self._has_searched = True  # at the end: other threads search, too, rather than miss some
+        self._has_searched = True  # last, so that other threads search, too, rather than miss some
 
 
 _registry: Final = _Registry()
@@ -94,7 +95,7 @@ def open_store(url: str) -> tuple[Store, str]:
         return opener(url)
     except PaddlelikeError:
         raise
-    except Exception as error:  # whatever another package raises
+    except Exception as error:  # any error of another package
         raise StorageError(f"{url} cannot be opened by its store: {error!r}") from error
 
 
@@ -102,7 +103,7 @@ def _load(target: str, scheme: str) -> Opener:
     module, _, name = target.partition(":")
     try:
         opener: Opener = getattr(import_module(module), name)
-    except Exception as error:  # whatever another package's module raises when it is imported
+    except Exception as error:  # any error at the import of another package
         raise StorageError(
             f"the store for {scheme}:// ({target}) cannot be used: {error!r}",
             hint="upgrade or remove the package that offers it; other stores are not affected",

@@ -1,13 +1,13 @@
 """All-or-nothing saves into directories behind URLs, by markers (see :mod:`.marker`).
 
-A save writes what changed into ``DIR.saving-<n>-<id>/`` and then creates marker n, which says so: that is the
-commit. Afterwards the files move to their plain names in ``DIR/``. Readers meanwhile, or after the saving
-process was killed, find a file in one place or the other.
+A save writes the changed files into ``DIR.saving-<n>-<id>/`` and then creates marker n, which lists them:
+that is the commit. Afterwards the files move to their plain names in ``DIR/``. Meanwhile, or after a kill,
+readers find a file in one place or the other.
 
-A directory without a marker, such as one that Fluid saved and somebody uploaded, is read as it is. Of two
-saves at the same time one creates the marker, and the other fails and says so; nothing of it is visible. What
-a killed process leaves is removed by the next save that is committed: a folder of that number or a lower one
-belongs to no save that could still be committed.
+A directory without a marker, such as an uploaded one, is read without one. Of two saves at the same time one
+creates the marker; the other raises an error and leaves nothing visible. The next committed save removes the
+leftovers of a killed process: a folder of its number or a lower one belongs to no save that could still
+commit.
 
 The moves cost a copy inside the store where it has no cheap renames (S3: on the servers, many files at once).
 Files cannot be written to their plain names directly, since two saves would mix there.
@@ -34,7 +34,7 @@ from paddlelike.storage.remote.finishing import finish_committed, move_into_plac
 from paddlelike.storage.remote.marker import Marker, RemoteRoot
 from paddlelike.storage.verification import find_stale, find_superseded
 
-_HASHED: Final = 1 << 20  # bytes that are hashed, then sent
+_HASHED: Final = 1 << 20  # bytes that are hashed and then sent at a time
 
 
 class RemoteTransaction:
@@ -54,10 +54,10 @@ class RemoteTransaction:
         self._checksum = options.checksum
         self._author = author
         self._state = state
-        self._locate = locate  # for the directory that files are shared with
+        self._locate = locate  # for the directory with shared files
         self._pieces: dict[str, tuple[Iterable[Buffer], Mapping[str, Any]]] = {}
         self._kept: dict[str, Record] = {}
-        self._shared: dict[str, tuple[str, Record]] = {}  # path -> the folder it is in
+        self._shared: dict[str, tuple[str, Record]] = {}  # path -> its folder
         self._bases: dict[str, RemoteRoot | None] = {}
         self._listings: dict[str, dict[str, Info]] = {}
 
@@ -67,12 +67,12 @@ class RemoteTransaction:
         Raises
         ------
         StorageError
-            The name cannot be a file, or is that of another variable already.
+            The name cannot be a file, or another variable has it.
         """
         self._pieces[self._new_path(name)] = buffers, facts or {}
 
     def reserve(self, *, wait: bool = False) -> bool:
-        """Do nothing: there are no locks, and of two saves at the same time one has its marker."""
+        """Do nothing: without locks, only one of two simultaneous saves gets the marker."""
         return True
 
     def release(self) -> None:
@@ -114,7 +114,7 @@ class RemoteTransaction:
         Raises
         ------
         SaveError
-            With the reason; the directory is as it was.
+            The save failed; the directory is unchanged.
         """
         where = self._location
         if not (self._pieces or self._kept or self._shared):
@@ -138,7 +138,7 @@ class RemoteTransaction:
         )
 
     def _commit(self) -> tuple[dict[str, Record], tuple[str, ...], tuple[str, ...]]:
-        """Return the records of all files, the stale files, and those of them that are removed."""
+        """Return the records of all files, the stale files, and the removed stale files."""
         where, store = self._location, self._store
         before = finish_committed(where, where.read_marker())
         present = where.present()
@@ -156,11 +156,11 @@ class RemoteTransaction:
         gone = superseded + (stale if self._options.remove_stale else ())
         last = before.manifest
         if self._state is None and last is not None and last.program != self._author.program:
-            self._state = last.state  # of the other program
+            self._state = last.state  # the other program's
         number = before.number + 1
         folder = marker.make_staging(where.base, number, secrets.token_hex(4))
         changed = [*self._pieces, *self._shared]
-        safe = True  # to remove what was written
+        safe = True  # for removing written files
         try:
             records = self._write(folder) | self._kept
             files = {path: record for path, record in left.items() if path not in gone} | records
@@ -176,13 +176,13 @@ class RemoteTransaction:
             if not self._create(mark, data):
                 safe = True
                 raise self._conflict_error()
-            if self._find_newest(mark) > number:  # it was removed again before it was made here
+            if self._find_newest(mark) > number:  # another save removed it
                 store.remove(*split_path(mark))
                 safe = True
                 raise self._conflict_error()
         except BaseException as error:
             with contextlib.suppress(Exception):
-                # else the marker may have come, or come yet
+                # otherwise the marker may exist, or appear later
                 if safe or (isinstance(error, PermissionError) and not store.list_prefix(mark)):
                     store.remove(folder, changed)
             raise
@@ -204,10 +204,10 @@ class RemoteTransaction:
             try:
                 found = self._store.read(mark)
                 if found != data and data.startswith(found):
-                    raise error from None  # cut, or not yet whole
+                    raise error from None  # truncated, or not yet whole
                 return found == data
             except FileNotFoundError:
-                raise error from None  # it did not come
+                raise error from None  # it does not exist
             except Exception as second:
                 if second is error or isinstance(error, PermissionError):
                     raise
@@ -218,7 +218,7 @@ class RemoteTransaction:
                 ) from error
 
     def _find_newest(self, mark: str) -> int:
-        """Return the number of the newest marker, after that of this save was written to ``mark``."""
+        """Return the number of the newest marker, after this save's marker was written to ``mark``."""
         try:
             return marker.find_newest(self._store, self._location.base)
         except Exception as error:
@@ -243,7 +243,7 @@ class RemoteTransaction:
         )
 
     def _write(self, folder: str) -> dict[str, Record]:
-        """Write what changed into a folder; the stamps of the records are not known yet."""
+        """Write the changed files into a folder; their records have no stamps yet."""
         hashed = {path: _Hashed(buffers, self._checksum) for path, (buffers, _) in self._pieces.items()}
         if hashed:
             with show_progress(f"writing {self._location.path}"):
@@ -283,7 +283,7 @@ class RemoteTransaction:
         )
 
     def _base(self, path: str) -> RemoteRoot | None:
-        """Return the directory to share with; None where it is in another store."""
+        """Return the directory with which to share files, or None if it is in another store."""
         if path not in self._bases:
             other = self._locate(path) if is_remote(path) else None
             is_near = other is not None and other.store.is_same(self._store)
@@ -310,7 +310,7 @@ class _Hashed:
 
     def __iter__(self) -> Iterator[Buffer]:
         hasher = None if self._algorithm is None else hashing.new_hasher(self._algorithm)
-        self.size = 0  # a second time, where the first one failed
+        self.size = 0  # again, after a failure
         for buffer in self._buffers:
             view = memoryview(buffer).cast("B")
             for at in range(0, len(view), _HASHED):
@@ -325,7 +325,7 @@ class _Hashed:
 
 
 def _others(before: Marker, present: Mapping[str, Info]) -> dict[str, Record]:
-    """Return the files that were there before and belong to the directory."""
+    """Return the earlier files that belong to the directory."""
     if before.manifest is None:
         return {path: Record(info.size, None, info.stamp) for path, info in present.items()}
     return {path: record for path, record in before.manifest.files.items() if path in present}

@@ -28,14 +28,14 @@ from paddlelike.executor.plans.touched import ROWS
 from paddlelike.framework import Block, Operator
 from paddlelike.framework.opdef import GroupKernel, registry
 
-_FLAT: Final = 8  # small parameters from which on flat arrays are faster than one after another
+_FLAT: Final = 8  # number of small parameters from which flat arrays are faster
 
 
 def group_steps(steps: Sequence[Step], layout: Layout) -> list[Step]:
     """Return the steps, with consecutive steps of one type joined where their operators allow it.
 
-    They do so by ``OpDef.make_group_kernel``. Operators among them that cannot be put together keep a step of
-    their own in front of the others: none of them reads what another writes.
+    ``OpDef.make_group_kernel`` joins them. Operators that cannot be joined keep a step of their own before
+    the joined one; none of them reads a variable that another writes.
     """
     found: list[Step] = []
     for _, run in itertools.groupby(steps, lambda step: step.op.type):
@@ -71,9 +71,8 @@ def _group_run(steps: list[Step], layout: Layout) -> list[Step]:
 
 
 def _keep_shared(steps: list[Step]) -> list[Step]:
-    """Return the steps with shared values, such as a learning rate, dropped after their last reader only.
-
-    They will run in another order than the one in which the last reader was found.
+    """Return the steps such that shared values, for example a learning rate, are dropped only after all
+    steps. The steps run in another order than the one in which the last reader was found.
     """
     counts = Counter(
         at for step in steps if step.binding for at in set(flatten_positions(step.binding.inputs))
@@ -86,7 +85,7 @@ def _keep(step: Step, counts: Mapping[int, int]) -> Step:
     binding = step.binding
     if binding is None or not (kept := [at for at in binding.dead if counts[at] > 1]):
         return step
-    parts = tuple(_keep(part, counts) for part in step.parts)  # which run one by one in a profile
+    parts = tuple(_keep(part, counts) for part in step.parts)  # a profile runs them one by one
 
     def run(frame: Frame) -> None:
         values = [frame.values[position] for position in kept]

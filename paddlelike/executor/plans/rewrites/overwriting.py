@@ -20,8 +20,8 @@ LEAST: Final = 64 << 10  # bytes; smaller arrays are allocated and filled within
 def overwrite_inputs(step: Step, hollow: Sequence[int], layout: Layout) -> Step:
     """Return a step that writes its result over an input where its operator and the plan allow it.
 
-    Whether nobody else holds the array is known at each run only, see :func:`is_unshared`; an array that is
-    small or shared is left alone. ``hollow``: the values whose shape alone later steps read.
+    Each run checks that no other object refers to the array (:func:`is_unshared`); a small or shared array is
+    left unchanged. ``hollow``: the values of which later steps read only the shape.
     """
     binding = step.binding
     if binding is None or len(binding.outputs) != 1:
@@ -70,8 +70,8 @@ def _bind(
 def is_unshared(array: Array) -> bool:
     """Return whether an array is referenced only by one list and one local variable of the caller.
 
-    Views refer to the array that owns the memory, so that memory with any other view is shared. Python
-    implementations without counts of references, or with counts of another kind, have shared arrays only.
+    A view refers to the array that owns the memory, so memory with any other view is shared. Without
+    reference counts like CPython's, every array counts as shared.
     """
     if getrefcount(array) != _REFERENCES:
         return False

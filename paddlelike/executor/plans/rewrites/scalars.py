@@ -1,4 +1,4 @@
-"""Shapes and LoDs: values without dims, values of which only the shape is read, and forwarded LoDs."""
+"""Shapes and LoDs: values without dims, values read only for their shape, and LoDs copied to outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paddlelike.framework import Block, Operator, Variable
 from paddlelike.framework.graph.variable import HOLDERS
 from paddlelike.framework.opdef import EMPTY, GRAD, OpDef
 
-_FIRST: Final = 2_005_000  # Paddle 2.5.0, as programs say it
+_FIRST: Final = 2_005_000  # Paddle 2.5.0, as programs record it
 
 
 def drop_dims(kernel: Callable[..., Any], cls: type[OpDef], op: Operator, block: Block) -> Callable[..., Any]:
@@ -117,8 +117,8 @@ class _Pair(NamedTuple):
 def make_lod_sharer(cls: type[OpDef], op: Operator, get_position: Callable[[str], int]) -> Share | None:
     """Return a function that copies the LoD of an input to the outputs, or None when none is declared.
 
-    The function takes the LoDs by position and the kernel's result. Given a result, it leaves out arrays with
-    another number of rows (of reshape, split, ...).
+    The function takes the LoDs by position and the kernel's result. It skips results with another number of
+    rows (of reshape, split, ...).
     """
     pairs = _collect_pairs(cls, op, get_position)
     if not pairs:
@@ -146,7 +146,7 @@ def _collect_pairs(cls: type[OpDef], op: Operator, get_position: Callable[[str],
         for item, out in enumerate(op.outputs.get(slot.name, [])):
             path = (() if single else (index,)) + ((item,) if slot.several else ())
             if out != EMPTY:
-                source = names[item if each else 0]  # each gradient has that of its own variable
+                source = names[item if each else 0]  # each gradient has the LoD of its variable
                 pairs.append(_Pair(get_position(source), get_position(out), path))
     return pairs
 
@@ -154,11 +154,11 @@ def _collect_pairs(cls: type[OpDef], op: Operator, get_position: Callable[[str],
 def _has_rows(result: object, path: tuple[int, ...], rows: int) -> bool:
     """Return whether the value at ``path`` in a kernel's result is an array with that number of rows.
 
-    One row stands for none, too: that is what ``ctc_align`` gives where no label is left.
+    One row also matches zero rows: ``ctc_align`` returns one row when no label is left.
     """
     for index in path:
         result = cast("Sequence[object]", result)[index]
     if not isinstance(result, np.ndarray) or not result.shape:
         return False
-    is_xshape = result.shape[0] == 0 < len(result.shape) - 1  # it holds dims alone: 0, then those of X
+    is_xshape = result.shape[0] == 0 < len(result.shape) - 1  # it holds only dims: 0, then those of X
     return result.shape[0] in (rows, rows or 1) or (is_xshape and result.shape[1] == rows)

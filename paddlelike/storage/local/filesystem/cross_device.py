@@ -1,8 +1,8 @@
-"""Replace files by files of another file system, as where the directory is a mount point itself.
+"""Replace files by files of another file system, for example if the directory is a mount point.
 
-A rename cannot do that. So the new files are first written without a name in the target's own file system
-(Linux: O_TMPFILE), and get their names one right after the other: no reader finds a file that is half
-written. Where that is not possible, each is copied to its name.
+A rename cannot do that. The new files are first written without names in the target's file system (Linux:
+O_TMPFILE), and then all get their names: no reader finds a half-written file. Where that is impossible, each
+file is copied to its name.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _copies(moves: Sequence[tuple[str, str]]) -> list[OpenFile | None]:
             if _UNNAMED:
                 copy = opened(os.path.dirname(target), os.O_WRONLY | _UNNAMED | os.O_CLOEXEC, 0o600)
                 _fill(copy.args[0], source)
-        except OSError:  # such as no room for both; or no such files there
+        except OSError:  # no room for both, or no unnamed files there
             copy = None
         copies.append(copy)
     return copies
@@ -66,7 +66,7 @@ def _name(copy: OpenFile | None, target: str) -> bool:
 
 
 def _remove(path: str) -> bool:
-    """Remove a file, since it may have more names, or be mapped; return False where it is a mount point."""
+    """Remove a file, since it may have more names or be mapped; return False for a mount point."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -92,7 +92,7 @@ def _fill(fd: int, source: str) -> None:
         facts = os.fstat(old.fileno())
         shutil.copyfileobj(old, new, 8 << 20)
         new.truncate()
-    with contextlib.suppress(PermissionError):  # others may not give files away
+    with contextlib.suppress(PermissionError):  # only root may change owners
         os.fchown(fd, facts.st_uid, facts.st_gid)
     os.fchmod(fd, facts.st_mode & 0o7777)
     os.utime(fd, ns=(facts.st_atime_ns, facts.st_mtime_ns))

@@ -1,11 +1,11 @@
 """One save at a time: a lock file in the hidden entry beside the directory, held by flock.
 
-The system releases the lock when its holder dies, however it dies. Where a file system has no flock, whoever
-creates the file holds the lock, and the process named in it counts, or its lease (:mod:`.lock_file`).
+The system releases the lock whenever its holder dies. On a file system without flock, the creator of the file
+holds the lock while its process lives, or its lease lasts (:mod:`.lock_file`).
 
-Threads of one process take the lock in the order of their requests. Processes look whether it is
-free, the more often the longer they have waited, and note in the lock file that they wait; a process that
-finds such a note when it releases the lock lets others go first. So none is overtaken without end.
+Threads of one process take the lock in the order of their requests. Processes poll the lock, more often the
+longer they have waited, and record in the lock file that they wait. A process that releases the lock and
+finds such a record lets others go first, so none waits for ever.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ _FLAGS: Final = (
     | os.O_CREAT
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # do not wait for a device in its place
+    | getattr(os, "O_NONBLOCK", 0)  # never block on a device in its place
 )
-_MODE: Final = 0o755  # of the folder: whoever reads the directory looks for a journal, and nobody else writes
+_MODE: Final = 0o755  # mode of the folder: readers look for a journal, nobody else writes
 _NO_FLOCK: Final = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 _PAUSE: Final = 0.02  # seconds between the first two attempts
-_TURN: Final = 0.04  # seconds in which threads of a process follow each other before another is let go first
-_GONE: Final = 5.0  # seconds without a look after which a thread was interrupted, and waits no more
+_TURN: Final = 0.04  # seconds for threads of one process before another process goes first
+_GONE: Final = 5.0  # seconds without a poll after which a thread counts as interrupted
 _END: Final = 30.0  # seconds that the end of the interpreter waits for saves in daemon threads
-_TRIES: Final = 200  # to take a lock whose file its last holder may remove at this moment
-_LONG: Final = 2.0  # seconds of waiting after which the user gets a message
-_GRACE: Final = 1.0  # seconds in which another user's entry may be one that is created or removed
-_DISK: Final = 60.0  # seconds in which the disk takes a save that has taken place
+_TRIES: Final = 200  # attempts to take a lock whose file its last holder may be removing
+_LONG: Final = 2.0  # seconds of waiting before the user gets a message
+_GRACE: Final = 1.0  # seconds for another user's entry to be created or removed
+_DISK: Final = 60.0  # seconds for the disk to write a committed save
 
 
 class Lock:
-    """A lock file, held inside the ``with``; so is the folder it is in, which is removed when it is empty.
+    """A lock file, held inside the ``with``, and its folder, which is removed when empty.
 
     Parameters
     ----------
@@ -73,13 +73,13 @@ class Lock:
     what
         What is locked, for the messages.
     wait
-        Seconds to wait for another holder; None: without limit. A save that only waits for the disk is waited
-        for a minute, even with less: it is not a reason to refuse another.
+        Seconds to wait for another holder; None for no limit. A holder that only waits for the disk gets a
+        minute in any case.
 
     Attributes
     ----------
     waited
-        A sentence about another holder that was waited for, or None.
+        A sentence about another holder for which this one waited, or None.
 
     Raises
     ------
@@ -92,12 +92,12 @@ class Lock:
         self._what = what
         self._wait = wait
         self._files: list[int] = []  # the descriptor, while the lock is held
-        self._end = close_at_end(self._files)  # of a lock that an interrupt kept from being released
-        self._token: str | None = None  # of the file, where there is no flock
+        self._end = close_at_end(self._files)  # of a lock that an interrupt left unreleased
+        self._token: str | None = None  # of the file, without flock
         self._heartbeat: Heartbeat | None = None
         self._seen: Seen = {}
         self._looked = 0.0
-        self._foreign: tuple[float, ForeignError] | None = None  # since when nobody holds it, and whose it is
+        self._foreign: tuple[float, ForeignError] | None = None  # time of the last holder, and its owner
         self.waited: str | None = None
 
     def __enter__(self) -> Lock:
@@ -108,7 +108,7 @@ class Lock:
             if self in _waiting:  # a fork empties it
                 _waiting.remove(self)
             return self
-        except BaseException:  # such as Ctrl-C, also where the lock was taken already
+        except BaseException:  # such as Ctrl-C, even after the lock was taken
             self.release()
             raise
 
@@ -116,7 +116,7 @@ class Lock:
         start = time.monotonic()
         holder, noted = "", None
         has_warned = False
-        # one that may not wait is refused for a holder alone, not for those who wait
+        # without waiting, only a holder is a reason to refuse, not other waiting saves
         while not ((self._wait == 0 or self.is_next()) and self.acquire()):
             content = read_content(self._path)
             holder = _name_holder(content)
@@ -136,7 +136,7 @@ class Lock:
             is_own = self._foreign is not None or (content is not None and content.is_own())
             if content is not None and content.token != noted and not is_own:
                 noted = content.token
-                with contextlib.suppress(OSError):  # it was removed, or is another user's
+                with contextlib.suppress(OSError):  # removed, or another user's
                     append(self._path, AWAITED)
             _released.clear()
             _released.wait(max(_PAUSE / (1 + seconds), _PAUSE / 4))
@@ -147,9 +147,9 @@ class Lock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._files:  # this is a process that was forked meanwhile, and the lock is its parent's
+        if not self._files:  # in a process forked meanwhile, the lock belongs to the parent
             return
-        with contextlib.suppress(OSError):  # else the next save takes the file over
+        with contextlib.suppress(OSError):  # otherwise the next save takes the file over
             try:
                 if self._heartbeat is not None:
                     self._heartbeat.stop()
@@ -157,13 +157,13 @@ class Lock:
                 if content is None or not content.is_awaited:
                     _turns.pop(self._path, None)
                 elif now - _turns.get(self._path, 0.0) >= _TURN:
-                    _turns[self._path] = now + _TURN  # whoever waits looks within half of it
+                    _turns[self._path] = now + _TURN  # waiting processes poll within half of it
                 if not self.is_lost():
-                    os.unlink(self._path)  # while it is held: whoever waits for this file looks again
+                    os.unlink(self._path)  # while held: waiting processes look again
             finally:  # released all the same, after an error of the disk or Ctrl-C
                 close_files(self._files)
         self._token = self._heartbeat = None
-        with contextlib.suppress(OSError):  # something is in it
+        with contextlib.suppress(OSError):  # not empty
             os.rmdir(os.path.dirname(self._path))
         _held.discard(self)
         _released.set()
@@ -209,18 +209,20 @@ class Lock:
     def release(self) -> None:
         """Release the lock and remove its file; nothing where it is not held."""
         try:
-            if self in _waiting:  # Ctrl-C came as it left
+            if self in _waiting:  # after Ctrl-C at its end
                 _waiting.remove(self)
             self.__exit__(None, None, None)
-        finally:  # where Ctrl-C comes now
+        finally:  # Ctrl-C may come here
             close_files(self._files)
 
     def is_lost(self) -> bool:
-        """Return whether another process has taken over the lock, since this one was stopped for too long."""
+        """Return whether another process has taken over the lock because this one was stopped for too
+        long.
+        """
         return self._token is not None and not renew(self._path, self._token)
 
     def check(self) -> None:
-        """Do nothing where the lock is still held.
+        """Check that the lock is still held.
 
         Raises
         ------
@@ -237,7 +239,7 @@ class Lock:
 
     def hand_over(self, other: Lock) -> None:
         """Hand the lock over to another object, which holds it until the save is on the disk."""
-        with contextlib.suppress(OSError):  # then others do not wait longer than their limit
+        with contextlib.suppress(OSError):  # others then wait no longer than their limit
             os.lseek(self._files[0], 0, os.SEEK_END)
             os.write(self._files[0], SAVED)
         with _opening.hold():
@@ -264,10 +266,10 @@ class Lock:
             raise SaveError(message, hint=error.hint) from error
 
     def _try(self, *, create: bool) -> bool | None:
-        """Return whether the lock was taken; None if its last holder removed the file meanwhile."""
+        """Return whether the lock was taken, or None if its last holder removed the file meanwhile."""
         opened: list[int] = []  # until the lock is ours
         folders: list[int] = []
-        _ends = close_at_end(opened), close_at_end(folders)  # where an interrupt comes before the calls below
+        _ends = close_at_end(opened), close_at_end(folders)  # for an interrupt before the calls below
         try:
             return self._try_opened(opened, folders, create=create)
         finally:
@@ -286,7 +288,7 @@ class Lock:
         except (FileNotFoundError, ForeignError):
             raise
         except OSError as error:
-            with contextlib.suppress(OSError):  # something is in it
+            with contextlib.suppress(OSError):  # not empty
                 os.rmdir(folder)
             raise explain(SaveError, f"{self._what} cannot be locked ({self._path})", error) from error
         (fd,) = opened
@@ -338,7 +340,7 @@ class Lock:
         try:
             os.mkdir(folder, _MODE)
         except FileExistsError:
-            return  # whose it is, is looked at once it is open
+            return  # its owner is checked once it is open
         except FileNotFoundError as error:
             parent = os.path.dirname(folder) or "."
             if not os.path.isdir(parent):
@@ -348,16 +350,16 @@ class Lock:
     def _give_back(self, fd: int) -> None:
         with contextlib.suppress(OSError):
             if _is_there(fd, self._path) and os.fstat(fd).st_size == 0:
-                os.unlink(self._path)  # nothing but what was created here
+                os.unlink(self._path)  # only files created here
                 os.rmdir(os.path.dirname(self._path))
 
 
 _held: Final[weakref.WeakSet[Lock]] = weakref.WeakSet()
-_opening: Final = RLock()  # held while a file is open and its lock is not in the set above
+_opening: Final = RLock()  # held while an open file's lock is not in the set above
 _opening.hold_in_forks()
-_released: Final = Event()  # for those that wait for a lock of this process
-_waiting: Final[list[Lock]] = []  # of this process, in the order in which they came
-_turns: Final[dict[str, float]] = {}  # by path: since when, or from when on, it is this process's turn
+_released: Final = Event()  # notified when this process releases a lock
+_waiting: Final[list[Lock]] = []  # waiting locks of this process, in order of arrival
+_turns: Final[dict[str, float]] = {}  # by path, the time at which this process's turn began or begins
 
 
 _ended: Final[list[bool]] = []  # an item once the interpreter is about to end
@@ -368,9 +370,9 @@ def _wait_for_others() -> None:
     with _opening.hold():
         _ended.append(True)
     end = time.monotonic() + _END
-    released = time.monotonic() + _GRACE  # when the entries of those that were released are removed
+    released = time.monotonic() + _GRACE  # released locks remove their entries then
     while _held and time.monotonic() < end:
-        with contextlib.suppress(RuntimeError):  # the set has changed at this moment
+        with contextlib.suppress(RuntimeError):  # another thread changed the set
             if any(one._files for one in list(_held)):
                 released = time.monotonic() + _GRACE
             elif time.monotonic() >= released:

@@ -1,18 +1,17 @@
-"""Lock files where there is no flock: whoever creates the file holds the lock; a stale one is taken over.
+"""Lock files without flock: the creator of the file holds the lock; a stale lock is taken over.
 
-A lock file names its holder: process, machine, when the process began, a random token, and the start of the
-system with the namespace of process ids, which say whether the id means anything here. It gets its name
-whole, by a hard link; where there are none, it is created empty, and an empty one is being written. The
-holder appends a byte every few seconds.
+A lock file names its holder: process id, machine, start of the process, a random token, and the boot and
+process-id namespace in which the id is valid. A hard link names the complete file; without hard links it is
+created empty, and an empty lock file is one being written. The holder appends a byte every few seconds.
 
-A holder of this system is stale when its process is dead. One of another system, or of another container, is
-stale when its file has not changed for the time of a lease, by the clock of the process that looks, which has
-looked at it all that time: clocks of two machines are never compared.
+A holder on this system is stale when its process is dead. A holder on another system or in another container
+is stale when its file has not changed for the time of a lease. The waiting process measures this time by its
+own clock: clocks of two machines are never compared.
 
-A stale file is taken over by one process alone: the one that creates ``PATH.<its token>``, which is a lock
-file as well. Only that one may move the stale file away, and it puts it back if it was not the stale one
-after all, since a file system may show what was there a moment ago. A holder that was stopped for longer than
-the lease finds out before it commits (:func:`renew`).
+Only one process takes over a stale file: the one that creates ``PATH.<its token>``, itself a lock file. Only
+it may move the stale file away, and it restores a file that turns out to be another one, since a file system
+may show outdated entries. A holder that was stopped for longer than the lease notices it before it commits
+(:func:`renew`).
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from typing import Final, NamedTuple
 from paddlelike.foundation.locks import Event, opened
 from paddlelike.foundation.threads import Thread
 
-_UNFINISHED: Final = 10.0  # seconds after which whoever created an empty lock file is dead
-_LEASE: Final = 30.0  # seconds without a change after which a holder that cannot be seen is dead
-_BEAT: Final = 5.0  # seconds between two changes
+_UNFINISHED: Final = 10.0  # seconds after which the creator of an empty lock file counts as dead
+_LEASE: Final = 30.0  # seconds without a change after which an invisible holder counts as dead
+_BEAT: Final = 5.0  # seconds between two bytes of a holder
 
-# what may be in the file after its first line
+# bytes that may follow the first line
 SAVED: Final = b"saved\n"  # the holder only waits for the disk
 AWAITED: Final = b"?"  # another process waits for the lock
 _ALIVE: Final = b"+"  # the holder is alive
@@ -41,10 +40,10 @@ _READING: Final = (
     os.O_RDONLY
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # do not wait for a pipe in its place
+    | getattr(os, "O_NONBLOCK", 0)  # never block on a pipe in its place
 )
 
-Seen = dict[str, tuple[tuple[object, ...], float]]  # by path: what was there, and since when
+Seen = dict[str, tuple[tuple[object, ...], float]]  # by path: the content, and the time of its last change
 
 
 class Content(NamedTuple):
@@ -52,9 +51,9 @@ class Content(NamedTuple):
 
     pid: int
     host: str
-    start: str  # tells the process from a later one with its id
+    start: str  # distinguishes the process from a later one with the same id
     token: str
-    place: str | None = None  # the system in which the id means something; None: an earlier version's
+    place: str | None = None  # boot and namespace of the id; None in files of earlier versions
     beats: int = 0
     is_saved: bool = False
     is_awaited: bool = False
@@ -85,7 +84,7 @@ def make_content() -> bytes:
 
 
 def read_content(path: str) -> Content | None:
-    """Return the holder that a lock file names; None where it names none."""
+    """Return the holder that a lock file names, or None."""
     try:
         with (
             opened(path, _READING) as (fd, _),
@@ -95,7 +94,7 @@ def read_content(path: str) -> Content | None:
                 return None
             first, end, rest = file.read(100_000).partition("\n")
         pid, host, start, *more = first.split()
-        token, place = [*more, None, None][:2] if end else (None, None)  # else it is being written
+        token, place = [*more, None, None][:2] if end else (None, None)  # otherwise it is being written
         if token is None:
             return None
         return Content(int(pid), host, start, token, place, rest.count("+"), "saved" in rest, "?" in rest)
@@ -104,7 +103,7 @@ def read_content(path: str) -> Content | None:
 
 
 def take(path: str, seen: Seen) -> str | None:
-    """Create a lock file, if nobody alive holds it, and return its token; None: it is held.
+    """Create a lock file and return its token, or None if a living process holds it.
 
     ``seen`` is the same dict at every attempt of one waiting lock.
 
@@ -131,16 +130,16 @@ def take(path: str, seen: Seen) -> str | None:
 
 
 def renew(path: str, token: str) -> bool:
-    """Change a lock file, so that others see a holder that lives; return whether it is still this one's."""
+    """Change a lock file to show others that its holder lives; return whether it is still held."""
     if not _is_held(path, token):
         return False
-    with contextlib.suppress(FileNotFoundError):  # then it is not held either
+    with contextlib.suppress(FileNotFoundError):
         append(path, _ALIVE)
     return _is_held(path, token)
 
 
 def append(path: str, data: bytes) -> None:
-    """Append to a lock file. Raises OSError, also where there is none."""
+    """Append to a lock file. Raises OSError, also if the file is missing."""
     with opened(path, os.O_WRONLY | os.O_APPEND | (_READING & ~os.O_RDONLY)) as (fd, _):
         os.write(fd, data)
 
@@ -152,12 +151,12 @@ class Heartbeat:
         self._stopped = Event()
         self.holder = weakref.ref(holder)
         thread = Thread(partial(self._run, path, token), f"lock {path}")
-        with contextlib.suppress(RuntimeError):  # the interpreter is about to end, and the save with it
+        with contextlib.suppress(RuntimeError):  # the interpreter and the save are about to end
             thread.start()
 
     def _run(self, path: str, token: str) -> None:
         while not self._stopped.wait(_BEAT) and self.holder() is not None:
-            with contextlib.suppress(OSError):  # such as a full disk: the next one is tried
+            with contextlib.suppress(OSError):  # such as a full disk: the next byte is tried
                 renew(path, token)
 
     def stop(self) -> None:
@@ -174,7 +173,7 @@ def _create(path: str, content: bytes) -> str | None:
     try:
         os.link(aside, path)
     except FileExistsError:
-        if os.stat(aside).st_nlink != 2:  # else the call was answered twice, as by NFS
+        if os.stat(aside).st_nlink != 2:  # otherwise the call was answered twice, as by NFS
             return None
     except FileNotFoundError:
         raise
@@ -190,7 +189,7 @@ def _create(path: str, content: bytes) -> str | None:
 
 
 def _find_stale(path: str, seen: Seen) -> str | None:
-    """Return the token of a stale lock file, or a name for an empty one that has not changed for long."""
+    """Return the token of a stale lock file, or a name for an empty one that has long been unchanged."""
     holder = read_content(path)
     if holder is not None and holder.is_here():
         return holder.token if holder.is_dead() else None
@@ -217,8 +216,8 @@ def _move_away(path: str, stale: str, aside: str) -> None:
     except FileNotFoundError:
         return
     found = read_content(aside)
-    if found is not None and found.token != stale:  # of a later holder, that was not to be seen before
-        with contextlib.suppress(OSError):  # else that one finds out before it commits
+    if found is not None and found.token != stale:  # a later holder's file, invisible before
+        with contextlib.suppress(OSError):  # otherwise that holder notices before it commits
             with open(aside, "rb") as file:
                 content = file.read()
             try:
@@ -254,12 +253,14 @@ def _get_place() -> str:
 
 
 def _get_start(pid: int) -> str:
-    """Return when a process began, which tells it from a later one with its id; '-': it is dead."""
+    """Return the start of a process, which distinguishes it from a later one with the same id; '-' if it is
+    dead.
+    """
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             state, *facts = file.read().rpartition(")")[2].split()
         if state in "ZX" and len(os.listdir(f"/proc/{pid}/task")) < 2:
-            return "-"  # it has ended, and its parent has not asked how
+            return "-"  # a zombie
         return facts[18]
     except (OSError, IndexError, ValueError):
         pass

@@ -1,8 +1,8 @@
 """Locks on memory-mapped files: a shared lock keeps saves from writing into such a file.
 
-Saves replace files, and a mapping keeps the one that was replaced. The exception is the version before, which
-``keep_generation`` lets the next save overwrite: a file of it is written into only under an exclusive lock,
-and only while it has no other name. The system releases a lock with the last mapping.
+Saves replace files, and a mapping keeps the replaced file. The exception is the previous version with
+``keep_generation``, which the next save overwrites: it writes into such a file only under an exclusive lock,
+and only while the file has no other name. The system releases a lock with the last mapping.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def hold(fd: int) -> bool:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # there are no such locks here, and so nobody writes into files
+    except OSError:  # without such locks, no save writes into files
         return True
     return True
 

@@ -1,8 +1,8 @@
 """Open regular files for reading; refuse everything else without waiting for it.
 
-A directory of somebody else may hold a pipe, which blocks whoever opens it, or a device, in place of a file.
-A link is followed wherever it points to: a model may be kept in a cache of files, or on another disk. It is
-only read; saves replace the link and leave what it points to.
+In somebody else's directory a pipe, which would block, or a device may stand in place of a file. Links are
+followed: a model may be in a cache of files or on another disk. Their targets are only read; saves replace
+the link.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ READING: Final = (  # the flags of open
     os.O_RDONLY
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # means nothing for a regular file
+    | getattr(os, "O_NONBLOCK", 0)  # no effect on a regular file
     | getattr(os, "O_NOCTTY", 0)
 )
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
@@ -57,7 +57,7 @@ def open_regular(path: str, *, own: bool = False) -> tuple[OpenFile, os.stat_res
         if own:
             check_own_file(path, facts)
     except BaseException as error:
-        del file  # which a traceback would keep
+        del file  # a traceback would keep it
         if isinstance(error, OSError) and not isinstance(error, StorageError):
             raise unreadable(path, error) from error
         raise

@@ -1,8 +1,8 @@
 """Ownership of files: files beside a directory are trusted only if this user owns them.
 
-The parent of a saved directory may be one in which others may create files, such as ``/tmp``. So the owner of
-an entry is read from an open descriptor, never through a link, and compared with the user as whom files that
-this process creates appear there: its effective user, or another one where a server squashes users.
+Others may create files in the parent of a saved directory, such as ``/tmp``. So the owner of an entry is read
+from an open descriptor, never through a link. It is compared with the owner of files that this process
+creates there: its effective user, or another one if a file server maps users.
 """
 
 from __future__ import annotations
@@ -48,9 +48,8 @@ class ForeignError(StorageError):
 
 
 def open_folder(folders: list[int], path: str) -> int:
-    """Open a folder of this user, which no other may write into; return its descriptor.
-
-    It is appended to those that the caller closes, also after an error.
+    """Open a folder of this user in which nobody else may write; return its descriptor. It is appended to the
+    descriptors that the caller closes, also after an error.
 
     Raises
     ------
@@ -78,7 +77,7 @@ def open_folder(folders: list[int], path: str) -> int:
     # S18
     if not is_ours(facts, os.path.dirname(path)):
         raise ForeignError(path, facts.st_uid)
-    if facts.st_mode & _OTHERS_WRITE:  # made by an earlier version, under a wide umask
+    if facts.st_mode & _OTHERS_WRITE:  # created by an earlier version under a wide umask
         with contextlib.suppress(OSError):  # a file system without modes
             os.fchmod(fd, stat.S_IMODE(facts.st_mode) & ~_OTHERS_WRITE)
     return fd
@@ -92,7 +91,7 @@ def check_own(path: str, *, beside: str | None = None) -> None:
     ForeignError
         Another user owns it.
     OSError
-        The system does not say it.
+        The system does not return the owner.
     """
     try:
         facts = os.lstat(path)
@@ -125,8 +124,8 @@ def is_own(facts: os.stat_result) -> bool:
 def check_believed(path: str, facts: os.stat_result, described: Collection[str]) -> None:
     """Check that the owner of a deciding file is allowed to replace the files it decides about.
 
-    In a folder where others may create files but, for its sticky bit, not replace them, that is root, the
-    owner of the folder and the owner of the ``described`` files; elsewhere everybody who could create it.
+    In a folder whose sticky bit lets others create files but not replace them, these are root, the owner of
+    the folder and the owner of the ``described`` files; elsewhere everybody.
 
     Raises
     ------
@@ -140,7 +139,7 @@ def check_believed(path: str, facts: os.stat_result, described: Collection[str])
         if not is_shared or owners <= {0, around.st_uid}:
             return
         there = [os.lstat(each).st_uid for each in described if os.path.lexists(each)]
-    except OSError:  # whoever reads the files says it
+    except OSError:  # reading the files raises the error
         return
     if not there or not {*owners, *there} <= {facts.st_uid}:
         raise ForeignError(path, facts.st_uid)
@@ -149,15 +148,15 @@ def check_believed(path: str, facts: os.stat_result, described: Collection[str])
 def list_believed(folder: str, names: list[str]) -> list[str]:
     """Return the trusted entries of a folder, and warn about the others.
 
-    In a folder where others may create entries but, for its sticky bit, not replace them, these are the ones
-    of this user, of root and of the folder's owner; where there are none, all, if one user owns them.
+    In a folder whose sticky bit lets others create entries but not replace them, trusted entries belong to
+    this user, root or the folder's owner; if there are none, all entries are trusted if one user owns them.
 
     Raises
     ------
     ForeignError
-        They are of several other users.
+        The entries belong to several other users.
     OSError
-        The system does not say it.
+        The system does not return the owner.
     """
     around = os.stat(folder)
     if not (around.st_mode & _OTHERS_WRITE and around.st_mode & stat.S_ISVTX):
@@ -184,9 +183,9 @@ def check_not_planted(path: str) -> None:
     Raises
     ------
     ForeignError
-        The file, or what it links to, is neither this user's nor root's nor the folder's owner's.
+        The file, or its link's target, belongs neither to this user nor to root nor to the folder's owner.
     OSError
-        The system does not say it.
+        The system does not return the owner.
     """
     folder = os.path.dirname(path) or "."
     around = os.stat(folder)
@@ -197,14 +196,14 @@ def check_not_planted(path: str) -> None:
 
 
 def check_replaceable(directory: str, paths: Collection[str]) -> None:
-    """Check that no file is another user's in a folder whose sticky bit keeps it from being replaced.
+    """Check that no file belongs to another user in a folder whose sticky bit forbids to replace it.
 
     Raises
     ------
     ForeignError
         One is.
     OSError
-        The system does not say it.
+        The system does not return the owner.
     """
     around: dict[str, os.stat_result] = {}
     for path in paths:
@@ -232,7 +231,9 @@ def _name_user(uid: int) -> str:
 
 
 def _find_shown(folder: str, device: int) -> int | None:
-    """Return who owns the files that this process creates on the file system of a folder; None: unknown."""
+    """Return the owner of files that this process creates on the file system of a folder, or None if
+    unknown.
+    """
     key = device, _get_user()
     if key not in _shown:
         try:

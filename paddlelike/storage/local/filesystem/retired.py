@@ -14,9 +14,9 @@ def has_others(directory: str, paths: Set[str]) -> bool:
     """Return whether there is a file in a directory that is not among ``paths``."""
     try:
         if paths >= set(os.listdir(directory)):
-            return False  # as most often, and found without a look at each
+            return False  # the usual case, without a look at each file
         return any(not folder and path not in paths for path, _, folder in walk(directory))
-    except OSError:  # such as: there is no directory
+    except OSError:  # for example, no directory
         return os.path.isdir(directory)
 
 
@@ -41,16 +41,16 @@ def remove_tree(path: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(path)
         return
-    with contextlib.suppress(OSError, RecursionError):  # the latter: a thousand folders in each other
+    with contextlib.suppress(OSError, RecursionError):  # RecursionError for a thousand nested folders
         shutil.rmtree(path, ignore_errors=True)
 
 
 def rescue(old: str, directory: str, known: Mapping[str, int], *, remove: bool) -> None:
     """Move files that others added to the replaced version ``old`` during the swap into ``directory``.
 
-    ``known`` are the files that it held when it was listed, by inode; ``remove``: delete those.
+    ``known``: its files when it was listed, by inode; ``remove``: delete these.
     """
-    with contextlib.suppress(OSError), opened(old, os.O_RDONLY) as (here, _):  # the next save clears it up
+    with contextlib.suppress(OSError), opened(old, os.O_RDONLY) as (here, _):  # the next save cleans up
         folders = []
         for path, inode, is_folder in list(walk(old)):
             if is_folder:
@@ -66,9 +66,9 @@ def rescue(old: str, directory: str, known: Mapping[str, int], *, remove: bool) 
 
 
 def _move_late(old: str, directory: str, path: str, known: int | None) -> None:
-    """Move a file into ``directory``, over nothing but the file with the inode ``known``."""
+    """Move a file into ``directory``, replacing only the file with the inode ``known``."""
     target = os.path.join(directory, path)
-    with contextlib.suppress(OSError):  # it was removed at this moment
+    with contextlib.suppress(OSError):  # removed meanwhile
         if not _is_inside(target):
             return
         os.makedirs(os.path.dirname(target), exist_ok=True)

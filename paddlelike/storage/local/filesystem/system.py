@@ -83,15 +83,14 @@ def drop_cache(path: str) -> None:
     """Let the next read of a file come from the disk, if possible."""
     if not hasattr(os, "posix_fadvise"):
         return
-    # it may be a link that leads nowhere: whoever reads it says so
+    # a broken link, for example; its reader raises the error
     with contextlib.suppress(OSError), opened(path, os.O_RDONLY | os.O_NONBLOCK) as (fd, _):
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def identify_mount(path: str) -> str | None:
-    """Return an identity of a file that changes with a copy or another mount of its file system.
-
-    None: this system does not say it.
+    """Return an identity of a file that changes with a copy or another mount of its file system, or None if
+    this system has none.
     """
     call, facts = _function("statx"), ctypes.create_string_buffer(256)
     wanted = _STATX_INO | _STATX_BTIME | _STATX_MNT_ID_UNIQUE
