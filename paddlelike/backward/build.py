@@ -29,7 +29,7 @@ def build_steps(
             new_steps = [Step(grad, op) for grad in registry.find(op.type).make_grad(op)]
         for step in map(transform.mark_values, new_steps):
             grad = transform.drop_stopped_outputs(step.grad, op, stops, keep_empty=step.inner is not None)
-            steps.append(step._replace(grad=grad))
+            steps.append(Step(grad, op, step.inner))
             existing.update(transform.collect_gradients(grad.outputs))
     steps = transform.complete_steps(steps, stops, given, block.idx, starts)
     if any(_ends_at_last_step(step.grad, block) for step in steps):

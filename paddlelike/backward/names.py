@@ -62,7 +62,7 @@ class PassNames:
         outputs = {
             slot: [self._rename_output(n, plain=plain) for n in names] for slot, names in grad.outputs.items()
         }
-        return step._replace(grad=grad._replace(inputs=restore_names(inputs), outputs=outputs))
+        return Step(grad._replace(inputs=restore_names(inputs), outputs=outputs), step.forward, step.inner)
 
     def _rename_output(self, name: str, *, plain: bool) -> str:
         if name == EMPTY or GRAD not in name:

@@ -45,7 +45,10 @@ def mark_values(step: Step) -> Step:
 
     :func:`restore_names` takes the marks back.
     """
-    values = {*step.forward.input_arg_names, *step.forward.output_arg_names}
+    forward = step.forward
+    values = {name for name in (*forward.input_arg_names, *forward.output_arg_names) if GRAD in name}
+    if not values:
+        return step
     marked = {
         slot: [name.replace(GRAD, _VALUE) if name in values else name for name in names]
         for slot, names in step.grad.inputs.items()
@@ -165,7 +168,7 @@ def add_sums(steps: list[Step], block_idx: int) -> list[Step]:
             slot: [add_part(name) if GRAD in name else name for name in names]
             for slot, names in grad.outputs.items()
         }
-        result.append(step._replace(grad=grad._replace(outputs=outputs)))
+        result.append(Step(grad._replace(outputs=outputs), step.forward, step.inner))
     for name in list(parts):
         sum_parts(name, result[-1].forward)
     return result

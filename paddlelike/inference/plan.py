@@ -22,6 +22,7 @@ from paddlelike.executor.plans.run_plan import Plan
 from paddlelike.executor.steps import run_plan
 from paddlelike.framework.flags import flag
 from paddlelike.framework.opdef import registry
+from paddlelike.framework.passes.views import collect_uses
 from paddlelike.inference import onednn, onednn_library
 from paddlelike.inference.cells import Loop
 from paddlelike.inference.chains import Chain, Finder
@@ -72,7 +73,7 @@ class PredictionPlan(Plan):
         ending = {chain.indexes[-1]: chain for chain in chains}
         # A value that a chain reads is in use until the chain ends.
         order = [index for index in range(len(ops)) if index not in inside]
-        uses = find_last_uses(block, ops, keep)
+        uses = find_last_uses(list(map(collect_uses, ops)), keep)
         lasts = [
             [name for one in (ending[index].indexes if index in ending else [index]) for name in uses[one]]
             for index in order

@@ -16,9 +16,10 @@ from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError, UnsupportedError
 from paddlelike.framework import Block, Operator, Program, Variable
 from paddlelike.framework.environment import PADDLE2_VERSION, PADDLE3_VERSION
-from paddlelike.framework.graph.attributes import COMMON_ATTRS, complete_attrs
+from paddlelike.framework.graph.attributes import complete_attrs
 from paddlelike.framework.graph.inference import infer_outputs
 from paddlelike.framework.opdef import OpDef, registry
+from paddlelike.framework.opdef.attributes import COMMON_ATTRS
 from paddlelike.framework.passes.clone import copy
 
 #: Attributes of kernels, which say nothing of what is computed.

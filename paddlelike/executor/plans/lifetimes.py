@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from paddlelike.framework import Block, Operator
 from paddlelike.framework.opdef import EMPTY, registry
-from paddlelike.framework.passes.views import collect_reads, collect_writes
+from paddlelike.framework.passes.views import collect_writes
 
 
-def find_last_uses(block: Block, ops: list[Operator], keep: set[str]) -> list[list[str]]:
-    """Return for each operator the variables that no later operator uses, except ``keep``."""
-    dying: list[list[str]] = [[] for _ in ops]
+def find_last_uses(uses: Sequence[set[str]], keep: set[str]) -> list[list[str]]:
+    """Return for each operator the variables that no later operator uses, except ``keep``.
+
+    ``uses`` are the variables that each operator reads or writes.
+    """
+    dying: list[list[str]] = [[] for _ in uses]
     seen = set(keep)
-    for i in range(len(ops) - 1, -1, -1):
-        for name in collect_reads(ops[i]) | collect_writes(ops[i]):
+    for i in range(len(uses) - 1, -1, -1):
+        for name in uses[i]:
             if name not in seen and name != EMPTY:
                 seen.add(name)
                 dying[i].append(name)
     return dying
 
 
-def find_last_values(block: Block, ops: list[Operator], dying: list[list[str]]) -> list[list[str]]:
+def find_last_values(
+    block: Block, ops: list[Operator], uses: Sequence[set[str]], dying: list[list[str]]
+) -> list[list[str]]:
     """Return, for each operator, the variables of which later operators read only shape and dtype.
 
-    ``dying``: the last uses of any kind.
+    ``uses`` are the variables that each operator reads or writes, ``dying`` the last uses of any kind.
     """
     last = {name: index for index, names in enumerate(dying) for name in names}
     found: list[list[str]] = [[] for _ in ops]
@@ -31,7 +38,7 @@ def find_last_values(block: Block, ops: list[Operator], dying: list[list[str]]) 
         shaped = set() if cls is None else {name for slot in cls.shapes_of for name in ops[i].input(slot)}
         if cls is not None and shaped:
             shaped -= {n for slot, names in ops[i].inputs.items() if slot not in cls.shapes_of for n in names}
-        for name in (collect_reads(ops[i]) | collect_writes(ops[i])) - shaped:
+        for name in uses[i] - shaped:
             if last.pop(name, i) > i:
                 found[i].append(name)
     return found

@@ -36,6 +36,7 @@ from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework import Block, Operator, OpRole, Program, Variable
 from paddlelike.framework.graph.trust import check_trusted
 from paddlelike.framework.opdef import OpDef, make_arguments, registry
+from paddlelike.framework.passes.views import collect_uses
 from paddlelike.ops.kernels.fast.late import check_flag
 
 
@@ -148,8 +149,9 @@ class Plan:
         if self.is_batch:
             return [Step(bind_batch(block, run), run[0], operators=len(run)) for run in group_batches(ops)]
         keep = {*self.fetches, *self.fetched_by_op.values()}
-        dying = find_last_uses(block, ops, keep)
-        hollow = find_last_values(block, ops, dying)
+        uses = list(map(collect_uses, ops))
+        dying = find_last_uses(uses, keep)
+        hollow = find_last_values(block, ops, uses, dying)
         steps = []
         rows = find_row_gradients(block, ops if self.groups_steps else (), {*keep, *self.fed})
         for i, op in enumerate(ops):
@@ -201,9 +203,9 @@ class Plan:
         for inner in cls.more_blocks(op):
             self._bind_block(inner)
         keywords = cls.make_forward_keywords(op.attrs, op.outputs)
-        slots = [slot.name for slot in cls.input_slots]
-        copied = frozenset(map(slots.index, cls.list_copied(op.inputs, op.outputs)))
-        if copied:
+        copied: frozenset[int] = frozenset()
+        if cls.inplace and (names := cls.list_copied(op.inputs, op.outputs)):
+            copied = frozenset(i for i, slot in enumerate(cls.input_slots) if slot.name in names)
             keywords |= cls.keywords_of_copies
         rows_kernel = cls.make_rows_kernel(keywords) if as_rows else None
         plain, kind = (rows_kernel, ROWS) if rows_kernel else self._make_kernel(cls, op, block, keywords)

@@ -11,12 +11,12 @@ from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework.codec import nesting
 from paddlelike.framework.codec.fields import find_attr_type, read_attr, read_variable
 from paddlelike.framework.codec.schema import messages, parse
-from paddlelike.framework.graph.attributes import COMMON_ATTRS
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
+from paddlelike.framework.opdef.attributes import COMMON_ATTRS
 from paddlelike.hooks import Hook
 
 _read_paddle3: Final[Hook[[bytes], Any]] = Hook("read_paddle3")

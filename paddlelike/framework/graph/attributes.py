@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from ctypes import c_float
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -10,17 +11,10 @@ import numpy as np
 from paddlelike.core import AttrType
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import ABSENT, REQUIRED, OpDef
+from paddlelike.framework.opdef.attributes import COMMON_ATTRS
 
 Item = TypeVar("Item")
 
-#: Attributes that every operator may carry, whatever its type, in Fluid's order.
-COMMON_ATTRS: Final = {
-    "op_role": AttrType.INT,
-    "op_role_var": AttrType.STRINGS,
-    "op_namescope": AttrType.STRING,
-    "op_callstack": AttrType.STRINGS,
-    "op_device": AttrType.STRING,
-}
 _GIVEN_UNLESS_EMPTY: Final = ("op_role_var", "op_device")
 
 
@@ -110,10 +104,7 @@ def _to_int(value: Any) -> int:
 
 
 def _to_float(value: Any) -> float:
-    if isinstance(value, str | bytes):
-        raise TypeError
-    with np.errstate(over="ignore"):
-        return float(np.float32(value))
+    return c_float(value).value  # numpy's float32 takes strings too, and warns of infinity
 
 
 def _to_string(value: object) -> str:

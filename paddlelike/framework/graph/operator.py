@@ -12,10 +12,11 @@ from paddlelike.core.roles import OpRole
 from paddlelike.errors import EnforceNotMet
 from paddlelike.foundation.current import Current
 from paddlelike.foundation.warn import find_user_frame
-from paddlelike.framework.graph.attributes import COMMON_ATTRS, convert_attr, infer_attr_type
+from paddlelike.framework.graph.attributes import convert_attr, infer_attr_type
 from paddlelike.framework.graph.desc import OperatorDesc
 from paddlelike.framework.graph.states import EncodedState
 from paddlelike.framework.opdef import registry
+from paddlelike.framework.opdef.attributes import COMMON_ATTRS
 from paddlelike.hooks import Hook
 
 if TYPE_CHECKING:
@@ -199,8 +200,10 @@ class Operator(EncodedState):
 
     def sub_blocks(self) -> list[int]:
         """Return the indexes of the blocks that its attributes name."""
-        found: list[Any] = []
         known = registry.find_or_none(self.type)
+        if known is not None and self.attrs.keys() <= known.plain_attrs:
+            return []
+        found: list[Any] = []
         table = {} if known is None else known.attrs
         for name, value in self.attrs.items():
             if name in COMMON_ATTRS or type(value) not in (int, list):

@@ -38,6 +38,15 @@ class _Marker:
         return self._text
 
 
+#: Attributes that every operator may carry, whatever its type, in Fluid's order.
+COMMON_ATTRS: Final = {
+    "op_role": AttrType.INT,
+    "op_role_var": AttrType.STRINGS,
+    "op_namescope": AttrType.STRING,
+    "op_callstack": AttrType.STRINGS,
+    "op_device": AttrType.STRING,
+}
+
 REQUIRED: Final = _Marker("REQUIRED")  # an operator cannot be appended without the attribute
 ABSENT: Final = _Marker("ABSENT")  # without a value, functions get None
 

@@ -124,6 +124,7 @@ class OpDef:
     # Filled in by register.
     #: The kernel (and backward) takes a Context before its arrays: its first parameter is ``ctx``.
     context: ClassVar[bool] = False
+    plain_attrs: ClassVar[frozenset[str]]  # the names of attributes that cannot hold a block, common ones too
     attr_order: ClassVar[Sequence[str]]  # the names of attrs in the order in which Fluid declares them
     input_slots: ClassVar[tuple[Slot, ...]]
     output_slots: ClassVar[tuple[Slot, ...]]

@@ -38,6 +38,11 @@ def collect_writes(op: Operator) -> set[str]:
     return names
 
 
+def collect_uses(op: Operator) -> set[str]:
+    """Return the variables an operator reads or writes, including those of its blocks."""
+    return collect_reads(op) | collect_writes(op)
+
+
 def collect_overwritten(op: Operator) -> set[str]:
     """Return the outer tensors that a ``while``, or its gradient, reads and then overwrites.
 

@@ -14,8 +14,8 @@ from paddlelike.core import VarType
 from paddlelike.errors import UnsupportedError
 from paddlelike.framework import Block, Operator, Program, Variable
 from paddlelike.framework.environment import PADDLE2_VERSION, PADDLE3_VERSION
-from paddlelike.framework.graph.attributes import COMMON_ATTRS
 from paddlelike.framework.opdef import registry
+from paddlelike.framework.opdef.attributes import COMMON_ATTRS
 from paddlelike.interop.exporting import name_damage
 from paddlelike.interop.paddle3.json_values import ARRAY, DTYPES, TENSOR, TYPES
 from paddlelike.interop.paddle3.operators import ANY, Attribute, Row, load_rows

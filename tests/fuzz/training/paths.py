@@ -42,8 +42,8 @@ def _order(value: Any) -> Any:
     return value
 
 
-def _keep_all(block: Any, ops: list[Any], keep: Any) -> list[list[str]]:
-    return [[] for _ in ops]
+def _keep_all(uses: list[Any], keep: Any) -> list[list[str]]:
+    return [[] for _ in uses]
 
 
 @contextlib.contextmanager
