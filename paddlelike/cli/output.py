@@ -44,6 +44,7 @@ _ENDS: Final[tuple[type[Exception], ...]] = (
 FOUND: Final = 1  # the exit status where a command found something
 FAILED: Final = 2  # wrong use, or none of the inputs could be read: nothing was judged
 FAULT: Final = 70  # an error that nobody foresaw (EX_SOFTWARE of sysexits.h)
+_NUL: Final = "embedded null byte"  # what Python says of such a path
 UNREAD: Final = 3  # nothing was found, and some files could not be read
 Json = typer.Option(False, "--json", help="Print JSON.")
 Verify = typer.Option(True, "--verify/--no-verify", help="Compare with the manifest first, if there is one.")
@@ -145,9 +146,8 @@ def exits() -> Iterator[None]:
     except Exception as error:
         if os.environ.get("PADDLELIKE_TRACEBACK") == "full":
             raise
-        fault = not isinstance(error, PaddlelikeError | OSError | MemoryError) and "\n  hint: " not in str(
-            error
-        )
+        known = isinstance(error, PaddlelikeError | OSError | MemoryError) or str(error) == _NUL
+        fault = not known and "\n  hint: " not in str(error)
         text = _describe_fault(error) if fault else _describe(error)
         for pattern, option in _OPTIONS.items():
             text = re.sub(pattern, option, text)
@@ -160,7 +160,9 @@ def _describe(error: Exception) -> str:
     """Return the text of an error that was raised on purpose, or by the system."""
     if isinstance(error, OSError) and not isinstance(error, PaddlelikeError) and error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {error.strerror}"
-    return str(error) or "there is not enough memory"
+    return (
+        "a path holds a NUL character" if str(error) == _NUL else str(error) or "there is not enough memory"
+    )
 
 
 def _describe_fault(error: Exception) -> str:

@@ -166,8 +166,8 @@ _KINDS: Final = (
     _Kind(
         lambda head, size: is_pir(head),
         "a program of Paddle 3 (PIR, JSON)",
-        "load_inference_model opens it as model_filename=; if it refuses the model, export it by Paddle 3 as "
-        "a .pdmodel, with the environment variable FLAGS_enable_pir_api=0",
+        "give it as model_filename of fluid.io.load_inference_model; if that refuses the model, export it by "
+        "Paddle 3 as a .pdmodel, with the environment variable FLAGS_enable_pir_api=0",
     ),
     _Kind(
         lambda head, size: is_program(head),

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, NamedTuple
 
-from paddlelike.errors import FormatError, PaddlelikeError
+from paddlelike.errors import FormatError, PaddlelikeError, StorageError
 from paddlelike.formats import registry
 from paddlelike.formats.paddle.server_tables import ServerTables
 from paddlelike.formats.state.fluid_save import PARAMETER_FILE, FluidSave
@@ -19,7 +19,7 @@ from paddlelike.foundation.display import Displayed
 from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.inspection.inspect import FileFacts, Inspection, inspect_content
 from paddlelike.interop.content import Content, list_persistables, open_content
-from paddlelike.interop.damage import list_damage
+from paddlelike.interop.damage import list_damage, verify_path
 from paddlelike.io.load.model_files import Model, find_model
 from paddlelike.storage.names import MANIFEST
 from paddlelike.storage.problems import raises_own_errors
@@ -148,11 +148,11 @@ def _find_unreadable(found: Inspection) -> Iterator[Finding]:
             yield Finding(
                 "error",
                 f"{file.name}: {file.problem}",
-                "copy or save the file again",
-                "Paddle aborts, or names a number that is not a version",
+                file.explain()[1],
+                "" if file.hint else "Paddle aborts, or names a number that is not a version",
             )
         elif file.kind == "other":
-            what, _, advice = file.title.removeprefix("this is ").partition(": ")
+            what, advice = file.explain()
             yield Finding(
                 "warning",
                 f"{file.name}: {what}",
@@ -210,9 +210,10 @@ def _find_missing(content: Content) -> Iterator[Finding]:
         wanted = {f"{beside}{one.name}" for one in list_persistables(program)}
         missing = sorted(wanted - held)
         if missing and held and not by_position:
+            count = format_count(len(missing), "variable")
             yield Finding(
                 "error",
-                f"{file} needs {len(missing)} variables that no file holds: {_shorten(missing)}",
+                f"{file} needs {count} that no file holds: {_shorten(missing)}",
                 "copy the missing files, or plan the load with rules: paddlelike plan",
                 f"Cannot open file {missing[0]} for load op",
             )
@@ -236,11 +237,14 @@ def _find_manifest_problems(content: Content) -> Iterator[Finding]:
                 Finding("error", line, "restore it from a copy") for line in list_damage(content.path)
             ]
         return
-    if content.manifest is None:
-        yield Finding("note", "there is no manifest: flipped bits cannot be found", "save it again once")
+    try:
+        result = verify_path(content.path)
+    except StorageError as error:  # of a file that cannot be read, which is a finding already
+        yield Finding("error", f"{MANIFEST}: not compared: {error.message}", error.hint or "")
         return
-    result = content.where.verify()
-    if result.problem:
+    if "no manifest" in (result.problem or ""):
+        yield Finding("note", "there is no manifest: flipped bits cannot be found", "save it again once")
+    elif result.problem:
         yield Finding("warning", f"{MANIFEST}: {result.problem}", "save again")
     texts = {"missing": "is missing", "cut": "has another size than", "changed": "has other bytes than"}
     for what, text in texts.items():
@@ -347,8 +351,14 @@ def _list_model_calls(path: str, model: Model, content: Content) -> list[tuple[s
     """Return the calls for a model of Paddle 2 or 3; they take the prefix of its files."""
     assert model.program is not None
     prefix, end = os.path.splitext(os.path.join(model.directory, model.program))
-    calls = [(OURS, f"fluid.io.load_inference_model({path!r}, exe)")]
+    if model.values is not None and not content.variables:  # nor can anything read its values
+        return []
     program = content.programs.get(model.program) or next(iter(content.programs.values()), None)
+    file = next((one for one in content.files if one.name == model.program), None)
+    is_unread = program is None and file is not None
+    if is_unread and "not supported" not in (file.problem or ""):
+        return []
+    calls = [] if is_unread else [(OURS, f"fluid.io.load_inference_model({path!r}, exe)")]
     if program is not None and program.paddle_version < PADDLE2_VERSION:
         values = "" if model.values is None else f", params_filename={model.values!r}"
         names = f"model_filename={model.program!r}{values}"

@@ -160,7 +160,9 @@ def compare(
 def _check_readable(content: Content) -> None:
     for file in content.files:
         if file.problem is not None:
-            raise FormatError(f"{_locate(content, file.name)} cannot be read: {file.problem}")
+            path = _locate(content, file.name)
+            text = "" if file.problem.startswith(path) else f"{path} cannot be read: "
+            raise FormatError(f"{text}{file.problem}", hint=file.hint)
 
 
 def _locate(content: Content, name: str) -> str:

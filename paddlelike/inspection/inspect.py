@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from paddlelike.errors import PaddlelikeError
 from paddlelike.formats.base import Value
 from paddlelike.formats.entry import LeftOut
 from paddlelike.formats.paddle.server_tables import ServerTables
+from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.display import Displayed
 from paddlelike.framework import Program
 from paddlelike.inspection.statistics import Histogram, Sample, Statistics, count_bins, summarize, take_sample
@@ -194,7 +195,7 @@ def inspect_content(
     return Inspection(
         content.path,
         _make_title(content),
-        tuple(content.files),
+        tuple(_list_files(content)),
         tuple(variables),
         tuple(_describe_program(name, program) for name, program in content.programs.items()),
         None if found is None else found.library,
@@ -202,6 +203,17 @@ def inspect_content(
         tuple(content.unnamed),
         content.left_out,
     )
+
+
+def _list_files(content: Content) -> Iterator[FileFacts]:
+    """Yield the files; one that a program or the manifest needs, and nothing can read, has a problem."""
+    needed = {one.name for program in content.programs.values() for one in list_persistables(program)}
+    needed |= set() if content.manifest is None else content.manifest.files.keys()
+    for file in content.files:
+        if file.kind == "other" and file.problem is None and file.name in needed:
+            what, advice = file.explain()
+            file = file._replace(title="a file that cannot be read", problem=what, hint=advice or None)
+        yield file
 
 
 def array_of(value: Value) -> Array:
@@ -290,7 +302,7 @@ def _make_title(content: Content) -> str:
     inner = sorted({file.name.split("/")[0] for file in content.files if "/" in file.name})
     if inner and all("/" in file.name for file in content.files):
         more = ", ..." if len(inner) > 5 else ""
-        return f"a directory of {len(inner)} directories: {', '.join(inner[:5])}{more}"
+        return f"a directory of {format_count(len(inner), 'directory')}: {', '.join(inner[:5])}{more}"
     if kinds["program"] and (kinds["combined"] or kinds["variable"]):
         parts = "a combined file of its parameters" if kinds["combined"] else "a file for each parameter"
         operators = [op for one in content.programs.values() for block in one.blocks for op in block.ops]

@@ -51,8 +51,8 @@ class FileFacts(NamedTuple):
     kind
         "variable", "link" (of a chain of deltas), "combined", "program", "manifest", the name of another
         format, or "other".
-    problem
-        Why it cannot be read; None: it can.
+    problem, hint
+        Why it cannot be read, and the next step if one is known; None: it can be read.
     """
 
     name: str
@@ -60,6 +60,14 @@ class FileFacts(NamedTuple):
     title: str
     size: int
     problem: str | None = None
+    hint: str | None = None
+
+    def explain(self) -> tuple[str, str]:
+        """Return what keeps a file from being read, and the next step ("": unknown)."""
+        if self.problem is not None:
+            return self.problem, self.hint or "copy or save the file again"
+        what, _, advice = self.title.removeprefix("this is ").partition(": ")
+        return what, advice
 
 
 class _ChainedDirectory(VariableDirectory):
@@ -197,7 +205,8 @@ class Content:
             if self.is_file:
                 raise
             why = getattr(error, "message", None) or str(error)
-            self.files.append(FileFacts(name, "other", "a file that cannot be read", 0, why))
+            hint = getattr(error, "hint", None)
+            self.files.append(FileFacts(name, "other", "a file that cannot be read", 0, why, hint))
             return
         with file:
             size, count = file.size, len(self.variables)
@@ -213,7 +222,8 @@ class Content:
                 why = getattr(error, "message", None) or "it is larger than the memory"
                 part = explain_names([os.path.basename(name)]) if self.is_file else None
                 title = part or "a file that cannot be read"
-                self.files.append(FileFacts(name, "other", title, size, None if part else why))
+                known = (None, None) if part else (why, getattr(error, "hint", None))
+                self.files.append(FileFacts(name, "other", title, size, *known))
 
     def add_folder(self, form: FolderFormat, names: list[str]) -> None:
         """Look into all files of a directory at once, which one format makes of them."""
@@ -380,7 +390,15 @@ def _explain_unknown(name: str) -> str:
     """Return what a file of unknown format should be, judging by its name."""
     if name.endswith(".pdmodel") or os.path.basename(name) == "__model__":
         return "this is not a whole program: it was cut while it was written or copied; copy or save it again"
-    return explain_names([os.path.basename(name)]) or "of no known format"
+    if text := explain_names([os.path.basename(name)]):
+        return text
+    suffix = os.path.splitext(name)[1].lower()
+    named = next((one for one in registry.all_formats().values() if suffix in one.suffixes), None)
+    return (
+        f"not {named.title}, as its name says: it was cut, or is of another kind"
+        if named
+        else "of no known format"
+    )
 
 
 class _UnknownError(Exception):

@@ -13,7 +13,7 @@ from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES
 from paddlelike.formats.state.fluid_save import FluidSave
 from paddlelike.foundation.warn import warn_user
-from paddlelike.interop.content import open_content
+from paddlelike.interop.content import Content, open_content
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.compare import compare_file
 from paddlelike.io.verify import NO_COMPARISON, Comparison, check_problems, choose_comparison, verify
@@ -69,8 +69,7 @@ def verify_path(path: str) -> Verification:
         if found_there.problem is None:
             return found_there
         with open_content(path) as content:
-            unread = f" ({content.explain_unread()})" if content.is_empty else ""
-        return replace(found_there, problem=f"{found_there.problem}{unread}")
+            return replace(found_there, problem=f"{found_there.problem}{_explain_empty(content)}")
     asynchronous.wait_for_pending()
     where, only, comparison = _find_manifest(path)
     chosen = None if only is None else {only}
@@ -87,8 +86,7 @@ def verify_path(path: str) -> Verification:
         damage = [one for name in files for one in _find_own_damage(where, name)]
         if damage:
             return Verification(path, changed=tuple(files), why=dict.fromkeys(files, "; ".join(damage)))
-        unread = f" ({content.explain_unread()})" if content.is_empty else ""
-        return Verification(path, problem=f"no manifest says how it was saved{unread}")
+        return Verification(path, problem=f"no manifest says how it was saved{_explain_empty(content)}")
     found: dict[str, list[str]] = {}
     why = {}
     for name, record in comparison.records.items():
@@ -103,6 +101,12 @@ def verify_path(path: str) -> Verification:
         why.update({name: reason} if reason else {})
     fields = {what: tuple(names) for what, names in found.items()}
     return replace(Verification(path, why=why), **fields)  # type: ignore[arg-type]
+
+
+def _explain_empty(content: Content) -> str:
+    """Return in brackets why nothing could be read, or "" where something was."""
+    why = content.explain_unread() if content.is_empty else None
+    return f" ({why})" if why else ""
 
 
 class _Found(NamedTuple):

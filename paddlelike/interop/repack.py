@@ -13,6 +13,7 @@ from typing import Final
 from paddlelike.errors import GraphError, LoadError, SaveError
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.paddle.directory import encode_value, make_facts
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework import Program
 from paddlelike.framework.codec.encode import encode_program
 from paddlelike.interop.content import Content, Held, list_persistables, open_content
@@ -141,7 +142,10 @@ def prune(
         block = program.global_block()
         unknown = [name for name in wanted if not block.has_var(name)]
         if unknown:
-            raise GraphError(f"the program has no variable {', '.join(map(repr, unknown))}")
+            raise GraphError(
+                f"the program has no variable {', '.join(map(repr, unknown))}",
+                hint=suggest_names(unknown[0], block.vars) or "paddlelike graph shows the variables",
+            )
         given = list(feeds) if feeds is not None else _find_needed_feeds(program, wanted)
         check_feeds(program, given, [block.var(name) for name in wanted])
         pruned = make_inference_program(program, given, wanted)
@@ -183,6 +187,9 @@ def _check_absent(target: Path) -> None:
 def _check_variables(content: Content) -> list[Held]:
     if not content.variables:
         raise LoadError(f"{content.path} holds no variables", hint=content.explain_unread())
+    for file in content.files:  # which the copy would lack
+        if file.problem is not None and "not supported" not in file.problem:
+            raise LoadError(f"{file.name} of {content.path} cannot be read: {file.problem}", hint=file.hint)
     return content.variables
 
 

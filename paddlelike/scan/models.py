@@ -86,17 +86,21 @@ def _look_into(
     content: Content, listed: Sequence[str], folder: str, operators: Counter[str], unknown: set[str]
 ) -> list[FileFinding]:
     findings = []
+    is_model = bool(content.programs) or any(one.kind in ("variable", "combined") for one in content.files)
     for file in content.files:
         if file.name not in listed:
             continue
         stops, step = "", ""
-        needed = file.name.endswith(_VALUES)
-        if file.kind == "other" and not (content.programs or needed):
+        title = file.title
+        is_program = os.path.basename(file.name).startswith("__model__") or file.name.endswith(".json")
+        needed = file.name.endswith(_VALUES) or (is_program and file.problem is not None)
+        if file.kind == "other" and not (is_model or needed):
             pass  # a file of the script's own
         elif file.problem is not None:
-            stops, step = file.problem, "copy or save the file again"
+            stops, step = file.explain()
         elif file.kind == "other" and needed:
-            stops, step = file.title, "find out what wrote it; paddlelike doctor says more"
+            title, (stops, step) = "a file that cannot be read", file.explain()
+            step = step or "find out what wrote it; paddlelike doctor says more"
         elif file.name in content.programs:
             program = content.programs[file.name]
             here, absent = _count_operators(program)
@@ -104,7 +108,7 @@ def _look_into(
             unknown |= absent
             stops, step = _find_stop(content, program, absent)
         findings.append(
-            FileFinding(os.path.normpath(os.path.join(folder, file.name)), file.kind, file.title, stops, step)
+            FileFinding(os.path.normpath(os.path.join(folder, file.name)), file.kind, title, stops, step)
         )
     return findings
 

@@ -16,6 +16,7 @@ Result = TypeVar("Result")
 Error = TypeVar("Error", bound=PaddlelikeError)
 
 _PERMISSION: Final = "the user that runs this may not do that there: choose another directory"
+_READING: Final = "the user that runs this may not read it: change its permissions, or run this as its owner"
 _HINTS: Final = {
     errno.EACCES: _PERMISSION,
     errno.EPERM: _PERMISSION,
@@ -45,6 +46,8 @@ def explain(kind: type[Error], what: str, error: OSError) -> Error:
     path: str | None = os.fsdecode(place) if isinstance(place, str | bytes) else None
     shown = "" if path is None or path in what or path in reason else f" ({path})"
     hint = _HINTS.get(error.errno or 0, getattr(error, "hint", None))
+    if hint is _PERMISSION and what.endswith(("cannot be read", "cannot be looked up")):
+        hint = _READING
     raised = kind(f"{what}: {reason}{shown}", hint=hint)
     raised.errno, raised.path = error.errno, path
     return raised

@@ -33,7 +33,7 @@ def test_a_missing_parameter_is_named(tmp_path: Path) -> None:
     (tmp_path / "m" / "fc_0.w_0").unlink()
     found = diagnose(tmp_path / "m")
     assert found.findings[0].level == "error"
-    assert "needs 1 variables that no file holds: fc_0.w_0" in found.findings[0].what
+    assert "needs 1 variable that no file holds: fc_0.w_0" in found.findings[0].what
 
 
 def test_a_flipped_bit_is_found_by_the_manifest(tmp_path: Path) -> None:

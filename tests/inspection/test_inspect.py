@@ -117,7 +117,7 @@ def test_an_error_on_a_missing_path_suggests_a_near_name(tmp_path: Path) -> None
     (tmp_path / "epoch_10" / "w").write_bytes(encode(np.ones(1, "float32")))
     with pytest.raises(MissingFileError, match="did you mean 'epoch_10'"):
         inspect(tmp_path / "epoch_1")
-    assert inspect(tmp_path).title == "a directory of 1 directories: epoch_10"
+    assert inspect(tmp_path).title == "a directory of 1 directory: epoch_10"
 
 
 @given(

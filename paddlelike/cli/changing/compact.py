@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -23,7 +24,9 @@ def command(
 
     with exits():
         if not locate(directory).exists():
-            raise MissingFileError(f"there is no directory {directory}")
+            is_file = os.path.isfile(directory)
+            text = f"{directory} is a file" if is_file else f"there is no directory {directory}"
+            raise MissingFileError(text, hint="name a directory that was saved with delta=True")
         done = compact(directory)
     if json:
         print_json({"directory": done.directory, "files": sorted(done.files)})

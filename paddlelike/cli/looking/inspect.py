@@ -63,7 +63,8 @@ def _print(found: Inspection) -> None:
         typer.echo(escape(f"program {program.file}: {format_count(count, 'operator')} ({first}){ports}"))
     for file in found.files:
         if file.kind == "other":
-            typer.echo(f"! {escape(file.name)}: {escape(file.problem or file.title)}")
+            hint = f"; {file.hint}" if file.hint else ""
+            typer.echo(f"! {escape(file.name)}: {escape(file.problem or file.title)}{escape(hint)}")
     for name in found.unnamed:
         typer.echo(f"! {escape(name)} stores no names: its variables are called by position")
     for name, left_out in found.left_out.items():

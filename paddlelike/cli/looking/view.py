@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from paddlelike.cli.looking.serving import Port, Token, serve_until_interrupted
-from paddlelike.cli.output import Json, end, escape, exits, print_json, progress, say
+from paddlelike.cli.output import UNREAD, Json, end, escape, exits, print_json, progress, say
 from paddlelike.errors import MissingFileError, UnsupportedError
 from paddlelike.foundation.garbage import pause_collection
 
@@ -60,7 +60,8 @@ def command(
     With --live the page is served to this machine until Ctrl-C: the losses of logs of fluid.io.TrainingLog
     (*.jsonl below the directory), and every save, to be looked into.
 
-    The exit status is 2 if the path cannot be read; what is odd about the files is on the page.
+    The exit status is 2 if the path cannot be read, 3 if it cannot be compared with the other; what is odd
+    about the files is on the page.
     """
     if live:
         with exits():
@@ -90,6 +91,9 @@ def _show(
         typer.echo(format_contents(contents), nl=False)
     else:
         _write(contents, output, force=force)
+    if error := (contents["difference"] or {}).get("error"):
+        say(f"paddlelike: the page shows no difference: {escape(error)}")
+        end(UNREAD)
 
 
 def _follow(path: str, logs: list[str], port: int, token: str | None, *, json: bool) -> None:

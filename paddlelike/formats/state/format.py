@@ -24,7 +24,7 @@ from paddlelike.formats.explain import explain
 from paddlelike.formats.sources import Buffer, Readable, as_source
 from paddlelike.formats.state import pickles
 from paddlelike.formats.state.nested import flatten
-from paddlelike.formats.state.pickled import PickledArray
+from paddlelike.formats.state.pickled import Foreign, PickledArray
 from paddlelike.formats.state.plain_pickles import encode_item
 from paddlelike.formats.state.writer import StateWriter
 
@@ -123,8 +123,9 @@ def decode(buffer: Buffer) -> StateContents:
     held = pickles.load(buffer, foreign=True)
     flat = flatten(held, PickledArray, _SLACK + len(memoryview(buffer)), _join_pieces)
     if not isinstance(held, dict) and not flat.arrays:
+        kind = held.kind if isinstance(held, Foreign) else type(held).__name__
         raise FormatError(
-            f"the pickle holds a {type(held).__name__}, and no array of numbers in it",
+            f"the pickle holds no array of numbers, only a value of type {kind}",
             hint="if neither fluid.save nor paddle.save wrote it, paddlelike.bundle.load may read it",
         )
     names, left_out = flat.parameter_names, tuple(flat.left_out)

@@ -41,9 +41,11 @@ def decode_program(data: bytes, *, trusted: bool = False) -> Program:
             raise FormatError(f"{len(data)} bytes are a program without blocks")
         return _decode(message, trusted=trusted)
     except FormatError as error:
-        raise FormatError(
-            error.message, hint=error.hint or "the program of a saved model is its file __model__ or .pdmodel"
-        ) from error
+        hint = (
+            "copy or save the file again, if it is the __model__ or .pdmodel of a saved model; "
+            "no other file holds its program"
+        )
+        raise FormatError(error.message, hint=error.hint or hint) from error
 
 
 def decode_message(kind: str, data: bytes) -> object:

@@ -59,6 +59,9 @@ def compact(dirname: str | os.PathLike[str]) -> Committed:
     where = locate(dirname)
     values, stamp = read_stamped(where, lambda: _read(where))
     if not values:
+        why = where.verify().problem if where.exists() and where.manifest() is None else None
+        if why and not why.startswith("it has no manifest"):
+            raise LoadError(f"the chains of {where.path} are not known: {why}", hint="restore it from a copy")
         return Committed(where.path, {})
     manifest = where.manifest()
     if manifest is None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core import VarType, numpy_dtype
-from paddlelike.errors import PaddlelikeError
+from paddlelike.errors import MissingFileError, PaddlelikeError
 from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework import Program, Variable
 from paddlelike.inspection.diagnosis import diagnose_content, find_leftovers
@@ -215,5 +215,7 @@ def _collect_difference(
 ) -> dict[str, Any]:
     try:
         return compare(left, right, progress=progress).to_dict()
+    except MissingFileError:
+        raise
     except (PaddlelikeError, OSError) as error:
         return {"left": left, "right": os.fspath(right), "error": str(error)}
