@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from paddlelike.errors import GraphError, QuirkWarning, UnsupportedError
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Block, Operator, Variable, follows_fluid
 from paddlelike.framework.opdef import GRAD, registry
@@ -18,6 +19,10 @@ def collect_stops(block: Block, no_grad_set: Iterable[Variable | str] | None) ->
     Raises TypeError for anything but variables and names.
     """
     names = [get_name("no_grad_set", one) for one in check_sequence("no_grad_set", no_grad_set)]
+    for name in names:
+        if not any(name.removesuffix(GRAD) in one.vars for one in block.program.blocks):
+            near = suggest_names(name, block.vars, lead="; ")
+            warn_user(f"no_grad_set names {name!r}, which the program does not have{near}")
     return {name.removesuffix(GRAD) for name in names} | find_constants(block)
 
 

@@ -7,6 +7,7 @@ names other kinds of files.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable
 from typing import Final, Literal, NamedTuple
@@ -65,6 +66,22 @@ def explain_names(names: Iterable[str]) -> str | None:
         if any(re.search(pattern, name) for name in top):
             return f"this is {title}: {advice}"
     return None
+
+
+def explain_name(name: str) -> str:
+    """Return what a file of unknown contents should be by its name, or that nothing is known.
+
+    >>> explain_name("net/w.safetensors")
+    'not a safetensors file, as its name says: it was cut, or is of another kind'
+    """
+    base = os.path.basename(name)
+    suffix = os.path.splitext(base)[1].lower()
+    if suffix == ".pdmodel" or base == "__model__":
+        return "this is not a whole program: it was cut while it was written or copied; copy or save it again"
+    named = next((one for one in registry.all_formats().values() if suffix in one.suffixes), None)
+    if named is not None:
+        return f"not {named.title}, as its name says: it was cut, or is of another kind"
+    return explain_names([base]) or "of no known format"
 
 
 def _starts_with(*magics: bytes) -> Callable[[bytes, int], bool]:

@@ -239,23 +239,58 @@ def _explain(text: str, entry: TracebackType) -> Iterator[str]:
         yield _explain_ufunc(entry)
     if text.startswith("'NoneType' object has no attribute 'get_tensor'"):
         yield "find_var returned None: the scope has no such variable; scope.local_var_names() lists them"
+    if re.search(r"'function' (?:object is not (?:an iterator|iterable)|has no len\(\))", text):
+        yield from _explain_reader(entry)
+    if "values to unpack" in text and "load_inference_model(" in _read_line(entry):
+        yield "it returns three values: program, feed_names, fetch_vars = fluid.io.load_inference_model(...)"
+    if re.match(r"'list' object has no attribute '(?:item|shape|dtype|mean|sum|max|astype)'", text):
+        yield from _explain_results(entry)
+    if text.startswith("'Program' object does not support the context manager protocol"):
+        yield "with fluid.program_guard(main_program, startup_program): layers are added to these programs"
     if text in ("No module named 'paddle'", "No module named 'paddle.fluid'"):
         yield "import paddlelike as fluid; or run the script as it is: python -m paddlelike run SCRIPT.py"
     if text == "unhashable type: 'list'" and "feed" in _read_line(entry):
         yield "a feed has names as keys; load_inference_model returns a list of them: feed={names[0]: array}"
     if text != "'module' object is not callable":
         return
-    frame, line = entry.tb_frame, _read_line(entry)
-    for path, name in re.findall(r"\b(\w+(?:\.\w+)*)\.(\w+)\(", line):
-        first, *rest = path.split(".")
-        found = {**frame.f_globals, **frame.f_locals}.get(first)
-        for one in rest:
-            found = getattr(found, one, None)
+    for path, name in re.findall(r"\b(\w+(?:\.\w+)*)\.(\w+)\(", _read_line(entry)):
+        found = _look_up(path, entry.tb_frame)
         if getattr(found, "__name__", "").startswith("paddlelike"):
             near = [one for one in getattr(found, "__all__", ()) if one.lower() == name.lower()]
             yield f"{path}.{name} is a module; " + (
                 f"did you mean {path}.{near[0]}?" if near else "see dir()"
             )
+
+
+def _look_up(path: str, frame: FrameType) -> object:
+    """Return the value of a dotted name in a frame, or None."""
+    first, *rest = path.split(".")
+    found = {**frame.f_globals, **frame.f_locals}.get(first)
+    for one in rest:
+        found = getattr(found, one, None)
+    return found
+
+
+def _explain_reader(entry: TracebackType) -> Iterator[str]:
+    """Yield a note on a reader of this package, or the result of a decorator of readers, that is iterated."""
+    import re
+
+    for path in re.findall(r"\b[A-Za-z_][\w.]*", _read_line(entry)):
+        found = _look_up(path, entry.tb_frame)
+        if callable(found) and str(getattr(found, "__module__", "")).startswith("paddlelike."):
+            yield "a reader is a function that returns an iterator: call it, for sample in reader():"
+            return
+
+
+def _explain_results(entry: TracebackType) -> Iterator[str]:
+    """Yield a note on a list of arrays, as ``Executor.run`` returns it, that is taken for one of them."""
+    import re
+
+    for path in re.findall(r"\b([A-Za-z_]\w*)\.", _read_line(entry)):
+        found = _look_up(path, entry.tb_frame)
+        if isinstance(found, list) and found and type(found[0]).__module__ == "numpy":
+            yield "Executor.run returns a list with a value for each fetch: (value,) = exe.run(...)"
+            return
 
 
 def _explain_ufunc(entry: TracebackType) -> str:

@@ -11,7 +11,7 @@ from paddlelike.errors import FormatError, LoadError, MissingFileError, Paddleli
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, FileFormat, FolderFormat, Value
 from paddlelike.formats.entry import Entry, LeftOut, list_left_out
-from paddlelike.formats.explain import explain, explain_names
+from paddlelike.formats.explain import explain, explain_name, explain_names
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.formats.paddle.recognize import find_dense_part, is_program, is_selected_rows
@@ -217,7 +217,7 @@ class Content:
                     kind, title = ("other", f"{title}, which holds no arrays") if empty else (kind, title)
                 self.files.append(FileFacts(name, kind, title, size))
             except _UnknownError as unknown:
-                self.files.append(FileFacts(name, "other", str(unknown) or _explain_unknown(name), size))
+                self.files.append(FileFacts(name, "other", str(unknown) or explain_name(name), size))
             except (FormatError, MemoryError) as error:
                 why = getattr(error, "message", None) or "it is larger than the memory"
                 part = explain_names([os.path.basename(name)]) if self.is_file else None
@@ -384,21 +384,6 @@ def find_model_files(path: str | os.PathLike[str]) -> ModelFiles:
     model = programs[0] if len(programs) == 1 else None
     values = combined[0] if len(combined) == 1 and "variable" not in kinds else None
     return ModelFiles(directory, model, values)
-
-
-def _explain_unknown(name: str) -> str:
-    """Return what a file of unknown format should be, judging by its name."""
-    if name.endswith(".pdmodel") or os.path.basename(name) == "__model__":
-        return "this is not a whole program: it was cut while it was written or copied; copy or save it again"
-    if text := explain_names([os.path.basename(name)]):
-        return text
-    suffix = os.path.splitext(name)[1].lower()
-    named = next((one for one in registry.all_formats().values() if suffix in one.suffixes), None)
-    return (
-        f"not {named.title}, as its name says: it was cut, or is of another kind"
-        if named
-        else "of no known format"
-    )
 
 
 class _UnknownError(Exception):

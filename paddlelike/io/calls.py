@@ -223,6 +223,14 @@ def select(
     return list(by_name.values())
 
 
+def describe_unchosen(program: Program, names: str = "the predicate chose none") -> str:
+    """Return what a predicate could have chosen: the variables of a program that files may hold."""
+    held = [one.name for one in program.list_vars() if one.persistable and one.type not in HOLDERS]
+    if not held:
+        return "the program has no persistable variable"
+    return f"{names} of {', '.join(held[:5])}{' ...' * (len(held) > 5)}"
+
+
 def _clone_var_in_block_(block: Block, var: Variable) -> Variable:
     """Return a persistable variable of ``block`` with the name and description of ``var``."""
     level = {"lod_level": var.lod_level} if var.type == VarType.LOD_TENSOR else {}

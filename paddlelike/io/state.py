@@ -308,7 +308,8 @@ def _load_older(
     is_directory = directory.exists()
     if not is_directory and not (name and where.has(name)):
         raise MissingFileError(
-            f"there is neither {path}.pdparams, nor a directory or file {path}", hint=suggest_prefix(path)
+            f"there is neither {path.removesuffix('.pdparams')}.pdparams, nor a directory or file {path}",
+            hint=suggest_prefix(path),
         )
     saved = list_prefixes(path.rstrip("/"), directory.list_names()) if is_directory else []
     if saved:

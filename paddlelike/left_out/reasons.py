@@ -249,6 +249,7 @@ _NETWORK: Final = "networks are built by functions: y = fluid.layers.fc(x, 10, a
 #: Names of other frameworks and of Paddle 2, in lower case, which no function here resembles: the next step.
 OF_OTHERS: Final[Mapping[str, str]] = {
     "disable_static": "programs are static here: build them with fluid.layers, run them by fluid.Executor",
+    "enable_static": "programs are static here already: leave the call out",
     "from_numpy": "feed the array, exe.run(feed={name: array}); layers.assign makes it a constant",
     "manual_seed": _SEED,
     "model": f"{_NETWORK}; paddlelike.training.train fits them",
@@ -257,6 +258,7 @@ OF_OTHERS: Final[Mapping[str, str]] = {
     "no_grad": "only minimize builds gradients; variable.stop_gradient = True ends them at a variable",
     "seed": _SEED,
     "sequential": _NETWORK,
+    "set_device": "the place says the device: fluid.Executor(fluid.CPUPlace()), or fluid.CUDAPlace(0)",
     "set_seed": _SEED,
     "to_tensor": "feed the array, exe.run(feed={name: array}); layers.assign makes it a constant",
 }

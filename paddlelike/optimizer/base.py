@@ -208,6 +208,17 @@ class Optimizer(State):
         ['sgd', 'sgd']
         """
         self._check_loss(loss)
+        for name, value in self._attrs.items():
+            if isinstance(value, list | tuple) and value and isinstance(value[0], Parameter):
+                raise TypeError(
+                    f"{type(self).__name__}: {name} is a list of parameters, expected a number\n"
+                    "  hint: pass them by name: parameter_list=[...]"
+                )
+        if loss is self._learning_rate:
+            raise GraphError(
+                f"{type(self).__name__}: the loss {loss.name!r} is the learning rate, too",
+                hint=f"the rate comes first: {type(self).__name__}(learning_rate=0.001).minimize(loss)",
+            )
         program = loss.block.program
         chosen = parameter_list if parameter_list else self._parameter_list
         self._check_fresh(program, chosen)

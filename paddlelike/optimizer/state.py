@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,6 +39,8 @@ class State(NearKeywords, Versioned):
                 f"{self.__class__.__name__}: learning_rate must be a float or a variable, "
                 f"got {learning_rate!r} ({learning_rate.__class__.__name__})"
             )
+        if isinstance(learning_rate, Variable):
+            self._check_rate(learning_rate)
         self._learning_rate = learning_rate
         self._name = name
         self._dtype: VarType | None = None  # of the loss
@@ -47,6 +50,19 @@ class State(NearKeywords, Versioned):
         self._accumulators: dict[str, dict[str, Variable]] = {}  # by name, by parameter
         self._opti_name_list: list[str] = []
         self._devices: dict[str, str] = {}  # of parameters
+
+    def _check_rate(self, rate: Variable) -> None:
+        """Raise GraphError unless a variable can be a learning rate: one number of a floating-point type."""
+        if rate.dtype not in (VarType.FP16, VarType.BF16, VarType.FP32, VarType.FP64):
+            wrong = f"has dtype {rate.dtype.name}, expected a floating-point type"
+        elif rate.shape and math.prod(rate.shape) != 1:
+            wrong = f"has shape {list(rate.shape)}, expected [1]"
+        else:
+            return
+        raise GraphError(
+            f"{self.__class__.__name__}: learning rate {rate.name!r} {wrong}",
+            hint="feed a rate by fluid.data('rate', [1], 'float32'), or take a schedule of fluid.layers",
+        )
 
     def get_opti_var_name_list(self) -> list[str]:
         """Return the names of the accumulators."""

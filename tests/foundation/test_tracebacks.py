@@ -122,6 +122,16 @@ def test_causes_raised_in_user_code_are_shown(tmp_path: Path, capsys: pytest.Cap
     [
         ("fluid.optimizer.adam(0.1)", "fluid.optimizer.adam is a module; did you mean fluid.optimizer.Adam?"),
         ("fluid.global_scope().find_var('fc_0.w_0').get_tensor()", "find_var returned None: the scope has"),
+        (
+            "for _ in fluid.io.batch(user, 2): pass",
+            "a reader is a function that returns an iterator: call it",
+        ),
+        ("next(fluid.io.shuffle(user, 2))", "a reader is a function that returns an iterator: call it"),
+        (
+            "r = fluid.Executor().run(feed={'x': np.zeros([1, 4], 'f4')}, fetch_list=[x]); r.item()",
+            "Executor.run returns a list",
+        ),
+        ("with fluid.Program(): pass", "with fluid.program_guard(main_program, startup_program)"),
         ("import paddle", "import paddlelike as fluid; or run the script as it is: python -m paddlelike run"),
         ("feed = {['x']: 1}", "a feed has names as keys; load_inference_model returns a list of them"),
         ("fluid.layers.scale(x, None)", "scale was called with x=<temporary x: fp32[-1, 4]>, scale=None"),

@@ -309,4 +309,43 @@ def take_gradients_by_a_name() -> None:
     fluid.gradients(layers.mean(_data()), "x")
 
 
+def give_the_loss_as_learning_rate() -> None:
+    loss = layers.mean(layers.fc(_data(), 1))
+    fluid.optimizer.Adam(loss).minimize(loss)
+
+
+def give_a_learning_rate_of_integers() -> None:
+    fluid.optimizer.SGD(layers.fill_constant([1], "int64", 1))
+
+
+def feed_a_learning_rate_with_a_batch_axis() -> None:
+    fluid.optimizer.SGD(fluid.data("rate", [None, 1]))
+
+
+def give_the_parameters_in_place_of_beta1() -> None:
+    loss = layers.mean(layers.fc(_data(), 1))
+    fluid.optimizer.Adam(0.1, fluid.default_main_program().all_parameters()).minimize(loss)
+
+
+def misspell_a_name_in_no_grad_set() -> None:
+    loss = layers.mean(layers.fc(_data(), 1))
+    fluid.optimizer.SGD(0.1).minimize(loss, no_grad_set={"fc_0.w"})
+
+
+def look_for_a_number_in_a_variable() -> None:
+    assert 1 in _data()
+
+
+def give_a_depth_as_text() -> None:
+    fluid.one_hot(fluid.data("ids", [None], "int64"), "3")
+
+
+def switch_to_static_programs() -> None:
+    fluid.enable_static()
+
+
+def choose_a_device() -> None:
+    fluid.set_device("cpu")
+
+
 MISTAKES = list_mistakes(globals())

@@ -270,4 +270,20 @@ def load_from_no_directory() -> None:
     fluid.io.load_params(fluid.Executor(), None)
 
 
+def load_variables_that_a_predicate_does_not_choose() -> None:
+    exe = _save_network()
+    _make_network()
+    io.load_vars(exe, "model", predicate=lambda one: one.name.startswith("conv"))
+
+
+def save_variables_that_a_predicate_does_not_choose() -> None:
+    io.save_vars(_make_network(), "model", predicate=lambda one: one.name.startswith("conv"))
+
+
+def give_the_suffix_to_save_and_to_load() -> None:
+    exe = _make_network()
+    fluid.save(fluid.default_main_program(), "net.pdparams")
+    fluid.load(fluid.default_main_program(), "net.pdparams", exe)
+
+
 MISTAKES = list_mistakes(globals())

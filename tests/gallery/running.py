@@ -285,4 +285,26 @@ def evaluate_a_copy_with_other_names() -> None:
     exe.run(evaluation, feed={"x": ONES}, fetch_list=[out[1]])
 
 
+def feed_none() -> None:
+    exe, loss = _make_network()
+    exe.run(feed={"x": None}, fetch_list=[loss])
+
+
+def feed_a_list_of_rows() -> None:
+    exe, loss = _make_network()
+    exe.run(feed={"x": [[1.0, 2.0, 3.0, 4.0]]}, fetch_list=[loss])
+
+
+def fetch_a_dict_of_variables() -> None:
+    exe, loss = _make_network()
+    exe.run(feed={"x": ONES}, fetch_list={"loss": loss})
+
+
+def feed_more_than_a_model_takes() -> None:
+    exe, loss = _make_network()
+    fluid.io.save_inference_model("model", ["x"], [loss], exe)
+    program, _, fetches = fluid.io.load_inference_model("model", exe)
+    exe.run(program, feed={"x": ONES, "label": ONES}, fetch_list=fetches)
+
+
 MISTAKES = list_mistakes(globals())

@@ -23,6 +23,9 @@ ONLY_WARNED = {
     "Minimize the loss of the original for a clone",
     "Train without an optimizer",
     "Take the cross entropy of scores",
+    "Misspell a name in no grad set",
+    "Load variables that a predicate does not choose",
+    "Save variables that a predicate does not choose",
 }
 
 

@@ -366,7 +366,7 @@ def test_loading_no_variable_raises_and_saving_none_warns(exe: fluid.Executor, t
         fluid.io.load_persistables(exe, str(tmp_path), startup_only)
     with pytest.warns(UserWarning, match="nothing is loaded from .*: the program is empty"):
         assert not fluid.io.load_persistables(exe, str(tmp_path), fluid.Program()).loaded
-    with pytest.warns(UserWarning, match="no variable to save"):
+    with pytest.warns(UserWarning, match="nothing is saved to .*: the program has no persistable variable"):
         assert fluid.io.save_persistables(exe, str(tmp_path / "new"), fluid.Program()) is None
     assert not (tmp_path / "new").exists()
 

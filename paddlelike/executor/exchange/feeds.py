@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -112,6 +113,19 @@ def _is_plain(array: Array, shape: tuple[int, ...]) -> bool:
     return True
 
 
+def _suggest_array(value: object) -> str:
+    """Return a hint for a value that is not an array."""
+    if value is None:
+        return "None is not data: did the function that makes the batch return it?"
+    with suppress(Exception):  # of a class of the user
+        if isinstance(value, list | tuple) and np.asarray(value).dtype.kind not in "OSU":
+            return "wrap it: numpy.array(value, dtype); fluid.DataFeeder does so for lists of samples"
+    return (
+        "wrap numbers by numpy.array(value, dtype), rows of different lengths by fluid.create_lod_tensor; "
+        "words become ids by a vocabulary"
+    )
+
+
 def _convert(variable: Variable, value: FedValue) -> tuple[Any, LoD | None]:
     """Return the array and the LoD of a fed value. Raises FeedError when they do not fit the variable."""
     lod = None
@@ -129,7 +143,7 @@ def _convert(variable: Variable, value: FedValue) -> tuple[Any, LoD | None]:
         raise FeedError(
             f"variable {variable.name!r} is fed a {type(value).__name__}; "
             "expected a numpy array, a LoDTensor or a number",
-            hint="wrap it: numpy.array(value, dtype), or use fluid.DataFeeder or fluid.create_lod_tensor",
+            hint=_suggest_array(value),
         )
     if array.dtype.kind in "OSUMm":
         raise FeedError(

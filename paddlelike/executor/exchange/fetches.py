@@ -58,11 +58,12 @@ def collect_names(fetch_list: FetchList | None) -> list[str]:
     name = getattr(fetch_list, "name", None)
     if name and isinstance(name, str):
         return [name]
-    swapped = "\n  hint: feed comes first: exe.run(program, feed={...}, fetch_list=[...])"
-    raise TypeError(
-        f"fetch_list holds {describe(fetch_list)}, expected variables or names"
-        + (swapped if isinstance(fetch_list, dict) else "")
-    )
+    hint = ""
+    if isinstance(fetch_list, dict):
+        hint = "\n  hint: feed comes first: exe.run(program, feed={...}, fetch_list=[...])"
+        if fetch_list and all(isinstance(one, Variable) for one in fetch_list.values()):
+            hint = "\n  hint: pass its values: list(fetches.values()); the results have their order"
+    raise TypeError(f"fetch_list holds {describe(fetch_list)}, expected variables or names{hint}")
 
 
 def collect_updates(fetch_list: FetchList | None) -> list[Operator]:

@@ -49,4 +49,7 @@ def _check_feed_operators(plan: Plan, feeds: Mapping[str, Any]) -> None:
     """Raise FeedError unless the feeds are exactly those of the program's feed operators, if it has any."""
     if plan.fed_by_op and set(plan.fed_by_op.values()) != set(feeds):
         wanted = sorted(plan.fed_by_op.values())
-        raise FeedError(f"the program has feed operators for {wanted}, but feed holds {sorted(feeds)}")
+        raise FeedError(
+            f"the program has feed operators for {wanted}, but feed holds {sorted(feeds)}",
+            hint="feed these names alone, as load_inference_model returns them",
+        )

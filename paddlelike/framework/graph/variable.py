@@ -346,6 +346,12 @@ class Variable(EncodedState, Displayed):
                 text += "".join(f"; use layers.{one}" for one in find_same_names(name, layers)[:1])
             raise AttributeError(text, name=name, obj=self)
 
+        def __contains__(self, item: object) -> NoReturn:
+            raise TypeError(
+                f"variable {self.name!r} has no elements before it has a value, so that nothing is `in` it\n"
+                "  hint: layers.reduce_any(variable == value); or fetch it, and look into the array"
+            )
+
     def __len__(self) -> int:
         raise TypeError(f"variable {self.name!r} has no length before it has a value; use its shape")
 

@@ -19,6 +19,7 @@ from paddlelike.framework import OpRole, Program, Variable
 from paddlelike.io.calls import (
     check_directory,
     check_executor,
+    describe_unchosen,
     get_program,
     is_belong_to_optimizer,
     is_parameter,
@@ -122,7 +123,8 @@ def load_vars(
     program = get_program(main_program)
     chosen = select(program, vars, predicate)
     if not chosen and (vars is not None or predicate not in (None, is_parameter, is_persistable)):
-        warn_user(f"load_vars: no variable was chosen, and nothing is loaded from {dirname}")
+        why = "" if vars is not None else f": {describe_unchosen(program)}"
+        warn_user(f"load_vars: no variable was chosen, and nothing is loaded from {dirname}{why}")
         return LoadReport(str(dirname), notes=("no variable was chosen",))
     return _load(executor, make_request(program, chosen, Source.find(dirname, filename), given))
 

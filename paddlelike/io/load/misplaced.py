@@ -64,6 +64,8 @@ def suggest_prefix(path: str) -> str:
         return f"there is no directory {folder}: check the path"
     if foreign := explain_prefix(path):
         return foreign
+    if path.endswith(".pdparams") and os.path.isfile(f"{path}.pdparams"):
+        return f"the file is {path}.pdparams; pass its whole name: a last .pdparams is not part of the prefix"
     begin = os.path.join(os.path.dirname(path), "")
     names = [name.removesuffix(".pdparams") for name in os.listdir(folder) if name.endswith(".pdparams")]
     saved = sorted(begin + name for name in names)

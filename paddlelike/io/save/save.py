@@ -15,6 +15,7 @@ from paddlelike.io import asynchronous
 from paddlelike.io.calls import (
     check_directory,
     check_executor,
+    describe_unchosen,
     get_program,
     is_parameter,
     is_persistable,
@@ -274,7 +275,7 @@ def _save(
     _warn_of_trainers(program)
     chosen = choose(program)
     if not chosen:
-        warn_user("there is no variable to save")
+        warn_user(f"nothing is saved to {dirname}: {describe_unchosen(program, 'none was chosen')}")
         return None
     asynchronous.check_pending()
     with no_value_explained(program, chosen):

@@ -381,6 +381,8 @@ def prepare_one_hot(
     if isinstance(depth, Variable):
         depth.stop_gradient = True
         return {"X": ids, "depth_tensor": depth}, attrs
+    if isinstance(depth, str):
+        raise TypeError(f"layer 'one_hot': depth must be an int or a variable, got {depth!r}")
     return {"X": ids}, {"depth": int(depth), **attrs}
 
 
