@@ -7,9 +7,9 @@ names other kinds of files.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable
+from pathlib import PurePath
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -74,8 +74,8 @@ def explain_name(name: str) -> str:
     >>> explain_name("net/w.safetensors")
     'not a safetensors file, as its name says: it was cut, or is of another kind'
     """
-    base = os.path.basename(name)
-    suffix = os.path.splitext(base)[1].lower()
+    path = PurePath(name)
+    base, suffix = path.name, path.suffix.lower()
     if suffix == ".pdmodel" or base == "__model__":
         return "this is not a whole program: it was cut while it was written or copied; copy or save it again"
     named = next((one for one in registry.all_formats().values() if suffix in one.suffixes), None)

@@ -222,8 +222,8 @@ class Content:
                 why = getattr(error, "message", None) or "it is larger than the memory"
                 part = explain_names([os.path.basename(name)]) if self.is_file else None
                 title = part or "a file that cannot be read"
-                known = (None, None) if part else (why, getattr(error, "hint", None))
-                self.files.append(FileFacts(name, "other", title, size, *known))
+                hint = None if part else getattr(error, "hint", None)
+                self.files.append(FileFacts(name, "other", title, size, None if part else why, hint))
 
     def add_folder(self, form: FolderFormat, names: list[str]) -> None:
         """Look into all files of a directory at once, which one format makes of them."""
