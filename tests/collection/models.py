@@ -57,3 +57,8 @@ class OneLayerMLP:
     @staticmethod
     def from_spec(spec: Any, model: dy.ParameterCollection) -> OneLayerMLP:
         return OneLayerMLP(model, *spec)
+
+
+def read_golden(name: str) -> dict[str, np.ndarray]:
+    with np.load(GOLDEN / name) as file:
+        return dict(file)

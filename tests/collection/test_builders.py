@@ -10,7 +10,7 @@ import pytest
 
 import paddlelike.collection as dy
 from paddlelike.errors import GraphError
-from tests.collection.models import GOLDEN, OneLayerMLP, arrays_of
+from tests.collection.models import GOLDEN, OneLayerMLP, arrays_of, read_golden
 
 ORDER = json.loads((GOLDEN / "hl-all.json").read_text())["order"]
 
@@ -27,7 +27,7 @@ def test_loaded_builders_give_the_outputs_of_dynet(meta: str, tmp_path: Path) ->
             strict=True,
         )
     )
-    golden = np.load(GOLDEN / "hl.npz")
+    golden = read_golden("hl.npz")
     for kind in [kind for kind in ORDER if kind not in "EW"]:
         dy.renew_cg()
         inputs, one = [dy.inputVector(x) for x in golden["xs"]], objects[kind]
@@ -41,7 +41,7 @@ def test_loaded_builders_give_the_outputs_of_dynet(meta: str, tmp_path: Path) ->
 
 
 def test_a_layer_normalized_lstm_keeps_its_gains(tmp_path: Path) -> None:  # D44
-    golden = np.load(GOLDEN / "ln.npz")
+    golden = read_golden("ln.npz")
 
     def outputs(builder: dy.VanillaLSTMBuilder) -> np.ndarray:
         dy.renew_cg()
@@ -88,7 +88,7 @@ def test_collections_of_builders_are_found_by_prefix_in_any_order(tmp_path: Path
     one, two = dy.LSTMBuilder(2, 3, 4, m), dy.LSTMBuilder(1, 3, 5, m)
     one.param_collection().populate(GOLDEN / "builders.model", "/vanilla-lstm-builder")
     two.param_collection().populate(GOLDEN / "builders.model", "/vanilla-lstm-builder_1/")
-    golden = np.load(GOLDEN / "builders.npz")
+    golden = read_golden("builders.npz")
     for name, array in arrays_of(m).items():
         np.testing.assert_array_equal(array, golden[name])
     two.param_collection().save(tmp_path / "b")

@@ -10,12 +10,12 @@ import pytest
 import paddlelike as fluid
 import paddlelike.collection as dy
 from paddlelike.errors import FormatError, GraphError, LoadError, MissingFileError, SaveError
-from tests.collection.models import GOLDEN, arrays_of, make_whole
+from tests.collection.models import GOLDEN, arrays_of, make_whole, read_golden
 
 
 def test_names_are_numbered_as_in_dynet() -> None:  # D03, D04, D12, D13
     m, enc = make_whole()
-    golden = np.load(GOLDEN / "whole.npz")
+    golden = read_golden("whole.npz")
     assert {name: array.shape for name, array in arrays_of(m).items()} == {n: golden[n].shape for n in golden}
     assert (m.name(), enc.name()) == ("/", "/enc/")
     assert dy.ParameterCollection().name() == "/"
@@ -35,7 +35,7 @@ def test_values_of_a_dynet_file_are_loaded_and_written_back_byte_for_byte(
 ) -> None:  # D01-D06, D37, D38
     m, enc = make_whole()
     m.populate(GOLDEN / "whole.model")
-    golden = np.load(GOLDEN / "whole.npz")
+    golden = read_golden("whole.npz")
     for name, array in arrays_of(m).items():
         np.testing.assert_array_equal(array, golden[name])  # 9 digits give every float32 back (D36)
     for file, save in {
@@ -54,7 +54,7 @@ def test_a_prefix_selects_by_path_components(tmp_path: Path) -> None:  # D05, D1
     m.add_parameters(2)
     m.add_lookup_parameters((3, 2, 2))
     m.populate(GOLDEN / "whole.model", "/enc")
-    golden = np.load(GOLDEN / "whole-prefix-enc.npz")
+    golden = read_golden("whole-prefix-enc.npz")
     for name, array in arrays_of(m).items():
         np.testing.assert_array_equal(array, golden[name])
 
@@ -66,7 +66,7 @@ def test_keys_and_append_work_as_in_the_tutorial(tmp_path: Path) -> None:  # D07
     table = m1.add_lookup_parameters((10, 2), name="la")
     b = other.add_parameters((3, 7))
     c, d = m3.add_parameters((3, 7), name="pc"), m3.add_parameters((3, 7))
-    golden = np.load(GOLDEN / "partial.npz")
+    golden = read_golden("partial.npz")
     for one, name in ((a, "|a"), (table, "|X"), (b, "|_0"), (c, "|m3|pc"), (d, "|m3|_0")):
         one.set_value(golden[name])
     file = tmp_path / "partial.model"
@@ -168,7 +168,7 @@ def test_gradients_are_saved_and_loaded_with_the_values(tmp_path: Path) -> None:
     w, b = m.add_parameters((3, 2), name="W"), m.add_parameters(3, name="b")
     table, unused = m.add_lookup_parameters((4, 2), name="E"), m.add_parameters(2, name="unused")
     m.populate(GOLDEN / "grad.model")
-    golden = np.load(GOLDEN / "grad.npz")
+    golden = read_golden("grad.npz")
     for one in (w, b, table, unused):
         np.testing.assert_array_equal(one.grad_as_array(), golden["grad" + one.name().replace("/", "|")])
     m.save(tmp_path / "grad.model")
