@@ -28,7 +28,7 @@ def test_precision_and_recall_match_fluid() -> None:
     assert metrics.Recall().eval() == 0.0
 
 
-def test_preds_and_labels_must_have_equal_lengths() -> None:
+def test_predictions_and_labels_must_have_equal_lengths() -> None:
     with pytest.raises(ValueError, match=r"\(2,\) and labels of shape \(1,\), expected equally many"):
         metrics.Precision().update(np.zeros(2), np.zeros(1))
     with pytest.raises(ValueError, match="preds must be a numpy array"):

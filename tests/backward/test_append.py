@@ -65,7 +65,7 @@ def test_gradients_match_numerical_derivatives(exe: fluid.Executor, network: str
     np.testing.assert_allclose(got, slope(exe, loss, {"x": X}), rtol=1e-7, atol=1e-8)
 
 
-def test_a_target_that_feeds_another_target_contributes_its_full_gradient(exe: fluid.Executor) -> None:
+def test_a_target_used_by_another_target_contributes_its_full_gradient(exe: fluid.Executor) -> None:
     x = free()
     h = L.tanh(x)
     (gradient,) = fluid.gradients([h, L.square(h)], [x])
@@ -73,7 +73,7 @@ def test_a_target_that_feeds_another_target_contributes_its_full_gradient(exe: f
     np.testing.assert_allclose(got, (1 + 2 * np.tanh(X)) * (1 - np.tanh(X) ** 2), rtol=1e-12)
 
 
-def test_a_given_start_gradient_of_an_intermediate_target_is_used(exe: fluid.Executor) -> None:
+def test_a_given_gradient_of_an_intermediate_target_is_used(exe: fluid.Executor) -> None:
     x, start = free(), fluid.data("start", [2, 4], "float64")
     h = L.tanh(x)
     (gradient,) = fluid.gradients([h, L.square(h)], [x], target_gradients=[start, None])
@@ -122,7 +122,7 @@ def test_stop_gradient_on_one_factor_keeps_the_gradient_of_the_other(exe: fluid.
     np.testing.assert_allclose(got, np.tanh(X) * (1 - np.tanh(X) ** 2), rtol=1e-12)
 
 
-def test_inputs_without_a_gradient_give_none_at_their_position() -> None:
+def test_the_gradient_of_an_input_without_one_is_none_at_its_position() -> None:
     """As Fluid 1.8.5 returned them: of several inputs None, of a single one nothing."""
     x, apart, stopped = free(), free("apart"), fluid.data("stopped", [2, 4], "float64")
     y = L.tanh(x) + stopped
@@ -190,7 +190,7 @@ def test_parameter_list_may_name_a_fed_variable() -> None:
     np.testing.assert_allclose(slope, 2 * array / 8)
 
 
-def test_a_refused_pass_leaves_the_program_as_it_was() -> None:
+def test_a_refused_backward_pass_leaves_the_program_unchanged() -> None:
     loss = L.mean(L.fc(fluid.data("x", [None, 4]), 3))
     before = str(fluid.default_main_program())
     for options in ({"parameter_list": ["nobody"]}, {"no_grad_set": "x"}):
@@ -216,7 +216,7 @@ def test_gradients_of_gradients_stop_where_fluid_has_no_second_gradient() -> Non
     assert fluid.backward.append_backward(L.reduce_sum(L.square(first))) == []
 
 
-def test_start_gradients_must_have_the_shape_of_their_targets() -> None:
+def test_gradients_given_by_the_caller_must_have_the_shapes_of_their_targets() -> None:
     x = free()
     y = L.tanh(x)
     with pytest.raises(GraphError, match=r"has shape \[2, 4\], but its gradient 'z' has shape \[7\]"):
@@ -255,7 +255,7 @@ def test_gradients_are_summed_before_the_operator_that_reads_the_total() -> None
     assert added == [*reads, "sum", "elementwise_mul_grad", "sum"]
 
 
-def test_the_loss_of_a_branch_may_be_declared_with_a_wider_shape() -> None:
+def test_a_loss_in_a_branch_may_be_declared_with_a_larger_shape() -> None:
     """Fluid 1.8.5 declares the shape of the branch that is not taken here, and computes 6 and 3."""
     weight = fluid.layers.create_parameter(
         [1], "float32", default_initializer=fluid.initializer.Constant(2.0)

@@ -38,7 +38,7 @@ def test_a_second_backward_pass_does_not_reuse_names() -> None:
     assert names.get_variable(start) == y.name
 
 
-def test_a_given_start_gradient_keeps_its_name() -> None:
+def test_a_gradient_given_by_the_caller_keeps_its_name() -> None:
     y = L.relu(fluid.data("x", [None, 4]))
     names = PassNames(y.block)
     assert names.start_at(y.name, "given") == "given"

@@ -16,7 +16,7 @@ def types(path: list[Any]) -> list[str]:
     return [op.type for op in path]
 
 
-def test_the_path_holds_what_the_target_needs_and_nothing_else() -> None:
+def test_the_path_contains_exactly_the_operators_that_the_target_needs() -> None:
     x = fluid.data("x", [None, 4])
     h = L.relu(x)
     L.tanh(h)  # contributes nothing
@@ -43,7 +43,7 @@ def test_operators_without_a_gradient_are_left_out() -> None:
     assert types(find_path(out.block, {out.name}, set())) == ["cast", "mean"]
 
 
-def test_stop_variables_are_given_ones_gradients_and_constants() -> None:
+def test_variables_with_given_gradients_and_constants_count_as_stop_variables() -> None:
     x, y, z = fluid.data("x", [1]), L.relu(fluid.data("a", [1])), L.relu(fluid.data("b", [1]))
     w = L.tanh(y)
     w.stop_gradient = True

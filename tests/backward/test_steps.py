@@ -72,7 +72,7 @@ def test_two_contributions_are_summed_before_the_total_is_read(forward: Any) -> 
     ]
 
 
-def test_a_total_that_nobody_reads_is_summed_at_the_end(forward: Any) -> None:
+def test_a_total_without_readers_is_summed_at_the_end(forward: Any) -> None:
     steps = [step(forward, "loss@GRAD", "w@GRAD"), step(forward, "loss@GRAD", "w@GRAD")]
     assert flow(add_sums(steps, 0))[-1] == ("sum", "w@GRAD@RENAME@block0@0 w@GRAD@RENAME@block0@1", "w@GRAD")
 

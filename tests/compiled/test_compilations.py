@@ -130,7 +130,7 @@ def test_gradients_of_numpy_kernels_have_the_sequences_of_their_values() -> None
 
 
 @pytest.mark.parametrize("count", [8, 5])
-def test_padding_rows_do_not_enter_a_sum_of_sequences_and_plain_rows(count: int) -> None:
+def test_padding_rows_are_left_out_of_sums_of_sequences_and_plain_rows(count: int) -> None:
     """Eight rows are as many as five have with the unused ones: numpy refuses them, and so does this."""
 
     def make() -> Any:
@@ -156,7 +156,7 @@ def test_padding_rows_do_not_enter_a_sum_of_sequences_and_plain_rows(count: int)
         assert found[0] is found[1]
 
 
-def test_the_tenth_compilation_names_the_padding_to_the_longest_sequence() -> None:
+def test_the_warning_at_the_tenth_compilation_suggests_padding_to_the_longest_sequence() -> None:
     def make() -> Any:
         padded, _ = L.sequence_pad(L.cast(sequences("words"), "float32"), L.zeros([1], "float32"))
         return L.reduce_sum(padded)
@@ -168,7 +168,7 @@ def test_the_tenth_compilation_names_the_padding_to_the_longest_sequence() -> No
         train(net, [{"words": rows(rng, [10, 1])}])
 
 
-def test_numpy_runs_shapes_that_keep_changing_until_one_repeats(
+def test_shapes_that_keep_changing_run_on_numpy_until_one_repeats(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(compilations, "_OFTEN", 3)

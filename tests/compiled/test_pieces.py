@@ -71,7 +71,7 @@ def test_explanations_name_pieces_and_reasons() -> None:
     assert "print: it reaches outside of the program" in text
 
 
-def test_new_shapes_compile_again_and_the_tenth_is_a_warning_that_names_the_feed() -> None:
+def test_new_shapes_compile_again_and_the_tenth_one_warns_with_the_name_of_the_feed() -> None:
     net = build(lambda: L.reduce_sum(fluid.data("x", [None, 2])))
     for rows in range(1, 10):
         train(net, [{"x": np.ones((rows, 2), "float32")}])
@@ -316,7 +316,7 @@ def test_numpy_operators_see_the_shape_of_sequences_without_padding() -> None:
     np.testing.assert_allclose(train(net, feeds), train(other, feeds, "numpy"), rtol=1e-5)
 
 
-def test_rows_are_gathered_from_and_by_sequences_with_a_new_lod() -> None:
+def test_gathering_rows_of_sequences_gives_a_new_lod() -> None:
     def make() -> Any:
         x, ids = fluid.data("x", [None, 4], lod_level=1), fluid.data("ids", [None, 1], "int64", lod_level=1)
         offsets, plain = fluid.data("offsets", [None], "int32"), fluid.data("plain", [None], "int64")

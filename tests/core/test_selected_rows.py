@@ -31,7 +31,7 @@ def test_added_rows_are_appended(first: list[int], more: list[int], ask_before: 
     assert table.find_rows(np.array(first + new, np.int64)).tolist() == list(range(len(first + new)))
 
 
-def test_rows_that_are_set_are_found_at_their_new_positions() -> None:
+def test_rows_are_found_at_their_new_positions_after_a_change() -> None:
     table = SelectedRows([3, 5], 9)
     assert table.find_rows(np.array([5])).tolist() == [1]
     table.set_rows([5, 3])

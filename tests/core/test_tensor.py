@@ -87,7 +87,7 @@ def test_invalid_offsets_are_refused_and_change_nothing(lod: list[list[int]], wo
     assert (made.lod(), made.version) == ([[0, 5]], version)
 
 
-def test_setting_other_rows_may_invalidate_a_lod() -> None:
+def test_an_array_with_another_number_of_rows_may_invalidate_a_lod() -> None:
     made = tensor()
     made.set_lod([[0, 5]])
     assert made.has_valid_recursive_sequence_lengths()

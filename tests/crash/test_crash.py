@@ -30,7 +30,7 @@ def run_harness(*arguments: str) -> str:
     return done.stdout
 
 
-def test_a_save_killed_at_some_calls_leaves_the_old_set_or_the_new(tmp_path: Path) -> None:
+def test_a_save_killed_at_some_calls_leaves_the_old_or_the_new_files(tmp_path: Path) -> None:
     models = [argument for model in SHORT for argument in ("--model", model)]
     report = run_harness(*models, "--every", "30", "--times", "1", "--home", str(tmp_path))
     assert report.count("kills") == len(SHORT)
@@ -38,7 +38,7 @@ def test_a_save_killed_at_some_calls_leaves_the_old_set_or_the_new(tmp_path: Pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [*MODELS, *NETWORKS, *SERVERS])
-def test_a_save_killed_at_any_call_that_changes_files_leaves_the_old_set_or_the_new(model: str) -> None:
+def test_a_save_killed_at_any_call_that_changes_files_leaves_the_old_or_the_new_files(model: str) -> None:
     home = ["--home", str(MEMORY)] if os.access(MEMORY, os.W_OK) else []
     report = run_harness("--model", model, "--seed", "1", "--times", "10", *home)
     only_one = " 0 old" in report or " 0 new" in report

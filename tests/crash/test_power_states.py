@@ -282,7 +282,7 @@ SCENARIOS = {
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_power_cut_leaves_the_old_set_or_the_new_one(name: str, tmp_path: Path) -> None:
+def test_a_power_cut_leaves_the_old_or_the_new_files(name: str, tmp_path: Path) -> None:
     if reason := tracer.usable():
         pytest.skip(reason)
     scenario, network, home = SCENARIOS[name], Network(), tmp_path / "home"

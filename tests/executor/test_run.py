@@ -43,7 +43,7 @@ def test_an_option_that_fluid_does_not_have_is_refused(make: Any) -> None:
         make().num_thread = 4
 
 
-def test_gradients_are_averaged_unless_the_strategy_says_otherwise() -> None:
+def test_gradients_are_averaged_unless_the_strategy_requests_a_sum() -> None:
     scaling = fluid.BuildStrategy.GradientScaleStrategy
     assert fluid.BuildStrategy().gradient_scale_strategy == scaling.CoeffNumDevice
     assert (scaling.CoeffNumDevice, scaling.One, scaling.Customized) == (0, 1, 2)

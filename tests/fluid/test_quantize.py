@@ -87,7 +87,7 @@ def test_a_frozen_program_has_one_dequantization_per_layer() -> None:
     assert "conv2d_0.w_0.quantized" not in test.global_block().vars
 
 
-def test_a_layer_right_behind_another_can_be_frozen() -> None:
+def test_a_quantized_layer_directly_after_another_can_be_frozen() -> None:
     main, startup, test, loss, transpiler = make_programs("abs_max", activation=None)
     with fluid.scope_guard(fluid.Scope()):
         exe = fluid.Executor(CPU)

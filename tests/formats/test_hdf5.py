@@ -64,7 +64,7 @@ def test_h5py_reads_our_files_with_blanks_in_place_of_slashes() -> None:  # H03,
 @pytest.mark.parametrize(
     "name", ["trainable", "trainable-version", "all", "latest", "slashes-kept", "no-bias"]
 )
-def test_files_of_the_recipe_are_read(name: str) -> None:  # H03, H06, H09, H10
+def test_hdf5_files_of_the_published_recipe_are_read(name: str) -> None:  # H03, H06, H09, H10
     values = np.load(GOLDEN / "values.npz")
     found = Hdf5().read_all((GOLDEN / f"{name}.hdf5").read_bytes())
     assert len(found) >= 3
@@ -133,7 +133,7 @@ def test_without_h5py_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch)
         Hdf5().entries((GOLDEN / "trainable.hdf5").read_bytes())
 
 
-def test_texts_beside_the_weights_are_read_as_metadata() -> None:  # H11, H12
+def test_texts_stored_with_the_weights_are_read_as_metadata() -> None:  # H11, H12
     file = io.BytesIO()
     with h5py.File(file, "w") as opened:
         opened["w"] = np.ones((2, 3), "f")

@@ -74,7 +74,7 @@ def test_a_thread_started_inside_of_a_block_has_its_value() -> None:
         assert pool.submit(fluid.global_scope).result() is before
 
 
-def test_a_switch_holds_until_its_block_ends() -> None:
+def test_a_switched_program_stays_current_until_its_block_ends() -> None:
     before, inner, outer = (fluid.Program() for _ in range(3))
     with fluid.program_guard(before):
         with fluid.program_guard(fluid.Program()):

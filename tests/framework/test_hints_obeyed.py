@@ -203,7 +203,7 @@ def decay_once(regularization: Any) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("advice", ADVICE.values(), ids=ADVICE)
-def test_a_hint_is_followed_and_the_result_is_right(advice: Advice) -> None:
+def test_following_a_hint_gives_the_right_result(advice: Advice) -> None:
     with (
         fluid.program_guard(fluid.Program(), fluid.Program()),
         fluid.unique_name.guard(),
@@ -214,7 +214,7 @@ def test_a_hint_is_followed_and_the_result_is_right(advice: Advice) -> None:
         np.testing.assert_allclose(advice.obeyed(), advice.result, rtol=1e-6)  # float32
 
 
-def test_a_target_is_found_by_its_name_as_the_hint_says(tmp_path: Path) -> None:
+def test_the_hint_to_pass_the_variable_of_a_target_name_works(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"by its name, program\.global_block\(\)\.var\(name\)"):
         export(lambda out: out.name, tmp_path)
     with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
@@ -222,14 +222,14 @@ def test_a_target_is_found_by_its_name_as_the_hint_says(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, SUMS)
 
 
-def test_the_count_of_places_is_set_as_the_error_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_advice_for_the_number_of_places_works(monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in ("0", "two", "-1"):
         with pytest.raises(ValueError, match="expected a count of at least 1"):
             take_first_copy(wrong, monkeypatch)
     assert take_first_copy("1", monkeypatch) == 1
 
 
-def test_names_of_a_model_are_fed_one_by_one_as_the_hint_says(
+def test_the_advice_to_feed_each_name_of_a_model_works(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     export(lambda out: out, tmp_path)
@@ -246,7 +246,7 @@ def test_names_of_a_model_are_fed_one_by_one_as_the_hint_says(
 
 
 @pytest.mark.slow
-def test_a_script_that_imports_paddle_runs_as_the_hint_says(tmp_path: Path) -> None:
+def test_the_advice_for_a_script_that_imports_paddle_works(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("import paddle.fluid as fluid\nprint(fluid.Executor(fluid.CPUPlace()).place)\n")
     done = subprocess.run(

@@ -51,7 +51,7 @@ for name in ("paddle.fluid.nothing", "paddle.nothing", "paddle.fluid.incubate.no
     ]
 
 
-def test_modules_have_the_names_that_the_modules_of_fluid_import(tmp_path: Path) -> None:
+def test_modules_have_the_names_that_fluid_imports_into_them(tmp_path: Path) -> None:
     script = """
 import paddlelike
 paddlelike.install()

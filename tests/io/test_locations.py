@@ -226,7 +226,7 @@ def test_a_reader_waits_for_the_save_that_is_under_way(
         pending.wait(60)
 
 
-def test_a_failure_that_a_reader_waited_for_is_reported_later(
+def test_a_failed_save_is_reported_after_a_reader_waited_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     net = Net()

@@ -408,7 +408,7 @@ def test_files_are_kept_if_their_marker_may_exist(
     assert beside(url) == []
 
 
-def test_a_save_that_fails_leaves_the_old_set(
+def test_a_failed_remote_save_leaves_the_old_files(
     exe: fluid.Executor, program: fluid.Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"memory://{uuid.uuid4().hex}/model"

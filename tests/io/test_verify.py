@@ -269,7 +269,7 @@ def test_verifying_a_model_in_memory_is_refused(saved: Path) -> None:
         fluid.io.load_vars(executor(), None, mixed(), vars=["small"], filename=data, verify=True)
 
 
-def test_slices_of_a_verified_load_compare_the_whole_file(saved: Path) -> None:
+def test_a_verified_load_of_slices_compares_whole_files(saved: Path) -> None:
     program = program_of(part=([10, 256], F32))
     rules = fluid.io.Rules().rename("big", "part", rows=(0, 10))
     assert load(saved, program, rules=rules)

@@ -41,7 +41,7 @@ def describe(path: Path, text: str) -> fluid.DataFeedDesc:
     return fluid.DataFeedDesc(str(path))
 
 
-def test_a_description_is_read_changed_and_printed_as_in_fluid(tmp_path: Path) -> None:
+def test_a_data_feed_description_is_read_and_printed_as_in_fluid(tmp_path: Path) -> None:
     desc = describe(tmp_path / "data.proto", GIVEN)
     desc.set_batch_size(128)
     desc.set_dense_slots(["label"])

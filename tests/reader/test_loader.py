@@ -223,7 +223,7 @@ def build_with_loader() -> tuple[Any, Any, Any]:
         return main, made, fluid.layers.scale(inputs[0], 2.0)
 
 
-def test_loaders_built_under_guards_have_queues_of_their_own(exe: fluid.Executor) -> None:
+def test_loaders_built_under_different_guards_have_separate_queues(exe: fluid.Executor) -> None:
     (train, train_loader, train_out), (test, test_loader, test_out) = build_with_loader(), build_with_loader()
     train_loader.set_batch_generator(batches(3))
     test_loader.set_batch_generator(lambda: iter([(np.full((1, 3), 7, "float32"), np.ones((1, 1), "int64"))]))
@@ -239,7 +239,7 @@ def test_loaders_built_under_guards_have_queues_of_their_own(exe: fluid.Executor
     test_loader.reset()
 
 
-def test_loaders_are_named_by_counters_that_guards_leave_alone() -> None:
+def test_name_guards_do_not_affect_the_counters_of_loader_names() -> None:
     names = [build_with_loader()[0].global_block().ops[0].input("blocking_queue")[0] for _ in range(2)]
     assert names == ["lod_tensor_blocking_queue_0", "lod_tensor_blocking_queue_1"]  # as in Fluid 1.8.5
 

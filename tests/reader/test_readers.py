@@ -64,7 +64,7 @@ def test_a_shuffle_follows_the_seed() -> None:
     assert order() == order() != list(range(50))
 
 
-def test_a_cache_reads_once() -> None:
+def test_a_cached_reader_reads_its_source_once() -> None:
     times = []
 
     def read() -> Iterator[int]:

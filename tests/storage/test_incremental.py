@@ -293,7 +293,7 @@ def test_a_process_forked_while_a_lock_is_taken_does_not_keep_it(tmp_path, monke
         os.waitpid(children[0], 0)
 
 
-def test_a_lock_whose_file_was_removed_is_taken_again(tmp_path, monkeypatch):
+def test_a_lock_can_be_taken_after_its_file_was_removed(tmp_path, monkeypatch):
     """Proves S2."""
     real, removed = lock_module._flock, []
     path = tmp_path / ".m.saving-directory" / "lock"

@@ -23,7 +23,7 @@ def test_plain_names_are_used_as_paths(name):
 
 
 @pytest.mark.parametrize(("name", "path"), [("a//b", "a/b"), ("./a", "a"), ("a/./b", "a/b")])
-def test_names_that_paddle_shortens_are_shortened(name, path):
+def test_file_names_are_normalized_as_in_paddle(name, path):
     assert relative_path(name) == path
 
 

@@ -156,7 +156,7 @@ def test_a_sync_error_is_reported_and_nothing_is_removed(
     assert names(tmp_path) == ["m"]
 
 
-def test_a_folder_around_a_save_may_be_removed_at_once(
+def test_the_parent_folder_of_a_fresh_save_can_be_removed_immediately(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``rmtree`` fails where somebody else removes an entry that it has listed."""

@@ -108,7 +108,7 @@ def test_short_writes_are_continued(tmp_path, monkeypatch):
     assert (tmp_path / "w").read_bytes() == b"0123456789"
 
 
-def test_a_save_works_without_the_calls_of_posix(tmp_path, monkeypatch):
+def test_a_save_works_without_posix_system_calls(tmp_path, monkeypatch):
     monkeypatch.delattr(os, "writev")
     write_all(tmp_path / "m", FILES)
     assert contents(tmp_path / "m") == expected(FILES)
@@ -121,7 +121,7 @@ def test_a_save_works_without_hard_links(tmp_path, monkeypatch):
     assert (tmp_path / "b").read_bytes() == b"headdata"
 
 
-def test_a_save_of_nothing_does_not_change_the_directory(tmp_path):
+def test_a_save_without_files_does_not_change_the_directory(tmp_path):
     write_all(tmp_path / "m", {})
     assert not (tmp_path / "m").exists()
 

@@ -349,7 +349,7 @@ def test_a_model_can_be_run_in_the_page(driver: Any) -> None:
         assert page.run("document.documentElement.scrollWidth") <= 400
 
 
-def test_an_image_is_fed_and_classes_have_names(driver: Any, tmp_path: Path) -> None:
+def test_an_image_can_be_fed_and_classes_have_names(driver: Any, tmp_path: Path) -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.unique_name.guard(), fluid.program_guard(main, startup):
         image = fluid.data("image", [None, 3, 4, 6])

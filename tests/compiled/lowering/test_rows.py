@@ -158,7 +158,7 @@ def test_concat_of_sequences_and_plain_rows_counts_all_rows() -> None:
     compare(lambda: L.mean(L.fc(L.concat([L.fc(sequences("x"), 4), L.fc(flat(), 4)], axis=0), 1)))
 
 
-def test_a_lod_that_does_not_fit_its_array_is_dropped_as_by_numpy() -> None:
+def test_a_lod_that_does_not_fit_its_array_is_dropped_as_on_numpy() -> None:
     def make() -> Any:
         joined = L.concat([L.fc(sequences("x"), 4), L.fc(flat(), 4)], axis=0)
         return L.mean(L.fc(L.Print(joined, message="", print_phase="forward"), 1))
@@ -199,7 +199,7 @@ def test_unique_ignores_the_padding_rows() -> None:
     assert refused(net) == []
 
 
-def test_numpy_runs_an_operator_whose_compiled_form_omits_a_result_of_its_gradient() -> None:
+def test_numpy_runs_an_operator_whose_compiled_gradient_lacks_a_result() -> None:
     losses = []
     for backend in ("numpy", "jax"):
         net = build(projected, sgd)
@@ -208,7 +208,7 @@ def test_numpy_runs_an_operator_whose_compiled_form_omits_a_result_of_its_gradie
     np.testing.assert_allclose(losses[1], losses[0], rtol=2e-5)  # sums in another order
 
 
-def test_numpy_runs_the_operator_whose_gradient_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operator_runs_on_numpy_if_its_gradient_does(monkeypatch: pytest.MonkeyPatch) -> None:
     find = Engine._find_obstacle
     monkeypatch.setattr(
         Engine,
@@ -293,7 +293,7 @@ def test_dropout_of_rows_with_fed_offsets_draws_the_masks_of_numpy() -> None:
     assert_one_piece_like_numpy(make, feed)
 
 
-def test_several_ids_a_row_look_up_a_table() -> None:
+def test_rows_with_several_ids_look_up_a_table() -> None:
     def make() -> Any:
         ids = fluid.data("ids", [None, 3], "int64", lod_level=1)
         return L.mean(L.square(L.sequence_pool(fluid.embedding(ids, [9, 4]), "sum")))

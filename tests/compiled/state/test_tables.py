@@ -103,7 +103,7 @@ BETWEEN: dict[str, Callable[[fluid.Program], None]] = {
 
 
 @pytest.mark.parametrize("what", BETWEEN)
-def test_a_kept_table_is_read_unchanged_after_later_steps(what: str) -> None:
+def test_a_snapshot_of_a_table_is_unchanged_after_later_steps(what: str) -> None:
     main = build(clip if what == "a step" else train)
     run(main, [[0, 1]])
     run(main, [[0, 1]])

@@ -46,7 +46,7 @@ def read(net: Net) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("is_sparse", [True, False], ids=["rows", "whole"])
-def test_tables_keep_their_values_where_a_result_is_not_a_probability(*, is_sparse: bool) -> None:
+def test_tables_keep_their_values_if_a_result_is_not_a_probability(*, is_sparse: bool) -> None:
     ours, theirs = (
         build(
             lambda: make_clicks(is_sparse=is_sparse), lambda: fluid.optimizer.Adam(0.1, lazy_mode=is_sparse)

@@ -96,7 +96,7 @@ def test_an_operator_reads_a_size_after_it_was_overwritten() -> None:
     assert len(pieces_of(net)) == 1
 
 
-def test_the_tenth_compilation_names_the_feed_that_determines_sizes() -> None:
+def test_the_warning_at_the_tenth_compilation_names_the_feed_that_determines_sizes() -> None:
     net = build(numbers_up_to)
     train(net, [{"n": np.array([n])} for n in range(1, 10)])
     with pytest.warns(UserWarning, match="compiled 10 times, because the feed 'n' gave 10 different sizes"):

@@ -138,7 +138,7 @@ def test_gradients_of_an_aborted_step_are_discarded(one: Any) -> None:
 
 
 @pytest.mark.usefixtures("early")
-def test_another_call_during_a_step_ends_its_push_and_the_barrier_repeats_it(one: Any) -> None:
+def test_a_push_interrupted_by_another_call_is_repeated_at_the_barrier(one: Any) -> None:
     job, endpoint, begun, trainer = one
     stage(trainer, endpoint, 1.0, ["fc_1.w_0"])
     found = trainer.pull([(endpoint, "fc_1.b_0")])
@@ -202,7 +202,7 @@ def test_gradients_ready_before_the_push_are_sent_without_a_flush() -> None:
 
 
 @pytest.mark.usefixtures("early")
-def test_late_gradients_are_sent_after_a_flush_and_row_counts_in_a_note() -> None:
+def test_late_gradients_are_sent_after_a_flush_with_their_numbers_of_rows() -> None:
     step = Gradients([TABLE])
     step.put(0, 0, A)
     rows, items = step.start(0)

@@ -89,7 +89,7 @@ def refusal_reason(reply: Any) -> str:
     return reply.reason
 
 
-def test_a_round_needs_both_pushes_and_both_commits(talk):
+def test_a_round_waits_for_the_push_and_commit_of_both_trainers(talk):
     """Proves D4, D7."""
     assert talk.push(1, "g1") == PushReply(incarnation="a", generation=0, round=0)
     assert talk.push(0, "g0").duplicate is False
@@ -104,7 +104,7 @@ def test_a_round_needs_both_pushes_and_both_commits(talk):
     assert talk.push(0, number=0).duplicate is True
 
 
-def test_contributions_are_merged_when_all_lower_ids_have_committed():
+def test_contributions_are_added_in_the_order_of_trainer_ids():
     """Proves D7."""
     staged = Round()
     for trainer in (2, 1):
@@ -144,7 +144,7 @@ def test_a_later_session_overwrites_an_uncommitted_push(talk):
     assert talk.say("Hello", 0, session=3).staged == Staged(0, 10, 2)
 
 
-def test_a_hello_older_than_the_current_session_is_stale(talk):
+def test_a_hello_of_an_earlier_session_is_refused_as_stale(talk):
     """Proves D1."""
     talk.say("Hello", 0, session=3)
     assert refusal_reason(talk.say("Hello", 0, session=2)) == "stale"
@@ -159,7 +159,7 @@ def test_a_committed_push_is_not_overwritten(talk):
     assert refusal_reason(talk.push(0, "new", session=2)) == "stale"
 
 
-def test_a_hello_reply_lists_staged_and_marked_rounds(talk):
+def test_a_hello_reply_lists_the_staged_and_committed_rounds(talk):
     talk.push(0)
     hello = talk.say("Hello", 0, process=99)
     assert isinstance(hello, HelloReply)
@@ -255,7 +255,7 @@ def test_rounds_continue_without_trainers_that_closed(talk):
     assert talk.state.is_finished
 
 
-def test_a_closing_message_counts_on_a_restarted_server(talk):
+def test_a_restarted_server_accepts_a_closing_message(talk):
     for trainer in (0, 1):
         reply = talk.say("Complete", trainer, last=True, round=9, incarnation="earlier", session=7)
         assert isinstance(reply, CompleteReply)
@@ -288,7 +288,7 @@ def test_a_close_completes_the_round_the_others_wait_in(talk):
     assert talk.work() == Apply(0, ((0, "g0"),))
 
 
-def test_a_rollback_restores_values_clears_pushes_and_is_done_once(talk):
+def test_a_rollback_restores_values_and_clears_pushes_exactly_once(talk):
     """Proves D10."""
     talk.push(0)
     assert isinstance(talk.say("Rollback", 0), Waiting)

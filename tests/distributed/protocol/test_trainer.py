@@ -50,7 +50,7 @@ def finish_join(trainer: TrainerState, round: int) -> None:
 
 
 @pytest.mark.parametrize("follows", [False, True])
-def test_a_trainer_joins_servers_that_begin_where_its_script_does(follows: bool) -> None:
+def test_a_trainer_joins_servers_that_start_at_the_step_of_its_script(follows: bool) -> None:
     trainer = join_at([4, 4])  # the round that they loaded
     finish_join(trainer, 4)
     trainer.push(0.4, follows_servers=follows)
@@ -71,7 +71,7 @@ def test_a_trainer_of_another_run_is_refused_before_it_pushes() -> None:
     assert isinstance(trainer.outcome, FaultError)
 
 
-def test_a_trainer_whose_loop_follows_the_servers_joins_in_the_middle() -> None:
+def test_a_trainer_that_follows_the_step_of_the_servers_joins_a_running_job() -> None:
     trainer = join_at([8, 8])
     finish_join(trainer, 8)
     trainer.push(0.4)

@@ -106,7 +106,7 @@ def test_a_server_whose_trainers_are_gone_names_them_and_ends(fork_server: str) 
     assert "from trainer 0 (last heard of" in server.errors
 
 
-def test_a_trainer_whose_loop_follows_the_servers_joins_in_the_middle(fork_server: str) -> None:
+def test_a_trainer_that_follows_the_step_of_the_servers_joins_a_running_job(fork_server: str) -> None:
     with Processes({"steps": 12, "slow": 0.02}, servers=1, trainers=1, fork_server=fork_server) as job:
         (server,), (trainer,) = job.start()
         trainer.says(step=5)

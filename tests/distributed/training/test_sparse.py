@@ -111,7 +111,7 @@ def test_a_table_sharded_by_id_has_the_losses_and_rows_of_real_fluid() -> None:
         assert all(row % 2 == server for row in shard.rows())
 
 
-def test_ids_outside_of_a_table_are_refused_by_the_trainer() -> None:
+def test_a_trainer_refuses_ids_outside_of_a_table() -> None:
     def feeds(step: int, trainer: int) -> Feed:
         return bag_feeds(step, trainer, ids_below=4000)
 

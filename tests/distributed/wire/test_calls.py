@@ -274,7 +274,7 @@ def test_a_port_that_is_taken_is_an_error(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.2", "[::1]"])
-def test_an_endpoint_may_be_a_name_or_any_address(host: str) -> None:
+def test_an_endpoint_may_be_a_host_name_or_any_ip_address(host: str) -> None:
     if host == "[::1]":
         try:
             socket.create_server(("::1", 0), family=socket.AF_INET6).close()

@@ -79,7 +79,7 @@ sizes = st.sampled_from([0, 1, 7, 4096, CHUNK - 1, CHUNK, CHUNK + 1, WHOLE, WHOL
 @given(headers, st.lists(sizes, max_size=4))
 @example({}, [])
 @example({"a": 1}, [WHOLE, 1])
-def test_a_call_is_read_as_it_was_sent(header: dict[str, Any], lengths: list[int]) -> None:
+def test_a_decoded_call_equals_the_encoded_call(header: dict[str, Any], lengths: list[int]) -> None:
     sent = {
         3 * n: np.random.default_rng(n).integers(0, 256, size, np.uint8) for n, size in enumerate(lengths)
     }

@@ -42,7 +42,7 @@ def test_parts_carry_the_indexes_of_their_arrays() -> None:
     assert (second.index, second.offset, bytes(second.data)) == (3, 0, b"\1")
 
 
-def test_receivers_have_a_size_and_verify_pieces() -> None:
+def test_receivers_check_the_size_and_order_of_pieces() -> None:
     into = Into({1: np.zeros(2, np.float32), 2: np.zeros(0), 3: np.zeros(1)})
     assert into.size == 16
     into.place(1, 0, 8)

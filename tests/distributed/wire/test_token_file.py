@@ -26,7 +26,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return found
 
 
-def test_a_server_that_is_started_by_hand_serves_only_holders_of_the_token(path: Path) -> None:
+def test_a_server_started_by_hand_serves_only_clients_with_the_token(path: Path) -> None:
     pytest.importorskip("grpc", reason="grpcio is in the extra 'dist'")
     with Server("127.0.0.1:0", {"Echo": Verb()}, security=BY_HAND) as server:
         endpoint = f"127.0.0.1:{server.port}"
@@ -55,7 +55,7 @@ def test_processes_that_start_together_find_one_token(path: Path) -> None:
     ],
     ids=["nothing", "an empty token", "a token", "insecure"],
 )
-def test_the_file_is_used_where_the_environment_says_nothing(
+def test_the_token_file_is_used_if_no_environment_variable_is_set(
     environment: dict[str, str], expected: bool
 ) -> None:
     assert Security.from_environment(environment).use_token_file is expected

@@ -96,7 +96,7 @@ def test_a_value_of_the_scope_is_fetched_though_the_program_does_not_know_it(
         exe.run(run, fetch_list=["w", "nobody"])
 
 
-def test_a_fetch_list_that_holds_none_is_refused(exe: fluid.Executor) -> None:
+def test_a_fetch_list_that_contains_none_is_refused(exe: fluid.Executor) -> None:
     x, other = fluid.data("x", [None, 4]), fluid.data("other", [None, 4])
     x.stop_gradient = other.stop_gradient = False
     found = fluid.gradients([fluid.layers.tanh(x)], [other, other])

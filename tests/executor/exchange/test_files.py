@@ -47,7 +47,7 @@ def test_a_connection_is_opened_once(connections: list[Any]) -> None:
     assert connections[0].closed == 1
 
 
-def test_closing_without_a_connection_makes_none(connections: list[Any]) -> None:
+def test_closing_without_a_connection_opens_none(connections: list[Any]) -> None:
     RemoteSwitch().close()
     assert connections == []
 

@@ -107,7 +107,7 @@ def test_fetched_parameters_keep_the_values_of_their_run() -> None:
     assert len({array.tobytes() for array in fetched}) == 3
 
 
-def test_each_of_several_scopes_and_programs_keeps_its_values(expected: Callable[[int], Values]) -> None:
+def test_several_scopes_and_programs_keep_separate_values(expected: Callable[[int], Values]) -> None:
     main, startup = build(fluid.optimizer.Adam(0.1))
     scopes = [start(main, startup) for _ in range(2)]
     for fetches in ([], ["fc_0.b_0"], []):  # another plan for each choice of fetches

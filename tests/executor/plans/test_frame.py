@@ -93,7 +93,7 @@ def test_writes_by_the_user_increase_the_version(exe: fluid.Executor) -> None:
         place.set_value(fluid.LoDTensor(np.zeros(3, "float32")))
 
 
-def test_an_array_of_a_tensor_cannot_be_written_without_its_notice(exe: fluid.Executor) -> None:
+def test_every_write_to_an_array_of_a_tensor_is_noticed(exe: fluid.Executor) -> None:
     built()
     exe.run(fluid.default_startup_program())
     array = np.asarray(fluid.global_scope().find_var("fc_0.b_0").get_tensor())

@@ -56,7 +56,7 @@ def test_a_compiled_program_is_pruned_too(exe: fluid.Executor) -> None:
     assert got.tolist() == [[2.0, 2.0]]
 
 
-def test_feeds_of_other_names_get_a_new_plan(exe: fluid.Executor) -> None:
+def test_feeds_with_other_names_get_a_new_plan(exe: fluid.Executor) -> None:
     fluid.data("x", [1])
     p = fluid.layers.create_global_var([1], 3.0, "float32", persistable=True, name="p")
     out = fluid.layers.scale(p, 2.0)

@@ -101,7 +101,7 @@ ids_strategy = st.one_of(few_ids, few_ids, few_ids, st.just([*range(0, HEIGHT, 2
     state=st.sampled_from([0.0, 0.0, -0.0, -1.0, np.nan, np.inf]),
     seed=st.integers(0, 1 << 16),
 )
-def test_all_bits_match_the_dense_formula(
+def test_sparse_updates_have_the_bits_of_the_dense_formula(
     name: str, batches: Any, rates: Any, odd_grads: bool, state: float, seed: int
 ) -> None:
     _, rule = RULES[name]
@@ -204,7 +204,7 @@ def _assert_same(scope: Any, name: str, expected: Any) -> None:
     np.testing.assert_array_equal(one, other)
 
 
-def test_a_moment_that_somebody_sets_between_runs_is_seen() -> None:
+def test_a_moment_set_between_runs_is_used() -> None:
     main, startup, _ = PROGRAMS["adagrad"][1]
     exe, scope = fluid.Executor(), fluid.core.Scope()
     exe.run(startup, scope=scope)

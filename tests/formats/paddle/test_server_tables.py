@@ -89,7 +89,7 @@ class Job:
 
 
 @pytest.mark.parametrize("case", _RULES)
-def test_rows_match_those_that_the_servers_return(case: str) -> None:
+def test_table_rows_match_the_rows_returned_by_servers(case: str) -> None:
     folder, seen = MemoryFolder(_cases()[case]["files"]), _cases()[case]["looked_up"]
     read = ServerTables(width=4).read_all(folder)
     np.testing.assert_array_equal(_rows(read["000"], seen["ids"]), np.float32(seen["rows"]))
@@ -286,7 +286,7 @@ def test_a_width_or_a_number_of_shards_below_one_is_refused(how: dict[str, int])
         ServerTables(**how)
 
 
-def test_lines_of_a_dense_table_are_equally_long() -> None:
+def test_lines_of_a_dense_table_must_have_equal_lengths() -> None:
     for files in ({"001/part-000": b"1 2\n4\n"}, {"001/part-000": b"1 2\n", "001/part-001": b"4\n"}):
         with pytest.raises(FormatError, match="lines"):
             ServerTables().read_all(MemoryFolder(files))
@@ -304,7 +304,7 @@ def test_a_table_is_not_saved_beside_shards_that_would_be_read_with_it(tmp_path:
     job.call(tables.load_one_table, str(target))
 
 
-def test_a_table_is_loaded_from_a_folder_that_is_not_written_into(
+def test_a_table_is_loaded_from_a_folder_without_write_permission(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = Job("sgd")

@@ -172,7 +172,7 @@ def test_tensors_stored_by_name_or_by_eval_are_read(protocol):
     assert got.other["tags"] == {"a"}
 
 
-def test_values_in_dicts_and_lists_are_read_and_the_others_named():
+def test_arrays_in_dicts_and_lists_are_read_and_other_values_are_named():
     layer = {
         "weight": Reduced(tuple, ("linear_0.w_0", np.ones(2))),
         "StructuredToParameterName@@": {"b": "b_0"},

@@ -92,7 +92,7 @@ def test_nested_blocks_that_multiply_their_operators_are_refused():
         parsed(program)
 
 
-def test_a_list_of_blocks_in_place_of_a_block_is_refused():
+def test_a_list_of_blocks_as_value_of_a_block_attribute_is_refused():
     program = blocks(2)
     runs(program, 0, 1, AttrType.BLOCKS)
     with pytest.raises(FormatError, match="'sub_block' of operator 'while' is of type BLOCKS, "):

@@ -31,7 +31,7 @@ def test_a_gradient_has_the_shape_of_its_variable() -> None:
     assert (pair[1].name, pair[1].shape, pair[1].dtype) == ("w@GRAD", (4, 3), VarType.FP64)
 
 
-def test_a_shape_rule_that_fails_names_the_operator_and_the_shapes() -> None:
+def test_the_error_of_a_shape_rule_names_the_operator_and_the_shapes() -> None:
     x = fluid.data("x", [None, 4])
     block = x.block
     out = block.create_var(name="out", shape=[9])

@@ -76,7 +76,7 @@ def test_guards_restore_the_previous_programs_even_after_an_error() -> None:
     assert (fluid.default_main_program(), fluid.default_startup_program()) == before
 
 
-def test_a_guard_takes_programs_only() -> None:
+def test_a_program_guard_accepts_only_programs() -> None:
     for programs in ((None,), ("main",), (fluid.Program(), "startup")):
         with pytest.raises(TypeError, match="expected a Program"), fluid.program_guard(*programs):
             pass

@@ -92,7 +92,7 @@ def test_operators_that_a_user_appends_to_a_decoded_program_are_trusted(tmp_path
     assert (tmp_path / "out").exists()
 
 
-def test_a_long_list_is_cut() -> None:
+def test_a_long_list_of_operators_is_truncated_in_the_error() -> None:
     program = fluid.Program()
     block = program.global_block()
     for number in range(11):

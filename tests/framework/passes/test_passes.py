@@ -17,7 +17,7 @@ def types(program: fluid.Program) -> list[str]:
     return [op.type for op in program.global_block().ops]
 
 
-def test_a_copy_shares_nothing(main: fluid.Program) -> None:
+def test_a_copy_of_a_program_shares_no_objects_with_it(main: fluid.Program) -> None:
     before = canonical(main)
     copy = main.clone()
     assert canonical(copy) == before

@@ -47,7 +47,7 @@ def create_tree(dtype: str) -> None:
     fluid.contrib.layers.tdm_child(fluid.data("x", [None, 1], dtype), 4, 2, attr, dtype)
 
 
-def test_an_int32_tree_is_loaded_into_an_int64_variable(tmp_path: Path) -> None:
+def test_an_int32_file_of_a_tree_is_loaded_into_an_int64_variable(tmp_path: Path) -> None:
     """Fluid keeps what the file says, and so does the next save."""
     exe = fluid.Executor()
     with fluid.scope_guard(fluid.Scope()):

@@ -222,7 +222,9 @@ def test_a_verified_slice_reads_hardly_more_than_its_rows(tmp_path: Path, server
 
 
 @pytest.mark.parametrize("parts", ["x", "\u00e9", "AAAA"])
-def test_slices_are_verified_by_pieces_when_parts_do_not_fit(tmp_path: Path, parts: str) -> None:
+def test_slices_are_verified_by_whole_pieces_if_part_checksums_do_not_match(
+    tmp_path: Path, parts: str
+) -> None:
     values = np.arange(300_000 * 4, dtype=F32).reshape(-1, 4)
     fluid.global_scope().var("emb").get_tensor().set(values, fluid.CPUPlace())
     main = fluid.Program()

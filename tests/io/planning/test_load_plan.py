@@ -331,7 +331,9 @@ def test_a_combined_file_with_known_names_loads_the_values_that_fit(
     np.testing.assert_array_equal(value("fc_0.w_0"), saved["fc_0.w_0"])
 
 
-def test_a_combined_file_of_parameters_says_how_to_load_it(tmp_path: Path, started: fluid.Program) -> None:
+def test_the_error_for_a_combined_file_of_parameters_names_the_right_call(
+    tmp_path: Path, started: fluid.Program
+) -> None:
     fluid.io.save_params(executor(), str(tmp_path), started, "params")
     with pytest.raises(LoadError, match="holds exactly the 5 parameters of this program: load_params"):
         unchanged(lambda: fluid.io.load_persistables(executor(), tmp_path, started, "params"))

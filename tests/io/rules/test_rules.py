@@ -47,7 +47,9 @@ def scope() -> Iterator[fluid.Scope]:
         pytest.param("w", ("a", "b"), "w", ["a", "b"], id="several-targets"),
     ],
 )
-def test_a_pattern_gives_targets(source: str, target: Any, name: str, expected: list[str]) -> None:
+def test_a_pattern_maps_names_to_target_names(
+    source: str, target: Any, name: str, expected: list[str]
+) -> None:
     assert match_targets(Rename(source, target), name) == expected
 
 
@@ -304,7 +306,7 @@ def test_the_first_rule_that_matches_decides(tmp_path: Path) -> None:
         loaded(tmp_path, program, Rules().rename("*.w", "w"))
 
 
-def test_a_rule_by_full_name_without_a_match_is_an_error_even_when_not_strict(tmp_path: Path) -> None:
+def test_a_rule_with_the_full_name_of_a_missing_file_is_an_error_even_if_not_strict(tmp_path: Path) -> None:
     own(tmp_path, "w", np.ones(2, F32))
     program = program_of(w=([2], F32), v=([2], F32))
     for rename in ({"weight": "v"}, {"w": "vv"}):

@@ -37,7 +37,7 @@ def test_no_region_at_all_gives_no_rows(type: str, attrs: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("corner", [np.inf, -np.inf, np.nan, 1e30])
-def test_bins_of_a_region_without_an_end_stay_inside_the_image(corner: float) -> None:
+def test_bins_of_an_infinite_region_stay_inside_the_image(corner: float) -> None:
     rois = np.array([[0, 0, corner, 3], [corner, corner, 2, 2], [0, corner, 2, corner]], np.float32)
     with np.errstate(invalid="ignore", over="ignore"):
         out, _ = call(
@@ -153,7 +153,7 @@ def test_a_random_sample_has_the_requested_sizes_and_no_anchor_twice() -> None:
     assert tuple(first.reshape(-1).tolist()) not in picked
 
 
-def test_a_reservoir_takes_elements_as_often_as_its_rule_says() -> None:
+def test_a_reservoir_keeps_elements_with_the_specified_probability() -> None:
     counts = np.zeros(6, np.int64)
     for seed in range(1, 3001):
         counts[sample_reservoir(Generator(seed * 7919), np.arange(6), 2)[:2]] += 1

@@ -38,7 +38,7 @@ FUNCTIONS |= {f"bend-{one}": (_bend, {"is_bent": one}) for one in (False, True)}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_recorded_results_have_the_bits_of_the_expression(name: str) -> None:
+def test_recorded_formulas_have_the_bits_of_direct_evaluation(name: str) -> None:
     function, flags = FUNCTIONS[name]
     want = function(*ARRAYS, np.float32(1.5), **flags)
     found = record(function, flags)
@@ -61,7 +61,7 @@ def test_a_subset_of_rows_gives_the_bits_of_the_whole() -> None:
         assert np.delete(array, rows, 0).tobytes() == np.delete(before.reshape(10, 4), rows, 0).tobytes()
 
 
-def test_recording_without_gradients_adds_nothing() -> None:
+def test_recording_a_formula_without_gradients_adds_no_steps() -> None:
     def move(p: Any, g: Any, v: Any, /, lr: Any) -> Any:
         v = v * lr + g * g / lr
         return p - (g + v), v

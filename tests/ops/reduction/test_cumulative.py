@@ -10,7 +10,7 @@ from paddlelike.ops.reduction.sums import CumulationAttrs, _cumsum
 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_an_exclusive_sum_is_the_sum_without_the_element(axis: int, reverse: bool) -> None:
+def test_an_exclusive_cumulative_sum_leaves_out_the_element_itself(axis: int, reverse: bool) -> None:
     x = np.arange(1, 13, dtype="float64").reshape(3, 4)
     alike = {"axis": axis, "reverse": reverse}
     whole, exclusive = (

@@ -45,7 +45,7 @@ def test_sgd_updates_the_existing_rows_of_a_selected_rows_table() -> None:
         registry.find("sgd").forward(table, one(0.5), SelectedRows([1], 6, np.ones((1, 2), np.float32)))
 
 
-def test_noise_without_a_seed_comes_from_the_generator_of_the_scope() -> None:
+def test_noise_without_a_seed_is_drawn_from_the_generator_of_the_scope() -> None:
     op = registry.find("dpsgd")
     ctx = FakeContext(View("dpsgd", {}, {}, {}), {}, {})
     steps = []

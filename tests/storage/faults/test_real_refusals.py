@@ -58,7 +58,7 @@ def test_a_full_disk_leaves_the_old_files(disk, files):
     assert manifest_file.verify(disk / "m")
 
 
-def test_a_mount_point_takes_files_under_the_journal(disk):
+def test_a_save_into_a_mount_point_uses_the_journal(disk):
     save(disk, OLD)
     (disk / "theirs").write_bytes(b"1")
     save(disk, {"w": b"new", "a/b": b"", "c": b"3"})
@@ -209,7 +209,7 @@ def test_saves_keep_owners_and_modes(tmp_path):
     assert modes == [0o2750, 0o700, 0o640]
 
 
-def test_a_file_size_limit_leaves_the_old_files(tmp_path):
+def test_a_save_beyond_the_file_size_limit_leaves_the_old_files(tmp_path):
     save(tmp_path / "m", OLD)
     before = contents(tmp_path)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)

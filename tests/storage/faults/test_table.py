@@ -286,7 +286,7 @@ def find(reader: Reader, home: Path) -> Path:
 
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_every_damage_is_reported(name: str, fault: str, tmp_path: Path) -> None:
+def test_every_kind_of_damage_is_reported(name: str, fault: str, tmp_path: Path) -> None:
     if name.startswith("remote") and fault == "a pipe":
         pytest.skip("no store has pipes")
     reader = READERS[name]
@@ -304,7 +304,7 @@ def test_every_damage_is_reported(name: str, fault: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("code", CODES, ids=errno.errorcode.get)
 @pytest.mark.parametrize("name", READERS)
-def test_a_refusal_by_the_system_is_an_error(
+def test_a_system_error_in_any_call_is_an_error(
     name: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = READERS[name]

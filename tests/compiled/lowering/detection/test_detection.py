@@ -59,7 +59,7 @@ def pyramid() -> Any:
     return L.mean(L.softmax_with_cross_entropy(L.fc(rows, 3), label))
 
 
-def test_regions_of_similar_counts_share_one_compilation() -> None:
+def test_batches_with_similar_numbers_of_regions_share_one_compilation() -> None:
     rng = np.random.default_rng(5)
     feeds = []
     for lengths in ([18, 17], [20, 14], [17, 26], [22, 23]):
@@ -161,7 +161,7 @@ def test_a_feature_map_is_resized_to_the_size_of_another_one() -> None:
     assert len(engine_of(net).pieces) == 1
 
 
-def test_a_loss_is_normalized_by_the_labels_of_the_rows_in_use() -> None:
+def test_a_loss_is_normalized_by_the_number_of_labels_in_used_rows() -> None:
     def make() -> Any:
         rows = L.fc(fluid.data("x", [None, 6], lod_level=1), 3)
         sequences, flat = fluid.data("y", [None, 3], lod_level=1), fluid.data("z", [None, 3])

@@ -79,7 +79,7 @@ def test_sequence_gradients_computed_by_numpy_are_summed_without_the_padding() -
     assert np.allclose(train(net, feeds), train(other, feeds, "numpy"), atol=1e-6)
 
 
-def test_a_table_that_changes_its_shape_is_kept_when_a_check_fails() -> None:
+def test_a_failing_check_keeps_the_values_of_a_table_that_changes_its_shape() -> None:
     net = build(clicks)
 
     def get_tables() -> dict[str, Any]:
@@ -94,7 +94,7 @@ def test_a_table_that_changes_its_shape_is_kept_when_a_check_fails() -> None:
     assert get_tables() == before
 
 
-def test_a_sum_of_each_row_keeps_the_lod_for_the_operators_of_numpy() -> None:
+def test_the_sum_of_each_row_keeps_the_lod_for_numpy_operators() -> None:
     def make() -> list[Any]:
         ids, more = (fluid.data(name, [None, 1], "int64", lod_level=1) for name in ("ids", "more"))
         joined = L.sequence_concat([L.one_hot(ids, 5), L.one_hot(more, 5)])

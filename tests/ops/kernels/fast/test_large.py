@@ -127,7 +127,7 @@ def test_statistics_match_float64(shape: tuple[int, int]) -> None:
     ("dtype", "relative", "absolute"), [("f8", 1e-10, 1e-13), ("f4", 2e-5, 1e-5)], ids=["f8", "f4"]
 )
 @pytest.mark.parametrize("ends", [[0, 9], [0, 4, 13], [0, 7, 7, 9, 10, 15]], ids=["one", "two", "five"])
-def test_whole_sequences_have_the_states_of_single_steps(
+def test_kernels_over_whole_sequences_have_the_states_of_single_steps(
     ends: list[int], dtype: str, relative: float, absolute: float, compiled: bool
 ) -> None:
     steps, width = Steps.of(np.array(ends), reverse=True), 6  # four rows of a weight at once, and two
@@ -161,7 +161,7 @@ def test_whole_sequences_have_the_states_of_single_steps(
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=[needs_numba, pytest.mark.slow])])
 @pytest.mark.parametrize("origin", [True, False])
 @pytest.mark.parametrize("ends", [[0, 9], [0, 7, 7, 9, 10, 15]], ids=["one", "five"])
-def test_whole_sequences_have_the_gradients_of_single_steps(
+def test_kernels_over_whole_sequences_have_the_gradients_of_single_steps(
     ends: list[int], origin: bool, compiled: bool
 ) -> None:
     steps, width = Steps.of(np.array(ends)), 6

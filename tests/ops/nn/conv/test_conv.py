@@ -61,7 +61,7 @@ def test_operands_that_do_not_fit_are_refused(
 
 
 @pytest.mark.parametrize("groups", [1, 3])
-def test_many_images_are_processed_in_parts(monkeypatch: pytest.MonkeyPatch, groups: int) -> None:
+def test_large_batches_of_images_are_processed_in_parts(monkeypatch: pytest.MonkeyPatch, groups: int) -> None:
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal((7, 3, 5, 5)), rng.standard_normal((6, 3 // groups, 2, 2))
     op = registry.find("conv2d")

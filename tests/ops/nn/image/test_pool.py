@@ -57,7 +57,7 @@ def test_the_index_points_to_the_first_of_equal_maxima(attrs: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize("kind", ["max", "avg"])
-def test_many_images_are_processed_in_parts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_batches_of_images_are_processed_in_parts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from paddlelike.ops.kernels.nn.image import pool as pool_kernels
 
     x = np.random.default_rng(0).standard_normal((7, 2, 4, 4))
