@@ -138,7 +138,7 @@ def test_a_large_l1_makes_weights_zero() -> None:
     assert follow(optimizer.Ftrl(0.1, l1=100.0, l2=100.0), START, GRADIENTS)[-1].tolist() == [0, 0, 0]
 
 
-def test_dpsgd_with_a_learning_rate_of_zero_makes_weights_zero() -> None:
+def test_ftrl_with_a_learning_rate_of_zero_sets_weights_to_zero() -> None:
     """It divides zero by zero. Paddle 1.8.5 leaves the state at NaN and the weights at 0."""
     assert follow(optimizer.Ftrl(0.0), START, GRADIENTS)[-1].tolist() == [0, 0, 0]
 

@@ -104,7 +104,7 @@ def test_a_round_waits_for_the_push_and_commit_of_both_trainers(talk):
     assert talk.push(0, number=0).duplicate is True
 
 
-def test_contributions_are_added_in_the_order_of_trainer_ids():
+def test_a_gradient_is_added_only_after_the_trainers_with_lower_ids_committed():
     """Proves D7."""
     staged = Round()
     for trainer in (2, 1):

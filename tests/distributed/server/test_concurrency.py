@@ -50,7 +50,7 @@ def count_sets(patch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize(
     ("network", "feeds"), [(DENSE, perceptron_feeds), (SPARSE, bag_feeds)], ids=["dense", "rows"]
 )
-def test_the_memory_of_a_round_is_independent_of_the_number_of_trainers_with_the_same_bits(
+def test_a_round_needs_no_memory_for_each_trainer_and_keeps_its_bits(
     monkeypatch: pytest.MonkeyPatch, network: Network, feeds: Any, early: int
 ) -> None:
     with monkeypatch.context() as patch:

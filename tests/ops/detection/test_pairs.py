@@ -41,7 +41,7 @@ def test_overlaps_of_single_pairs_match_overlaps_of_many_pairs(size: int, normal
     assert answers > len(rows) ** 2 / 2
 
 
-def test_overlaps_within_rounding_of_the_threshold_may_be_kept_or_dropped() -> None:
+def test_overlaps_within_rounding_of_the_threshold_count_as_undecided() -> None:
     first, second = [0.0, 0.0, 2.0, 1.0], [1.0, 0.0, 3.0, 1.0]  # overlap by a third
     assert is_above(first, second, 1 / 3 + 5e-4, normalized=True) is None
     assert is_above(first, second, 0.3, normalized=True) is True
