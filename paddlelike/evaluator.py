@@ -42,7 +42,7 @@ class Evaluator:
         self.states: list[Variable] = []
         self.metrics: list[Variable] = []
         if self.helper.main_program.current_block().idx != 0:
-            raise GraphError(f"evaluator.{own}: it must be built in block 0, not in a branch or a loop")
+            raise GraphError(f"evaluator.{own}: it must be built outside of branches and loops")
 
     def reset(self, executor: Executor, reset_program: Program | None = None) -> None:
         """Set the states to 0, by operators that are appended to ``reset_program`` (None: a new one)."""

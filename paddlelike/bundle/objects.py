@@ -46,7 +46,7 @@ def dump_all(file: Target, objects: Iterable[Any], protocol: int = pickle.HIGHES
     [1, 'two']
     """
     if isinstance(file, io.TextIOBase):
-        raise SaveError("pickles are bytes, and the file object takes text", hint="open it with mode 'wb'")
+        raise SaveError("pickles are bytes, but the file object takes text", hint="open it with mode 'wb'")
     pieces = (pickle.dumps(one, protocol) for one in objects)
     if isinstance(file, str | os.PathLike):
         directory, name = os.path.split(os.fspath(file))

@@ -148,7 +148,7 @@ def open_binary(f: Source) -> Iterator[IO[bytes]]:
             yield file
         return
     if isinstance(f, io.TextIOBase):
-        raise LoadError("a bundle is bytes, and the file object gives text", hint="open it with mode 'rb'")
+        raise LoadError("a bundle is bytes, but the file object returns text", hint="open it with mode 'rb'")
     yield f
 
 

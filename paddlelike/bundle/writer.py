@@ -73,7 +73,7 @@ def dump(
     """
     names = MemberNames(allow_unnamed=allow_unnamed, allow_duplicates=allow_duplicates)
     if isinstance(file_handler, io.TextIOBase):
-        raise SaveError("a bundle is bytes, and the file object takes text", hint="open it with mode 'wb'")
+        raise SaveError("a bundle is bytes, but the file object takes text", hint="open it with mode 'wb'")
     if not isinstance(file_handler, str | os.PathLike):
         _write(obj, file_handler, protocol, persistent_id, names)
         return

@@ -207,7 +207,7 @@ def _read_aside(file: Source) -> None:
     seconds = _PATIENCE + file.size / _SLOWEST
     if try_aside(read, make_keys(phil.acquire, phil.release), seconds) is None:
         raise FormatError(
-            f"the HDF5 library crashes on this file, or does not end with it in {seconds:.0f} s",
+            f"the HDF5 library crashes on this file, or does not finish reading it within {seconds:.0f} s",
             hint="the file is damaged: get another copy; h5repack or h5debug of HDF5 may tell more",
         )
     if len(_read) >= _MOST_KNOWN:
@@ -302,7 +302,7 @@ def _list_datasets(opened: h5py.Group) -> list[tuple[str, h5py.Dataset]]:
         for path in soft:
             found[path] = opened.get(path)
     if nothing := [path for path, item in found.items() if item is None]:
-        raise FormatError(f"{nothing[0]!r:.80} is a link to nothing in this file")
+        raise FormatError(f"{nothing[0]!r:.80} is a broken link")
     return [(path, found[path]) for path in sorted(found) if hasattr(found[path], "shape")]
 
 

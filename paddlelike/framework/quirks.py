@@ -90,7 +90,7 @@ _ROWS: Final = (
         "adadelta_step",
         "optimizer.Adadelta",
         "the step uses a mean of squared updates that includes the step itself",
-        "the mean before the step (Zeiler 2012)",
+        "the step uses the mean before it (Zeiler 2012)",
         "paddle/fluid/operators/optimizers/adadelta_op.h, AdadeltaOpKernel::Compute (1.8.5)",
     ),
     Quirk(
@@ -110,8 +110,8 @@ _ROWS: Final = (
     Quirk(
         "adam_sparse_correction",
         "optimizer.Adam with sparse gradients",
-        "the correction is that of the next step",
-        "the correction of this step, as for dense gradients",
+        "the bias correction of the next step is used",
+        "the bias correction of this step is used, as for dense gradients",
         "paddle/fluid/operators/optimizers/adam_op.h, AdamOpKernel::Compute (1.8.5)",
     ),
     Quirk(
@@ -186,7 +186,7 @@ _ROWS: Final = (
     Quirk(
         "metric_reset",
         "metrics.Auc.reset(), metrics.CompositeMetric.reset()",
-        "nothing is reset: the counts go on",
+        "nothing is reset: the counts continue",
         "the counts start again from zero",
         "python/paddle/fluid/metrics.py:107 (1.8.5): MetricBase.reset passes by names that begin with "
         "an underscore",
@@ -250,7 +250,7 @@ _ROWS: Final = (
         "shuffle_channel_gradient",
         "layers.shuffle_channel unless there are group * group channels",
         "the gradient's channels are shuffled forward once more",
-        "they are put back",
+        "the gradient's channels are moved back",
         "paddle/fluid/operators/shuffle_channel_op.h, ShuffleChannelGradOpKernel::Compute (1.8.5): the "
         "kernel of the gradient is that of the operator",
     ),
@@ -274,7 +274,7 @@ _ROWS: Final = (
         "conv_group_channels",
         "layers.conv2d, conv3d(groups=g) without an initializer",
         "the filters' variance is 2 / (all input channels * window)",
-        "2 / (the channels of one group * window) (He et al. 2015)",
+        "the variance is 2 / (the channels of one group * window) (He et al. 2015)",
         "python/paddle/fluid/layers/nn.py:2910, 3174 (1.8.5): _get_default_param_initializer takes "
         "num_channels, not the channels of the filter",
     ),
@@ -396,8 +396,8 @@ _ROWS: Final = (
     Quirk(
         "deformable_steps",
         "layers.deformable_conv where im2col_step, 2 or more, divides the number of images",
-        "the filters' results of im2col_step images lie filter by filter, as if image by image",
-        "those of each image lie together",
+        "the results of im2col_step images are stored by filter, but read as if stored by image",
+        "the results of each image are stored together",
         "paddle/fluid/operators/deformable_conv_op.h, DeformableConvCPUKernel::Compute (1.8.5): the buffer "
         "(N / step, filters, step, H, W) becomes Output as it lies",
     ),

@@ -268,7 +268,7 @@ def find_leftovers(path: str) -> list[Finding]:
     return [
         Finding(
             "note",
-            f"{one} beside it is of a save that runs now, or was killed",
+            f"{one} beside it belongs to a save that is running or was killed",
             "the next save or load of the directory finishes or removes it (this look did)",
         )
         for one in left

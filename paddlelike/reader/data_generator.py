@@ -101,7 +101,7 @@ class MultiSlotDataGenerator(DataGenerator):
             self._names = names
         elif names != self._names:
             raise ValueError(
-                f"generate_sample: a sample has the slots {names}, expected those of the first, {self._names}"
+                f"generate_sample: a sample has the slots {names}, the first sample has {self._names}"
             )
         for name, values in slots:
             if not values:

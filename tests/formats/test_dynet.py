@@ -81,8 +81,8 @@ def test_a_file_that_is_cut_is_refused(length: int) -> None:
     [
         (GOOD.replace(b"{2,2}", b"{2,3}"), "need 6 numbers, the line has 4"),
         (GOOD.replace(b"{2,2}", b"{200000000,200000000}"), "its body has 65 bytes"),
-        (GOOD.replace(b"{2,2}", b"{0,9999999999,9999999999}"), "no array has the dims"),
-        (GOOD.replace(b"{2,2}", b"{2,2" + b",1" * 31 + b"}"), "no array has the dims"),
+        (GOOD.replace(b"{2,2}", b"{0,9999999999,9999999999}"), "an array cannot have the dims"),
+        (GOOD.replace(b"{2,2}", b"{2,2" + b",1" * 31 + b"}"), "an array cannot have the dims"),
         (GOOD.replace(b"+1.00000000e+00 ", b"+1_0.000000e+00 ", 1), "not numbers"),
         (b"#Parameter# /w {999} 6000 ZERO_GRAD\n" + b"1 " * 998 + b"1" * 4003 + b"\n", "not numbers"),
         (GOOD.replace(b"65", b"64"), "block /w"),

@@ -262,7 +262,7 @@ def test_a_file_that_keeps_the_library_busy_or_crashes_it_is_a_format_error(
         file["w"] = np.ones(3)
     monkeypatch.setattr(hdf5, "_PATIENCE", 0.2)
     monkeypatch.setattr(hdf5, "_list_attributes", fail)
-    with File(path) as source, pytest.raises(FormatError, match="crashes on this file, or does not end"):
+    with File(path) as source, pytest.raises(FormatError, match="crashes on this file, or does not finish"):
         hdf5.Hdf5().entries(source)
 
 

@@ -53,7 +53,7 @@ def test_each_line_of_the_input_becomes_samples(
         ([("w", "7")], "a slot must be a name and a list"),
         ([(3, [7])], "a slot must be a name and a list"),
         ({"w": [7]}, "a sample must be a list of slots"),
-        ([("v", [7])], r"has the slots \['v'\], expected those of the first, \['w'\]"),
+        ([("v", [7])], r"has the slots \['v'\], the first sample has \['w'\]"),
     ],
     ids=["empty", "text", "number", "dict", "other"],
 )

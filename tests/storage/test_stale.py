@@ -91,7 +91,7 @@ def test_a_file_that_somebody_replaced_is_not_stale(tmp_path):
     (tmp_path / "m" / "b").write_bytes(b"theirs")
     done = save(tmp_path / "m", {"a": b"3"}, remove_stale=True)
     assert (done.stale, done.removed) == ((), ())
-    assert done.notes == ("not in the manifest any more, since others replaced them: b",)
+    assert done.notes == ("no longer in the manifest, since others replaced them: b",)
     assert contents(tmp_path / "m") == {"a": b"3", "b": b"theirs"}
 
 

@@ -145,7 +145,7 @@ class Shards:
             return Unreadable(parts[0].name, f"the shards hold rows of several kinds: {sorted(forms)}")
         if parts and newer is None:
             what = f"there are both a file {table} and shards of it ({parts[0].name}, ...)"
-            hint = "remove the older ones; one process saves a table whole, servers save it in shards"
+            hint = "remove the older of the two: one process saves a whole table, servers save shards"
             return Unreadable(table, what, hint)
         return parts
 

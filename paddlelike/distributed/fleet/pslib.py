@@ -417,7 +417,7 @@ class PSLib(DistributedTranspiler):
 
     def shrink_dense_table(self, decay: float, *_: Any, **__: Any) -> None:
         """Do nothing, with a warning: here every trainer has its own sums of data_norm."""
-        warn_user("fleet.shrink_dense_table: servers keep no sums of data_norm here, so that none decay")
+        warn_user("fleet.shrink_dense_table: servers keep no sums of data_norm here, so nothing decays")
 
     def clear_one_table(self, table: int | str) -> None:
         """Forget all rows of a table."""

@@ -19,12 +19,12 @@ DEFAULT_WORKERS: Final = 2
 DEFAULT_PORT: Final = 6070  # of Fluid's launch, for workers on several machines
 _REFUSED: Final = {
     **dict.fromkeys(
-        ("--nnodes", "--master"), "is not needed: name every machine with --cluster_node_ips, on all alike"
+        ("--nnodes", "--master"), "is not needed: give all machines the same complete --cluster_node_ips"
     ),
     **dict.fromkeys(
         ("--with_gloo", "--gloo_port"), "is not needed: workers find each other by JAX's runtime"
     ),
-    "--rank": "is not needed: name every endpoint with --servers and --trainers, on every machine alike",
+    "--rank": "is not needed: give all machines the same complete --servers and --trainers",
 }
 _MISSING: Final = {"SCRIPT": "no script is given: name the script that every process runs, after the options"}
 
@@ -170,7 +170,7 @@ def _plan_workers(parser: Parser, options: argparse.Namespace) -> JobPlan:
     counts.append(None if options.elastic is None else options.elastic[1])
     found = {count for count in counts if count is not None}
     if len(found) > 1 or (options.trainers and (found or options.cluster_node_ips)):
-        parser.error("several options say how many workers there are: give one of them")
+        parser.error("several options set the number of workers: pass only one of them")
     if options.elastic is not None and len(hosts) > 1:
         parser.error("--elastic is for one machine")
     is_free = not options.trainers and hosts == (LOOPBACK,) and options.start_port is None

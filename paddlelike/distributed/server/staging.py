@@ -100,7 +100,7 @@ class Contribution(Into):
             self.check()
             missing = self._wanted - self.dense.keys() - self.sparse.keys()
             if missing:
-                raise FrameError(f"a push without the gradients {sorted(missing)[:5]}")
+                raise FrameError(f"the push lacks the gradients {sorted(missing)[:5]}")
         else:  # every array that was begun, and those that the header announced
             begun = {index for index, filled in self._filled.items() if filled}
             announced = {at(index) for index in self.sparse for at in (rows_at, values_at)}

@@ -259,7 +259,7 @@ class Machine:
         """Refuse a small file that builds large values by repeating its parts."""
         self._charged += size
         if self._charged > self._most:
-            raise FormatError("the pickle describes more than it holds")
+            raise FormatError("the pickle describes more data than it holds")
 
 
 def _size(value: object) -> int:

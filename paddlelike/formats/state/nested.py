@@ -104,7 +104,7 @@ class _Walk(Generic[A]):
         """Add a value, and all that is in it."""
         self._left -= 1
         if self._left < 0 or depth > _DEEPEST:
-            raise FormatError("the pickle describes more than it holds, or is nested too deeply")
+            raise FormatError("the pickle describes more data than it holds, or is nested too deeply")
         flat = self._flat
         where = "0" if path is None else path
         if isinstance(value, self._array):
@@ -158,7 +158,7 @@ class _Walk(Generic[A]):
         """Return whether a value holds neither arrays nor objects."""
         self._left -= 1
         if self._left < 0 or depth > _DEEPEST:
-            raise FormatError("the pickle describes more than it holds, or is nested too deeply")
+            raise FormatError("the pickle describes more data than it holds, or is nested too deeply")
         if not is_container(value):
             return value is None or isinstance(value, _PLAIN)
         return not isinstance(value, Foreign) and all(

@@ -91,7 +91,7 @@ class PaddleDistributed(FolderFormat):
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             if isinstance(error, FormatError):
                 raise
-            raise FormatError(f"{name} does not say where pieces are ({error!r:.200})") from error
+            raise FormatError(f"{name} does not list the positions of the pieces ({error!r:.200})") from error
 
     def read(self, source: Folder, entry: Entry, *, into: Array | None = None) -> Value:
         pieces = cast("list[_Piece]", entry.payload)
@@ -103,7 +103,7 @@ class PaddleDistributed(FolderFormat):
             whole[where] = (arrays[0] if len(arrays) == 1 else np.concatenate(arrays)).reshape(box[1])
             covered[where if covered.ndim else ()] = True
         if not covered.all():
-            raise FormatError(f"{entry.name!r:.80}: its pieces leave a hole")
+            raise FormatError(f"{entry.name!r:.80}: its pieces leave a gap")
         return deliver(whole, into)
 
     def _read_piece(self, source: Folder, piece: _Piece) -> Array:

@@ -158,7 +158,7 @@ def _send(call: _Call) -> None:
         return
     sizes, reduce = call.block.find(call._nodes[end + 1]), call.attrs["reduce_op"]
     if reduce not in ("SUM", "MEAN") or getattr(sizes, "value", None) not in ([0], [-1], [], 0):
-        call.refuse(f"reduces by {reduce!r}, or to a size of its own")
+        call.refuse(f"reduces by {reduce!r}, or to a given size")
     index = call.make(
         "unsqueeze2",
         {"X": call.read(end)},
@@ -223,7 +223,7 @@ def _draw_softmax(call: _Call) -> None:
         call.make("softmax", {"X": total}, call.out, axis=axis)
         return
     if axis % len(kind.shape) != len(kind.shape) - 1 or kind.shape[-1] < 1:
-        call.refuse(f"is hard along axis {axis}")
+        call.refuse(f"takes hard samples along axis {axis}")
     indices = Type(VarType.LOD_TENSOR, VarType.INT64, kind.shape[:-1])
     attrs = {"axis": axis, "keepdims": False, "flatten": False, "dtype": int(VarType.INT64)}
     place = call.make("arg_max", {"X": total}, indices, **attrs)

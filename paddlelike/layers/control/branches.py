@@ -223,7 +223,7 @@ def _index_branches(branch_fns: object) -> list[tuple[int, Branch[Any]]]:
             raise TypeError(f"switch_case: a branch must be a tuple (index, function), got {describe(pair)}")
     indices = [index for index, _ in branch_fns]
     if len(set(indices)) != len(indices):
-        raise GraphError(f"switch_case: the indices of the branches are {indices}, expected each once")
+        raise GraphError(f"switch_case: the indices of the branches are {indices}, expected different ones")
     return list(branch_fns)
 
 

@@ -163,8 +163,8 @@ def density_prior_box(
     assert fixed_sizes is not None
     if len(densities) != len(fixed_sizes):
         raise GraphError(
-            f"layer {layer!r}: densities has {len(densities)} numbers, fixed_sizes {len(fixed_sizes)}; they "
-            "must be as many"
+            f"layer {layer!r}: densities has {len(densities)} numbers, fixed_sizes {len(fixed_sizes)}; "
+            "expected equal numbers"
         )
     step_w, step_h = _read_pair(layer, "steps", steps)
     attrs = {

@@ -101,7 +101,7 @@ class PriorBox(OpDef):
         if attrs.max_sizes and len(attrs.max_sizes) != len(attrs.min_sizes):
             raise ShapeError(
                 f"prior_box: max_sizes has {len(attrs.max_sizes)} numbers, min_sizes "
-                f"{len(attrs.min_sizes)}; they must be equally many",
+                f"{len(attrs.min_sizes)}; expected equal numbers",
                 hint="leave max_sizes out, or give one for each of min_sizes",
             )
         _check_variances("prior_box", attrs.variances)
@@ -148,7 +148,7 @@ class DensityPriorBox(OpDef):
         if len(attrs.fixed_sizes) != len(attrs.densities):
             raise ShapeError(
                 f"density_prior_box: fixed_sizes has {len(attrs.fixed_sizes)} numbers, densities "
-                f"{len(attrs.densities)}; they must be equally many"
+                f"{len(attrs.densities)}; expected equal numbers"
             )
         _check_variances("density_prior_box", attrs.variances)
         count = len(attrs.fixed_ratios) * sum(density**2 for density in attrs.densities)

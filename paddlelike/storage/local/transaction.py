@@ -482,7 +482,7 @@ class Transaction:
         if replaced and self._manifest:
             more = f" and {len(replaced) - 8} more" if len(replaced) > 8 else ""
             self._notes.append(
-                f"not in the manifest any more, since others replaced them: {', '.join(replaced[:8])}{more}"
+                f"no longer in the manifest, since others replaced them: {', '.join(replaced[:8])}{more}"
             )
         return found
 

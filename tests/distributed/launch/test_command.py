@@ -16,13 +16,13 @@ WRONG = {
     "a hyphen and a value": (["--max-restarts=2"], "did you mean --max_restarts instead of --max-restarts?"),
     "upper case": (["--Worker_Num", "2"], "did you mean --worker_num instead of --Worker_Num?"),
     "an abbreviation": (["--server", "2"], "unrecognized arguments: --server"),
-    "a number of machines": (["--nnodes=2"], "name every machine with --cluster_node_ips"),
+    "a number of machines": (["--nnodes=2"], "give all machines the same --cluster_node_ips"),
     "servers for workers alone": (
         ["--run_mode=collective", "--server_num=1"],
         "collective training has no servers",
     ),
     "workers alone on servers": (["--run_mode=ps", "--nproc_per_node=2"], "is for --run_mode collective"),
-    "counts of workers": (["--gpus=0,1", "--nproc_per_node=3"], "several options say how many workers"),
+    "counts of workers": (["--gpus=0,1", "--nproc_per_node=3"], "several options set the number of workers"),
     "workers from a to b": (["--elastic=3"], "'3' is not MIN:MAX"),
     "elastic on machines": (["--elastic=1:2", "--ips=10.0.0.1,10.0.0.2"], "--elastic is for one machine"),
     "workers on a cluster": (

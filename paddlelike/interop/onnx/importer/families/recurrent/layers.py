@@ -81,7 +81,7 @@ def _find_state(node: Node, layer: _Layer, place: int, index: int) -> str | None
     axis = 1 if node.attr("layout", 0) else 0
     dims, (ways, _, hidden) = node.dims(place), node.dims(2)
     if len(dims) != 3 or dims[axis] not in (-1, ways) or dims[2] not in (-1, hidden):
-        node.fail(f"initial states of dims {dims}, for {ways} directions of {hidden} units")
+        node.fail(f"its initial states of dims {dims} do not fit {ways} directions of {hidden} units")
     end = index + 1 if index + 1 < ways else MOST
     state = node.squeeze(node.slice(node.input(place), axis, index, end), axis)
     beside = node.cast(node.unsqueeze(layer.lengths, 1), node.dtype(place))
