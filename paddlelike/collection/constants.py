@@ -241,7 +241,7 @@ def random_uniform(dim: int | Sequence[int], left: float, right: float) -> Expre
     Parameters
     ----------
     left, right
-        The lower and the upper bound.
+        The lower bound (``left``) and the upper bound (``right``).
 
     Returns
     -------

@@ -119,7 +119,7 @@ def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
     Raises
     ------
     ValueError
-        CPU_NUM is not a count of at least 1.
+        CPU_NUM is not a number of 1 or more.
 
     >>> import paddlelike as fluid
     >>> fluid.cpu_places(2)

@@ -24,7 +24,8 @@ is_test
 stop_gradient
     Whether the backward pass ends at the result.
 seed
-    The seed of the random numbers: with 0 the program's decides, another gives equal numbers in each run.
+    The seed of the random numbers; 0 for the program's seed. Any other seed gives the same numbers in every
+    run.
 use_cudnn, use_mkldnn, force_cpu
     Recorded in the operator. It has no effect on the numbers.
 device

@@ -46,8 +46,8 @@ class Trainer:
     progress_writers
         Writers that report the progress, such as a :class:`ProgressPrinter`.
     program, startup_program
-        The program to run in training, for example a transpiler's program for trainers, None for the program
-        of the loss; and the program of the initializers, None for the default startup program.
+        The program to run in training, for example a transpiler's program for trainers, and the program of
+        the initializers; None for the program of the loss and the default startup program.
     executor
         The executor; None for one on the CPU.
 

@@ -36,7 +36,7 @@ def Print(  # noqa: N802  (Fluid's name)
     input
         A variable of any shape.
     first_n
-        How often it is printed; -1 for always.
+        The number of times it is printed; -1 for always.
     message
         A text that is printed before the elements; None for none.
     summarize

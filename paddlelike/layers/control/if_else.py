@@ -19,9 +19,14 @@ __all__ = ["IfElse"]
 class IfElse:
     """Two networks: one for the rows where ``cond`` is true, one for the other rows.
 
-    ``cond`` is bool of shape ``[N, 1]`` (operators ``split_lod_tensor``, ``conditional_block``,
-    ``merge_lod_tensor``). Inside a block, :meth:`input` returns its rows of a variable, :meth:`output`
-    declares its results; calling the object returns the results with all rows in order.
+    Operators ``split_lod_tensor``, ``conditional_block`` and ``merge_lod_tensor``. Inside a block,
+    :meth:`input` returns its rows of a variable, :meth:`output` declares its results; calling the object
+    returns the results with all rows in order.
+
+    Parameters
+    ----------
+    cond
+        A bool variable of shape [N, 1], one for each row.
 
     Raises
     ------

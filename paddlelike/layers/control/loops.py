@@ -26,6 +26,11 @@ class While:
     The block must update ``cond``. Its assignments to outer variables persist. With ``is_test`` nothing is
     kept for a backward pass.
 
+    Parameters
+    ----------
+    cond
+        The condition, a bool variable of shape [1].
+
     Raises
     ------
     TypeError

@@ -111,7 +111,7 @@ def clip(x: Variable, min: float, max: float, name: str | None = None) -> Variab
     Parameters
     ----------
     min, max
-        The bounds, two numbers.
+        The lower bound (``min``) and the upper bound (``max``), two numbers.
 
     Returns
     -------

@@ -7,7 +7,7 @@ input
 size
     4 times the width of the cell.
 h_0, c_0
-    The first states and cells, one row per sequence; None for zeros.
+    The initial states (``h_0``) and cells (``c_0``), one row per sequence; None for zeros.
 use_peepholes
     Whether the gates read the cell.
 is_reverse

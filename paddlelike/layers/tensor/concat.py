@@ -216,7 +216,7 @@ def stack(x: Variable | Sequence[Variable], axis: int = 0) -> Variable:
     Returns
     -------
     Variable
-        The shape of each of ``x`` with their count as dim ``axis``, in their dtype.
+        The shape of each of ``x``, with the number of variables as dim ``axis``, in their dtype.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -239,7 +239,7 @@ def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable
     x
         A variable of any shape.
     axis
-        The dim that is taken apart.
+        The dim along which ``x`` is cut.
     num
         The length of that dim; None if the program knows it.
 

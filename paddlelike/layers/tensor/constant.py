@@ -23,7 +23,7 @@ step
 stop
     The last number, included; given like ``start``.
 num
-    The number of numbers: an int, or a variable of shape [1].
+    The length of the result: an int, or a variable of shape [1].
 """
 
 from __future__ import annotations

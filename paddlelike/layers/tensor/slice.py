@@ -7,8 +7,8 @@ input, x
 axes
     The dims that are cut.
 starts, ends
-    The start of each part, and the excluded bound: ints, negative ones from the end, or variables of shape
-    [1].
+    For each of ``axes``, the first index (``starts``) and the index after the last (``ends``): ints, negative
+    ones from the end, or variables of shape [1].
 strides
     The step in each of ``axes``, negative to go backwards.
 shape

@@ -14,7 +14,7 @@ _INTERVAL: Final = 0.1  # seconds between two drawings below a cell
 
 
 class ProgressBar(ProgressWriter):
-    """Draws the samples done of all samples, with loss and metric: below a notebook's cell, or on a terminal.
+    """Draws the number of samples done, with loss and metric: below a notebook's cell, or on a terminal.
 
     On a terminal ``rich`` draws it, on standard error; without ``rich`` (extra ``progress``), or where there
     is neither terminal nor notebook, nothing is drawn.

@@ -130,7 +130,7 @@ class Minibatch(dict[Any, Any]):
 
 
 class MinibatchSource(ABC):
-    """Base of sources. A subclass gives :attr:`streams`, :meth:`read` and its state.
+    """Base of sources. A subclass defines :attr:`streams`, :meth:`read` and its state.
 
     Raises
     ------

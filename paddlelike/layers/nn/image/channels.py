@@ -13,7 +13,7 @@ group
 blocksize
     The side b of a block of pixels.
 seg_num
-    The count T of frames of a video; there are N * T rows.
+    The number T of frames of a video; there are N * T rows.
 shift_ratio
     The share of the channels that moves each way.
 input
