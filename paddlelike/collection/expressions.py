@@ -7,7 +7,7 @@ functions, so that a spec may hold one of them (``tanh``).
 Parameters
 ----------
 x, y
-    Expressions, parameters, variables or arrays, of one shape.
+    An expression, parameter, variable or array; several operands have one shape.
 xs
     A list of expressions.
 d

@@ -96,7 +96,7 @@ def test_collections_of_builders_are_found_by_prefix_in_any_order(tmp_path: Path
     assert (tmp_path / "b").read_bytes() == (GOLDEN / "builders.model").read_bytes()
 
 
-def test_states_remember_what_came_before() -> None:  # D27
+def test_an_rnn_state_computes_from_the_states_before_it() -> None:  # D27
     m = dy.ParameterCollection()
     builder = dy.SimpleRNNBuilder(1, 2, 3, m)
     start = builder.initial_state()

@@ -53,7 +53,7 @@ def test_each_generation_defines_a_server(name: str) -> None:
     assert (found.trainers, found.servers) == (2, SERVERS)
 
 
-def test_environment_variables_of_all_versions_together_agree() -> None:
+def test_environment_variables_of_all_fluid_versions_together_define_one_role() -> None:
     everything = THIRD | SECOND_B | SECOND | FIRST | {"POD_IP": "10.0.0.1", "PADDLE_CURRENT_IP": "10.0.0.1"}
     roles = {"TRAINING_ROLE": "PSERVER", "PADDLE_TRAINING_ROLE": "PSERVER"}
     found = read_role(everything | roles | {"PADDLE_CURRENT_ENDPOINT": SERVERS[0]})

@@ -133,7 +133,7 @@ def interpolate(
     align_mode: int = 1,
     data_format: str = "NCHW",
 ) -> Variable:
-    """Return the same as :func:`image_resize`, of which this is the later name.
+    """Return the same as :func:`image_resize`; this is its later name.
 
     Returns
     -------

@@ -47,7 +47,7 @@ def test_overlaps_have_the_bits_of_numpy(normalized: bool, unusual: bool) -> Non
 
 @pytest.mark.parametrize("normalized", [True, False])
 @pytest.mark.parametrize("eta", [1.0, 0.8])
-def test_the_same_boxes_are_kept(normalized: bool, eta: float) -> None:
+def test_compiled_suppression_keeps_the_same_boxes_as_numpy(normalized: bool, eta: float) -> None:
     boxes = make_boxes(300, unusual=True)
     want = suppress(boxes, threshold=0.6, eta=eta, normalized=normalized)
     with force_kernels(compiled=False):

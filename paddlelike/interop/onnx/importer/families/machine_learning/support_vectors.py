@@ -84,7 +84,7 @@ def _read_svm_classifier(node: Node) -> None:
         give_label(node, find_best(node, votes), classes)
     if node.attr("prob_a") and node.wants(1):
         if not len(node.attr("prob_a")) == len(node.attr("prob_b") or []) == len(pairs):
-            node.fail(f"prob_a and prob_b are not of {len(pairs)} pairs")
+            node.fail(f"prob_a and prob_b do not hold {len(pairs)} numbers, one for each pair")
         scores = _find_probabilities(node, scores, pairs, classes)
     node.give(scores, 1)
 
