@@ -325,7 +325,7 @@ _ROWS: Final = (
     Quirk(
         "group_norm_groups",
         "layers.group_norm where the groups do not divide the channels",
-        "groups have ceil(channels / groups) channels, the last one fewer, later ones none",
+        "each group has ceil(channels / groups) channels, as long as channels remain",
         "an error",
         "paddle/fluid/operators/group_norm_op.h, GroupNormKernel::Compute (1.8.5): group_size = (C - 1) "
         "/ groups + 1",

@@ -211,7 +211,7 @@ def test_a_file_of_a_newer_release_is_refused(monkeypatch: pytest.MonkeyPatch) -
         bundle.load(file)
 
 
-def test_the_table_names_classes_that_exist_and_every_class_with_a_state() -> None:
+def test_the_table_of_pickled_classes_lists_every_class_with_a_state() -> None:
     listed = set()
     for module, names in _TABLE.items():
         for name in names.split():

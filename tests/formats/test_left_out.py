@@ -218,7 +218,7 @@ def test_the_exit_status_of_convert_is_1_where_values_are_left_out(tmp_path: Pat
     assert "epoch (3)" in run("doctor", GOLDEN / "paddle331-ck.pdparams").stdout
 
 
-def test_names_of_nested_values_are_taken_by_rename_and_rules(tmp_path: Path) -> None:
+def test_rename_and_rules_accept_names_of_nested_values(tmp_path: Path) -> None:
     source = GOLDEN / "paddle331-ck.pdparams"
     renamed = fluid.convert(source, tmp_path / "a.npz", rename={"model/0.weight": "w"})
     assert "w" in renamed.names

@@ -99,7 +99,7 @@ def make_residual_network() -> fluid.Program:
     return main
 
 
-def test_layers_hold_their_gradients_and_updates_and_leave_no_operator_out() -> None:
+def test_a_node_of_a_layer_contains_its_gradients_and_updates() -> None:
     block = make_residual_network().global_block()
     levels = list_levels(block)
     for flow in levels.values():

@@ -196,7 +196,7 @@ class Staging:
         entry = self._entries.get(index)
         if entry is None or entry.kind != Kind.GRADIENT or count > entry.shape[0]:
             raise FrameError(
-                f"a push of {count} rows of entry {index}, which is not a gradient with so many rows"
+                f"a push of {count} rows for entry {index}, which cannot be a gradient with so many rows"
             )
         value = np.empty((count, *entry.shape[1:]), entry.numpy_dtype)
         return SelectedRows(np.empty(count, np.int64), entry.shape[0], value)

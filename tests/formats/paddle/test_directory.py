@@ -58,7 +58,7 @@ def test_the_expected_kind_decides_how_a_file_is_read() -> None:
     [np.ones((2, 3)), LoDTensor(np.ones((2, 3))), LoDTensor(np.ones((3, 1)), [[0, 1, 3]])],
     ids=["array", "tensor", "sequences"],
 )
-def test_the_remembered_headers_match_the_stream(value) -> None:
+def test_cached_headers_match_the_headers_in_the_file(value) -> None:
     assert b"".join(encode_value(value)) == b"".join(lod_tensor.encode(value))
 
 

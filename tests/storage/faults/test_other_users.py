@@ -648,7 +648,7 @@ def test_another_user_cannot_add_a_link_to_a_chain(home: Path) -> None:
     assert np.asarray(fluid.global_scope().var("v").get_tensor())[:2, 0].tolist() == [2, 1]
 
 
-def test_on_a_server_that_squashes_users_the_shown_owner_counts_as_this_user(
+def test_files_owned_by_the_mapped_user_of_a_file_server_belong_to_this_user(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(1)

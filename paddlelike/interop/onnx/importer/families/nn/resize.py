@@ -294,5 +294,5 @@ def _interpolate(node: Node, mode: str, factors: Sequence[float], touched: Seque
         options = {"align_corners": rule == "align_corners", "align_mode": int(rule == "asymmetric")}
         return node.emit("bilinear_interp", node.input(), scale=factor, interp_method="bilinear", **options)
     raise InexpressibleError(
-        f"{mode} by {rule} for X of dims {node.dims()}, whose height and width are not known"
+        f"mode is {mode} with {rule}, and height and width of X of dims {node.dims()} are not known"
     )
