@@ -173,7 +173,7 @@ def test_links_within_the_file_are_followed() -> None:
     assert [entry.name for entry in Hdf5().entries(file.getvalue())] == ["a", "hard", "soft"]
     with h5py.File(file, "a") as opened:
         opened["gone"] = h5py.SoftLink("/b")
-    with pytest.raises(FormatError, match="'gone' is a link to nothing"):
+    with pytest.raises(FormatError, match="'gone' is a broken link"):
         Hdf5().entries(file.getvalue())
 
 

@@ -16,7 +16,7 @@ WRONG = {
     "a hyphen and a value": (["--max-restarts=2"], "did you mean --max_restarts instead of --max-restarts?"),
     "upper case": (["--Worker_Num", "2"], "did you mean --worker_num instead of --Worker_Num?"),
     "an abbreviation": (["--server", "2"], "unrecognized arguments: --server"),
-    "a number of machines": (["--nnodes=2"], "give all machines the same --cluster_node_ips"),
+    "a number of machines": (["--nnodes=2"], "give all machines the same complete --cluster_node_ips"),
     "servers for workers alone": (
         ["--run_mode=collective", "--server_num=1"],
         "collective training has no servers",
