@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def test_every_snippet_runs(kind: str, text: str, tmp_path: Path, monkeypatch: p
         exec(compile(f"{SETUP}\n{text}", "cookbook.md", "exec"), {"__name__": "cookbook"})
         return
     for line in text.splitlines():
-        name, *arguments = line.split()
+        name, *arguments = shlex.split(line, comments=True)
         assert name == "paddlelike"
         assert CliRunner().invoke(app, arguments).exit_code in (0, 1), line  # 1: something was found
 
