@@ -12,6 +12,7 @@ them into gradient operators, ``steps`` drops, sums and completes these, ``names
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from paddlelike.backward.build import build_steps
@@ -29,7 +30,7 @@ from paddlelike.backward.steps import Step, add_sums, collect_gradients
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.foundation.garbage import pause_collection
-from paddlelike.framework import Block, Operator, OpRole, Variable
+from paddlelike.framework import Block, Operator, OpRole, Variable, follows_fluid
 from paddlelike.framework.opdef import EMPTY, GRAD, GradOp, grad_name, make_plain_op
 
 
@@ -223,7 +224,7 @@ def _append_gradients(
     steps = build_steps(block, path, stops, {grad_name(name) for name in ends}, starts)
     _append(block, names.rename(steps), OpRole.Backward, names)
     found = [None if one.stop_gradient else names.get_gradient(one.name) for one in inputs]
-    return [None if name is None else block._var_recursive(name) for name in found]
+    return [None if name is None else block._find_var_recursive(name) for name in found]
 
 
 def _find_producer(loss: object) -> Operator:
@@ -288,16 +289,29 @@ def _append(
     role: int,
     pass_names: PassNames,
     callbacks: Sequence[Callable[..., None]] | None = None,
+    carried: AbstractSet[str] | None = frozenset(),
 ) -> None:
-    """Create the variables that gradient operators write, and append the operators."""
+    """Create the variables that gradient operators write, and append the operators.
+
+    ``carried`` are the gradients that a step of a loop passes to the step before it; in its block an operator
+    none of whose incoming gradients exists is left out.
+    """
     context: dict[str, str] = {}
     for grad, forward, inner in steps:
         if inner is not None:
-            _append(inner.block, inner.steps, role, pass_names)
+            both = set(collect_gradients(grad.inputs)).intersection(collect_gradients(grad.outputs))
+            carried_inside = both if grad.type == "while_grad" else None
+            _append(inner.block, inner.steps, role, pass_names, carried=carried_inside)
         written = [name for _, names in sorted(grad.outputs.items()) for name in names if name != EMPTY]
-        if not written:
+        incoming = collect_gradients(grad.inputs)
+        if not written or (
+            carried is not None
+            and follows_fluid("overwritten_gradient")
+            and incoming
+            and not any(name in carried or block._has_var_recursive(name) for name in incoming)
+        ):
             continue
-        for name in written:
+        for name in (*written, *(incoming if grad.type == "sum" else ())):  # a part may have been left out
             variable = pass_names.get_variable(name)
             context[name] = variable
             if not block._has_var_recursive(name):

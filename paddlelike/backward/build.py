@@ -8,20 +8,20 @@ from paddlelike.backward import steps as transform
 from paddlelike.backward.paths import find_constants, find_path, has_gradient
 from paddlelike.backward.steps import GradBlock, Step
 from paddlelike.core import VarType
-from paddlelike.framework import Block, Operator, warn_quirk
+from paddlelike.framework import Block, Operator, follows_fluid, warn_quirk
 from paddlelike.framework.opdef import BlockGradient, GradOp, grad_name, registry
 
 
 def build_steps(
-    block: Block, path: list[Operator], stops: set[str], given: set[str], starts: Sequence[Step] = ()
+    block: Block, path: list[Operator], stops: set[str], given: set[str] | None, starts: Sequence[Step] = ()
 ) -> list[Step]:
     """Return the operators of the backward pass of ``path``, with contributions to one gradient summed.
 
     ``given`` are the gradients that exist before the pass; an operator none of whose incoming gradients
-    exists is left out. ``starts`` are put in front.
+    exists is left out; None inside of a loop. ``starts`` are put in front.
     """
     steps: list[Step] = []
-    existing = set(given)
+    existing = set(given or ())
     for op in reversed(path):
         if op.sub_blocks():
             new_steps = _build_block_steps(op, existing)
@@ -31,7 +31,11 @@ def build_steps(
             grad = transform.drop_stopped_outputs(step.grad, op, stops, keep_empty=step.inner is not None)
             steps.append(Step(grad, op, step.inner))
             existing.update(transform.collect_gradients(grad.outputs))
-    steps = transform.complete_steps(steps, stops, given, block.idx, starts)
+    known = None
+    if follows_fluid("overwritten_gradient") and (block.idx or block.program._backward_passes < 2):
+        given = given if block.idx else None  # in Fluid later passes look for those that exist
+        known = {name for op in path for name in (*op.input_arg_names, *op.output_arg_names)}
+    steps = transform.complete_steps(steps, stops, given, block.idx, starts, known)
     if any(_ends_at_last_step(step.grad, block) for step in steps):
         warn_quirk("loop_gradient")
     return steps
@@ -46,7 +50,8 @@ def _build_block_steps(op: Operator, existing: set[str]) -> list[Step]:
     block.forward_block_idx = index
     around = block.parent
     assert around is not None
-    given = existing | _find_carried_gradients(op)
+    is_loop = op.type == "while" and follows_fluid("overwritten_gradient")
+    given = None if is_loop else existing | _find_carried_gradients(op)
     path = forward.ops
     if op.type == "conditional_block":
         path = find_path(
@@ -59,7 +64,7 @@ def _build_block_steps(op: Operator, existing: set[str]) -> list[Step]:
         block.idx,
         [step.grad for step in steps],
         lambda name: forward._has_var_recursive(name) or around._has_var_recursive(name),
-        lambda name: name in existing,
+        lambda name: is_loop or name in existing,
     )
     inner = GradBlock(block, steps)
     return [Step(grad, op, inner) for grad in registry.find(op.type).make_block_grad(op, gradient)]

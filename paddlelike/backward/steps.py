@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
-from paddlelike.framework import Block, Operator
+from paddlelike.framework import Block, Operator, follows_fluid, warn_quirk
 from paddlelike.framework.opdef import EMPTY, GRAD, GradOp, grad_name, make_plain_op
 
 _CONTRIBUTION: Final = re.compile(r"@RENAME@block\d+@\d+$")
@@ -119,71 +120,133 @@ def drop_unfed_steps(steps: list[Step], available: AbstractSet[str]) -> list[Ste
     return kept
 
 
+def drop_detached_steps(steps: list[Step], known: AbstractSet[str]) -> list[Step]:
+    """Drop the steps that only follow from gradients computed elsewhere, unless these are all steps.
+
+    As in Fluid, such a chain is dropped although the step before may pass a gradient to it. ``known`` are the
+    variables of the forward operators.
+    """
+    versions: dict[str, int] = {}  # a number for each value of a variable
+    readers: dict[int, list[int]] = defaultdict(list)
+    inputs: list[list[int]] = []
+    outputs: list[list[int]] = []
+    first: list[int] = []
+    written: set[str] = set()
+    count = itertools.count()
+    for at, step in enumerate(steps):
+        reads, writes = ([n for names in slots.values() for n in names] for slots in step.grad[1:3])
+        if not any(name in known or name in written for name in reads):
+            first.append(at)
+        inputs.append([versions.setdefault(name, next(count)) for name in reads])
+        for value in inputs[at]:
+            readers[value].append(at)
+        versions.update(zip(writes, count, strict=False))
+        outputs.append([versions[name] for name in writes])
+        written.update(writes)
+    dropped: set[int] = set()
+    for start in first:
+        ready, chain, seen = set(inputs[start]), [start], {start}
+        for at in chain:
+            if not inputs[at] or not ready.issuperset(inputs[at]):
+                break
+            ready.update(outputs[at])
+            following = [one for value in outputs[at] for one in readers[value] if one not in seen]
+            chain += following
+            seen.update(following)
+        else:
+            dropped.update(chain)
+    kept = [step for at, step in enumerate(steps) if at not in dropped]
+    return kept or steps
+
+
 def complete_steps(
     steps: list[Step],
     stops: AbstractSet[str],
-    given: AbstractSet[str],
+    given: AbstractSet[str] | None,
     block_idx: int,
     starts: Sequence[Step] = (),
+    known: AbstractSet[str] | None = None,
 ) -> list[Step]:
-    """Return ``starts`` followed by the complete steps; the gradients ``given`` exist already."""
-    steps = drop_unfed_steps(drop_zero_steps(steps, stops), given)
-    return add_zeros(drop_empty_steps(add_sums([*starts, *steps], block_idx)), stops)
+    """Return ``starts`` followed by the complete steps; the gradients ``given`` exist already.
+
+    ``given`` is None inside of a loop, where a gradient may come from the step before. ``known`` are the
+    variables of the forward operators, or None where no chain is detached.
+    """
+    steps = drop_zero_steps(steps, stops)
+    if given is not None:
+        steps = drop_unfed_steps(steps, given)
+    steps = add_zeros(drop_empty_steps(add_sums([*starts, *steps], block_idx)), stops)
+    if known is None:
+        return steps
+    return [*steps[: len(starts)], *drop_detached_steps(steps[len(starts) :], known)]
 
 
 def add_sums(steps: list[Step], block_idx: int) -> list[Step]:
     """Return the steps with a name for each contribution to a gradient, summed before they are read.
 
-    Contributions after a total was read belong to an earlier value of the variable and get their own sum.
+    As in Fluid, contributions after a read are summed with those before it, though these belong to a later
+    value of a variable that the program overwrites. With the textbook's they get their own sum.
     """
-    counts = _contributions(steps)
-    rounds: Counter[str] = Counter()
-    indexes: Counter[str] = Counter()
+    follows = follows_fluid("overwritten_gradient")
+    steps = [Step(_copy(step.grad), step.forward, step.inner) for step in steps]
+    before: list[list[Step]] = [[] for _ in (*steps, None)]  # the sums in front of each step
     parts: dict[str, list[str]] = {}
-    result: list[Step] = []
+    places: dict[str, list[tuple[list[str], int]]] = defaultdict(list)  # where a contribution is named
+    counts: Counter[str] = Counter()
+    finished: set[str] = set()  # contributions that were read
+    warns = False
 
-    def sum_parts(name: str, forward: Operator) -> None:
-        names = parts.pop(name)
-        rounds[name] += 1
-        if len(names) > 1:
-            grad = make_plain_op("sum", {"X": names}, {"Out": [name]}, {"use_mkldnn": False})
-            result.append(Step(grad, forward))
+    def make_name(name: str) -> str:
+        counts[name] += 1
+        return f"{name}@RENAME@block{block_idx}@{counts[name] - 1}"
 
-    def add_part(name: str) -> str:
-        mine = parts.setdefault(name, [])
-        if counts[name, rounds[name]] > 1:
-            mine.append(f"{name}@RENAME@block{block_idx}@{indexes[name]}")
-            indexes[name] += 1
-        else:
-            mine.append(name)
-        return mine[-1]
+    def add_sum(at: int, name: str) -> None:
+        grad = make_plain_op("sum", {"X": parts[name]}, {"Out": [name]}, {"use_mkldnn": False})
+        before[at].append(Step(grad, steps[min(at, len(steps) - 1)].forward))
+        parts[name] = [name]
+        places[name].append((grad.outputs["Out"], 0))
 
-    for step in steps:
-        grad = step.grad
-        for names in grad.inputs.values():
-            for name in names:
-                if name in parts:
-                    sum_parts(name, step.forward)
-        outputs = {
-            slot: [add_part(name) if GRAD in name else name for name in names]
-            for slot, names in grad.outputs.items()
-        }
-        result.append(Step(grad._replace(outputs=outputs), step.forward, step.inner))
-    for name in list(parts):
-        sum_parts(name, result[-1].forward)
-    return result
+    for at, step in enumerate(steps):
+        reads = [(names, n) for _, names in sorted(step.grad.inputs.items()) for n in range(len(names))]
+        for names, index in reads:
+            name = names[index]
+            if GRAD in name and len(parts.setdefault(name, [])) > 1:
+                add_sum(at, name)
+            if not follows:
+                parts.pop(name, None), places.pop(name, None)
+            elif parts.get(name):
+                places[name].append((names, index))
+                finished.add(name)
+        # in Fluid an operator that reads a gradient overwrites it
+        is_read = {names[index] for names, index in reads} if follows else ()
+        for _, names in sorted(step.grad.outputs.items()):
+            for index, name in enumerate(names):
+                if name in is_read and parts.get(name):
+                    places[name].append((names, index))
+                if GRAD not in name or name in is_read:
+                    continue
+                mine = parts.setdefault(name, [])
+                if len(mine) == 1:
+                    mine[0] = make_name(name)
+                    for where, place in places.pop(name):
+                        where[place] = mine[0]
+                if mine:
+                    names[index] = make_name(name)
+                    warns = warns or name in finished
+                mine.append(names[index])
+                if len(mine) == 1:
+                    places[name].append((names, index))
+    for name in [name for name, names in parts.items() if len(names) > 1]:
+        add_sum(len(steps), name)
+    if warns:
+        warn_quirk("overwritten_gradient")
+    return [one for sums, step in zip(before, (*steps, None), strict=True) for one in (*sums, step) if one]
 
 
-def _contributions(steps: list[Step]) -> Counter[tuple[str, int]]:
-    """Return the number of contributions by (gradient, round); a round ends where the total is read."""
-    counts: Counter[tuple[str, int]] = Counter()
-    rounds: Counter[str] = Counter()
-    for step in steps:
-        for name in set(collect_gradients(step.grad.inputs)):
-            if counts[name, rounds[name]]:
-                rounds[name] += 1
-        counts.update((name, rounds[name]) for name in collect_gradients(step.grad.outputs))
-    return counts
+def _copy(grad: GradOp) -> GradOp:
+    """Return an operator whose names may be changed in place."""
+    inputs, outputs = ({s: list(names) for s, names in slots.items()} for slots in grad[1:3])
+    return grad._replace(inputs=inputs, outputs=outputs)
 
 
 def add_zeros(steps: list[Step], stops: AbstractSet[str]) -> list[Step]:

@@ -211,8 +211,16 @@ _ROWS: Final = (
         "layers.While, while_loop that overwrite a tensor",
         "the gradient ends at the loop's last step and reads the tensor's last value; earlier values get 0",
         "the gradient passes through all steps, with the values of each",
-        "paddle/fluid/operators/controlflow/while_op.cc, WhileGradOp::RunImpl (1.8.5): X@GRAD, which is "
-        "Out@GRAD, is filled with 0 after the last step",
+        "paddle/fluid/operators/controlflow/while_op.cc, WhileGradOp::RunImpl (1.8.5): X@GRAD, which shares "
+        "memory with Out@GRAD, is filled with 0 after the last step, and added to itself after others",
+    ),
+    Quirk(
+        "overwritten_gradient",
+        "append_backward, gradients of a variable that the program overwrites",
+        "the gradients of all its values are added up",
+        "each value has its own gradient",
+        "python/paddle/fluid/backward.py:389 (1.8.5): a gradient that was read stays among the parts of the "
+        "next sum",
     ),
     Quirk(
         "tree_conv_gradient",

@@ -12,12 +12,15 @@ from paddlelike.backward.steps import (
     add_sums,
     add_zeros,
     collect_gradients,
+    drop_detached_steps,
     drop_empty_steps,
     drop_stopped_outputs,
     drop_unfed_steps,
     drop_zero_steps,
     find_variable_name,
 )
+from paddlelike.errors import QuirkWarning
+from paddlelike.framework import flags
 from paddlelike.framework.opdef import EMPTY, GradOp
 
 
@@ -77,13 +80,35 @@ def test_a_total_without_readers_is_summed_at_the_end(forward: Any) -> None:
     assert flow(add_sums(steps, 0))[-1] == ("sum", "w@GRAD@RENAME@block0@0 w@GRAD@RENAME@block0@1", "w@GRAD")
 
 
-def test_a_contribution_computed_after_the_total_was_read_stays_separate(forward: Any) -> None:
+def test_a_contribution_computed_after_the_total_was_read_is_summed_with_it_unless_quirks_are_off(
+    forward: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps = [
         step(forward, "loss@GRAD", "x@GRAD"),
         step(forward, "x@GRAD", "w@GRAD"),
         step(forward, "loss@GRAD", "x@GRAD"),
     ]
+    with pytest.warns(QuirkWarning, match="of a variable that the program overwrites"):
+        assert flow(add_sums(steps, 0)) == [
+            ("some_grad", "loss@GRAD", "x@GRAD@RENAME@block0@0"),
+            ("some_grad", "x@GRAD@RENAME@block0@0", "w@GRAD"),
+            ("some_grad", "loss@GRAD", "x@GRAD@RENAME@block0@1"),
+            ("sum", "x@GRAD@RENAME@block0@0 x@GRAD@RENAME@block0@1", "x@GRAD"),
+        ]
+    monkeypatch.setitem(flags._flags, "FLAGS_fluid_quirks", False)
     assert flow(add_sums(steps, 0)) == flow(steps)
+
+
+def test_a_chain_that_only_reads_gradients_from_elsewhere_is_dropped(forward: Any) -> None:
+    steps = [
+        step(forward, "i", "i"),
+        step(forward, "x@GRAD", "a@GRAD"),
+        step(forward, "a@GRAD", "b@GRAD"),
+        step(forward, "y@GRAD", "c@GRAD"),
+        step(forward, "c@GRAD w", "d@GRAD"),
+    ]
+    assert drop_detached_steps(steps, {"i", "w"}) == [steps[0], *steps[3:]]
+    assert drop_detached_steps(steps[1:3], {"i", "w"}) == steps[1:3]
 
 
 def test_a_missing_gradient_of_a_stopped_variable_is_filled_with_zeros_once(forward: Any) -> None:

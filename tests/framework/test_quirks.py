@@ -236,6 +236,15 @@ def loop_gradients() -> list[float]:
     return [float(value[0]) for value in run([gradients[w], gradients[start]])]
 
 
+def overwritten_gradients() -> list[float]:
+    """Return the gradient of x for the sum of a, where a is x, and then a + a."""
+    x = layers.create_parameter([1], "float32", default_initializer=fluid.initializer.Constant(3.0))
+    a = layers.scale(x, 1.0)
+    layers.assign(a + a, a)
+    ((_, gradient),) = fluid.backward.append_backward(layers.reduce_sum(a))
+    return [float(value[0]) for value in run([gradient])]
+
+
 def tree_gradient() -> Any:
     """Return the gradient of the nodes of a tree of 4, of small whole numbers."""
     rng = np.random.RandomState(4)
@@ -557,6 +566,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "stopped_second_gradients": (second_gradient, True, "refused"),
     # of one step and with the last s, 2 * 1.5^3; or of d(s w^3)
     "loop_gradient": (loop_gradients, [2 * 1.5**3, 0], [2 * 3 * 1.5**2, 1.5**3]),
+    "overwritten_gradient": (overwritten_gradients, [3], [2]),
     # Fluid 1.8.5's gradient of these numbers
     "tree_conv_gradient": (
         tree_gradient, [[-18, -29], [-13, -37.5], [-20, -55], [-1.5, -13]], tree_formula()

@@ -135,7 +135,8 @@ class StepContext:
         values, layout = self._frame.values, self._frame.layout
         for position in layout.get_overwritten_positions(self.op):
             value = values[position] if snapshot is None else snapshot.values[position]
-            values[layout.earlier[position]] = value
+            if position in layout.earlier:
+                values[layout.earlier[position]] = value
 
     def restore(self, snapshot: Snapshot) -> None:
         """Put the values of a snapshot back."""

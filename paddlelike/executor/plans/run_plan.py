@@ -33,7 +33,7 @@ from paddlelike.executor.plans.rewrites.scalars import (
 from paddlelike.executor.plans.touched import ROWS, find_row_gradients, update_touched
 from paddlelike.executor.plans.unrolled import Unrolled
 from paddlelike.foundation.near_names import suggest_names
-from paddlelike.framework import Block, Operator, OpRole, Program, Variable
+from paddlelike.framework import Block, Operator, OpRole, Program, Variable, follows_fluid
 from paddlelike.framework.graph.trust import check_trusted
 from paddlelike.framework.opdef import OpDef, make_arguments, registry
 from paddlelike.framework.passes.views import collect_uses
@@ -178,7 +178,8 @@ class Plan:
 
         Gradients of operators before the block read the values from before it ran, at other positions.
         """
-        positions = self.layout.get_overwritten_positions(op)
+        forgets = op.type == "while_grad" and follows_fluid("loop_gradient")  # and reads the last values
+        positions = () if forgets else self.layout.get_overwritten_positions(op)
         for position in positions:
             self.layout.earlier.pop(position, None)
         self._bind_block(index)

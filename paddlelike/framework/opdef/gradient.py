@@ -61,7 +61,7 @@ class BlockGradient(NamedTuple):
     block_index: int  # the block that receives the steps
     steps: list[GradOp]
     knows: Callable[[str], bool]  # whether a name means a variable of an outer or forward block
-    exists: Callable[[str], bool]  # whether a gradient has been computed before
+    exists: Callable[[str], bool]  # whether a gradient may have been computed before
 
 
 def make_plain_op(

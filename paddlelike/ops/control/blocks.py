@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -294,7 +293,8 @@ class WhileGrad(OpDef):
 
     ``original_output_grad`` are the names by which the block knows Out@GRAD. What a step computes for a
     variable that the loop overwrites is what the step before it takes; all else is added up. As in Fluid,
-    what it takes is 0 for a tensor, and every step reads the tensor's last value: see ``fluid.quirks()``.
+    every step reads a tensor's last value, and a gradient in both Out@GRAD and X@GRAD is one array, to which
+    each step adds the array itself after the last step filled it with 0: see ``fluid.quirks()``.
     """
 
     type = "while_grad"
@@ -324,10 +324,10 @@ class WhileGrad(OpDef):
             EMPTY if target == EMPTY else grad_name(name)
             for name, target in zip(ctx.op.input("X"), ctx.op.output("X@GRAD"), strict=True)
         ]
-        arrays = {n for n, x in zip(ctx.op.input("X"), xs, strict=True) if isinstance(x, LoDTensorArray)}
-        forgotten = find_forgotten(ctx.op, arrays, list(passed)) if follows_fluid("loop_gradient") else set()
+        follows = follows_fluid("loop_gradient")
+        shared = find_shared(ctx.op, original_output_grad) if follows else set()
         totals = Totals()
-        if forgotten:  # Fluid keeps no values of overwritten tensors: its gradients read the last ones
+        if follows:  # Fluid keeps no values of overwritten tensors: its gradients read the last ones
             scopes = [_Snapshots(None, after) for _, after in scopes]
         now = [ctx.exchange(snapshot) for snapshot in scopes[-1] if snapshot is not None] if scopes else []
         for snapshots in reversed(scopes):
@@ -338,14 +338,22 @@ class WhileGrad(OpDef):
             for name, value in passed.items():
                 _write_gradient(inside, name, value)
             ctx.run_block(sub_block)
-            for name in names:
-                found = None if name == EMPTY else inside.read(name)
-                if name in forgotten:
-                    passed[name] = found if found is None else np.zeros_like(found)
-                elif name in passed:
-                    passed[name] = _merge_arrays(passed[name], found)
-                elif found is not None:
-                    totals.add(name, found)
+            found = {name: inside.read(name) for name in {*names, *passed} - {EMPTY}}
+            for name in found:
+                one = found[name]
+                if name in passed and (not follows or isinstance(one, LoDTensorArray) or one is None):
+                    if name in names:
+                        passed[name] = _merge_arrays(passed[name], one)
+                elif name in shared:
+                    passed[name] = np.zeros_like(one) if snapshots is scopes[-1] else one + one
+                else:
+                    if name in passed:
+                        passed[name] = one
+                    if name in names and one is not None:
+                        totals.add(name, one)
+        for name, outside, d_out in zip(original_output_grad, ctx.op.input("Out@GRAD"), d_outs, strict=True):
+            if follows and isinstance(d_out, np.ndarray):  # in Fluid the steps write into it
+                ctx.write(outside, passed[name])
         for snapshot in now:
             ctx.restore(snapshot)
         ctx.reveal(scopes[0].before if scopes else None)
@@ -353,18 +361,14 @@ class WhileGrad(OpDef):
         return [_zeros(x) if d_x is None else d_x for x, d_x in zip(xs, results, strict=True)]
 
 
-def find_forgotten(op: OpView, arrays: AbstractSet[str], passed: list[str]) -> set[str]:
-    """Return the gradients that Fluid sets to 0 after the last step of the loop of a ``while_grad``.
+def find_shared(op: OpView, passed: list[str]) -> set[str]:
+    """Return the gradients of a ``while_grad`` that Fluid keeps in one place for X@GRAD and Out@GRAD.
 
-    They are those of tensors that the loop overwrites. None, if one of them is summed with others after the
-    loop: Fluid's program then reads a variable that nothing writes, which is not copied. ``arrays`` are the
-    names of X that are arrays of tensors, ``passed`` the names of Out@GRAD inside of the block.
+    ``passed`` are the names of Out@GRAD inside of the block.
     """
     outside = dict(zip(passed, op.input("Out@GRAD"), strict=True))
     targets = dict(zip(map(grad_name, op.input("X")), op.output("X@GRAD"), strict=True))
-    others = {grad_name(name) for name in arrays}
-    tensors = {name for name in passed if name not in others and targets.get(name, EMPTY) != EMPTY}
-    return tensors if all(targets[name] == outside[name] for name in tensors) else set()
+    return {name for name in passed if targets.get(name) == outside[name]}
 
 
 def _write_gradient(inside: Context, name: str, value: Any) -> None:

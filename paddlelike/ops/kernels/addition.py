@@ -37,7 +37,10 @@ class Totals(dict[Any, Any]):
 
 
 def add_values(xs: Sequence[Value]) -> Value:
-    """Return the sum: dense if one of them is, else tensor arrays element by element, else merged rows."""
+    """Return the sum: dense if one of them is, else tensor arrays element by element, else merged rows.
+
+    Parts without a value are left out.
+    """
     dense = [x for x in xs if isinstance(x, np.ndarray)]
     sparse = [x for x in xs if isinstance(x, SelectedRows)]
     if dense:

@@ -39,7 +39,7 @@ from paddlelike.compiled.values import Packed, SparseRows, Value, get_rows
 from paddlelike.core import VarType
 from paddlelike.framework import Block, follows_fluid
 from paddlelike.framework.opdef import EMPTY, GRAD
-from paddlelike.ops.control.blocks import find_forgotten
+from paddlelike.ops.control.blocks import find_shared
 
 
 @lowers("while", sequences=True, constants=True)
@@ -130,27 +130,32 @@ def loop_grad(
         raise LoweringError("its loop is not in this piece")
     names = list_targets(ctx, "X")
     passed = list(original_output_grad)
-    forgotten = _find_forgotten(ctx, passed)
+    follows = follows_fluid("loop_gradient")
+    shared = find_shared(ctx.op, passed) if follows else set()
+    arrays = {name for name in passed if _is_array(ctx, name)}
     place = dict(zip(passed, ctx.find_positions(passed, sub_block), strict=True))
     wanted = [name for name in names if name != EMPTY]
     place |= dict(zip(wanted, ctx.find_positions(wanted, sub_block), strict=True))
-    totals = [name for name in wanted if name not in passed]
+    totals = [name for name in wanted if name not in (passed if not follows else {*shared, *arrays})]
     counters = _find_counters(ctx, sub_block, set(place.values()))
 
     def step_back(step: Array, given: list[Array], outer: list[Array]) -> tuple[Array, list[Array], Array]:
         values = index_tree(scopes.after, step)
-        values |= {} if forgotten else index_tree(scopes.before, step)
+        values |= {} if follows else index_tree(scopes.before, step)
         values |= dict(zip(counters, outer, strict=True))
-        arrays = {name: _renew(value) for name, value in zip(passed, given, strict=True)}
-        values |= {place[name]: value for name, value in arrays.items() if value is not None}
+        renewed = {name: _renew(value) for name, value in zip(passed, given, strict=True)}
+        values |= {place[name]: value for name, value in renewed.items() if value is not None}
         inner = ctx.run_block(sub_block, values, step=step)
         if inner.drawn:
             raise LoweringError("the gradient of its block draws random values")
         found = {name: inner.values.get(place[name]) for name in place}
-        following = [
-            _pass_on(old, found[name], forgets=name in forgotten) if name in wanted else old
-            for name, old in zip(passed, given, strict=True)
-        ]
+        following = []
+        for name, old in zip(passed, given, strict=True):
+            if follows and name not in arrays and found[name] is not None:
+                factor = jnp.where(step == scopes.count - 1, 0, 2) if name in shared else None
+                following.append(_scale(found[name], factor))
+            else:
+                following.append(_pass_on(old, found[name]) if name in wanted else old)
         state = [*following, *(inner.values[n] for n in counters)]
         return inner, state, [found[name] for name in totals]
 
@@ -174,9 +179,13 @@ def loop_grad(
     first = jax.tree_util.tree_map(jnp.asarray, form.start)
     _, last, sums = jax.lax.while_loop(lambda state: state[0] > 0, go_back, (scopes.count, first, sums))
     ctx.trace.values.update(zip(counters, last[split:], strict=True))
+    outside = ctx.find_positions(ctx.op.input("Out@GRAD"))
+    for name, position, d_out, value in zip(passed, outside, d_outs, last[:split], strict=True):
+        if follows and name not in arrays and d_out is not None:  # in Fluid the steps write into it
+            ctx.trace.values[position] = value
     for position, value in scopes.entry.items():  # what gradients of earlier operators read
-        shown = ctx.trace.values[position] if forgotten else value
-        ctx.trace.values[ctx.plan.layout.earlier[position]] = shown
+        if position in ctx.plan.layout.earlier:
+            ctx.trace.values[ctx.plan.layout.earlier[position]] = value
     results = dict(zip(passed, last[:split], strict=True)) | {
         name: flatten_rows(total, scopes.count) for name, total in zip(totals, sums, strict=True)
     }
@@ -185,12 +194,20 @@ def loop_grad(
     ]
 
 
-def _find_forgotten(ctx: OpContext, passed: list[str]) -> set[str]:
-    if not follows_fluid("loop_gradient"):
-        return set()
-    variables = {name: ctx.op.block._find_var_recursive(name) for name in ctx.op.input("X")}
-    arrays = {n for n, v in variables.items() if v is not None and v.type == VarType.LOD_TENSOR_ARRAY}
-    return find_forgotten(ctx.op, arrays, passed)
+def _is_array(ctx: OpContext, name: str) -> bool:
+    variable = ctx.op.block._find_var_recursive(name.partition(GRAD)[0])
+    return variable is not None and variable.type == VarType.LOD_TENSOR_ARRAY
+
+
+def _scale(value: Value, factor: Array | None) -> Value:
+    """Return a value with its floats multiplied by 0 or 2, or as it is."""
+    if factor is None:
+        return value
+
+    def scale(leaf: Array) -> Array:
+        return jnp.where(factor == 0, 0, leaf + leaf) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+
+    return jax.tree_util.tree_map(scale, value)
 
 
 def _find_counters(ctx: OpContext, block: int, gradients: set[int]) -> list[int]:
@@ -221,19 +238,13 @@ def _renew(value: Array | TensorArray) -> Array | TensorArray:
     return TensorArray(value.stacked, value.length) if isinstance(value, TensorArray) else value
 
 
-def _pass_on(
-    old: Array | TensorArray | None, new: Array | TensorArray | None, *, forgets: bool
-) -> Array | TensorArray | None:
+def _pass_on(old: Array | TensorArray | None, new: Array | TensorArray | None) -> Array | TensorArray | None:
     """Return the gradient that a step passes to the step before it.
 
     In an array, the elements that the step replaced are summed.
     """
     if new is None:
         return old if old is None else jax.tree_util.tree_map(jnp.zeros_like, old)
-    if forgets:
-        return jax.tree_util.tree_map(
-            lambda leaf: jnp.zeros_like(leaf) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf, new
-        )
     if not isinstance(new, TensorArray) or not isinstance(old, TensorArray):
         return new
     merged = new
