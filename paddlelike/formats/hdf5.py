@@ -79,7 +79,10 @@ class Hdf5(FileFormat):
 
     def _list(self, file: Source) -> list[Entry]:
         with _open(file) as opened:
-            datasets = dict(_list_datasets(opened))  # refuses external links, which Keras' names could follow
+            listed, dangling = _list_datasets(
+                opened
+            )  # refuses external links, which Keras' names could follow
+            datasets = dict(listed)
             keras = _list_keras(opened)
             named = {str(dataset.name) for _, dataset in keras}
             found = [
@@ -88,7 +91,7 @@ class Hdf5(FileFormat):
             ]
             begin = _find_inner(file)[1]
             entries: dict[str, Entry] = {}
-            left_out = []
+            left_out = [LeftOut(decode_name(path), "a broken link") for path in dangling]
             for name, dataset in found:
                 problem = _find_problem(name, dataset)
                 if problem is None:
@@ -172,7 +175,7 @@ def read_attributes(source: Readable) -> dict[str, Any]:
 
 def _list_attributes(file: Source) -> dict[str, Any]:
     with _open(file) as opened:
-        texts = {path: dataset for path, dataset in _list_datasets(opened) if _is_text(dataset)}
+        texts = {path: dataset for path, dataset in _list_datasets(opened)[0] if _is_text(dataset)}
         with _damage_named("the attributes cannot be read"):
             return {path: _text(dataset) for path, dataset in texts.items()} | dict(opened.attrs.items())
 
@@ -290,20 +293,18 @@ class _Part:
         )
 
 
-def _list_datasets(opened: h5py.Group) -> list[tuple[str, h5py.Dataset]]:
-    """Return path and dataset of every dataset, groups walked.
+def _list_datasets(opened: h5py.Group) -> tuple[list[tuple[str, h5py.Dataset]], list[str]]:
+    """Return path and dataset of every dataset, groups walked; and the paths of broken links.
 
-    Raises FormatError for links to other files, and links to nothing. No soft link is followed before every
-    link is known.
+    Raises FormatError for links to other files. No soft link is followed before every link is known.
     """
     found: dict[str, Any] = {}
     with _damage_named("the groups of the HDF5 file are damaged"):
         soft = _walk(opened, "", found, {_get_address(opened)})
         for path in soft:
             found[path] = opened.get(path)
-    if nothing := [path for path, item in found.items() if item is None]:
-        raise FormatError(f"{nothing[0]!r:.80} is a broken link")
-    return [(path, found[path]) for path in sorted(found) if hasattr(found[path], "shape")]
+    datasets = [(path, found[path]) for path in sorted(found) if hasattr(found[path], "shape")]
+    return datasets, [path for path in sorted(found) if found[path] is None]
 
 
 def _walk(group: h5py.Group, prefix: str, found: dict[str, Any], seen: set[int]) -> list[str]:

@@ -37,8 +37,9 @@ _PIR: Final = ".json"
 _HEAD: Final = 64
 #: Operators of Paddle 3 that Paddle 2.6.2 does not have, nor others that compute the same.
 _NEW: Final = frozenset({
-    "bitwise_left_shift", "bitwise_right_shift", "copysign", "fractional_max_pool2d", "fractional_max_pool3d",
-    "gammaincc", "median",
+    "binomial", "bitwise_left_shift", "bitwise_right_shift", "copysign", "fractional_max_pool2d",
+    "fractional_max_pool3d", "fused_rms_norm_quant", "gammaincc", "lu_solve", "matrix_rank_atol_rtol",
+    "median", "standard_gamma",
 })  # fmt: skip
 
 #: Operators of Fluid 1.8 that Paddle 2.6.2 does not have, or has no CPU kernel of.

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import paddle
+import paddle.incubate.nn.functional as fused
 import paddle.nn.functional as F
 from paddle import nn
 from paddle.vision import ops
@@ -226,6 +227,90 @@ CASES = {
     "sum_of_int32": (lambda x: x.sum(0), whole32(3, 4)),
     "average_ceil": (lambda x: F.avg_pool2d(x, 3, 2, 1, exclusive=False, ceil_mode=True), real(2, 3, 8, 8)),
     "rrelu": (lambda x: F.rrelu(x, training=False), real(3, 4)),
+    "binomial": (lambda n, p: paddle.binomial(n, p), whole(4), np.round(real(4, lo=0))),
+    "class_center": (lambda x: F.class_center_sample(x, 20, 3), whole(6, hi=9)),
+    "eig": (  # builds of LAPACK differ in order and signs
+        lambda x: [paddle.sort(paddle.abs(one).flatten()) for one in paddle.linalg.eig(x)],
+        real(2, 3, 3),
+    ),
+    "eigvals": (lambda x: paddle.sort(paddle.real(paddle.linalg.eigvals(x))), real(3, 3)),
+    "fused_rms": (
+        lambda x, w, b: fused.fused_rms_norm(x, w, b, 1e-5, 1, residual=x * 2)[:2],
+        real(3, 4),
+        real(4),
+        real(4, seed=2),
+    ),
+    "gaussian_seed": (lambda x: paddle.tensor.random.gaussian([40, 20], 1.0, 2.0, seed=5) + x, real(1)),
+    "identity_loss": (
+        lambda x: [paddle.incubate.identity_loss(x, way) for way in ("none", "mean", "sum")],
+        real(3, 4),
+    ),
+    "lstsq": (lambda x, y: paddle.linalg.lstsq(x, y, driver="gelsd"), real(5, 3), real(5, 2, seed=1)),
+    "lstsq_gels": (lambda x, y: paddle.linalg.lstsq(x, y, driver="gels")[0], real(3, 5), real(3, 2, seed=1)),
+    "lu_solve": (lambda x, y: paddle.linalg.lu_solve(y, *paddle.linalg.lu(x)), real(3, 3), real(3, 2)),
+    "lu_solve_t": (
+        lambda x, y: paddle.linalg.lu_solve(y, *paddle.linalg.lu(x), "T"),
+        real(3, 3),
+        real(3, 2),
+    ),
+    "lu_unpack": (lambda x: paddle.linalg.lu_unpack(*paddle.linalg.lu(x)), real(2, 4, 3)),
+    "multinomial": (lambda x: paddle.multinomial(x, 3, True), np.eye(4, dtype="float32")),
+    "random": (lambda x: (x * 1).random_(7, 8), real(3, 4)),
+    "rank_atol": (lambda x: paddle.linalg.matrix_rank(x, atol=0.1, rtol=0.4), real(2, 4, 4)),
+    "rank_tol": (lambda x: paddle.linalg.matrix_rank(x, paddle.to_tensor(0.4)), real(2, 4, 4)),
+    "randint_one": (lambda x: paddle.randint(-3, -2, [2, 3]) + x, whole(3)),
+    "reindex": (
+        paddle.geometric.reindex_graph,
+        np.array([3, 1, 2]),
+        np.array([8, 9, 3, 4, 7, 1, 7]),
+        np.array([2, 3, 2], "int32"),
+    ),
+    "rnnt": (
+        lambda x, y, t, u: F.rnnt_loss(x, y, t, u, reduction="none"),
+        real(2, 4, 3, 5),
+        whole32(2, 2, hi=4) + 1,
+        np.array([4, 3], "int32"),
+        np.array([2, 1], "int32"),
+    ),
+    **{
+        f"send_u_{way}": (
+            lambda x, s, d, way=way: paddle.geometric.send_u_recv(x, s, d, way, out_size=6),
+            real(4, 3),
+            whole(5, hi=4),
+            whole(5, hi=5, seed=1),
+        )
+        for way in ("max", "min", "mean")
+    },
+    "send_ue_max": (
+        lambda x, y, s, d: paddle.geometric.send_ue_recv(x, y, s, d, "div", "max"),
+        real(4, 3),
+        real(5, 1),
+        whole(5, hi=4),
+        whole(5, hi=4, seed=1),
+    ),
+    "squeeze_kept": (
+        lambda x: paddle.squeeze(x, [0, 1, 2]),
+        real(3, 1, 2),
+        [[3, None, 2]],
+    ),
+    "uniform_seed": (lambda x: paddle.uniform([40, 20], min=-2, max=3, seed=7) + x, real(1)),
+}
+MANY = np.ones(600, "float32")
+ROWS = np.tile(np.float32([1, 2, 0, 3]), (600, 1))
+#: Functions whose results are drawn anew in each run.
+DRAWN = {
+    "bernoulli": (lambda x: paddle.bernoulli(x * 0.3), MANY),
+    "binomial": (lambda x: paddle.binomial((x * 10).astype("int64"), x * 0.3), MANY),
+    "dirichlet": (lambda x: paddle.distribution.Beta(x * 2, x * 3).sample(), MANY),
+    "exponential": (lambda x: (x * 1).exponential_(2.0), MANY),
+    "gamma": (lambda x: paddle.standard_gamma(x * 3), MANY),
+    "gaussian": (lambda x: paddle.normal(1.0, 2.0, [600]) * x, MANY),
+    "gumbel_first": (lambda x: F.gumbel_softmax(x.T, hard=True, axis=0)[1], np.log(ROWS[:, :2])),
+    "multinomial": (lambda x: paddle.multinomial(x)[:, 0], ROWS),
+    "multinomial_second": (lambda x: paddle.multinomial(x, 2)[:, 1], ROWS),
+    "poisson": (lambda x: paddle.poisson(x * 4), MANY),
+    "randint": (lambda x: paddle.randint(-3, 7, [600]) * x.astype("int64"), MANY),
+    "random": (lambda x: (x * 1).random_(2, 6), MANY),
 }
 LAYERS = {
     "lstm_cells": (lambda: nn.RNN(nn.LSTMCell(4, 5)), real(2, 3, 4)),
@@ -439,12 +524,13 @@ def main(out):
     paddle.seed(1)
     np.random.seed(1)
     with tempfile.TemporaryDirectory() as home:
+        drawn = {f"drawn_{name}": case for name, case in DRAWN.items()}
         calls = {
             name: (
                 (Call1, Call2, Call3, Call4)[sum(isinstance(one, np.ndarray) for one in fed) - 1](function),
                 fed,
             )
-            for name, (function, *fed) in (CASES | CONTROL).items()
+            for name, (function, *fed) in (CASES | CONTROL | drawn).items()
         }
         layers = {name: (make(), fed) for name, (make, *fed) in LAYERS.items()}
         for name, (layer, fed) in (calls | layers).items():

@@ -35,6 +35,8 @@ _SCALARS: Final = {1: "b", 2: "i", 3: "r"}  # fields of a Scalar message
 _KEEPS_TYPE: Final = frozenset(("scale", "assign"))
 #: Operators that another computes too.
 _SAME: Final = {"deformable_conv_v1": "deformable_conv"}
+#: Operators whose later form takes more than Fluid's, or draws other numbers, and is the same otherwise.
+_WIDENED: Final = frozenset({"gaussian_random", "squeeze2", "uniform_random"})
 
 Node = dict[str, Any]
 Write = Callable[["Writer", Operator], None]
@@ -172,7 +174,8 @@ class Writer:
         return int(node["%"])
 
     def _find_row(self, op: Operator) -> Row:
-        changed = registry.find_or_none(op.type + registry.LATER) is not None and not self.is_later
+        later = registry.find_or_none(op.type + registry.LATER)
+        changed = later is not None and not self.is_later and op.type not in _WIDENED
         if op.type == "round" and not self.is_latest:
             raise UnsupportedError(
                 "operator 'round' cannot be written for Paddle 3: it rounds halves away from zero here, "

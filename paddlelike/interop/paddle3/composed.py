@@ -129,52 +129,6 @@ def _pool_norms(call: _Call) -> None:
     call.make("pow", {"X": call.scale(mean, float(math.prod(ksize)))}, call.out, factor=1 / norm)
 
 
-_MESSAGES: Final = {
-    "ADD": "elementwise_add",
-    "SUB": "elementwise_sub",
-    "MUL": "elementwise_mul",
-    "DIV": "elementwise_div",
-}
-
-
-def _send(call: _Call) -> None:
-    """Combine rows of x at the starts of edges with rows of y at their starts or ends."""
-    kind, many = call.type(call.read(0)), call.block.kind
-    edges = call.type(call.read(2 if many != "send_u_recv" else 1)).shape[:1]
-    rows = kind._replace(shape=[*edges, *kind.shape[1:]])
-    start, end = (2, 3) if many != "send_u_recv" else (1, 2)
-    found = call.make("gather", {"X": call.read(0), "Index": call.read(start)}, rows, axis=0)
-    if many != "send_u_recv":
-        y = call.read(1)
-        if many == "send_uv":
-            y = call.make(
-                "gather", {"X": y, "Index": call.read(end)}, call.type(y)._replace(shape=rows.shape), axis=0
-            )
-        operator = _MESSAGES.get(call.attrs["message_op"]) or ""
-        if not operator or len(call.type(y).shape) != len(rows.shape):
-            call.refuse(f"sends {call.attrs['message_op']!r} of {call.type(y).shape}")
-        found = call.make(operator, {"X": found, "Y": y}, call.out if many == "send_uv" else rows, axis=-1)
-    if many == "send_uv":
-        return
-    sizes, reduce = call.block.find(call._nodes[end + 1]), call.attrs["reduce_op"]
-    if reduce not in ("SUM", "MEAN") or getattr(sizes, "value", None) not in ([0], [-1], [], 0):
-        call.refuse(f"reduces by {reduce!r}, or to a given size")
-    index = call.make(
-        "unsqueeze2",
-        {"X": call.read(end)},
-        Type(VarType.LOD_TENSOR, call.type(call.read(end)).dtype, [*edges, 1]),
-        axes=[1],
-    )
-    zeros = call.make("fill_any_like", {"X": call.read(0)}, kind, value=0.0, dtype=-1)
-    out = kind if reduce == "MEAN" else call.out
-    total = call.make("scatter_nd_add", {"X": zeros, "Index": index, "Updates": found}, out)
-    if reduce == "MEAN":
-        ones = call.make("fill_any_like", {"X": found}, rows, value=1.0, dtype=-1)
-        counts = call.make("scatter_nd_add", {"X": zeros, "Index": index, "Updates": ones}, kind)
-        least = call.make("clip", {"X": counts}, kind, min=1.0, max=math.inf)
-        call.make("elementwise_div", {"X": total, "Y": least}, call.out, axis=-1)
-
-
 def _weigh_entropy(call: _Call) -> None:
     """Weigh what positive labels lose: ``x (1 - label) + w softplus(-x)``."""
     if not call.has(2):
@@ -222,12 +176,42 @@ def _draw_softmax(call: _Call) -> None:
     if not call.attrs["hard"]:
         call.make("softmax", {"X": total}, call.out, axis=axis)
         return
-    if axis % len(kind.shape) != len(kind.shape) - 1 or kind.shape[-1] < 1:
-        call.refuse(f"takes hard samples along axis {axis}")
-    indices = Type(VarType.LOD_TENSOR, VarType.INT64, kind.shape[:-1])
+    axis %= len(kind.shape)
+    shape = [size for at, size in enumerate(kind.shape) if at != axis]
+    if kind.shape[axis] < 1:
+        call.refuse(f"takes hard samples along axis {axis} of unknown size")
+    indices = Type(VarType.LOD_TENSOR, VarType.INT64, shape)
     attrs = {"axis": axis, "keepdims": False, "flatten": False, "dtype": int(VarType.INT64)}
     place = call.make("arg_max", {"X": total}, indices, **attrs)
-    call.make("one_hot_v2", {"X": place}, call.out, depth=kind.shape[-1], dtype=int(kind.dtype))
+    last = axis == len(shape)
+    hot = call.out if last else kind._replace(shape=[*shape, kind.shape[axis]])
+    hot = call.make("one_hot_v2", {"X": place}, hot, depth=kind.shape[axis], dtype=int(kind.dtype))
+    if not last:
+        order = [*range(axis), len(shape), *range(axis, len(shape))]
+        call.make("transpose2", {"X": hot}, call.out, axis=order)
+
+
+def _draw_between(call: _Call) -> None:
+    """Draw whole numbers from ``from`` to ``to - 1``, in the type of the operand."""
+    kind, low = call.type(call.read(0)), call.attrs["from"]
+    wide = kind._replace(dtype=VarType.FP32)
+    attrs = {"scale": float(call.attrs["to"] - low), "bias": 0.0, "bias_after_scale": True}
+    drawn = call.make("scale", {"X": _draw(call, wide, 0.0)}, wide, **attrs)
+    whole = call.make("floor", {"X": drawn}, wide)
+    attrs |= {"scale": 1.0, "bias": float(low)}
+    shifted = call.make("scale", {"X": whole}, wide, **attrs)
+    call.make("cast", {"X": shifted}, call.out, in_dtype=int(VarType.FP32), out_dtype=int(kind.dtype))
+
+
+def _reduce_loss(call: _Call) -> None:
+    """The sum (0), the mean (1), or the operand itself."""
+    kinds = {0: "reduce_sum", 1: "reduce_mean"}
+    reduced = kinds.get(call.attrs["reduction"])
+    if reduced is None:
+        call.make("assign", {"X": call.read(0)}, call.out)
+    else:
+        attrs = {"dim": [0], "keep_dim": False, "reduce_all": True, "in_dtype": -1, "out_dtype": -1}
+        call.make(reduced, {"X": call.read(0)}, call.out, **attrs)
 
 
 def _norm_residual(call: _Call) -> None:
@@ -262,13 +246,13 @@ COMPOSED: Final[dict[str, Read]] = {
     "empty_like": _read(_fill_alike),
     "fused_bias_residual_layernorm": _read(_norm_residual),
     "fused_softmax_mask": _read(_masked_softmax),
+    "identity_loss": _read(_reduce_loss),
     "gumbel_softmax": _read(_draw_softmax),
     "lp_pool2d": _read(_pool_norms),
     "masked_fill": _read(_fill_masked),
+    "random": _read(_draw_between),
+    "random_": _read(_draw_between),
     "reduce_as": _read(_reduce_as),
     "sigmoid_cross_entropy_with_logits": _read(_weigh_entropy),
-    "send_u_recv": _read(_send),
-    "send_ue_recv": _read(_send),
-    "send_uv": _read(_send),
     "swiglu": _read(_swiglu),
 }

@@ -230,6 +230,65 @@ def _lu(x: Array) -> tuple[Array, Array, Array]:
     return out, pivots, infos
 
 
+@register_kernel(
+    "lu_unpack", "X Pivots -> Pmat L U", {"unpack_ludata": Bool(True), "unpack_pivots": Bool(True)}
+)
+def _lu_unpack(x: Array, pivots: Array) -> tuple[Array, Array, Array]:
+    """The permutation and the two triangular factors whose product was factorized."""
+    steps = min(x.shape[-2:])
+    rows = np.broadcast_to(np.arange(x.shape[-2]), x.shape[:-1]).copy()
+    for place in np.ndindex(pivots.shape[:-1]):
+        for step, pivot in enumerate(pivots[place]):
+            rows[place][[step, pivot - 1]] = rows[place][[pivot - 1, step]]
+    permutation = np.swapaxes(np.eye(x.shape[-2], dtype=x.dtype)[rows], -1, -2)
+    lower = np.tril(x[..., :steps], -1) + np.eye(x.shape[-2], steps, dtype=x.dtype)
+    return np.ascontiguousarray(permutation), lower, np.triu(x[..., :steps, :])
+
+
+@register_kernel("lu_solve", "b lu pivots -> out", {"trans": String("N")})
+def _lu_solve(b: Array, lu: Array, pivots: Array, *, trans: str) -> Array:
+    """The solution of ``A Out = b`` by the factors of A; trans "T" or "C": of A transposed."""
+    permutation, lower, upper = _lu_unpack(lu, pivots)
+    matrix = permutation @ lower @ upper
+    return np.linalg.solve(matrix if trans == "N" else np.swapaxes(matrix, -1, -2).conj(), b)
+
+
+@register_kernel("eig", "X -> Eigenvalues Eigenvectors")
+def _eig(x: Array) -> tuple[Array, Array]:
+    """The complex eigenvalues of square matrices, and their vectors."""
+    kind = np.result_type(x, np.complex64)
+    values, vectors = np.linalg.eig(x)
+    return values.astype(kind), vectors.astype(kind)
+
+
+@register_kernel("eigvals", "X -> Out")
+def _eigvals(x: Array) -> Array:
+    """The complex eigenvalues of square matrices."""
+    return np.linalg.eigvals(x).astype(np.result_type(x, np.complex64))
+
+
+@register_kernel(
+    "lstsq",
+    "X Y -> Solution Residuals Rank SingularValues",
+    {"rcond": Float(0.0), "driver": String("gels")},
+)
+def _lstsq(x: Array, y: Array, *, rcond: float, driver: str) -> tuple[Array, Array, Array, Array]:
+    """The smallest A that minimizes ``|X A - Y|``; and what else the driver of LAPACK computes."""
+    singular = np.linalg.svd(x, compute_uv=False)
+    rank = (singular > rcond * singular.max(-1, keepdims=True)).sum(-1).astype(np.int32)
+    solution = np.linalg.pinv(x, rcond) @ y
+    residuals = np.zeros(0, x.dtype)
+    if driver != "gelsy" and x.shape[-2] > x.shape[-1] and (rank == x.shape[-1]).all():
+        residuals = ((x @ solution - y) ** 2).sum(-2)
+    empty = np.zeros(0, np.int32)
+    return (
+        solution.astype(x.dtype),
+        residuals,
+        empty if driver == "gels" else rank,
+        singular if driver in ("gelss", "gelsd") else empty.astype(x.dtype),
+    )
+
+
 @register_kernel("cholesky_solve", "X Y -> Out", {"upper": Bool(False)})
 def _cholesky_solve(x: Array, y: Array, *, upper: bool) -> Array:
     """The solution of ``A Out = X``, where Y is the triangular factor of A."""
@@ -252,3 +311,12 @@ def _matrix_rank(
     if use_default_tol:
         limit = values.max(-1) * max(x.shape[-2:]) * np.finfo(x.dtype).eps
     return np.asarray((values > np.asarray(limit)[..., None]).sum(-1), np.int32)
+
+
+@register_kernel("matrix_rank_atol_rtol", "x atol rtol? -> out", {"hermitian": Bool(False)})
+def _matrix_rank_relative(x: Array, atol: Array, rtol: Array | None, *, hermitian: bool) -> Array:
+    """The number of singular values above ``atol`` and above ``rtol`` times the largest one."""
+    values = np.abs(np.linalg.eigvalsh(x)) if hermitian else np.linalg.svd(x, compute_uv=False)
+    relative = max(x.shape[-2:]) * np.finfo(x.dtype).eps * (atol <= 0) if rtol is None else rtol
+    limit = np.maximum(atol, relative * values.max(-1))
+    return np.asarray((values > limit[..., None]).sum(-1), np.int64)

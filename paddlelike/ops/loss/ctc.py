@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, Int, OpDef, Spec, register
+from paddlelike.framework.opdef import OWN, Array, Bool, Context, Float, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.lod import (
     check_equal_counts,
     expand_ranges,
@@ -21,6 +21,7 @@ from paddlelike.ops.kernels.lod import (
     read_last_level,
 )
 from paddlelike.ops.kernels.recurrent.steps import Steps
+from paddlelike.ops.later import register_kernel
 
 _NEVER: Final = -np.inf  # the logarithm of a probability of 0
 
@@ -268,3 +269,27 @@ class CtcAlign(OpDef):
         out = np.full(x.shape, padding_value, x.dtype)
         out.reshape(-1)[expand_ranges(offsets[:-1], counts)] = flat[kept]
         return out, counts[:, None].astype(x.dtype)
+
+
+@register_kernel(
+    "warprnnt",
+    "input label input_lengths label_lengths -> loss warprnntgrad?",
+    {"blank": Int(0), "fastemit_lambda": Float(0.0)},
+)
+def _transduce(logs: Array, label: Array, times: Array, counts: Array, *, blank: int) -> tuple[Array, None]:
+    """The loss of a transducer: minus the logarithm of the labels' probability over all alignments.
+
+    ``logs`` (N, T, U + 1, C) are logarithms of probabilities, taken as they are. Graves 2012.
+    """
+    losses = np.empty(len(logs), logs.dtype)
+    for i, (time, count) in enumerate(zip(times.reshape(-1), counts.reshape(-1), strict=True)):
+        skips = logs[i, :time, : count + 1, blank]
+        emits = logs[i, :time, np.arange(count), label[i, :count]].T
+        above = np.full(count + 1, _NEVER)
+        for t in range(time):
+            row = above + skips[t - 1] if t else np.where(np.arange(count + 1) == 0, 0.0, _NEVER)
+            for u in range(count):
+                row[u + 1] = np.logaddexp(row[u + 1], row[u] + emits[t, u])
+            above = row
+        losses[i] = -(above[count] + skips[-1, count])
+    return losses, None

@@ -1,6 +1,6 @@
-"""Random choices: integers, permutations, columns by probability, parts of images, seeds.
+"""Random choices: integers, permutations, columns by probability, parts of images, seeds; distributions.
 
-With a seed they are Paddle's own; seed 0 means the generator of the scope.
+With a seed the choices of Fluid are Paddle's own; seed 0 means the generator of the scope.
 """
 
 from __future__ import annotations
@@ -12,8 +12,21 @@ import numpy as np
 
 from paddlelike.core import Generator, VarType, numpy_dtype
 from paddlelike.core.random import shuffle_range
-from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, Ints, Longs, OpDef, Spec, register
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import (
+    Array,
+    Attrs,
+    Bool,
+    Context,
+    Float,
+    Int,
+    Ints,
+    Longs,
+    OpDef,
+    Spec,
+    register,
+)
+from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import check_shape_attr, infer_sizes, one_element, read_numbers
 from paddlelike.ops.random.tensors import SHAPE_INPUTS, check_dtype, check_order
 
@@ -151,6 +164,90 @@ class RandomCrop(OpDef):
             part[...] = whole[tuple(slice(a, a + n) for a, n in zip(starts, shape, strict=True))]
         generator.skip(1)
         return out.reshape(*x.shape[:rank], *shape), np.array([generator.state], np.int64)
+
+
+# Distributions of Paddle 2.x and 3: the values are not Paddle's own
+
+
+@register_kernel("bernoulli", "X -> Out", traceable=False)
+def _draw_bernoulli(ctx: Context, x: Array) -> Array:
+    """1 with the probability X, else 0."""
+    return (ctx.random(0).uniform(x.shape) < x).astype(x.dtype)
+
+
+@register_kernel("exponential", "X -> Out", {"lambda": Float(1.0)}, traceable=False)
+def _draw_exponential(ctx: Context, x: Array, **attrs: float) -> Array:
+    """Exponentially distributed numbers of rate ``lambda``, of X's shape."""
+    return np.asarray(_make_source(ctx).exponential(1 / attrs["lambda"], x.shape), x.dtype)
+
+
+@register_kernel("poisson", "X -> Out", traceable=False)
+def _draw_poisson(ctx: Context, x: Array) -> Array:
+    """Counts of Poisson distributions whose means are X."""
+    return _make_source(ctx).poisson(x).astype(x.dtype)
+
+
+@register_kernel("binomial", "count prob -> out", traceable=False)
+def _draw_binomial(ctx: Context, count: Array, prob: Array) -> Array:
+    """The number of successes in ``count`` trials that succeed with the probability ``prob``."""
+    return _make_source(ctx).binomial(count.astype(np.int64), prob).astype(np.int64)
+
+
+@register_kernel("standard_gamma", "x -> out", traceable=False)
+def _draw_gamma(ctx: Context, x: Array) -> Array:
+    """Numbers of gamma distributions of the shapes X and scale 1."""
+    return _make_source(ctx).standard_gamma(x).astype(x.dtype)
+
+
+@register_kernel("dirichlet", "Alpha -> Out", traceable=False)
+def _draw_dirichlet(ctx: Context, alpha: Array) -> Array:
+    """Points of Dirichlet distributions: gamma numbers over their sum along the last dim."""
+    drawn = _make_source(ctx).standard_gamma(alpha)
+    return (drawn / drawn.sum(-1, keepdims=True)).astype(alpha.dtype)
+
+
+@register_kernel(
+    "multinomial", "X -> Out", {"num_samples": Int(1), "replacement": Bool(False)}, traceable=False
+)
+def _draw_columns(ctx: Context, x: Array, *, num_samples: int, replacement: bool) -> Array:
+    """Columns of each row, drawn with probabilities in proportion to X.
+
+    Without replacement the columns that come first in a race win: each takes an exponential time of rate X.
+    """
+    source = _make_source(ctx)
+    possible = np.count_nonzero(x > 0, axis=-1).min(initial=x.shape[-1])
+    if possible < (1 if replacement else num_samples):
+        raise EnforceNotMet(
+            f"multinomial: a row of X has {possible} columns of probabilities above 0, "
+            f"fewer than num_samples {num_samples}"
+        )
+    if replacement:
+        ends = x.cumsum(-1, dtype=np.float64)
+        drawn = source.uniform(size=(*x.shape[:-1], num_samples)) * ends[..., -1:]
+        return (ends[..., None, :] <= drawn[..., None]).sum(-1)
+    with np.errstate(divide="ignore"):
+        times = source.exponential(size=x.shape) / x
+    return np.argsort(times, axis=-1)[..., :num_samples]
+
+
+@register_kernel(
+    "class_center_sample",
+    "Label -> RemappedLabel SampledLocalClassCenter",
+    {"num_classes": Int(), "num_samples": Int()},
+    traceable=False,
+)
+def _sample_classes(ctx: Context, label: Array, *, num_classes: int, num_samples: int) -> tuple[Array, Array]:
+    """Classes of the labels and random others, ``num_samples`` or more; and each label's place in them."""
+    present = np.unique(label)
+    others = _make_source(ctx).permutation(np.setdiff1d(np.arange(num_classes), present))
+    kept = np.concatenate([present, others[: max(num_samples - len(present), 0)]])
+    kept = np.sort(kept).astype(label.dtype)
+    return np.searchsorted(kept, label).astype(label.dtype), kept
+
+
+def _make_source(ctx: Context) -> np.random.Generator:
+    """Return a source of numpy's distributions that the generator of the scope determines."""
+    return np.random.default_rng(ctx.random(0).draw_bits(4))
 
 
 def _draw_seed(ctx: Context) -> int:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from paddlelike.core import VarType, numpy_dtype
+from paddlelike.core import Generator, VarType, numpy_dtype
+from paddlelike.core.random import MersenneGenerator
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     Array,
@@ -23,6 +24,7 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
+from paddlelike.framework.opdef.registry import LATER
 from paddlelike.ops.operands import check_shape_attr, infer_batch_size_like, infer_sizes, read_numbers
 
 SHAPE_INPUTS = ("ShapeTensor?", "ShapeTensorList*?")
@@ -41,9 +43,9 @@ class UniformAttrs(Attrs):
     diag_step: int = Int(0)
     diag_val: float = Float(1.0)
 
-    def draw(self, ctx: Context, sizes: Sequence[int]) -> Array:
+    def draw(self, generator: Generator, sizes: Sequence[int]) -> Array:
         """Return numbers of these sizes, with the diagonal set."""
-        out: Array = ctx.random(self.seed).uniform(sizes, self.min, self.max, numpy_dtype(self.dtype))
+        out = generator.uniform(sizes, self.min, self.max, numpy_dtype(self.dtype))
         return _set_diagonal(out, self.diag_num, self.diag_step, self.diag_val)
 
 
@@ -56,10 +58,9 @@ class GaussianAttrs(Attrs):
     seed: int = Int(0)
     dtype: int = Int(5)
 
-    def draw(self, ctx: Context, sizes: Sequence[int]) -> Array:
+    def draw(self, generator: Generator, sizes: Sequence[int]) -> Array:
         """Return numbers of these sizes."""
-        out: Array = ctx.random(self.seed).gaussian(sizes, self.mean, self.std, numpy_dtype(self.dtype))
-        return out
+        return generator.gaussian(sizes, self.mean, self.std, numpy_dtype(self.dtype))
 
 
 class UniformLikeAttrs(UniformAttrs):
@@ -93,7 +94,9 @@ class _Drawn(OpDef):
     def forward(
         cls, ctx: Context, tensor: Array | None, tensors: list[Array], *, attrs: UniformAttrs | GaussianAttrs
     ) -> Array:
-        return attrs.draw(ctx, check_shape_attr(cls.type, read_numbers(attrs.shape, tensor, tensors)))
+        sizes = check_shape_attr(cls.type, read_numbers(attrs.shape, tensor, tensors))
+        is_own = attrs.seed != 0 and cls.type.endswith(LATER)
+        return attrs.draw(MersenneGenerator(attrs.seed) if is_own else ctx.random(attrs.seed), sizes)
 
 
 @register
@@ -110,6 +113,14 @@ class UniformRandom(_Drawn):
     def infer(cls, tensor: Spec | None, tensors: list[Spec], *, attrs: Any) -> Spec:
         check_order(cls.type, attrs.min, attrs.max)
         return super().infer(tensor, tensors, attrs=attrs)
+
+
+@register
+class UniformRandomLater(UniformRandom):
+    """The form of Paddle 2.x and 3: with a seed their numbers."""
+
+    type = "uniform_random" + LATER
+    since = "2"
 
 
 class _BatchSizeLike(OpDef):
@@ -130,7 +141,7 @@ class _BatchSizeLike(OpDef):
         sizes = infer_batch_size_like(
             cls.type, x.shape, attrs.shape, attrs.input_dim_idx, attrs.output_dim_idx
         )
-        return attrs.draw(ctx, check_shape_attr(cls.type, sizes))
+        return attrs.draw(ctx.random(attrs.seed), check_shape_attr(cls.type, sizes))
 
 
 @register
@@ -153,6 +164,14 @@ class GaussianRandom(_Drawn):
         spec = super().infer(tensor, tensors, attrs=attrs)
         known = check_shape_attr(cls.type, attrs.shape, unknown=True)  # it goes before the tensors
         return spec._replace(shape=known or spec.shape)
+
+
+@register
+class GaussianRandomLater(GaussianRandom):
+    """The form of Paddle 2.x and 3: with a seed their numbers."""
+
+    type = "gaussian_random" + LATER
+    since = "2"
 
 
 @register

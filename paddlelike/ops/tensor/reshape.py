@@ -32,11 +32,12 @@ from paddlelike.framework.opdef import (
     register,
     spares_first,
 )
+from paddlelike.framework.opdef.registry import LATER
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import count_elements, is_known, normalize_axis, read_numbers
 
 
-def _register_twin(cls: type[OpDef], **more: Any) -> None:
+def _register_twin(cls: type[OpDef], mark: str = "", **more: Any) -> None:
     """Register ``<type>2``: as ``cls``, with XShape, from which its gradient takes X's shape."""
 
     @functools.wraps(cls.infer)
@@ -52,7 +53,7 @@ def _register_twin(cls: type[OpDef], **more: Any) -> None:
     body: dict[str, Any] = {
         "__doc__": f"As ``{cls.type}``; XShape keeps the shape of X.",
         "__module__": __name__,
-        "type": cls.type + "2",
+        "type": cls.type + "2" + mark,
         "outputs": ("Out", "XShape"),
         "gradient": Gradient("Out@GRAD", "XShape", outputs=("X@GRAD",), lod=OWN, lod_in_run="XShape"),
         "lod": _add_xshape(cls.lod),
@@ -200,6 +201,26 @@ def _squeeze_dims(dims: Sequence[int], axes: Sequence[int]) -> list[int]:
 
 _spares_rows = spares_first("axes")
 _register_twin(Squeeze, by_row=staticmethod(lambda attrs: bool(attrs["axes"]) and _spares_rows(attrs)))
+
+
+class _SqueezeLater(Squeeze):
+    """The form of Paddle 2.x: those of the dims ``axes`` that are not 1 stay."""
+
+    @staticmethod
+    def infer(x: Spec, *, axes: list[int]) -> Spec:
+        return _make_spec(x, _squeeze_ones(x.shape, axes))
+
+    @staticmethod
+    def forward(x: Array, *, axes: list[int]) -> Array:
+        return x.reshape(_squeeze_ones(x.shape, axes))
+
+
+def _squeeze_ones(dims: Sequence[int], axes: Sequence[int]) -> list[int]:
+    ones = [axis for axis in axes if dims[normalize_axis("squeeze", axis, len(dims))] in (1, -1)]
+    return _squeeze_dims(dims, ones) if ones or not axes else list(dims)
+
+
+_register_twin(_SqueezeLater, LATER, since="2")
 
 
 @register

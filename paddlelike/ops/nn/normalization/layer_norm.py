@@ -10,6 +10,7 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.fast import rows as fast
 from paddlelike.ops.kernels.nn.normalization.rows import normalize, normalize_dx
+from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import is_known
 
 
@@ -103,3 +104,30 @@ def _fill_in(values: Array | None, default: float, matrix: Array) -> Array:
     if values is None:
         return np.full(matrix.shape[1], default, matrix.dtype)
     return np.require(values, matrix.dtype, ("C", "A", "W"))
+
+
+@register_kernel(
+    "fused_rms_norm_quant",
+    "x bias? residual? norm_weight? norm_bias? -> out residual_out? inv_var?",
+    {"epsilon": Float(1e-5), "begin_norm_axis": Int(1)},
+)
+def _normalize_rms(
+    x: Array,
+    bias: Array | None,
+    residual: Array | None,
+    weight: Array | None,
+    norm_bias: Array | None,
+    *,
+    epsilon: float,
+    begin_norm_axis: int,
+) -> tuple[Array, Array, Array]:
+    """``norm_weight z / sqrt(mean(z^2) + epsilon) + norm_bias`` of ``z = x + bias + residual``."""
+    for term in (bias, residual):
+        x = x if term is None else x + term
+    axes = tuple(range(begin_norm_axis, x.ndim))
+    factor = 1 / np.sqrt(np.square(x).mean(axes, keepdims=True) + x.dtype.type(epsilon))
+    out = x * factor
+    columns = x.shape[begin_norm_axis:]
+    out = out if weight is None else out * weight.reshape(columns)
+    out = out if norm_bias is None else out + norm_bias.reshape(columns)
+    return out, x, factor.reshape(x.shape[:begin_norm_axis])
