@@ -12,12 +12,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from paddlelike.core import clib, memory
 from paddlelike.core.versioned import Versioned
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 Array = np.ndarray[Any, Any]
 
@@ -234,7 +237,7 @@ class MersenneGenerator(Generator):
             words.append((6364136223846793005 * (words[-1] ^ (words[-1] >> 62)) + i) % 2**64)
         self._words, self._left = np.array(words, np.uint64), np.empty(0, np.uint64)
 
-    def draw(self, count: int, dtype: Any = np.float32) -> Array:
+    def draw(self, count: int, dtype: DTypeLike = np.float32) -> Array:
         """Return ``count`` values in [0, 1): one step of the engine each."""
         blocks = [self._twist() for _ in range(-(-(count - len(self._left)) // 312))]
         drawn, self._left = np.split(np.concatenate([self._left, *blocks]), [count])
