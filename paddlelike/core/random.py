@@ -241,8 +241,8 @@ class MersenneGenerator(Generator):
         """Return ``count`` values in [0, 1): one step of the engine each."""
         blocks = [self._twist() for _ in range(-(-(count - len(self._left)) // 312))]
         drawn, self._left = np.split(np.concatenate([self._left, *blocks]), [count])
-        real = np.dtype(dtype).type
-        u: Array = np.minimum(drawn.astype(real) / real(2.0**64), np.nextafter(real(1), real(0)))
+        one = np.ones((), dtype)
+        u: Array = np.minimum(drawn.astype(dtype) / (one * 2.0**64), np.nextafter(one, 0 * one))
         return u
 
     def _twist(self) -> Array:
