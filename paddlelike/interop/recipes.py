@@ -5,20 +5,35 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, ParamSpec
 
 from paddlelike.errors import LoadError
 from paddlelike.interop.renaming import Recipe
 from paddlelike.io.rules.rules import Rules
+
+Names = ParamSpec("Names")
 
 #: What belongs to training: of Adam, Momentum and their kin, and counters.
 _STATE: Final = ("re:(.*)_(moment[0-9]?|beta[12]_pow_acc|velocity|inf_norm)_[0-9]+", "learning_rate_*", "@*@")
 _GATES: Final = (1, 2, 0, 3)  # of an LSTM, in PyTorch's order
 _NECK: Final = ("in5", "in4", "in3", "in2", "p5", "p4", "p3", "p2")  # of DB, in the order of its building
 _NORM: Final = (("scale", "weight"), ("offset", "bias"), ("mean", "running_mean"))
+
+
+def _recipe(make: Callable[Names, Rules]) -> Callable[Names, Rules]:
+    """Decorate a function that returns the rules of a recipe."""
+
+    @functools.wraps(make)
+    def call(*names: Names.args, **options: Names.kwargs) -> Rules:
+        rules = make(*names, **options)
+        rules.is_recipe = True
+        return rules
+
+    return call
 
 
 def _begin() -> Rules:
@@ -28,6 +43,7 @@ def _begin() -> Rules:
     return rules
 
 
+@_recipe
 def bert() -> Rules:
     """Return the rules into ``BertModel`` of Hugging Face's transformers, with its head for masked words."""
     rules = _begin()
@@ -63,11 +79,13 @@ def bert() -> Rules:
     ).rename("re:next_sent_fc\\.b_0", "cls.seq_relationship.bias")  # fmt: skip
 
 
+@_recipe
 def ernie() -> Rules:
     """Return the rules of ERNIE 1.0 and 2.0, whose names are BERT's, with ``task_embedding``."""
     return bert()
 
 
+@_recipe
 def resnet() -> Rules:
     """Return the rules of ResNet-50, 101 and 152 into torchvision's.
 
@@ -86,12 +104,14 @@ def resnet() -> Rules:
     return rules.rename(r"re:fc_0\.w_0", "fc.weight", transpose=True).rename(r"re:fc_0\.b_0", "fc.bias")
 
 
+@_recipe
 def yolov3() -> Rules:
     """Return the rules of YOLOv3, whose modules keep their names: ``stage.0.0.0.conv.weight``."""
     rules = _begin().rename("*.conv.weights", "*.conv.weight")
     return _rename_norm(rules, "*.bn.", "*.bn.", "var")
 
 
+@_recipe
 def crnn() -> Rules:
     """Return the rules of CRNN, PaddleOCR's recognizer, over a ResNet or MobileNetV3: two LSTMs and a head.
 
@@ -109,6 +129,7 @@ def crnn() -> Rules:
     return _rename_backbone(rules.rename("re:ctc_fc_b_attr", "ctc_fc.bias"))
 
 
+@_recipe
 def db(names: Iterable[str]) -> Rules:
     """Return the rules of DB, PaddleOCR's detector, for a model with variables of these ``names``.
 
@@ -147,6 +168,7 @@ def db(names: Iterable[str]) -> Rules:
     return _rename_backbone(rules)
 
 
+@_recipe
 def pytorch() -> Rules:
     """Return the rules for layers without names of their own, and for ``*_weights``, ``*_bn_scale``.
 

@@ -11,9 +11,10 @@ from paddlelike.core import Array, LoDTensor
 from paddlelike.errors import LoadError
 from paddlelike.formats.base import Value
 from paddlelike.foundation.near_names import suggest_names
+from paddlelike.foundation.warn import warn_user
 from paddlelike.io.planning.recipe import reorder
 from paddlelike.io.rules.rule import Init, Rename, Skip, find_sources, get_matcher, match_targets
-from paddlelike.io.rules.rules import Rules
+from paddlelike.io.rules.rules import Rules, find_idle
 
 Recipe = Callable[[Iterable[str]], Rules]  # from the names in the source
 Store = Callable[[Value], Value]
@@ -32,6 +33,8 @@ def arrange(values: Mapping[str, Value], rules: Rules | Recipe, store: Store) ->
     """
     rules = rules(values) if callable(rules) else rules
     _check(rules, values)
+    for line in () if rules.is_recipe else find_idle(rules, list(values), ()):
+        warn_user(f"convert: {line}")
     found: dict[str, Value] = {}
     first = {name: next((one for one in rules if _matches(one, name)), None) for name in values}
     joined = [find_sources(rule, name)[1:] for name, rule in first.items() if isinstance(rule, Rename)]

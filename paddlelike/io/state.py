@@ -183,6 +183,8 @@ def load(
     pickled = read_pickles(prefix, verify=verify)
     if pickled is None:
         return _load_older(program, os.fspath(model_path), executor, var_list, verify=verify)
+    if var_list is not None:
+        warn_user(f"fluid.load: var_list is not used: all variables of the program are loaded from {prefix}")
     values = pickled.values
     wanted = [v for v in program.list_vars() if is_persistable(v)]
     missing = [v.name for v in wanted if v.name not in values]

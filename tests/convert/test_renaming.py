@@ -200,3 +200,20 @@ def test_the_command_takes_recipes_and_files(saved: Path) -> None:
 def test_a_file_that_holds_no_rules_is_refused(saved: Path) -> None:
     with pytest.raises(FormatError, match="these are not rules"):
         find_rules(str(saved))
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        (Rules().skip("fc0*"), "convert: skip: 'fc0*' matches no variable; the name"),
+        (
+            Rules().rename("conv_*", "b_*"),
+            "convert: rename: 'conv_*' matches no variable in the files; the name",
+        ),
+    ],
+    ids=["skip", "rename"],
+)
+def test_a_rule_that_matches_nothing_is_said_with_near_names(saved: Path, rules: Rules, said: str) -> None:
+    with pytest.warns(UserWarning, match=re.escape(said)) as caught:
+        assert len(convert(saved, rules)) == 3
+    assert "'fc_0.w_0'" in str(caught[0].message)

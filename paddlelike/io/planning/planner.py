@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from paddlelike.core import VarType, global_scope
-from paddlelike.foundation.near_names import suggest_names, suggest_patterns
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework import Parameter, Variable
 from paddlelike.framework.hints import (
     Named,
@@ -28,7 +28,7 @@ from paddlelike.io.planning.load_plan import (
 from paddlelike.io.planning.match import Proposal, propose
 from paddlelike.io.planning.recipe import Misfit, Recipe, infer_facts
 from paddlelike.io.rules.rule import Init, Rename, Skip, find_sources, get_matcher, match_targets
-from paddlelike.io.rules.rules import Rules
+from paddlelike.io.rules.rules import Rules, find_idle
 
 
 def make_plan(
@@ -87,7 +87,11 @@ class _Planner:
         proposals, hint = self._diagnose(unused)
         others = (*self.rows, *(Row(None, name, "not requested") for name in unused))
         steps, fills = tuple(self.steps), tuple(self.fills)
-        notes = () if plain and not self.skips else tuple(self._find_idle_rules())
+        notes = (
+            ()
+            if plain and not self.skips
+            else tuple(find_idle(self.rules, self.contents.names(), list(self.variables)))
+        )
         return LoadPlan(self.contents.where, others, strict, proposals, hint, steps, fills, notes)
 
     # Recipes, from the rules
@@ -245,24 +249,7 @@ class _Planner:
     def _add_row(self, variable: str, file: str, what: What, why: str) -> None:
         self.rows.append(Row(variable, file, what, None, None, why))
 
-    # Rules that match nothing, unused files and hints
-
-    def _find_idle_rules(self) -> Iterator[str]:
-        """Yield a line for every rule that matches no name; a rule with a file's full name is a problem."""
-        ours, theirs = list(self.variables), self.contents.names()
-        for rule in self.rules:
-            if isinstance(rule, Rename):
-                wild = any(one.startswith("re:") or "*" in one or "?" in one for one in rule.sources)
-                if not wild or any(match_targets(rule, name) for name in theirs):
-                    continue
-                what, pattern, names = "rename", rule.sources[0], theirs
-            else:
-                names = [*ours, *theirs] if isinstance(rule, Skip) else ours
-                if any(map(get_matcher(rule.pattern), names)):
-                    continue
-                what, pattern = "skip" if isinstance(rule, Skip) else "init", rule.pattern
-            near = suggest_patterns(pattern, names)
-            yield f"{what}: {pattern!r} matches no variable{' in the files' * (what == 'rename')}{near}"
+    # Unused files and hints
 
     def _find_unused(self) -> list[str]:
         unused = [name for name in self.contents.names() if name not in self.used]

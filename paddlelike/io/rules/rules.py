@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from paddlelike.errors import FormatError
+from paddlelike.foundation.near_names import suggest_patterns
 from paddlelike.io.rules.encoding import decode_rules, describe_rule, encode_rules, unwrap_single
-from paddlelike.io.rules.rule import Init, Rename, Rule, Skip
+from paddlelike.io.rules.rule import Init, Rename, Rule, Skip, get_matcher, match_targets
 from paddlelike.storage.local.files import File
 from paddlelike.storage.local.transaction import write_all
 
@@ -34,6 +35,8 @@ class Rules:
     >>> [target for rule in rules for target in match_targets(rule, "encoder_3.weight")]
     ['fc_3.w_0']
     """
+
+    is_recipe = False  # for any network of a kind: some rules may match nothing
 
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
         self._rules = tuple(rules)
@@ -146,3 +149,28 @@ class Rules:
 def _literal(name: str) -> str:
     """Return a pattern that matches this name only."""
     return "re:" + re.escape(name) if name.startswith("re:") or re.search(r"[*?]", name) else name
+
+
+def find_idle(
+    rules: Iterable[Rule], theirs: Sequence[str], ours: Sequence[str] | None = None
+) -> Iterator[str]:
+    """Yield a line for every rule that matches none of ``theirs``, the names of the files.
+
+    ``ours`` are the names of the program that is loaded into, which finds missing full names itself.
+
+    >>> print(*find_idle(Rules().skip("fc1_*"), ["fc_1.w_0"]))
+    skip: 'fc1_*' matches no variable; the name most like it is 'fc_1.w_0'
+    """
+    for rule in rules:
+        what = {Rename: "rename", Skip: "skip"}.get(type(rule), "init")
+        pattern, names = rule.sources[0] if isinstance(rule, Rename) else rule.pattern, theirs
+        if isinstance(rule, Rename):
+            wild = any(one.startswith("re:") or "*" in one or "?" in one for one in rule.sources)
+            if (ours is not None and not wild) or any(match_targets(rule, name) for name in theirs):
+                continue
+        else:
+            names = [*(ours or ()), *(theirs if isinstance(rule, Skip) else ())]
+            if any(map(get_matcher(pattern), names)):
+                continue
+        near = suggest_patterns(pattern, names)
+        yield f"{what}: {pattern!r} matches no variable{' in the files' * (what == 'rename')}{near}"
