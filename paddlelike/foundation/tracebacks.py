@@ -28,6 +28,25 @@ _MEANT: Final = {
     ): "fluid.data takes the whole shape, [None, ...] with the batch axis; "
     "layers.data has append_batch_size. It takes"
 }
+#: The next step for names of other frameworks, "": a call, by the class of this package and the name.
+_STEPS: Final = {
+    (
+        "Executor",
+        "compile fit train_on_batch",
+    ): "optimizer.minimize(loss) appends the training to the program; "
+    "call exe.run(program, feed={...}, fetch_list=[loss]) for each batch",
+    (
+        "Program",
+        "train eval",
+    ): "program.clone(for_test=True), taken before minimize, is the program to evaluate",
+    (
+        "Program",
+        "save load state_dict load_state_dict",
+    ): "fluid.save(program, path) and fluid.load(program, path, exe) save and load its values",
+    ("Program", ""): "run it: exe.run(program, feed={name: array}, fetch_list=[variable])",
+    ("Variable", ""): "a variable gets its value when the program runs; feed data by its name",
+    ("Variable", "@"): "layers.matmul(x, y) multiplies matrices",
+}
 _PACKAGES: Final = f"{os.sep}site-packages{os.sep}"
 
 _Show = Callable[[type[BaseException], BaseException, TracebackType | None], object]
@@ -241,6 +260,13 @@ def _explain(text: str, entry: TracebackType) -> Iterator[str]:
         yield "find_var returned None: the scope has no such variable; scope.local_var_names() lists them"
     if re.search(r"'function' (?:object is not (?:an iterator|iterable)|has no len\(\))", text):
         yield from _explain_reader(entry)
+    missing = r"'(\w+)' object (?:has no attribute '(\w+)'|is not callable)"
+    kind, name = found.groups("") if (found := re.match(missing, text)) else ("", "")
+    if re.match(r"unsupported operand type\(s\) for @: .*'Variable'", text):
+        kind, name = "Variable", "@"
+    for (of, names), step in _STEPS.items():
+        if kind == of and name in (names.split() or [""]):
+            yield step
     if "values to unpack" in text and "load_inference_model(" in _read_line(entry):
         yield "it returns three values: program, feed_names, fetch_vars = fluid.io.load_inference_model(...)"
     if re.match(r"'list' object has no attribute '(?:item|shape|dtype|mean|sum|max|astype)'", text):

@@ -248,6 +248,7 @@ _SEED: Final = "set fluid.default_startup_program().random_seed = 1, and the mai
 _NETWORK: Final = "networks are built by functions: y = fluid.layers.fc(x, 10, act='relu')"
 #: Names of other frameworks and of Paddle 2, in lower case, which no function here resembles: the next step.
 OF_OTHERS: Final[Mapping[str, str]] = {
+    "cuda": "fluid.is_compiled_with_cuda() says whether there is a GPU; fluid.CUDAPlace(0) is the first one",
     "disable_static": "programs are static here: build them with fluid.layers, run them by fluid.Executor",
     "enable_static": "programs are static here already: leave the call out",
     "from_numpy": "feed the array, exe.run(feed={name: array}); layers.assign makes it a constant",
@@ -256,6 +257,7 @@ OF_OTHERS: Final[Mapping[str, str]] = {
     "module": _NETWORK,
     "nn": _NETWORK,
     "no_grad": "only minimize builds gradients; variable.stop_gradient = True ends them at a variable",
+    "save_model": "fluid.io.save_inference_model exports it for prediction, fluid.save saves all its values",
     "seed": _SEED,
     "sequential": _NETWORK,
     "set_device": "the place says the device: fluid.Executor(fluid.CPUPlace()), or fluid.CUDAPlace(0)",

@@ -61,8 +61,12 @@ _STEPS: Final = (
     "a schedule is a part of the program\n  hint: leave the call out: each exe.run(program, feed=...) that "
     "trains counts a step of the schedule"
 )
+_DEVICE: Final = (
+    "programs are static\n  hint: the Executor's place is the device: fluid.Executor(fluid.CPUPlace())"
+)
 _OF_DYNAMIC_GRAPH: Final = {
     "step": _STEPS,
+    **dict.fromkeys(("cuda", "to"), _DEVICE),
     **dict.fromkeys(("clear_gradient", "cpu", "detach", "item", "numpy", "set_value", "tolist"), _VALUES),
     **dict.fromkeys(("backward", "grad", "gradient"), _GRADIENTS),
 }
