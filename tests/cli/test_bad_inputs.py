@@ -223,3 +223,11 @@ def test_a_fetch_that_the_program_does_not_have_is_refused_with_near_names(
     result = _call("prune MODEL OUT --fetch fc_0.tmp_11", home, "", tmp_path / "out")
     assert result.exit_code == 2
     assert "did you mean 'fc_0.tmp_1'" in result.stderr
+
+
+@pytest.mark.parametrize("call", ["view MODEL -o NUL", "scan MODEL --html NUL", "graph MODEL -o NUL"])
+def test_an_output_path_with_a_nul_character_is_refused(home: Path, call: str) -> None:
+    words = [{"MODEL": str(home / "MODEL"), "NUL": "a\0b.svg"}.get(word, word) for word in call.split()]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert "NUL character" in result.stderr or "null byte" in result.stderr
