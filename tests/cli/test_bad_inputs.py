@@ -231,3 +231,13 @@ def test_an_output_path_with_a_nul_character_is_refused(home: Path, call: str) -
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2
     assert "NUL character" in result.stderr or "null byte" in result.stderr
+
+
+@pytest.mark.parametrize("call", ["view MODEL -o PIPE", "scan MODEL --html PIPE"])
+def test_a_pipe_is_not_replaced_by_a_page(home: Path, call: str) -> None:
+    words = [
+        {"MODEL": str(home / "MODEL"), "PIPE": str(home / "pipe")}.get(word, word) for word in call.split()
+    ]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert "exists, and is not a page" in result.stderr

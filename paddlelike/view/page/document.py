@@ -56,6 +56,8 @@ def format_contents(contents: dict[str, Any]) -> str:
 def is_page(path: str | os.PathLike[str]) -> bool:
     """Return whether a file is a page of this package, which may be replaced by a newer one."""
     try:
+        if not os.path.isfile(path):  # a pipe would be waited for
+            return False
         with open(path, "rb") as file:
             return file.read(len(MARK)) == MARK.encode()
     except OSError:
