@@ -280,9 +280,9 @@ def _explain(text: str, entry: TracebackType) -> Iterator[str]:
     if text != "'module' object is not callable":
         return
     for path, name in re.findall(r"\b(\w+(?:\.\w+)*)\.(\w+)\(", _read_line(entry)):
-        found = _look_up(path, entry.tb_frame)
-        if getattr(found, "__name__", "").startswith("paddlelike"):
-            near = [one for one in getattr(found, "__all__", ()) if one.lower() == name.lower()]
+        module = _look_up(path, entry.tb_frame)
+        if getattr(module, "__name__", "").startswith("paddlelike"):
+            near = [one for one in getattr(module, "__all__", ()) if one.lower() == name.lower()]
             yield f"{path}.{name} is a module; " + (
                 f"did you mean {path}.{near[0]}?" if near else "see dir()"
             )

@@ -355,10 +355,10 @@ def _list_model_calls(path: str, model: Model, content: Content) -> list[tuple[s
         return []
     program = content.programs.get(model.program) or next(iter(content.programs.values()), None)
     file = next((one for one in content.files if one.name == model.program), None)
-    is_unread = program is None and file is not None
-    if is_unread and "not supported" not in (file.problem or ""):
+    problem = file.problem or "" if program is None and file is not None else None
+    if problem is not None and "not supported" not in problem:
         return []
-    calls = [] if is_unread else [(OURS, f"fluid.io.load_inference_model({path!r}, exe)")]
+    calls = [] if problem is not None else [(OURS, f"fluid.io.load_inference_model({path!r}, exe)")]
     if program is not None and program.paddle_version < PADDLE2_VERSION:
         values = "" if model.values is None else f", params_filename={model.values!r}"
         names = f"model_filename={model.program!r}{values}"
