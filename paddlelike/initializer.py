@@ -11,8 +11,10 @@ force_cpu
     It has no effect on a CPU.
 uniform
     Whether to draw from a uniform distribution, otherwise from a normal one.
-fan_in, fan_out
-    The number of inputs and of outputs of an element; None to compute it from the shape.
+fan_in
+    The number of inputs of a unit; None to compute it from the shape.
+fan_out
+    The number of outputs of a unit; None to compute it from the shape.
 loc
     The mean of the numbers.
 scale
@@ -184,7 +186,7 @@ class _Random(Initializer):
 
 
 class UniformInitializer(_Random):
-    """Uniform in [low, high); then ``diag_num`` elements, ``diag_step`` apart, are set to ``diag_val``.
+    """Draws uniformly from [low, high); then sets ``diag_num`` elements, ``diag_step`` apart, to ``diag_val``.
 
     Raises
     ------
@@ -218,7 +220,7 @@ class UniformInitializer(_Random):
 
 
 class NormalInitializer(_Random):
-    """Normal with mean ``loc`` and standard deviation ``scale``.
+    """Draws from the normal distribution of mean ``loc`` and standard deviation ``scale``.
 
     >>> import paddlelike as fluid
     >>> attr = fluid.ParamAttr(initializer=fluid.initializer.Normal(0.0, 0.02))
@@ -236,7 +238,7 @@ class NormalInitializer(_Random):
 
 
 class TruncatedNormalInitializer(_Random):
-    """Normal with mean ``loc`` and deviation ``scale``, within two deviations of the mean.
+    """Draws from a normal distribution cut off at two standard deviations, ``scale``, from the mean ``loc``.
 
     >>> import paddlelike as fluid
     >>> attr = fluid.ParamAttr(initializer=fluid.initializer.TruncatedNormal(0.0, 0.02))
@@ -277,7 +279,7 @@ class _Fan(_Random):
 
 
 class XavierInitializer(_Fan):
-    """Variance ``2 / (fan_in + fan_out)`` (Glorot & Bengio 2010).
+    """Draws numbers of mean 0 and variance ``2 / (fan_in + fan_out)`` (Glorot & Bengio 2010).
 
     >>> import paddlelike as fluid
     >>> attr = fluid.ParamAttr(initializer=fluid.initializer.Xavier(uniform=False))
@@ -298,7 +300,7 @@ class XavierInitializer(_Fan):
 
 
 class MSRAInitializer(_Fan):
-    """Variance ``2 / fan_in`` (He et al. 2015).
+    """Draws numbers of mean 0 and variance ``2 / fan_in`` (He et al. 2015).
 
     >>> import paddlelike as fluid
     >>> attr = fluid.ParamAttr(initializer=fluid.initializer.MSRA(uniform=False))

@@ -257,7 +257,7 @@ def random_uniform(dim: int | Sequence[int], left: float, right: float) -> Expre
 
 
 def NormalInitializer(mean: float = 0.0, var: float = 1.0) -> Initializer:  # noqa: N802  (DyNet's name)
-    """Return an initializer: a normal distribution with this mean and variance.
+    """Return an initializer that draws from a normal distribution with this mean and variance.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def NormalInitializer(mean: float = 0.0, var: float = 1.0) -> Initializer:  # no
 
 
 def UniformInitializer(scale: float) -> Initializer:  # noqa: N802
-    """Return an initializer: a uniform distribution between ``-scale`` and ``scale``.
+    """Return an initializer that draws from a uniform distribution between ``-scale`` and ``scale``.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def ConstInitializer(c: float) -> Initializer:  # noqa: N802
 
 
 def NumpyInitializer(array: ArrayLike) -> Initializer:  # noqa: N802
-    """Return an initializer: the values of an array.
+    """Return an initializer that sets a parameter to the values of an array.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ def NumpyInitializer(array: ArrayLike) -> Initializer:  # noqa: N802
 
 
 def GlorotInitializer() -> Initializer:  # noqa: N802
-    """Return an initializer: uniform by Glorot & Bengio (2010), the default.
+    """Return the default initializer, which draws uniformly as Glorot & Bengio (2010) did.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

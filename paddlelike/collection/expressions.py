@@ -11,7 +11,7 @@ x, y
 xs
     A list of expressions.
 d
-    The dim along which vectors are joined, or numbers add up to 1.
+    The dim along which vectors or matrices are joined, from 0.
 gain, bias
     Vectors as long as ``x``.
 index
@@ -315,6 +315,11 @@ def rectify(x: Operand) -> Expression:
 
 def softmax(x: Operand, d: int = 0) -> Expression:
     """Return the softmax of a vector or of each column of a matrix; with ``d=1``, of each row.
+
+    Parameters
+    ----------
+    d
+        The dim along which the numbers of the result add up to 1.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from paddlelike.core import Scope, convert_dtype
+from paddlelike.core import Scope, VarType, convert_dtype
 from paddlelike.errors import (
     EnforceNotMet,
     NotInitializedError,
@@ -167,8 +167,10 @@ def _explain_missing(names: list[str], op: Operator, block: Block, scope: Scope)
             hint += (
                 "; program.clone(for_test=True) with use_prune=True computes the results that do not need it"
             )
+    elif first is not None and first.type == VarType.LOD_TENSOR_ARRAY:
+        hint = "write the element first with layers.array_write"
     else:
-        hint = "feed the data variables it is computed from"
+        hint = f"feed the data variables that {names[0]!r} is computed from"
     listed = ", ".join(repr(name) for name in names)
     holds = "holds" if len(names) == 1 else "hold"
     return NotInitializedError(f"operator {op.type!r} reads {listed}, which {holds} no value yet", hint=hint)

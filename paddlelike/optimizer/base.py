@@ -51,7 +51,7 @@ def _make_refusal(method: str, hint: str) -> Callable[..., NoReturn]:
         )
 
     refuse.__name__ = method
-    refuse.__doc__ = f"""Refuse imperative mode, as Fluid does here. Instead, {hint}.
+    refuse.__doc__ = f"""Raise UnsupportedError: it needs imperative mode, as in Fluid. Instead, {hint}.
 
     Raises
     ------
@@ -80,7 +80,7 @@ class Optimizer(State):
     Raises
     ------
     TypeError
-        The learning rate or the clip is of another class.
+        The learning rate or the clip is of a class that is not accepted.
 
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1, name="out"))

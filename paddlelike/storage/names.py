@@ -97,7 +97,7 @@ def _broken_rule(name: str) -> str | None:
     if ".." in parts:
         return "a name must not have a part '..', which would leave the directory"
     if parts[-1] in ("", "."):
-        return "a name ends in the name of a file"
+        return "a name ends in the name of a file, not in a slash or a dot"
     if len(parts) > _DEEPEST:
         return f"a name has at most {_DEEPEST} parts between slashes, not {len(parts)}"
     try:

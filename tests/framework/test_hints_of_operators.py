@@ -77,6 +77,12 @@ ADVICE: dict[str, Advice] = {
         lambda: read_array(0),
         ROWS,
     ),
+    "an array without elements": Advice(
+        lambda: run(layers.array_read(layers.create_array("float32"), layers.fill_constant([1], "int64", 0))),
+        "write the element first with layers.array_write",
+        lambda: read_array(0),
+        ROWS,
+    ),
     "an id beyond the depth": Advice(
         encode,
         "with allow_out_of_range=True such rows are zeros",

@@ -19,7 +19,10 @@ LOOPS: Final = 60.0
 Loops = Annotated[
     float,
     typer.Option(
-        "--loops", min=0, metavar="SECONDS", help="The limit of seconds for the loops of a run; 0: no limit."
+        "--loops",
+        min=0,
+        metavar="SECONDS",
+        help="The most seconds for the loops of a run; 0: no limit.",
     ),
 ]
 

@@ -122,7 +122,7 @@ class _Parser:
             group = self.groups
             if opening[2]:
                 if opening[2] in self.names:
-                    raise self._error(f"two groups of the name {opening[2]!r}")
+                    raise self._error(f"two groups are named {opening[2]!r}")
                 self.names[opening[2]] = group
         steps = self._parse_alternatives(depth + 1)
         if self._next() != ")":

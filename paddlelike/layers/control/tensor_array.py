@@ -3,7 +3,7 @@
 Parameters
 ----------
 array
-    A LoDTensorArray; None in :func:`array_write` for a new one.
+    A LoDTensorArray, as :func:`create_array` returns; :func:`array_write` makes a new one for None.
 x
     Sequences with LoD.
 rank_table

@@ -17,7 +17,7 @@ padding
 dilation
     The distance between the elements of a window: an int, or one per spatial dim.
 groups
-        The number of groups of channels, convolved separately; None for 1. It divides both channel numbers.
+    The number of groups of channels, convolved separately; None for 1. It divides both channel numbers.
 output_size
     The spatial dims of the result: an int, or one per dim; None to compute them from ``filter_size``.
 x

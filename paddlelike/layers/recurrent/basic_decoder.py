@@ -216,8 +216,6 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 class BasicDecoder(Decoder):
     """A cell, an optional layer on its output, and a helper that chooses the next inputs.
 
-    Same as Fluid's class of this name; it appends the operators of its parts.
-
     Parameters
     ----------
     cell

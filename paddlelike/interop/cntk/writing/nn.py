@@ -46,7 +46,7 @@ def _check_image(step: Step, image: Ref) -> None:
     if is_channels_last(step.attr("data_format", "NCHW")):
         step.refuse("its channels are the last dim")
     if not image.dynamic or image.rank not in (3, 4):
-        step.refuse(f"its image has {image.rank} dims, or no samples")
+        step.refuse(f"its image has {image.rank} dims or no batch axis")
 
 
 @writes("conv2d", "conv3d", "depthwise_conv2d")
