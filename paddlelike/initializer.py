@@ -186,7 +186,7 @@ class _Random(Initializer):
 
 
 class UniformInitializer(_Random):
-    """Draws uniformly from [low, high); then sets ``diag_num`` elements, ``diag_step`` apart, to ``diag_val``.
+    """Draws uniformly from [low, high); then ``diag_num`` elements, ``diag_step`` apart, are ``diag_val``.
 
     Raises
     ------
