@@ -119,6 +119,7 @@ _FURTHER = {
     "reader.decorator": "reader.readers",
     "transpiler": "distributed.transpiler",
     "transpiler.collective": "distributed.collective.transpiler",
+    "transpiler.details": "fluid.program_utils",
     "transpiler.details.program_utils": "fluid.program_utils",
     "transpiler.distribute_transpiler": "distributed.transpiler",
     "transpiler.geo_sgd_transpiler": "distributed.transpiler.transpiler",

@@ -178,12 +178,16 @@ class Copies:
     def _split_feed(self, feed: Any) -> list[Mapping[str, Any]]:
         """Return one feed per copy: the dicts of a list, or the parts of a dict that is split.
 
+        Without gradients there may be fewer feeds than copies, as of a DataLoader's last batches.
+
         Raises FeedError and EnforceNotMet for feeds that cannot be split.
         """
         if feed is None:
             return [{}] * self.copies
         if isinstance(feed, list | tuple):
-            if len(feed) != self.copies:
+            if not 0 < len(feed) <= self.copies or (
+                len(feed) < self.copies and _find_gradients(self.program)
+            ):
                 raise FeedError(
                     f"feed is a list of {len(feed)} dicts, expected {self.copies}, one for each place",
                     hint="feed one dict with the whole batch, which is split; or build with "

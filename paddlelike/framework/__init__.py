@@ -66,6 +66,11 @@ def _cpu_num() -> int:
     return len(cpu_places())
 
 
+def _cuda_ids() -> list[int]:
+    """Return the GPUs that a parallel program runs on: none."""
+    return []
+
+
 def _full_name_scope() -> str:
     """Return the path of the current name scopes, such as ``encoder/layer/``."""
     return NAME_SCOPE.get().path.removeprefix("/")

@@ -125,6 +125,20 @@ def test_rows_are_cut_as_fluid_cuts_them(rows: int, copies: int, means: list[flo
     assert found.tolist() == means  # what Fluid 1.8.5 gives
 
 
+@pytest.mark.parametrize(("count", "means"), [(3, [2, 4, 6]), (2, [2, 4]), (1, [2])])
+def test_without_gradients_a_list_may_hold_fewer_feeds_than_places(count: int, means: list[float]) -> None:
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        mean = fluid.layers.mean(2 * fluid.data("x", [None, 2]))
+        program = fluid.CompiledProgram(fluid.default_main_program())
+        program.with_data_parallel(places=fluid.cpu_places(3))
+        feeds = [{"x": np.full((rows, 2), rows, "float32")} for rows in (1, 2, 3)]
+        (found,) = fluid.Executor().run(program, feed=feeds[:count], fetch_list=[mean])
+        assert found.tolist() == means  # what Fluid 1.8.5 gives
+        for wrong in ([], feeds * 2):
+            with pytest.raises(FeedError, match="expected 3, one for each place"):
+                fluid.Executor().run(program, feed=wrong, fetch_list=[mean])
+
+
 def test_saves_accept_a_compiled_program(exe: fluid.Executor, compiled: Any, tmp_path: Any) -> None:
     program, _ = compiled
     report = fluid.io.save_params(exe, str(tmp_path), program)

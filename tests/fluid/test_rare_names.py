@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,7 @@ def test_constants_match_fluid() -> None:
 def test_the_number_of_places_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CPU_NUM", "3")
     assert fluid.framework._cpu_num() == 3
+    assert fluid.framework._cuda_ids() == []
 
 
 def test_core_avx_is_an_alias_of_core() -> None:
@@ -90,3 +93,25 @@ def test_omitted_functions_raise_with_a_hint(module: object, names: str) -> None
         with pytest.raises(LeftOutError) as caught:
             getattr(module, name)()
         assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "collective.GradAllReduce",
+        "details.program_to_code",
+        "details.program_utils.program_to_code",
+        "distribute_transpiler.DistributeTranspiler",
+        "memory_optimization_transpiler.memory_optimize",
+        "ps_dispatcher.RoundRobin",
+    ],
+)
+def test_modules_of_the_transpiler_are_attributes_without_an_import(path: str) -> None:
+    """As in Paddle 1.8.5, whose packages import their modules."""
+    script = f"import paddle.fluid as fluid; print(callable(fluid.transpiler.{path}))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import paddlelike; paddlelike.install(); {script}"],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")
