@@ -42,14 +42,26 @@ lines = ["春天的花 开 秋天的风 以及 冬天的落阳", "百度 是 一
 open("seg.tsv", "w", encoding="utf8").write("\\n".join(lines))
 lac = LAC(mode="seg")
 print(" ".join(lac.run(text)))
+own = LAC(mode="lac")
+open("own.txt", "w", encoding="utf8").write("春天/SEASON\\n花/n 开/v\\n秋天的风\\n落 阳")
+own.load_customization("own.txt")
+words, tags = own.run(text)
+print(" ".join(f"{word}/{tag}" for word, tag in zip(words, tags)))
+words, tags, ranks = LAC(mode="rank").run("百度是一家高科技公司")
+print(" ".join(f"{word}/{rank}" for word, rank in zip(words, ranks)))
 lac.train(model_save_dir="mine", train_data="seg.tsv", test_data="seg.tsv")
 print(" ".join(LAC(model_path="mine").run([text])[0][0]))
 """
 
 
-def test_the_package_lac_segments_text_trains_and_loads_its_model_again(tmp_path: Path) -> None:
+def test_the_package_lac_segments_tags_and_ranks_words_trains_and_loads_its_model_again(
+    tmp_path: Path,
+) -> None:
+    """The words are those of real Paddle 1.8.5."""
     printed = drive("LAC", LAC, tmp_path)
     assert printed[0] == "春天 的 花开 秋天 的 风 以及 冬天 的 落阳"
+    assert printed[1] == "春天/SEASON 的/u 花/n 开/v 秋天的风/n 以及/c 冬天/TIME 的/u 落/vn 阳/vn"
+    assert printed[2] == "百度/3 是/0 一家/2 高科技/3 公司/1"
     assert printed[-1] == "春天的花 开 秋天的风 以及 冬天的落阳"
 
 
