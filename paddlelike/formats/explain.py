@@ -142,10 +142,10 @@ _TENSORFLOW: Final = (
     "tf.train.load_checkpoint(its path without .index) gives its arrays; numpy.savez them and convert that"
 )
 _ORBAX: Final = (
-    "orbax.checkpoint.PyTreeCheckpointer().restore(the directory) gives its arrays; numpy.savez them and "
-    "convert that"
+    "orbax.checkpoint.PyTreeCheckpointer().restore(os.path.abspath(DIR)) gives its arrays; numpy.savez them "
+    "and convert that"
 )
-_MXNET: Final = "mxnet.nd.load gives its arrays; numpy.savez them and convert that"
+_MXNET: Final = "mxnet.nd.load gives its arrays; numpy.savez what asnumpy() makes of each, and convert that"
 _CNTK1: Final = "CNTK 2 opens it: cntk.load_model(FILE).save(NEW) writes one that is read here"
 
 #: Files of other systems' directories, by their names at its top.
