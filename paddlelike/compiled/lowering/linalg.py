@@ -117,7 +117,7 @@ def _multiply_alike(x: Packed, y: Packed, attrs: dict[str, Any]) -> Value:
 @lowers("cos_sim", traces_gradient=True)
 def cos_sim(x: Array, y: Array) -> Results:
     a, b = x.reshape(x.shape[0], -1), y.reshape(y.shape[0], -1)
-    a_norm, b_norm = (jnp.sqrt(jnp.maximum((z * z).sum(1, keepdims=True), 1e-8)) for z in (a, b))
+    a_norm, b_norm = (jnp.sqrt(jnp.fmax((z * z).sum(1, keepdims=True), 1e-8)) for z in (a, b))
     return (a * b).sum(1, keepdims=True) / (a_norm * b_norm), a_norm, b_norm
 
 

@@ -268,7 +268,7 @@ class CosSim(OpDef):
 
 def _row_norms(x: Array) -> Array:
     squares = np.add.reduce(x * x, axis=1, keepdims=True)
-    return np.sqrt(np.maximum(squares, 1e-8, out=squares), out=squares)
+    return np.sqrt(np.fmax(squares, 1e-8, out=squares), out=squares)  # as in Fluid, 1e-8 replaces NaN
 
 
 class NormAttrs(Attrs):

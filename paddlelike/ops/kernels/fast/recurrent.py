@@ -90,7 +90,7 @@ def run_lstm(
     """Run all steps of an LSTM with usual gates. ``gates`` (T, 4H) hold the input and are overwritten.
 
     ``first`` (2, n, H) are output and cell before the first rows, ``previous`` the rows before the others;
-    cells, their tangents and outputs are written to ``out`` (3, T, H).
+    cells, their tangents and outputs are written to ``out`` (3, T, H). ``peepholes`` has 3 rows or none.
     """
     count, width = first.shape[1], out.shape[2]
     cells, active, hidden = out[0], out[1], out[2]
@@ -101,13 +101,15 @@ def run_lstm(
         last_c = first[1, t] if t < count else cells[previous[t - count]]
         _add_product(g, last_h, weight)
         _tanh(g[:width], powers)
-        for j in range(width):
-            g[width + j] += last_c[j] * peepholes[0, j]
-            g[2 * width + j] += last_c[j] * peepholes[1, j]
+        if len(peepholes):
+            for j in range(width):
+                g[width + j] += last_c[j] * peepholes[0, j]
+                g[2 * width + j] += last_c[j] * peepholes[1, j]
         _sigmoid(g[width : 3 * width], powers)
         for j in range(width):
             c[j] = g[j] * g[width + j] + last_c[j] * g[2 * width + j]
-            g[3 * width + j] += c[j] * peepholes[2, j]
+            if len(peepholes):
+                g[3 * width + j] += c[j] * peepholes[2, j]
             a[j] = c[j]
         _sigmoid(g[3 * width :], powers)
         _tanh(a, powers)

@@ -154,13 +154,14 @@ def run_steps(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResul
 
 def _run_at_once(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResults | None:
     """Run all steps in one compiled kernel; None if no kernel fits this cell or amount of work."""
-    if not cell.cell is cell.candidate is ACTIVATIONS["tanh"] or not steps.are_small(cell.width):
+    peepholes = np.empty((0, cell.width), x.dtype) if cell.peepholes is None else cell.peepholes[:, 0]
+    is_usual = cell.cell is cell.candidate is ACTIVATIONS["tanh"] and cell.projection is None
+    if not is_usual or not steps.are_small(cell.width) or len(peepholes) != 3 * (cell.peepholes is not None):
         return None
     kernel = _choose(fast.run_lstm, cell._replace(peepholes=None), x, cell.weight)
-    if kernel is None or cell.projection is not None:
+    if kernel is None:
         return None
     gates, out = x.take(steps.rows, axis=0), np.empty((3, len(x), cell.width), x.dtype)
-    peepholes = np.zeros((3, cell.width), x.dtype) if cell.peepholes is None else cell.peepholes[:, 0]
     # Copies: the signature is for contiguous arrays that can be written.
     kernel(gates, cell.weight, peepholes.copy(), np.stack(initial), steps.previous.copy(), out)
     return StepResults(gates, out[0], out[1], out[2], out[2])

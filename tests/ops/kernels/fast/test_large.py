@@ -159,6 +159,32 @@ def test_kernels_over_whole_sequences_have_the_states_of_single_steps(
 
 
 @pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=[needs_numba, pytest.mark.slow])])
+def test_the_kernel_of_an_lstm_without_peepholes_keeps_an_infinite_cell_out_of_the_gates(
+    compiled: bool,
+) -> None:
+    steps, width = Steps.of(np.array([0, 4])), 6
+    attrs = lstm.LstmAttrs(use_peepholes=False)
+    cell = lstm.make_cell("lstm", RNG.standard_normal((width, 4 * width)), np.zeros((1, 4 * width)), attrs)
+    states = np.zeros((1, width)), np.array([[np.inf, 1, 2, 3, 4, 5]])
+    x = RNG.standard_normal((4, 4 * width))
+    want = lstm.run_steps(cell, steps, x, lstm.Initial(*states))
+    assert not np.isnan(want.hidden).any()
+    with force_kernels(compiled=compiled) as called:
+        got = lstm.run_steps(cell, steps, x, lstm.Initial(*states))
+    assert called == {"recurrent.run_lstm"}
+    np.testing.assert_allclose(got.hidden, want.hidden, 1e-10, 1e-13)
+
+
+def test_the_kernel_of_an_lstm_does_not_run_with_peepholes_that_its_bias_lacks() -> None:
+    steps, width = Steps.of(np.array([0, 4])), 6
+    cell = lstm.make_cell("lstm", np.zeros((width, 4 * width)), np.zeros((1, 4 * width)), lstm.LstmAttrs())
+    first = np.zeros((1, width))
+    with force_kernels(compiled=False) as called, pytest.raises(ValueError, match="broadcast"):
+        lstm.run_steps(cell, steps, np.zeros((4, 4 * width)), lstm.Initial(first, first))
+    assert "recurrent.run_lstm" not in called
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=[needs_numba, pytest.mark.slow])])
 @pytest.mark.parametrize("origin", [True, False])
 @pytest.mark.parametrize("ends", [[0, 9], [0, 7, 7, 9, 10, 15]], ids=["one", "five"])
 def test_kernels_over_whole_sequences_have_the_gradients_of_single_steps(
