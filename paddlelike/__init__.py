@@ -15,7 +15,6 @@ is first used.
 """
 
 import sys as _sys
-from pathlib import Path as _Path
 
 from paddlelike import hooks as _hooks
 from paddlelike import lazy as _lazy
@@ -24,7 +23,7 @@ from paddlelike.foundation import tracebacks as _tracebacks
 
 __version__ = "1.0.0"
 
-__all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, _Path(__file__).with_suffix(".pyi"))
+__all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, f"{__file__}i")
 
 # What lower floors ask higher ones for.
 _hooks.provide(

@@ -1,21 +1,23 @@
-"""Packages whose names are imported at first use, as https://scientific-python.org/specs/spec-0001/ has it.
+"""What is made at its first use: names of packages, and the methods of dataclasses.
 
-Such a package lists its names in a stub, ``__init__.pyi``, which type checkers and editors read. Reading the
-same file here, it needs no second list.
+Names are imported as https://scientific-python.org/specs/spec-0001/ has it. Such a package lists its names in
+a stub, ``__init__.pyi``, which type checkers and editors read. Reading the same file here, it needs no second
+list.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from pathlib import Path
+from os import PathLike
+from reprlib import recursive_repr
 from types import CodeType, ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.left_out import find_left_out, make_attribute_error, make_getattr
 
@@ -44,9 +46,17 @@ MOVED: Final = {
 }
 
 
+Path = str | PathLike[str]
+
+
 def read_stub(path: Path) -> dict[str, tuple[str, str]]:
     """Return the imports of a stub: by name, the module and the name there."""
-    return _find_imports(ast.parse(path.read_bytes()))
+    return _find_imports(_parse(path))
+
+
+def _parse(stub: Path) -> ast.Module:
+    with open(stub, "rb") as file:
+        return ast.parse(file.read())
 
 
 def _find_imports(stub: ast.Module) -> dict[str, tuple[str, str]]:
@@ -64,7 +74,7 @@ def attach_stub(package: str, stub: Path) -> tuple[list[str], Callable[[str], An
     The stub lists ``__all__``; what it imports besides is there, too, and so is every module of the package.
     For any other name ``__getattr__`` raises AttributeError.
     """
-    tree = ast.parse(stub.read_bytes())
+    tree = _parse(stub)
     origins = _find_imports(tree)
     listed = next(node.value for node in tree.body if isinstance(node, ast.Assign))
     names: list[str] = sorted(ast.literal_eval(listed))
@@ -98,6 +108,27 @@ def keep_names(package: str, modules: str, former: str = "") -> None:
     sys.modules.update({f"{package}.{name}": face for name in former.split()})
 
 
+def keep_functions(package: str, names: str) -> None:
+    """Let a package with a stub have functions that are named as modules of it.
+
+    The import system binds a module to its name in the package, when it was first imported; not here.
+    """
+    face = sys.modules[package]
+    find = vars(face)["__getattr__"]
+
+    def make(name: str) -> property:
+        def get(_: ModuleType) -> Any:
+            return vars(face).get(name) or find(name)
+
+        def bind(_: ModuleType, value: Any) -> None:
+            if not isinstance(value, ModuleType):
+                vars(face)[name] = value
+
+        return property(get, bind)
+
+    face.__class__ = type("_Face", (ModuleType,), {name: make(name) for name in names.split()})
+
+
 def add_function_module(name: str) -> None:
     """Add the module ``name`` that holds one function, which its package also has under that name.
 
@@ -105,6 +136,109 @@ def add_function_module(name: str) -> None:
     its package only what it imports itself.
     """
     sys.modules[name] = _FunctionModule(name)
+
+
+if TYPE_CHECKING:
+    from dataclasses import Field
+    from dataclasses import dataclass as dataclass
+else:
+
+    def dataclass(cls=None, /, *, frozen=False, eq=True, repr=True, kw_only=False):  # noqa: A002
+        """Make a dataclass as the standard library does, but compile its ``__init__`` at the first call.
+
+        The library compiles up to six functions for each class when it is imported, for half a millisecond.
+        """
+        if cls is None:
+            return partial(dataclass, frozen=frozen, eq=eq, repr=repr, kw_only=kw_only)
+        import dataclasses  # late: help of commands needs none
+
+        dataclasses.dataclass(cls, init=False, repr=False, eq=False, kw_only=kw_only)
+        fields = dataclasses.fields(cls)
+        names = [one.name for one in fields if one.compare]
+
+        def get_values(self):
+            return tuple(getattr(self, name) for name in names)
+
+        def equals(self, other):
+            if other.__class__ is not self.__class__:
+                return NotImplemented
+            return get_values(self) == get_values(other)
+
+        @recursive_repr()
+        def show(self):
+            values = (f"{one.name}={getattr(self, one.name)!r}" for one in fields if one.repr)
+            return f"{self.__class__.__qualname__}({', '.join(values)})"
+
+        def refuse(verb, change):
+            def check(self, name, *value):
+                if type(self) is cls or name in cls.__dataclass_fields__:
+                    raise dataclasses.FrozenInstanceError(f"cannot {verb} field {name!r}")
+                getattr(super(cls, self), change)(name, *value)
+
+            return check
+
+        methods = {}
+        if "__init__" not in vars(cls):
+            init = _LateInit(cls, fields, frozen=frozen)
+            methods = {"__init__": lambda self, *args, **given: init.compile()(self, *args, **given)}
+            methods["__signature__"] = init
+        if repr:
+            methods["__repr__"] = show
+        if eq:
+            hashed = (lambda self: hash(get_values(self))) if frozen else None
+            methods |= {"__eq__": equals, "__hash__": hashed}
+        if frozen:
+            methods["__setattr__"] = refuse("assign to", "__setattr__")
+            methods["__delattr__"] = refuse("delete", "__delattr__")
+        for name in methods.keys() - vars(cls).keys():
+            setattr(cls, name, methods[name])
+        return cls
+
+
+class _Factory:
+    """The default that a signature shows for a field whose default is made at each call."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+class _LateInit:
+    """The ``__init__`` of a dataclass, compiled at its first call, or when its signature is read."""
+
+    def __init__(self, cls: type, fields: Sequence[Field[Any]], *, frozen: bool) -> None:
+        self._cls, self._fields, self._frozen = cls, fields, frozen
+
+    def __get__(self, _: object, cls: type) -> None:
+        self.compile()
+        raise AttributeError("__signature__")  # it is that of __init__
+
+    def compile(self) -> Callable[..., None]:
+        """Return ``__init__``, which the class has from then on."""
+        from dataclasses import MISSING
+
+        names: dict[str, Any] = {"_set": object.__setattr__, "_factory": _Factory()}
+        head, body = ["self"], []
+        for one in sorted(self._fields, key=lambda one: bool(one.kw_only)):
+            name, makes = one.name, one.default_factory is not MISSING
+            names[f"_make_{name}"], names[f"_default_{name}"] = one.default_factory, one.default
+            if one.init:
+                head += ["*"] * (one.kw_only and "*" not in head)
+                default = "_factory" if makes else f"_default_{name}"
+                head.append(name if names[default] is MISSING else f"{name}={default}")
+            if makes:
+                value = f"_make_{name}()" + f" if {name} is _factory else {name}" * one.init
+            if makes or one.init:
+                value = value if makes else name
+                body.append(f"_set(self, {name!r}, {value})" if self._frozen else f"self.{name} = {value}")
+        if hasattr(self._cls, "__post_init__"):
+            body.append("self.__post_init__()")
+        text = f"def __init__({', '.join(head)}):\n  " + "\n  ".join(body or ["pass"])
+        exec(text, names)  # noqa: S102  (the names of fields)
+        init: Callable[..., None] = names["__init__"]
+        init.__annotations__ = {one.name: one.type for one in self._fields if one.init} | {"return": None}
+        init.__qualname__, init.__module__ = f"{self._cls.__qualname__}.__init__", self._cls.__module__
+        self._cls.__init__ = init  # type: ignore[misc]
+        return init
 
 
 class AliasFinder:  # of no class of importlib.abc, which takes long to import

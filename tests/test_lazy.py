@@ -1,15 +1,19 @@
-"""Packages whose names are imported at first use, and further names of modules."""
+"""Packages whose names are imported at first use, further names of modules, and late dataclasses."""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import importlib
+import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from paddlelike.lazy import AliasFinder, attach_stub, read_stub
+from paddlelike.lazy import AliasFinder, attach_stub, dataclass, read_stub
 
 STUB = '''"""Names."""
 from lazy_package import inner
@@ -97,3 +101,94 @@ def test_an_alias_of_a_module_is_the_module_itself(package: str) -> None:
         assert finder.find_spec("json", None) is None
     finally:
         sys.meta_path.remove(finder)
+
+
+def make_class(declare: Any, **options: bool) -> Any:
+    @declare(**options)
+    class Point:
+        """A class with every kind of field."""
+
+        x: int
+        y: list[int] = dataclasses.field(default_factory=list)
+        z: str = dataclasses.field(default="z", repr=False)
+        _: dataclasses.KW_ONLY
+        w: float = 1.0
+        v: int = dataclasses.field(default=4, init=False, compare=False)
+        u: list[int] = dataclasses.field(default_factory=list, init=False)
+
+        def __post_init__(self) -> None:
+            self.__dict__["complete"] = (*self.__dict__,)
+
+    return Point
+
+
+def outcome(use: Callable[[Any, Any], object], cls: Any) -> object:
+    try:
+        return use(cls, cls(3, [1], w=2.0))
+    except Exception as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"frozen": True}, {"eq": False}, {"kw_only": True, "frozen": True}, {"repr": False, "frozen": True}],
+    ids=str,
+)
+def test_a_late_dataclass_behaves_as_the_standard_library_has_it(options: dict[str, bool]) -> None:
+    ours, theirs = make_class(dataclass, **options), make_class(dataclasses.dataclass, **options)
+    uses: list[Callable[[Any, Any], object]] = [
+        lambda cls, _: inspect.signature(cls).replace(parameters=[]),
+        lambda cls, _: str(inspect.signature(cls)),
+        lambda _, one: vars(one),
+        lambda cls, one: (one == cls(3, [1], w=2.0), one != cls(3, [1]), one == 3),
+        lambda cls, _: hash(cls(1, (), z="")) != hash(cls(2, (), z="")),
+        lambda _, one: hash(one) and None,
+        lambda _, one: repr(one).partition(" object at")[0],
+        lambda _, one: setattr(one, "x", 2),
+        lambda _, one: setattr(one, "new", 2),
+        lambda _, one: delattr(one, "x"),
+        lambda cls, _: cls(),
+        lambda cls, _: cls(1, [2], "3", 4.0),
+        lambda cls, _: cls(1, unknown=3),
+        lambda _, one: dataclasses.asdict(one),
+        lambda _, one: vars(dataclasses.replace(one, x=9)) if "u" not in vars(one) else None,
+        lambda cls, _: cls.__match_args__,
+        lambda _, one: vars(copy.deepcopy(one)),
+        lambda cls, one: vars(type("Below", (cls,), {})(3, [1])),
+    ]
+    assert [outcome(use, ours) for use in uses] == [outcome(use, theirs) for use in uses]
+
+
+def test_a_late_dataclass_inherits_and_keeps_methods_of_its_own() -> None:
+    @dataclass(frozen=True)
+    class Base:
+        x: int
+
+        def __repr__(self) -> str:
+            return "own"
+
+    @dataclass(frozen=True)
+    class Below(Base):
+        y: int = 2
+
+    assert (repr(Base(1)), repr(Below(1)).rpartition(".")[2]) == ("own", "Below(x=1, y=2)")
+    assert Below(1) == Below(1, 2) != Below(2)
+    assert Base(1) != Below(1)
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'x'"):
+        Below(1).x = 3  # type: ignore[misc]
+
+
+def test_a_package_keeps_functions_that_are_named_as_its_modules(package: str, tmp_path: Path) -> None:
+    home = tmp_path / package
+    (home / "__init__.pyi").write_text(f"from {package}.twice import twice\n__all__ = ['twice']\n")
+    (home / "__init__.py").write_text(
+        (home / "__init__.py").read_text()
+        + ("from paddlelike.lazy import keep_functions\nkeep_functions(__name__, 'twice')\n")
+    )
+    (home / "twice.py").write_text("def twice(x):\n    return 2 * x\n")
+    module = importlib.import_module(package)
+    assert f"{package}.twice" not in sys.modules
+    assert importlib.import_module(f"{package}.twice").twice is module.twice
+    assert module.twice(3) == 6
+    module.twice = abs  # as monkeypatch does
+    assert module.twice is abs

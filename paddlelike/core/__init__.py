@@ -3,7 +3,6 @@
 These are the names of ``fluid.core``.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.core.dtypes import TENSOR_DTYPES as TENSOR_DTYPES
@@ -106,7 +105,8 @@ kGradVarSuffix, kEmptyVarName, kTempVarName = grad_var_suffix, empty_var_name, t
 def avx_supported() -> bool:
     """Return whether the processor has AVX, as far as the system says."""
     try:
-        return "avx" in Path("/proc/cpuinfo").read_text()
+        with open("/proc/cpuinfo") as file:
+            return "avx" in file.read()
     except OSError:
         return False
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
 
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import UnsupportedError
 from paddlelike.hooks import Hook
+from paddlelike.lazy import dataclass
 
 _count_gpus: Final[Hook[[], int]] = Hook("count_gpus")
 

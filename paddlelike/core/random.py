@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,10 +49,8 @@ class Generator(Versioned):
     __slots__ = ("_state",)
 
     def __init__(self, seed: int | None = None) -> None:
-        import secrets  # late: it takes long
-
         if seed is None:
-            self._state = 1 + secrets.randbelow(_MODULUS - 1)
+            self._state = 1 + int.from_bytes(os.urandom(8), "little") % (_MODULUS - 1)
         else:
             self._state = int(seed) % 2**32 % _MODULUS or 1
 

@@ -1,25 +1,5 @@
 """Running programs: plans, the Executor, compiled and parallel programs."""
 
-from paddlelike.core import global_scope, scope_guard
-from paddlelike.executor.compiled import CompiledProgram, ParallelExecutor
-from paddlelike.executor.datasets import FetchHandler
-from paddlelike.executor.exchange.fetches import _fetch_var as _fetch_var
-from paddlelike.executor.exchange.fetches import as_numpy
-from paddlelike.executor.exchange.targets import _as_lodtensor as _as_lodtensor
-from paddlelike.executor.exchange.targets import has_feed_operators, has_fetch_operators
-from paddlelike.executor.run import Executor
-from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy
+from paddlelike import lazy as _lazy
 
-__all__ = [
-    "BuildStrategy",
-    "CompiledProgram",
-    "ExecutionStrategy",
-    "Executor",
-    "FetchHandler",
-    "ParallelExecutor",
-    "as_numpy",
-    "global_scope",
-    "has_feed_operators",
-    "has_fetch_operators",
-    "scope_guard",
-]
+__all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, f"{__file__}i")

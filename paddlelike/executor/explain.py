@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -168,10 +169,11 @@ def explain_plan(
         frame = plan.create_frame(_copy_scope(plan, scope), services)
         put_feeds(plan, frame, feeds)
         persistable = sum(_count_bytes(frame.values[position]) for position in frame.holders)
-        reports = []
+        reports, temporaries = [], _Temporaries(frame)
         for step in plan.steps:
             reports.append(thread_limit.run(_run_step, plan, frame, step))
-            peak = max(peak, _count_temporaries(frame))
+            temporaries.update(_list_touched(plan, frame, step))
+            peak = max(peak, temporaries.nbytes)
         best = [_choose_faster(*pair) for pair in zip(best, reports, strict=True)] if best else reports
     return Explanation(best, persistable, peak, measure_rates())
 
@@ -283,14 +285,40 @@ def _infer_unused(cls: type[OpDef], op: Operator, before: Mapping[str, Any]) -> 
     return {slot.name: spec.shape for slot, _, spec in name_results(cls.output_slots, op.outputs, results)}
 
 
-def _count_temporaries(frame: Frame) -> int:
-    """Return the bytes of all arrays of a frame but the persistables, every buffer once."""
-    buffers = {}
-    for position, value in enumerate(frame.values):
-        if position not in frame.holders and isinstance(value, np.ndarray):
-            root = _find_buffer(value)
-            buffers[id(root)] = root.nbytes
-    return sum(buffers.values())
+def _list_touched(plan: Plan, frame: Frame, step: Step) -> Iterable[int]:
+    """Return the positions of the values that a step may have changed or released."""
+    ops = [part.op for part in step.parts] or [step.op]
+    if step.operators > len(ops) or any(op.sub_blocks() for op in ops):
+        return range(len(frame.values))
+    names = (*_list_names(ops, "inputs"), *_list_names(ops, "outputs"))
+    return {plan.layout.get_position(step.op.block, name) for name in names}
+
+
+class _Temporaries:
+    """The bytes of the arrays of a frame but the persistables, every buffer once."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame, self.nbytes = frame, 0
+        self._buffers: dict[int, tuple[int, int]] = {}  # id and size of the buffer at each position
+        self._uses: Counter[tuple[int, int]] = Counter()  # how many positions have it
+        self.update(range(len(frame.values)))
+
+    def update(self, positions: Iterable[int]) -> None:
+        """Count what is at these positions now, in place of what was there."""
+        values, holders = self._frame.values, self._frame.holders
+        counted = [at for at in positions if at < len(values) and at not in holders]
+        for at in counted:
+            if (before := self._buffers.pop(at, None)) is not None:
+                self._uses[before] -= 1
+                if not self._uses[before]:
+                    del self._uses[before]
+                    self.nbytes -= before[1]
+        for at in counted:
+            if isinstance(values[at], np.ndarray):
+                buffer = _find_buffer(values[at])
+                self._buffers[at] = now = id(buffer), buffer.nbytes
+                self.nbytes += 0 if self._uses[now] else buffer.nbytes
+                self._uses[now] += 1
 
 
 def _find_buffer(array: Array) -> Array:

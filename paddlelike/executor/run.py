@@ -11,7 +11,6 @@ from paddlelike.core import Place, Scope, global_scope, memory
 from paddlelike.core.places import require_device
 from paddlelike.errors import EnforceNotMet, UnsupportedError
 from paddlelike.executor import profile
-from paddlelike.executor.datasets import FetchHandler, run_dataset
 from paddlelike.executor.exchange.feeds import get_single_feed, warn_unknown
 from paddlelike.executor.exchange.fetches import (
     collect_names,
@@ -23,7 +22,6 @@ from paddlelike.executor.exchange.fetches import (
     read_fetch_list,
 )
 from paddlelike.executor.exchange.files import RemoteSwitch, provide_files
-from paddlelike.executor.explain import explain_plan
 from paddlelike.executor.plans.cached import get_plan
 from paddlelike.executor.startup import (
     choose_backend,
@@ -39,7 +37,7 @@ from paddlelike.hooks import Hook
 
 if TYPE_CHECKING:
     from paddlelike.core import Array, LoDTensor
-    from paddlelike.executor.datasets import Batches
+    from paddlelike.executor.datasets import Batches, FetchHandler
     from paddlelike.executor.explain import Explanation
     from paddlelike.framework import Variable
     from paddlelike.framework.typing import Feed, FetchList, ProgramLike
@@ -312,6 +310,8 @@ class Executor(Displayed):
         LoDTensor(shape=[1], dtype=int64)
         [42]
         """
+        from paddlelike.executor.datasets import run_dataset  # late: few programs read datasets
+
         run_dataset(self, program, dataset, scope, fetch_list, fetch_info, print_period, fetch_handler)
 
     def infer_from_dataset(
@@ -354,6 +354,8 @@ class Executor(Displayed):
         batch 1: sum: [20]
         batch 2: sum: [22]
         """
+        from paddlelike.executor.datasets import run_dataset  # late: few programs read datasets
+
         run_dataset(self, program, dataset, scope, fetch_list, fetch_info, print_period, fetch_handler)
 
     def explain(
@@ -412,6 +414,8 @@ class Executor(Displayed):
         fetches, feeds = collect_names(fetch_list), get_single_feed(feed)
         if choose_backend(self.place) != "numpy":
             return explain_pieces(program, feeds, fetches, self.place)
+        from paddlelike.executor.explain import explain_plan  # late: few programs are explained
+
         plan = get_plan(program, feeds, fetches, None)
         return explain_plan(plan, scope, dict(self._services), feeds, repeat)
 

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Final, Generic, TypeVar
 
 import numpy as np
@@ -33,6 +32,7 @@ from paddlelike.core import TENSOR_DTYPES, Array, LoDTensor, SelectedRows, VarTy
 from paddlelike.errors import FormatError, SaveError
 from paddlelike.formats.entry import Entry, read_dense, read_dense_rows
 from paddlelike.formats.sources import Buffer, Folder, Readable, as_source
+from paddlelike.lazy import dataclass
 
 Value = LoDTensor | SelectedRows
 Values = Mapping[str, LoDTensor | SelectedRows | Array]

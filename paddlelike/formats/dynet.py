@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, cast
 
 import numpy as np
@@ -30,6 +29,7 @@ from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import check_shape, copy_into
 from paddlelike.formats.entry import Entry, LeftOut, Listing
 from paddlelike.formats.sources import Buffer, Readable, as_source
+from paddlelike.lazy import dataclass
 
 PARAMETER: Final = "#Parameter#"
 LOOKUP_PARAMETER: Final = "#LookupParameter#"

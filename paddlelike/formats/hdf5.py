@@ -24,7 +24,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -40,6 +39,7 @@ from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.zips import SourceFile, open_zip
 from paddlelike.foundation.locks import make_keys
 from paddlelike.foundation.snapshot import try_aside
+from paddlelike.lazy import dataclass
 
 if TYPE_CHECKING:
     import h5py

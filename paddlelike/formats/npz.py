@@ -11,7 +11,6 @@ import math
 import pickle
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import numpy as np
@@ -25,6 +24,7 @@ from paddlelike.formats.entry import Entry, LeftOut, Listing, check_entries, del
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.state.plain_pickles import encode_text
 from paddlelike.formats.zips import Member, find_damage, open_zip, write_zip
+from paddlelike.lazy import dataclass
 
 _SUFFIX: Final = ".npy"
 _PICKLE: Final = "pkl"  # the member of a bundle with its pickle

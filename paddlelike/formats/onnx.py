@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
 import numpy as np
@@ -27,6 +26,7 @@ from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import check_shape, view_elements
 from paddlelike.formats.entry import Entry, LeftOut, Listing, deliver
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
+from paddlelike.lazy import dataclass
 
 _LARGEST: Final = (1 << 31) - 1  # bytes: protobuf's limit
 _TYPES: Final = {row.onnx: row.var_type for row in TENSOR_DTYPES.values()}

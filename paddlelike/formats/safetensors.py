@@ -20,7 +20,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from paddlelike.core import TENSOR_DTYPES, VarType, convert_dtype, numpy_dtype
@@ -29,6 +28,7 @@ from paddlelike.formats.base import SNIFF_BYTES, Capabilities, FileFormat, Folde
 from paddlelike.formats.elements import check_shape, view_elements
 from paddlelike.formats.entry import Entry, LeftOut, Listing, list_left_out
 from paddlelike.formats.sources import Buffer, Folder, Readable, Source, as_source
+from paddlelike.lazy import dataclass
 
 _LARGEST_HEADER: Final = 100_000_000  # the specification's limit
 _SINGLE: Final = "model.safetensors"

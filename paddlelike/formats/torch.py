@@ -16,7 +16,6 @@ import math
 import pickle
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import numpy as np
@@ -35,6 +34,7 @@ from paddlelike.formats.state.nested import Flat, flatten
 from paddlelike.formats.state.pickled import Foreign, PickledArray
 from paddlelike.formats.state.plain_pickles import encode_text
 from paddlelike.formats.zips import Member, find_damage, open_zip, write_zip
+from paddlelike.lazy import dataclass
 
 _SLACK: Final = 1 << 12
 _MAGIC: Final = 0x1950A86A20F9469CFC6C

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Self, TypeVar
 
 from paddlelike.foundation.docstrings import complete_docstring, read_entries
@@ -14,7 +14,6 @@ from paddlelike.foundation.near_names import suggest_names
 F = TypeVar("F", bound=Callable[..., object])
 
 
-@dataclass(frozen=True, kw_only=True)
 class KeywordOptions:
     """Base of dataclasses whose fields are the options."""
 
@@ -29,7 +28,7 @@ class KeywordOptions:
         ValueError
             An option has a value outside its choices.
         """
-        names = [field.name for field in fields(cls)]
+        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # of the dataclass below
         for name in given:
             if name not in names:
                 near = suggest_names(name, names) or f"the options are {', '.join(names)}"
@@ -40,6 +39,7 @@ class KeywordOptions:
 def show_options(options: type[KeywordOptions]) -> Callable[[F], F]:
     """Return a decorator that shows the options in place of ``**options``, in ``help`` and in the signature.
 
+    >>> from paddlelike.lazy import dataclass
     >>> @dataclass(frozen=True, kw_only=True)
     ... class Options(KeywordOptions):
     ...     strict: bool = True
@@ -56,7 +56,7 @@ def show_options(options: type[KeywordOptions]) -> Callable[[F], F]:
             inspect.Parameter(
                 field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
             )
-            for field in fields(options)
+            for field in fields(options)  # type: ignore[arg-type]
         ]
         function.__signature__ = signature.replace(parameters=[*own, *shown])  # type: ignore[attr-defined]
         complete_docstring(function, read_entries(options))

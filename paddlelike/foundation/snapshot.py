@@ -11,7 +11,6 @@ import ctypes
 import errno
 import gc
 import itertools
-import json
 import mmap
 import os
 import select
@@ -20,7 +19,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -72,6 +70,8 @@ class Snapshot:
         self._parent = os.getpid()
         self._files: list[OpenFile] = []  # for requests, for answers, and as a sign of life
         self._children: list[int] = []
+        from pathlib import Path  # late: it takes long
+
         library = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
         if library is None or not hasattr(library, "process_vm_readv") or not hasattr(os, "pidfd_open"):
             raise OSError(errno.ENOSYS, "this system has no snapshots")
@@ -134,6 +134,8 @@ class Snapshot:
         OSError
             The system refused it there, or the process has been killed.
         """
+        import json  # late: it takes long
+
         with self._asking.hold():
             line, answer = json.dumps(request).encode() + b"\n", b""
             try:
@@ -261,6 +263,8 @@ def _serve(
     waiting: int, telling: int, highest: int, parent: int, work: Work, rest: Callable[[], None]
 ) -> None:
     """Serve the parent's requests in the child, until the parent closes the pipe or dies."""
+    import json  # late: it takes long
+
     try:
         gc.disable()  # no finalizers: they are the parent's
         first, last = sorted((waiting, telling))

@@ -10,15 +10,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Final
 
 __all__ = ["install_hook"]
 
-_OURS: Final = str(Path(__file__).parents[1]) + os.sep
-_OTHERS: Final = (str(Path(os.__file__).parent) + os.sep, "<frozen ")
-_FOUNDATION: Final = (str(Path(__file__).parent) + os.sep, f"{_OURS}lazy.py")
+_OURS: Final = __file__.rpartition("foundation")[0]
+_OTHERS: Final = (os.__file__.removesuffix("os.py"), "<frozen ")
+_FOUNDATION: Final = (f"{_OURS}foundation{os.sep}", f"{_OURS}lazy.py")
 _MOST: Final = 60  # characters of a value that are shown
 #: Advice for an argument of another function of the same name, by module and argument.
 _MEANT: Final = {

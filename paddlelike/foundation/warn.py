@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import sys
 import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
-from pathlib import Path
 from types import FrameType
 from typing import Final
 
 #: Files that are not the user's: this package, and the modules that run its ``with`` blocks and decorators.
-_NOT_USERS: Final = (str(Path(__file__).parents[1]) + os.sep, contextlib.__file__, functools.__file__)
+_NOT_USERS: Final = (
+    __file__.rpartition("foundation")[0],
+    contextlib.__file__,
+    functools.__file__,
+)
 
 _Held = list[tuple[str, type[Warning]]]
 _held: Final[ContextVar[_Held | None]] = ContextVar("paddlelike_held_warnings", default=None)

@@ -1,6 +1,5 @@
 """Programs: the graph as plain data, declarations of operators, and passes and codecs for the graph."""
 
-from random import random
 from typing import TYPE_CHECKING
 
 from paddlelike.core import convert_dtype as convert_np_dtype_to_dtype_
@@ -78,6 +77,8 @@ def _full_name_scope() -> str:
 
 def generate_control_dev_var_name() -> str:
     """Return a new name for a variable without a value, which orders operators that exchange with servers."""
+    from random import random  # late: it takes long
+
     return f"__control_var@{random()}"  # noqa: S311  (no secret)
 
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from opcode import opname
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
@@ -23,7 +22,7 @@ from paddlelike.lazy import AliasFinder, add_function_module
 __all__ = ["FOLDER", "add_to_path", "install", "is_installed"]
 
 #: The folder that holds a ``paddle`` which is paddlelike.
-FOLDER: Final = Path(__file__).parent / "path"
+FOLDER: Final = f"{__file__.rpartition('__init__')[0]}path"
 
 #: The names of ``paddle`` 1.8.5.
 _NAMES: Final = (
@@ -133,5 +132,5 @@ def add_to_path(environment: Mapping[str, str]) -> dict[str, str]:
     True
     """
     others = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    entries = [str(FOLDER), *(entry for entry in others if entry != str(FOLDER))]
+    entries = [FOLDER, *(entry for entry in others if entry != FOLDER)]
     return dict(environment) | {"PYTHONPATH": os.pathsep.join(entries)}

@@ -12,8 +12,8 @@ import functools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, cast
+from dataclasses import field
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -22,11 +22,15 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework import Operator
 from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
-from paddlelike.inference import onednn, onednn_library
-from paddlelike.inference.cells import Loop, find_loop
+from paddlelike.inference import onednn_library
+from paddlelike.lazy import dataclass
 from paddlelike.ops.kernels.linalg import multiply
-from paddlelike.ops.kernels.nn.conv.packed import Activation, PackedConv
-from paddlelike.ops.kernels.nn.image.windows import Windows
+
+if TYPE_CHECKING:
+    from paddlelike.inference import onednn
+    from paddlelike.inference.cells import Loop
+    from paddlelike.ops.kernels.nn.conv.packed import Activation
+    from paddlelike.ops.kernels.nn.image.windows import Windows
 
 #: Products of matrices, with the attributes that transpose X and Y.
 _PRODUCTS: Final = {
@@ -76,6 +80,8 @@ class Chain:
         """
         factors = None if self.factors is None else self.factors.astype(self.w.dtype)
         if not self.is_product:
+            from paddlelike.ops.kernels.nn.conv.packed import PackedConv  # late: of images only
+
             return PackedConv(
                 self.w, factors, self.bias, self._find_windows, self._get_groups(), self.activation
             )
@@ -83,12 +89,16 @@ class Chain:
         plain = functools.partial(_multiply, w, self.bias, self.activation, self.cut)
         if library is None or not self._fits_library():
             return plain
+        from paddlelike.inference import onednn  # late: many programs use no library
+
         return onednn.Product(library, w, self.bias, self.cut, self.activated, plain)
 
     def make_operation(self, library: onednn_library.Library) -> onednn.Convolution | None:
         """Return a convolution as the library computes it, or None."""
         if self.is_product or not self._fits_library():
             return None
+        from paddlelike.inference import onednn  # late: many programs use no library
+
         w = self.w
         if self.factors is not None:
             w = w * self.factors.astype(w.dtype)[:, None, None, None]
@@ -102,7 +112,7 @@ class Chain:
     def _find_windows(self, spatial: tuple[int, int]) -> Windows:
         op = self.ops[0]
         attrs = _get_class(op).make_forward_keywords(op.attrs)["attrs"]
-        return cast(Windows, attrs.windows(op.type, spatial, self.w.shape[2:]))
+        return cast("Windows", attrs.windows(op.type, spatial, self.w.shape[2:]))
 
     def _get_groups(self) -> int:
         op = self.ops[0]
@@ -166,6 +176,8 @@ class Finder:
         for index, op in enumerate(self._ops):
             if op.type != "recurrent":
                 continue
+            from paddlelike.inference.cells import find_loop  # late: most programs have no loops
+
             loop = find_loop(op, self._find_constant, library)
             if loop is not None:
                 read = {name: which for name, which in loop.outputs.items() if self._readers[name]}
@@ -305,7 +317,7 @@ class Finder:
             return None
         keywords = cls.make_forward_keywords(op.attrs)
         kernel = cls.make_overwriting_kernel(keywords)
-        chain.activated = onednn.find_activation(op.type, keywords)
+        chain.activated = onednn_library.find_activation(op.type, keywords)
         if kernel is not None:
             chain.activation = functools.partial(_overwrite, kernel)
         elif chain.activated is not None:

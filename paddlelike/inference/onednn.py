@@ -11,7 +11,7 @@ import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -28,13 +28,13 @@ from paddlelike.inference.onednn_library import (
     make_aligned,
 )
 from paddlelike.ops.kernels.nn.image.layouts import as_channels_last
-from paddlelike.ops.kernels.nn.image.pool import Axis
-from paddlelike.ops.kernels.nn.image.windows import Windows
+
+if TYPE_CHECKING:
+    from paddlelike.ops.kernels.nn.image.pool import Axis
+    from paddlelike.ops.kernels.nn.image.windows import Windows
 
 Kernel = Callable[..., Array]
 
-_RELU, _TANH, _LOGISTIC, _GELU_TANH = 0x20, 0x21, 0x29, 0x2B
-_SWISH, _CLIP, _GELU_ERF, _HARD_SWISH = 0x2C, 0x2E, 0x31, 0x34
 _MAX, _AVERAGE = 0x1FF, 0x3FF  # of pools; the mean excludes padding
 _DIRECT: Final = 1  # algorithm of convolutions
 _INFERENCE: Final = 96
@@ -420,19 +420,3 @@ def _describe_windows(windows: Windows) -> list[Any]:
         Dims(*gaps),
         *(Dims(*side) for side in zip(*windows.pads, strict=True)),
     ]
-
-
-def find_activation(kind: str, keywords: Mapping[str, Any]) -> Eltwise | None:
-    """Return the library's activation for an operator type, or None."""
-    if kind == "relu6":
-        return _CLIP, 0.0, keywords["threshold"]
-    if kind == "leaky_relu":
-        return _RELU, keywords["alpha"], 0.0
-    if kind == "gelu":
-        return (_GELU_TANH if keywords["approximate"] else _GELU_ERF), 0.0, 0.0
-    if kind == "swish":
-        return _SWISH, keywords["beta"], 0.0
-    if kind == "hard_swish" and keywords["threshold"] == keywords["scale"]:
-        return _HARD_SWISH, 1 / keywords["scale"], keywords["offset"] / keywords["scale"]
-    fixed = {"relu": _RELU, "sigmoid": _LOGISTIC, "tanh": _TANH}.get(kind)
-    return None if fixed is None else (fixed, 0.0, 0.0)

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,8 @@ _IMPLEMENTATION: Final = 8  # the query for a descriptor's name
 SRC: Final = 1
 DST: Final = 17
 _ALIGNED: Final = 64  # bytes
+_RELU, _TANH, _LOGISTIC, _GELU_TANH = 0x20, 0x21, 0x29, 0x2B
+_SWISH, _CLIP, _GELU_ERF, _HARD_SWISH = 0x2C, 0x2E, 0x31, 0x34
 
 Dims = ctypes.c_int64 * 12
 
@@ -231,3 +233,19 @@ def load() -> Library | str:
     except (OSError, AttributeError, RefusedError) as error:
         return f"{_PACKAGE} does not load: {error}"
     return library if library.version.startswith("3.2.") else f"{path} is version {library.version}, not 3.2"
+
+
+def find_activation(kind: str, keywords: Mapping[str, Any]) -> Eltwise | None:
+    """Return the library's activation for an operator type, or None."""
+    if kind == "relu6":
+        return _CLIP, 0.0, keywords["threshold"]
+    if kind == "leaky_relu":
+        return _RELU, keywords["alpha"], 0.0
+    if kind == "gelu":
+        return (_GELU_TANH if keywords["approximate"] else _GELU_ERF), 0.0, 0.0
+    if kind == "swish":
+        return _SWISH, keywords["beta"], 0.0
+    if kind == "hard_swish" and keywords["threshold"] == keywords["scale"]:
+        return _HARD_SWISH, 1 / keywords["scale"], keywords["offset"] / keywords["scale"]
+    fixed = {"relu": _RELU, "sigmoid": _LOGISTIC, "tanh": _TANH}.get(kind)
+    return None if fixed is None else (fixed, 0.0, 0.0)

@@ -23,8 +23,7 @@ from paddlelike.executor.steps import run_plan
 from paddlelike.framework.flags import flag
 from paddlelike.framework.opdef import registry
 from paddlelike.framework.passes.views import collect_uses
-from paddlelike.inference import onednn, onednn_library
-from paddlelike.inference.cells import Loop
+from paddlelike.inference import onednn_library
 from paddlelike.inference.chains import Chain, Finder
 from paddlelike.inference.parts import writes_scope
 from paddlelike.inference.tensors import Runner, Value, split_value
@@ -33,6 +32,8 @@ from paddlelike.ops.kernels.threads import count_threads
 
 if TYPE_CHECKING:
     from paddlelike.framework import Block, Operator, Program
+    from paddlelike.inference import onednn
+    from paddlelike.inference.cells import Loop
 
 
 # From these sizes on, Winograd's formula in numpy is faster for 3x3 filters than the library's direct one.
@@ -122,6 +123,8 @@ class PredictionPlan(Plan):
             counts_padding and (has_padding or attrs.ceil_mode)
         ):
             return None
+        from paddlelike.inference import onednn  # late: many programs use no library
+
         return onednn.Pool(
             self._library, lambda spatial: attrs.arrange("pool2d", spatial)[1], attrs.pooling_type
         )
@@ -129,6 +132,10 @@ class PredictionPlan(Plan):
     def _join_images(self, group: list[tuple[Step, onednn.Operation | None]]) -> list[Step]:
         """Return steps in which neighbours that the library computes are joined."""
         steps, library = [step for step, _ in group], self._library
+        if library is None or group[0][1] is None:
+            return steps
+        from paddlelike.inference import onednn  # late: many programs use no library
+
         links: list[onednn.Link] = []
         dead: list[int] = []
         for step, operation in group:
@@ -138,7 +145,6 @@ class PredictionPlan(Plan):
             x, *residual = flatten_positions(binding.inputs)
             links.append(onednn.Link(operation, x, *flatten_positions(binding.outputs), *residual))
             dead += binding.dead
-        assert library is not None
         images = onednn.Images(library, links, {link.out for link in links} - set(dead))
 
         def run(frame: Frame) -> None:

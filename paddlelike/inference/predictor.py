@@ -13,14 +13,14 @@ from paddlelike.errors import FeedError, LoadError
 from paddlelike.executor.run import Executor
 from paddlelike.framework import Program
 from paddlelike.inference.config import AnalysisConfig, NativeConfig
-from paddlelike.inference.follow import Follower
 from paddlelike.inference.plan import PlanEngine
 from paddlelike.inference.tensors import PaddleTensor, Runner, Value, ZeroCopyTensor, make_output, split_value
 from paddlelike.io.export.load import load_inference_model
-from paddlelike.ops.control.blocks import LoopLimit
 
 if TYPE_CHECKING:
+    from paddlelike.inference.follow import Follower
     from paddlelike.inference.onnxruntime_engine import OnnxEngine
+    from paddlelike.ops.control.blocks import LoopLimit
 
 
 class PaddlePredictor:
@@ -46,8 +46,7 @@ class PaddlePredictor:
         self._fetches = fetches
         self._by_name = config.specify_input_name()
         self._follower: Follower | None = None
-        seconds, steps = config.loop_limit()
-        self._limit = LoopLimit(seconds=seconds, steps=steps) if _has_loops(program) else None
+        self._limit = _make_limit(config) if _has_loops(program) else None
         self._engine: OnnxEngine | PlanEngine | None = None
         self._compute: Runner = self._run_program
 
@@ -87,6 +86,8 @@ class PaddlePredictor:
 
         Runs of clones, also of later ones, are then serialized.
         """
+        from paddlelike.inference.follow import Follower  # late: most predictors follow nothing
+
         self._follower = Follower(self._program, self._parameters, dirname)
         return self._follower
 
@@ -245,6 +246,13 @@ def _load(config: AnalysisConfig, scope: Scope) -> Sequence[Any]:
         "create_predictor: the configuration names no model",
         hint="give AnalysisConfig the directory, or the file of the program and that of the parameters",
     )
+
+
+def _make_limit(config: AnalysisConfig) -> LoopLimit:
+    from paddlelike.ops.control.blocks import LoopLimit  # late: most models have no loops
+
+    seconds, steps = config.loop_limit()
+    return LoopLimit(seconds=seconds, steps=steps)
 
 
 def _has_loops(program: Program) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from paddlelike.core import Array, LoD, LoDTensor
 from paddlelike.errors import FeedError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 Value = tuple[Array, LoD]
 Runner = Callable[[Mapping[str, Any]], list[Value]]  # the outputs for some feeds, in order

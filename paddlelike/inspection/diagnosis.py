@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final, Literal, NamedTuple
 
 from paddlelike.errors import FormatError, PaddlelikeError, StorageError
@@ -21,6 +21,7 @@ from paddlelike.inspection.inspect import FileFacts, Inspection, inspect_content
 from paddlelike.interop.content import Content, list_persistables, open_content
 from paddlelike.interop.damage import list_damage, verify_path
 from paddlelike.io.load.model_files import Model, find_model
+from paddlelike.lazy import dataclass
 from paddlelike.storage.names import MANIFEST
 from paddlelike.storage.problems import raises_own_errors
 

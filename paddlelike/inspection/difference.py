@@ -7,7 +7,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from paddlelike.foundation.display import Displayed
 from paddlelike.framework import Program
 from paddlelike.inspection.inspect import array_of, numbers_of
 from paddlelike.interop.content import Content, Held, open_content
+from paddlelike.lazy import dataclass
 from paddlelike.storage import hashing
 from paddlelike.storage.problems import raises_own_errors
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
 from typing import Final
 
 from paddlelike.core import VarType
@@ -15,6 +14,7 @@ from paddlelike.inspection.flow import Flow, FlowNode, find_producer, list_level
 from paddlelike.inspection.layers import get_role
 from paddlelike.inspection.layout import Layout
 from paddlelike.inspection.pictures import POINTS_PER_INCH, format_graph, format_svg, place_graph
+from paddlelike.lazy import dataclass
 
 _MANY: Final = 150  # operators of a block whose picture shows layers by default,
 _MOST_NODES: Final = 80  # of at most so many nodes where there is such a level

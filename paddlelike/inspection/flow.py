@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from paddlelike.framework import Block, Operator
 from paddlelike.framework.graph.variable import HOLDERS
 from paddlelike.inspection.layers import find_output, get_role, join_runs
 from paddlelike.inspection.layout import rank_by_longest_path
+from paddlelike.lazy import dataclass
 
 #: Operators of different roles stand in columns beside each other.
 COLUMNS: Final = {"forward": 0, "backward": 1, "update": 2}

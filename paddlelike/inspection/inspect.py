@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from paddlelike.foundation.display import Displayed
 from paddlelike.framework import Program
 from paddlelike.inspection.statistics import Histogram, Sample, Statistics, count_bins, summarize, take_sample
 from paddlelike.interop.content import Content, FileFacts, Held, list_persistables, open_content
+from paddlelike.lazy import dataclass
 from paddlelike.storage.problems import raises_own_errors
 
 __all__ = ["FileFacts", "Inspection", "ProgramFacts", "VariableFacts", "array_of", "inspect"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
 from paddlelike.core import numpy_dtype
 from paddlelike.foundation.display import Displayed
 from paddlelike.framework import Block, Operator, OpRole, Parameter, Program, Variable
 from paddlelike.framework.graph.variable import HOLDERS, TENSOR_LIKE
+from paddlelike.lazy import dataclass
 
 _TITLES: Final = ("layer", "operators", "output", "parameters", "reads")
 _WIDEST: Final = 40

@@ -12,8 +12,9 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from paddlelike.lazy import dataclass
 
 _GAP: Final = 18.0  # between nodes of a row
 _ROW_GAP: Final = 34.0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+
+from paddlelike.lazy import dataclass
 
 _PIECE: Final = 1 << 18  # elements: a piece of float64 stays in the cache
 

@@ -8,7 +8,7 @@ Networks are built with ``paddlelike.layers``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from paddlelike.framework import Program, default_main_program, default_startup_
 from paddlelike.framework import Variable as ProgramVariable
 from paddlelike.interop.hdf5 import ParamSetter, build_setter, read_value
 from paddlelike.io.calls import is_parameter, is_persistable, select
+from paddlelike.lazy import dataclass
 from paddlelike.storage.manifest import library_version
 
 __version__: Final = library_version() or "unknown"  # of this package; the recipe keeps it as an attribute

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from paddlelike.framework import Program, Variable
@@ -19,13 +19,14 @@ from paddlelike.io.contents.interface import Contents
 from paddlelike.io.deltas.chain import FOLDER
 from paddlelike.io.report import Moved
 from paddlelike.io.rules.rule import Rule
+from paddlelike.lazy import dataclass
 from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.location import is_remote, locate
-from paddlelike.storage.options import SaveOptions
 from paddlelike.storage.problems import is_directory
 
 if TYPE_CHECKING:
     from paddlelike.executor.run import Executor
+    from paddlelike.storage.options import SaveOptions
 
 _find_partition: Final[Hook[[Program], Partition | None]] = Hook("find_partition")
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paddlelike.foundation.amounts import format_count, format_size
 from paddlelike.foundation.display import Displayed
+from paddlelike.lazy import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -123,9 +123,6 @@ from paddlelike.left_out import make_getattr as _make_getattr
 for _module in _LISTED:
     _present_names(_sys.modules[f"paddlelike.layers.{_module}"])
 
-if not _typing.TYPE_CHECKING:
-    __getattr__ = _make_getattr(__name__, "layers")
-
 _keep_names(
     __name__,
     "detection.proposals elementwise.activation elementwise.unary loss.pairwise loss.pointwise nn.image "
@@ -137,11 +134,25 @@ __all__ = sorted(
     for name, value in globals().items()
     if not name.startswith("_") and not isinstance(value, _ModuleType)
 )
-for _name in __all__:  # what scripts call; the package itself calls the functions in their own modules
-    _layer = globals()[_name]
-    if isinstance(_layer, _FunctionType | type):
-        _complete_docstring(_layer, _read_shared_entries(_layer.__module__))
-        _relate(_layer, "layers", _name)
-    if isinstance(_layer, _FunctionType):
-        globals()[_name] = _layer = _name_near_keyword(_layer)
-        _layer.__module__ = __name__  # where pickles find it, whatever module defines it
+# What scripts call; the package itself calls the functions in their own modules.
+_layers = {name: globals().pop(name) for name in __all__}
+_find_other = _make_getattr(__name__, "layers")
+
+
+def __getattr__(name: str) -> _typing.Any:
+    """Return a layer with its complete docstring, which takes longer than to import it."""
+    layer = _layers.get(name)
+    if layer is None:
+        return _find_other(name)
+    if isinstance(layer, _FunctionType | type):
+        _complete_docstring(layer, _read_shared_entries(layer.__module__))
+        _relate(layer, "layers", name)
+    if isinstance(layer, _FunctionType):
+        layer = _name_near_keyword(layer)
+        layer.__module__ = __name__  # where pickles find it, whatever module defines it
+    return globals().setdefault(name, layer)
+
+
+def __dir__() -> list[str]:
+    """Return the names of the layers and of modules."""
+    return sorted({*globals(), *__all__})

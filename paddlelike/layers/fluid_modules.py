@@ -141,7 +141,7 @@ def present_names(module: ModuleType) -> None:
     short = module.__name__.rpartition(".")[2]
 
     def names() -> list[str]:
-        layers = vars(sys.modules["paddlelike.layers"])
+        layers = set(sys.modules["paddlelike.layers"].__all__)
         return [name for name in LISTED[short] if name in layers]
 
     def get(name: str) -> object:

@@ -78,7 +78,7 @@ def make_getattr(module: str, path: str, modules: Mapping[str, str] | None = Non
 
             found = find_imported(name)
         if found is None:
-            raise make_attribute_error(module, name, vars(sys.modules[module]))
+            raise make_attribute_error(module, name, dir(sys.modules[module]))
         return found
 
     return get

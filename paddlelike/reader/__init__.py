@@ -1,49 +1,5 @@
 """Data for programs: readers, feeders, loaders, datasets, tensors of sequences."""
 
-from typing import TYPE_CHECKING
+from paddlelike import lazy as _lazy
 
-from paddlelike.left_out import make_getattr
-from paddlelike.reader import data_generator
-from paddlelike.reader.dataset import DatasetFactory, InMemoryDataset, QueueDataset
-from paddlelike.reader.feeder import DataFeeder
-from paddlelike.reader.loader import DataLoader, PyReader
-from paddlelike.reader.readers import (
-    ComposeNotAligned,
-    batch,
-    buffered,
-    cache,
-    chain,
-    compose,
-    firstn,
-    map_readers,
-    multiprocess_reader,
-    shuffle,
-    xmap_readers,
-)
-from paddlelike.reader.sequences import create_lod_tensor, create_random_int_lodtensor
-
-__all__ = [
-    "ComposeNotAligned",
-    "DataFeeder",
-    "DataLoader",
-    "DatasetFactory",
-    "InMemoryDataset",
-    "PyReader",
-    "QueueDataset",
-    "batch",
-    "buffered",
-    "cache",
-    "chain",
-    "compose",
-    "create_lod_tensor",
-    "create_random_int_lodtensor",
-    "data_generator",
-    "firstn",
-    "map_readers",
-    "multiprocess_reader",
-    "shuffle",
-    "xmap_readers",
-]
-
-if not TYPE_CHECKING:
-    __getattr__ = make_getattr(__name__, "reader")
+__all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, f"{__file__}i")

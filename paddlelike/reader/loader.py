@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from paddlelike.core import LoDTensor, Versioned
 from paddlelike.errors import UnsupportedError
 from paddlelike.framework import Variable
-from paddlelike.reader.dataset import DatasetBase
 from paddlelike.reader.generator_loader import GeneratorLoader, group_items
 
 if TYPE_CHECKING:
     from paddlelike.core.typing import Places
+    from paddlelike.reader.dataset import DatasetBase
 
 
 class DataLoader:
@@ -107,6 +107,8 @@ class DatasetLoader(Versioned):
     """An iterable over the batches of a dataset, in lists of one feed per place."""
 
     def __init__(self, dataset: DatasetBase, places: Places, drop_last: bool = True) -> None:
+        from paddlelike.reader.dataset import DatasetBase  # late: few programs read datasets
+
         if not isinstance(dataset, DatasetBase):
             raise TypeError(
                 f"DataLoader.from_dataset expected a dataset of fluid.DatasetFactory, got {dataset!r}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -99,6 +98,8 @@ def shuffle(reader: Reader, buf_size: int) -> Reader:
     """
 
     def shuffle_windows() -> Iterator[Any]:
+        import random  # late: it takes long
+
         samples = iter(reader())
         while window := list(itertools.islice(samples, buf_size)):
             random.shuffle(window)

@@ -7,9 +7,10 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
+from paddlelike.lazy import dataclass
 from paddlelike.scan.paddle_names import Problem
 from paddlelike.scan.python_names import PythonNames
 from paddlelike.scan.report import Kind, ScriptFinding

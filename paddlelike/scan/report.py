@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal, NamedTuple
 
 from paddlelike.foundation.display import Displayed
+from paddlelike.lazy import dataclass
 
 #: Of a finding.
 Kind = Literal["paddle", "python", "package", "device", "unseen"]

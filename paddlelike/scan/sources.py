@@ -8,10 +8,11 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+
+from paddlelike.lazy import dataclass
 
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "site-packages"})
 _MARKS: Final = (".git", ".hg", "setup.py", "setup.cfg", "pyproject.toml", "requirements.txt")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from paddlelike.lazy import dataclass
 
 
 class Value:

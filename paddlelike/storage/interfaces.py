@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from paddlelike.lazy import dataclass
 from paddlelike.storage.manifest import Manifest, Record
-from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 from paddlelike.storage.verification import Verification
+
+if TYPE_CHECKING:
+    from paddlelike.storage.options import SaveOptions
 
 T = TypeVar("T")
 Path = str | os.PathLike[str]
@@ -140,7 +142,7 @@ class Location(Protocol):
 
     def begin(
         self,
-        options: SaveOptions = DEFAULT_OPTIONS,
+        options: SaveOptions = ...,
         *,
         program: str | None = None,
         part: str | None = None,

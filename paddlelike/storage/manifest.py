@@ -27,32 +27,40 @@ Format 1 is that of the earlier place beside the directory, ``DIR.manifest.json`
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
 import os
 import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from paddlelike.core import VarType
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.formats.paddle import lod_tensor
+from paddlelike.lazy import dataclass
 from paddlelike.storage.hashing import ALGORITHMS
 from paddlelike.storage.names import is_plain, make_part_name, relative_path
 
 _FORMAT: Final = 2
 _CONTINUED: Final = 3
-_to_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_quote: Final = json.encoder.encode_basestring
 _DENSE: Final = ("variable", "kind", "dtype", "shape", "lod")  # the keys of nearly all files
 _DENSE_KEYS: Final = frozenset(_DENSE)
 _USUAL, *_OTHERS = ALGORITHMS
 _DAMAGE: Final = (
     LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError, StorageError,
 )  # fmt: skip
+
+
+@functools.cache
+def _get_encoder() -> Callable[[object], str]:
+    import json  # late: many directories have no manifest
+
+    return json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def _to_json(value: object) -> str:
+    return _get_encoder()(value)
 
 
 class Author(NamedTuple):
@@ -170,7 +178,7 @@ def encode_json(
         "authors": [each._asdict() for each in authors],
     }
     entries = ",".join(
-        f"{_quote(path)}:{_encode_entry(one, authors[one.author])}" for path, one in sorted(files.items())
+        f"{_to_json(path)}:{_encode_entry(one, authors[one.author])}" for path, one in sorted(files.items())
     )
     end = "" if state is None else f',"state":{_to_json(state)}'
     text = f'{_to_json(front)[:-1]},"files":{{{entries}}}{end}'  # the last brace comes after the digest
@@ -227,6 +235,8 @@ def _decode_one(data: bytes) -> tuple[Manifest, _Earlier | None]:
             hint="the files themselves may be good; save again to write a new manifest",
         )
     try:
+        import json  # late: many directories have no manifest
+
         front = json.loads(str(text, "utf-8", "surrogatepass"))
         if front["format"] not in (1, _FORMAT, _CONTINUED):
             raise FormatError(
@@ -298,7 +308,7 @@ def _encode_entry(record: Record, author: int = 0) -> str:
     if tuple(facts) == _DENSE and not facts["lod"]:
         name, kind, dtype, shape, _ = facts.values()
         try:
-            front = f'{{"variable":{_quote(name)},{_encode_dense(kind, dtype, tuple(shape))}'
+            front = f'{{"variable":{_to_json(name)},{_encode_dense(kind, dtype, tuple(shape))}'
         except TypeError:  # another writer's, of other types
             front = _to_json(facts)[:-1] + ","
     else:
@@ -306,7 +316,7 @@ def _encode_entry(record: Record, author: int = 0) -> str:
     text = f'{front}"size":{size},"stamp":[{inode},{written}]'
     if checksum is not None:
         algorithm, _, digest = checksum.partition(":")
-        text = f'{text},"{algorithm}":{_quote(digest)}'
+        text = f'{text},"{algorithm}":{_to_json(digest)}'
     if pieces:
         text = f'{text},"pieces":{_to_json(pieces)}'
     if parts:
@@ -380,8 +390,10 @@ def _text(value: object) -> str | None:
 
 def _tail(body: bytes | memoryview) -> bytes:
 
+    import hashlib  # late: it takes long
+
     return b',\n"digest":"%s"}\n' % hashlib.sha256(body).hexdigest().encode()
 
 
-_TAIL: Final = len(_tail(b""))
+_TAIL: Final = 12 + 64 + 3  # bytes
 _DIGEST: Final = slice(12, _TAIL - 3)  # of the tail

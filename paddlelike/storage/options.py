@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Final, Literal, TypedDict
 
 from paddlelike.foundation.keyword_options import KeywordOptions
+from paddlelike.lazy import dataclass
 from paddlelike.storage.hashing import ALGORITHMS, Algorithm
 
 Durability = Literal["atomic", "process", "power"]

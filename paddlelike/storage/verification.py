@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.progress import show_progress
+from paddlelike.lazy import dataclass
 from paddlelike.storage import hashing
 from paddlelike.storage.manifest import Author, Manifest, Record
 from paddlelike.storage.names import MANIFEST

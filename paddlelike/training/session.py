@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.foundation.docstrings import complete_docstring, read_entries
 from paddlelike.io.asynchronous import wait_for_pending
 from paddlelike.io.checkpoints.checkpoint import decode_state, encode_state
+from paddlelike.lazy import dataclass
 from paddlelike.training import snapshot
 from paddlelike.training.configs import (
     AT_THE_END,

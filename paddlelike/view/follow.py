@@ -9,13 +9,14 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import PaddlelikeError
 from paddlelike.foundation.locks import Lock
 from paddlelike.framework.hints import make_natural_key
 from paddlelike.io.training_log import Curve, Curves, decode_record
+from paddlelike.lazy import dataclass
 from paddlelike.storage import manifest
 from paddlelike.storage.names import MANIFEST
 

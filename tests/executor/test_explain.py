@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,14 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import UnsupportedError
+from paddlelike.executor import explain
 from paddlelike.executor.explain import Explanation
 from tests.helpers.fresh import fresh_programs
+
+
+def is_array(value: object) -> bool:
+    return isinstance(value, np.ndarray)
+
 
 FEED = {"x": np.ones((4, 3, 8, 8), "float32")}
 
@@ -99,3 +106,73 @@ def test_explain_does_not_run_a_program_with_external_effects(exe: fluid.Executo
         with pytest.raises(UnsupportedError, match="'py_func' has effects outside"):
             exe.explain(main, FEED, [out])
     assert not called
+
+
+def build_nets() -> dict[str, Callable[[Any], Any]]:
+    def loop(x: Any) -> Any:
+        step, limit = fluid.layers.fill_constant([1], "int64", 0), fluid.layers.fill_constant([1], "int64", 3)
+        return fluid.layers.while_loop(
+            lambda i, _: fluid.layers.less_than(i, limit),
+            lambda i, y: [i + 1, fluid.layers.fc(y, 5)],
+            [step, x],
+        )[1]
+
+    def embed(x: Any) -> Any:
+        ids = fluid.layers.cast(fluid.layers.reshape(x, [-1, 1]), "int64")
+        return fluid.layers.embedding(ids, [9, 3], is_sparse=True)
+
+    return {
+        "deep": lambda x: fluid.layers.fc(
+            [fluid.layers.fc(x, 3, act="relu"), fluid.layers.dropout(x, 0.5)], 2
+        ),
+        "views": lambda x: fluid.layers.concat(
+            fluid.layers.split(fluid.layers.reshape(fluid.layers.fc(x, 5), [-1, 1]), 5, 0)
+        ),
+        "loop": loop,
+        "rows": embed,
+    }
+
+
+@pytest.mark.parametrize("net", ["deep", "views", "loop", "rows"])
+def test_the_peak_of_memory_is_what_counting_every_value_after_every_step_gives(
+    exe: fluid.Executor, net: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[tuple[int, int]] = []
+    update = explain._Temporaries.update
+
+    def count_all(self: explain._Temporaries, positions: Iterable[int]) -> None:
+        update(self, positions)
+        arrays = [v for at, v in enumerate(self._frame.values) if at not in self._frame.holders]
+        buffers = {id(b): b.nbytes for b in map(explain._find_buffer, filter(is_array, arrays))}
+        counts.append((self.nbytes, sum(buffers.values())))
+
+    monkeypatch.setattr(explain._Temporaries, "update", count_all)
+    with fresh_programs() as (main, startup):
+        x = fluid.data("x", [4, 5])
+        loss = fluid.layers.mean(build_nets()[net](x))
+        if net != "loop":
+            fluid.optimizer.Adam(0.1).minimize(loss)
+        exe.run(startup)
+        explained = exe.explain(main, {"x": np.ones((4, 5), "float32")}, [loss], repeat=1)
+    assert len(counts) == len(explained.steps) + 1
+    assert [kept for kept, _ in counts] == [every for _, every in counts]
+    assert explained.peak_bytes == max(every for _, every in counts)
+
+
+def test_the_memory_of_a_program_of_twice_the_operators_takes_twice_the_work(
+    exe: fluid.Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def count_work(layers: int) -> int:
+        work: list[int] = []
+        find = explain._find_buffer
+        monkeypatch.setattr(explain, "_find_buffer", lambda array: (work.append(1), find(array))[1])
+        with fresh_programs() as (main, _):
+            out = fluid.data("x", [4])
+            for _ in range(layers):
+                out = fluid.layers.scale(fluid.layers.sin(out), 2.0)
+            kept = [variable.name for variable in main.list_vars() if variable.name.startswith("sin")]
+            exe.explain(main, {"x": np.ones(4, "float32")}, kept)  # so that values stay
+        monkeypatch.setattr(explain, "_find_buffer", find)
+        return len(work)
+
+    assert count_work(80) < 2.1 * count_work(40)

@@ -132,5 +132,5 @@ def test_an_installed_paddle_is_not_imported(tmp_path: Path) -> None:
 )
 def test_the_folder_is_first_in_pythonpath_and_appears_once(path: str) -> None:
     found = add_to_path({"PYTHONPATH": path, "HOME": "/home/me"})
-    assert found["PYTHONPATH"].split(os.pathsep) == [str(FOLDER), *(["/home/me"] if path else [])]
+    assert found["PYTHONPATH"].split(os.pathsep) == [FOLDER, *(["/home/me"] if path else [])]
     assert found["HOME"] == "/home/me"

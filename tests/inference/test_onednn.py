@@ -132,7 +132,7 @@ def test_products_with_activations_equal_their_formulas(name: str, rows: int) ->
     keywords, formula = ACTIVATIONS[name]
     rng = np.random.default_rng(rows)
     x, w, bias = (rng.uniform(-2, 2, one).astype("float32") for one in ((rows, 3, 6), (18, 11), (11,)))
-    activation = onednn.find_activation(name, keywords)
+    activation = onednn_library.find_activation(name, keywords)
     assert activation is not None
     kernel = onednn.Product(make_library(), w, bias, 1, activation, refuse)
     expected = formula(x.reshape(rows, 18).astype(np.float64) @ w + bias)

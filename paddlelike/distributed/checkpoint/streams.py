@@ -6,7 +6,6 @@ import functools
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from paddlelike.core import VarType, numpy_dtype
@@ -20,6 +19,7 @@ from paddlelike.formats.paddle.directory import make_facts
 from paddlelike.foundation.locks import close_at_end, close_files, open_file
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved
+from paddlelike.lazy import dataclass
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.local.files import File

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -29,6 +28,7 @@ from paddlelike.formats.paddle import selected_rows
 from paddlelike.formats.paddle.directory import make_facts
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved
+from paddlelike.lazy import dataclass
 from paddlelike.ops.kernels.growing_rows import ANY_ID
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer

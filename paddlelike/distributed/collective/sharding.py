@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from paddlelike.core import VarType
 from paddlelike.framework import Block, Operator, OpRole, Program
 from paddlelike.framework.passes.views import collect_writes
+from paddlelike.lazy import dataclass
 
 
 @dataclass(frozen=True)

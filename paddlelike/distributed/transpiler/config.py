@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from enum import IntEnum
 
 from paddlelike.distributed.transpiler.slicing import PSDispatcher, RoundRobin
 from paddlelike.errors import UnsupportedError
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.warn import warn_user
+from paddlelike.lazy import dataclass
 
 MIN_BLOCK_SIZE = 8192  # elements; Fluid's own lower bound
 

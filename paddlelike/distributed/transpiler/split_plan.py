@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from paddlelike.distributed.transpiler.training import Training, find_growing, t
 from paddlelike.errors import GraphError
 from paddlelike.framework import Program, Variable
 from paddlelike.framework.codec.schema import messages
+from paddlelike.lazy import dataclass
 
 #: Optimizers that look at all rows of a parameter at once, so that it must stay in one piece.
 _NEEDS_WHOLE = ("lamb",)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from paddlelike.errors import GraphError
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Block, Operator, OpRole, Parameter, Program, Variable
+from paddlelike.lazy import dataclass
 
 #: Operators that look up rows, which a server may do.
 LOOKUPS = ("lookup_table", "lookup_table_v2")

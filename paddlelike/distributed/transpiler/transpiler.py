@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from paddlelike.distributed.collective.modes import transpile_collective
 from paddlelike.distributed.placement import Overview
@@ -40,6 +39,7 @@ from paddlelike.distributed.transpiler.training import Training, find_table, fin
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Program, default_main_program, default_startup_program
+from paddlelike.lazy import dataclass
 
 
 @dataclass

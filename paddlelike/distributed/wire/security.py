@@ -12,13 +12,14 @@ import ipaddress
 import os
 import socket
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from paddlelike.distributed.wire.options import load_grpc
 from paddlelike.distributed.wire.token_file import read_or_create_token
 from paddlelike.errors import EndpointError
+from paddlelike.lazy import dataclass
 
 if TYPE_CHECKING:
     import grpc

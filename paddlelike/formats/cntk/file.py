@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import numpy as np
@@ -22,6 +21,7 @@ from paddlelike.formats.cntk.dictionary import LARGEST, Shape, SizeT, decode, en
 from paddlelike.formats.elements import copy_into
 from paddlelike.formats.entry import Entry, LeftOut, Listing
 from paddlelike.formats.sources import Readable, as_source
+from paddlelike.lazy import dataclass
 
 COMPOSITE: Final = "CompositeFunction"
 COMBINE: Final = 44

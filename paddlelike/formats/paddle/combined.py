@@ -8,7 +8,6 @@ Python strings, so whoever reads it must know the names. It is the form of ``fil
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from paddlelike.core import Array, LoDTensor
@@ -19,6 +18,7 @@ from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.lod_tensor import Header
 from paddlelike.formats.paddle.recognize import find_dense_part
 from paddlelike.formats.sources import Buffer, Readable, as_source
+from paddlelike.lazy import dataclass
 
 _SMALL: Final = 16 << 20  # bytes of a file that is read at once, because it may hold thousands of tensors
 

@@ -8,7 +8,6 @@ Paddle's loaders read every file they find.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from paddlelike.formats.entry import Entry
 from paddlelike.formats.paddle import lod_tensor, selected_rows
 from paddlelike.formats.paddle.recognize import find_dense_part, is_selected_rows
 from paddlelike.formats.sources import Buffer, Folder, Readable
+from paddlelike.lazy import dataclass
 
 NO_VARIABLES: Final = frozenset({"__model__", "__model__.main_program", "__manifest__"})  # names of files
 _SNIFFED: Final = 8  # files that are looked into

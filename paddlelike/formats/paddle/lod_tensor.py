@@ -33,7 +33,6 @@ from paddlelike.core import Array, LoDTensor, VarType, convert_dtype, dtype_row,
 from paddlelike.errors import FormatError
 from paddlelike.formats import elements
 from paddlelike.formats.elements import TensorPart
-from paddlelike.formats.explain import HEAD, explain
 from paddlelike.formats.paddle import tensor_desc
 from paddlelike.formats.sources import Buffer, Cursor, Readable, Source, as_source
 
@@ -247,6 +246,8 @@ def _parse(cursor: Cursor) -> Header:
         part = tensor_desc.read_part(cursor)
         _check_lod(lod, part)
     except FormatError as error:
+        from paddlelike.formats.explain import HEAD, explain  # late: for an error
+
         head = bytes(cursor.source.read_at(0, HEAD))
         hint = explain(head, cursor.end, asked="dense") if offset == 0 else None
         raise FormatError(error.message, hint=hint) from None

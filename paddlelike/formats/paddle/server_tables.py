@@ -29,7 +29,6 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import count, pairwise
 from typing import Final, NamedTuple
 
@@ -41,6 +40,7 @@ from paddlelike.formats.base import Capabilities, FolderFormat, Value, Values
 from paddlelike.formats.elements import check_total, copy_into
 from paddlelike.formats.entry import Entry
 from paddlelike.formats.sources import Buffer, Folder, Source
+from paddlelike.lazy import dataclass
 
 _PART: Final = re.compile(r"(?:([0-9]{3,9})/)?part-[0-9]{3,9}(-[0-9]{5,9})?(?:\.gz)?").fullmatch
 _FOLDER: Final = re.compile("[0-9]{3}").fullmatch

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Final
 
 from paddlelike.core import Array, LoDTensor
@@ -18,6 +17,7 @@ from paddlelike.formats.base import SNIFF_BYTES, Capabilities, FolderFormat, Val
 from paddlelike.formats.entry import Entry, LeftOut, Listing
 from paddlelike.formats.sources import Buffer, Folder, Source
 from paddlelike.formats.state.format import StateFile, decode, encode, list_entries, read_array, to_array
+from paddlelike.lazy import dataclass
 
 PARAMETER_FILE: Final = ".pdparams"
 OPTIMIZER_FILE: Final = ".pdopt"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
 
@@ -27,6 +26,7 @@ from paddlelike.formats.state.nested import flatten
 from paddlelike.formats.state.pickled import Foreign, PickledArray
 from paddlelike.formats.state.plain_pickles import encode_item
 from paddlelike.formats.state.writer import StateWriter
+from paddlelike.lazy import dataclass
 
 _CUT_KEY: Final = "UnpackBigParamInfor@@"  # Paddle's spelling
 _SLACK: Final = 1 << 12

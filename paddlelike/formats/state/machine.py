@@ -7,7 +7,6 @@ import pickle
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -23,6 +22,7 @@ from paddlelike.formats.state.pickled import (
     Text,
     check_key,
 )  # fmt: skip
+from paddlelike.lazy import dataclass
 
 _LONG: Final = 1024  # texts beyond this stay views of the file until somebody wants them
 _SLACK: Final = 4096  # bytes that even the smallest file may make

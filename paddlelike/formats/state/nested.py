@@ -9,13 +9,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Generic, TypeVar
 
 from paddlelike.errors import FormatError
 from paddlelike.formats.entry import LeftOut, free_name
 from paddlelike.formats.state import pickles
 from paddlelike.formats.state.pickled import Foreign, Latin1, Text, is_container, list_parts
+from paddlelike.lazy import dataclass
 
 A = TypeVar("A")
 

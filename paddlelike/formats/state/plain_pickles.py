@@ -10,11 +10,11 @@ import pickle
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from paddlelike.errors import SaveError
 from paddlelike.formats.state.machine import Reference
+from paddlelike.lazy import dataclass
 
 __all__ = ["Instance", "Reference", "encode_item", "encode_plain", "encode_text"]
 

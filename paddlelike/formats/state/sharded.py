@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from operator import index
 from typing import Any, Final, NamedTuple, cast
 
@@ -28,6 +27,7 @@ from paddlelike.formats.state import pickles
 from paddlelike.formats.state.format import decode, describe_array, encode
 from paddlelike.formats.state.pickled import Foreign, PickledArray
 from paddlelike.formats.state.plain_pickles import Instance, Reference, encode_plain
+from paddlelike.lazy import dataclass
 
 _METADATA: Final = re.compile(r"(\d{1,18})\.metadata")
 _MODULE: Final = "paddle.distributed.flex_checkpoint.dcp.metadata"

@@ -6,7 +6,6 @@ unpacked. The table covers 1.8 and 2.x together: their field ids do not clash.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final
@@ -15,6 +14,7 @@ from paddlelike.core import AttrType, VarType
 from paddlelike.errors import FormatError
 from paddlelike.foundation.protobuf import MessageClass, make_classes
 from paddlelike.foundation.text_tables import read_table
+from paddlelike.lazy import dataclass
 
 
 class _ScalarType(IntEnum):

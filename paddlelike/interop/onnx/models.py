@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Final
 
 from paddlelike.core import Scope, scope_guard
@@ -14,6 +13,7 @@ from paddlelike.foundation.display import Displayed
 from paddlelike.interop.onnx.exporter.export import export_onnx
 from paddlelike.interop.onnx.importer.build import import_onnx
 from paddlelike.io.export.save import save_inference_model
+from paddlelike.lazy import dataclass
 from paddlelike.storage.problems import is_file, is_there
 
 Path = str | os.PathLike[str]

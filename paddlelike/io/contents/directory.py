@@ -12,7 +12,6 @@ from paddlelike.core import TENSOR_DTYPES, Array, LoDTensor, VarType
 from paddlelike.core.memory import Arena
 from paddlelike.errors import FormatError, MissingFileError, StorageError
 from paddlelike.formats.entry import Entry
-from paddlelike.formats.explain import HEAD, explain
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.formats.paddle.recognize import find_dense_part
@@ -84,6 +83,8 @@ class DirectoryContents:
         """Return a hint for a path that is a file instead of a directory, or does not exist."""
         folder, name = os.path.split(os.fspath(self.where))
         if is_file:
+            from paddlelike.formats.explain import HEAD, explain  # late: for an error
+
             front = read_front(self.where, HEAD)
             known = explain(front, os.path.getsize(self.where)) if find_dense_part(front) is None else None
             return known or f"a combined file is read by dirname={folder or '.'!r}, filename={name!r}"

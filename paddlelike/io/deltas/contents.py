@@ -15,7 +15,6 @@ from paddlelike.formats.paddle import selected_rows
 from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.interface import Contents, Held, Reading, Unreadable, Want
 from paddlelike.io.deltas.chain import FOLDER, RESTORE, Broken, Chain, find_chains, parse_path
-from paddlelike.ops.kernels.growing_rows import ANY_ID
 from paddlelike.storage import hashing
 from paddlelike.storage.location import LocalDirectory, Location
 from paddlelike.storage.manifest import Record
@@ -238,6 +237,8 @@ def replay(table: SelectedRows, links: Iterable[SelectedRows]) -> SelectedRows:
         if not there.all():
             ids = np.concatenate([ids, changed[~there]])
             values = np.concatenate([values, rows[~there]])
+    from paddlelike.ops.kernels.growing_rows import ANY_ID  # late: few programs have such tables
+
     if table.height() != ANY_ID:  # a shard: rows that no id uses yet
         values = np.concatenate([values, whole[len(ids) :]])
     return SelectedRows(ids, table.height(), values)

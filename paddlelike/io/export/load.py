@@ -8,7 +8,6 @@ from typing import Any
 
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.executor.run import Executor
-from paddlelike.formats.explain import HEAD, explain, explain_names
 from paddlelike.framework import Program
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.graph.trust import describe_operators, find_untrusted_operators
@@ -136,6 +135,8 @@ def _load_model(
     try:
         program = decode_program(data, trusted=trusted)
     except ValueError as error:
+        from paddlelike.formats.explain import HEAD, explain  # late: for an error
+
         known = explain(data[:HEAD], len(data)) or getattr(error, "hint", None)
         raise LoadError(f"{where} is not a model: {getattr(error, 'message', error)}", hint=known) from None
     if not program.blocks:
@@ -189,6 +190,8 @@ def _check_bytes(model: Any, params: object) -> bytes:
 
 def _read_model(where: Location, name: str, *, verify: bool) -> bytes:
     if not where.has(name):
+        from paddlelike.formats.explain import explain_names  # late: for an error
+
         programs = [other for other in where.list_names() if "/" not in other and _is_program(where, other)]
         held = f"the directory holds {', '.join(programs[:8])}: pass it as model_filename="
         raise MissingFileError(

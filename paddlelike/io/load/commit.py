@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeGuard
 from weakref import ref
 
 import numpy as np
@@ -15,10 +16,18 @@ from paddlelike.io.incremental import State, get_array, ledger
 from paddlelike.io.load.values import make_constant
 from paddlelike.io.planning.load_plan import LoadPlan, Row
 from paddlelike.io.report import LoadReport, Moved, make_moved
-from paddlelike.ops.kernels.growing_rows import GrowingRows
 from paddlelike.storage.location import Location
 
+if TYPE_CHECKING:
+    from paddlelike.ops.kernels.growing_rows import GrowingRows
+
 States = dict[ScopeVariable, State]
+
+
+def _is_growing(value: object) -> TypeGuard[GrowingRows]:
+    from paddlelike.ops.kernels.growing_rows import GrowingRows  # late: few programs have such tables
+
+    return isinstance(value, GrowingRows)
 
 
 def commit_values(plan: LoadPlan, values: Sequence[Value]) -> tuple[dict[str, Moved], States]:
@@ -50,7 +59,7 @@ def commit_values(plan: LoadPlan, values: Sequence[Value]) -> tuple[dict[str, Mo
                 old.adopt(array, value._lod)
                 continue
             states[holder] = State(holder.version + (old is not value), ref(get_array(value)))
-            if isinstance(old, GrowingRows) and type(value) is SelectedRows:
+            if type(value) is SelectedRows and _is_growing(old):
                 old.adopt(value.row_array, value.held_array)  # its rule lets it grow further
             elif old is not value:
                 holder.set_value(value)

@@ -10,7 +10,6 @@ from paddlelike.errors import LoadError
 from paddlelike.executor.run import Executor
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.interface import Contents, Reading, Value
-from paddlelike.io.load.misplaced import explain_misplaced
 from paddlelike.io.load.request import LoadRequest
 from paddlelike.io.load.run import InPlaceTargets, run_load
 from paddlelike.io.load.source import read_stamped
@@ -118,6 +117,8 @@ def _look_elsewhere(request: LoadRequest, plan: LoadPlan) -> LoadError | None:
         return None
     if plan.steps or request.view is not None:
         return None
+    from paddlelike.io.load.misplaced import explain_misplaced  # late: for an error
+
     return explain_misplaced(request)
 
 

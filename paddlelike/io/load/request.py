@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypedDict
 
 from paddlelike.core import VarType
@@ -19,6 +19,7 @@ from paddlelike.io.planning.naming import assign_names
 from paddlelike.io.planning.planner import make_plan
 from paddlelike.io.rules.rule import Rule
 from paddlelike.io.rules.rules import Rules
+from paddlelike.lazy import dataclass
 
 Init = str | float | Mapping[str, str | float] | None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from paddlelike.errors import LoadError, PaddlelikeError
@@ -14,6 +13,7 @@ from paddlelike.io.contents.interface import Contents
 from paddlelike.io.deltas.contents import open_directory
 from paddlelike.io.load.model_files import find_model
 from paddlelike.io.verify import NO_COMPARISON, Comparison, get_record
+from paddlelike.lazy import dataclass
 from paddlelike.storage.location import Location, locate
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal, NamedTuple
 
 from paddlelike.core import VarType
@@ -24,6 +24,7 @@ from paddlelike.io.planning.match import Proposal
 from paddlelike.io.planning.recipe import Recipe
 from paddlelike.io.rules.encoding import describe_changes
 from paddlelike.io.rules.rules import Rules
+from paddlelike.lazy import dataclass
 
 _FINE: Final = 40  # rows without a problem that are printed
 _WIDEST: Final = 48
@@ -35,7 +36,7 @@ What = Literal[
 PROBLEMS: Final = ("bad rule", "does not fit", "missing")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Row:
     """The outcome for one variable, or for a file that no variable uses.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any, Final
@@ -16,6 +15,8 @@ _VERSION: Final = 1
 
 def encode_rules(rules: Iterable[Rule]) -> str:
     """Return rules as JSON."""
+    import json  # late: it takes long
+
     lines = ",\n  ".join(json.dumps(_encode_rule(rule), ensure_ascii=False) for rule in rules)
     return f'{{"{_FORMAT}": {_VERSION}, "rules": [' + (f"\n  {lines}\n]}}\n" if lines else "]}\n")
 
@@ -28,6 +29,8 @@ def decode_rules(text: str) -> list[Rule]:
     FormatError
         The text holds no rules, or an unknown one.
     """
+    import json  # late: it takes long
+
     try:
         front = json.loads(text)
     except (ValueError, RecursionError) as error:

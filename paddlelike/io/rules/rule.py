@@ -11,9 +11,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from paddlelike.io.rules.patterns import Found, Pattern, check_template
+from paddlelike.lazy import dataclass
 
 Names = tuple[str, ...]
 Match = Callable[[str], Found | None]

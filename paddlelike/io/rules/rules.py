@@ -12,7 +12,6 @@ from paddlelike.foundation.near_names import suggest_patterns
 from paddlelike.io.rules.encoding import decode_rules, describe_rule, encode_rules, unwrap_single
 from paddlelike.io.rules.rule import Init, Rename, Rule, Skip, get_matcher, match_targets
 from paddlelike.storage.local.files import File
-from paddlelike.storage.local.transaction import write_all
 
 _MOST: Final = 1 << 26  # bytes of a file
 
@@ -95,6 +94,8 @@ class Rules:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the rules as JSON that people can read and edit."""
+        from paddlelike.storage.local.transaction import write_all  # late: most processes only read
+
         directory, name = os.path.split(os.fspath(path))
         write_all(directory or ".", {name: [encode_rules(self).encode()]})
 

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from paddlelike.errors import SaveError, StorageError
@@ -21,6 +21,7 @@ from paddlelike.io.report import SaveReport
 from paddlelike.io.save.copies import Copies, KeptMemory
 from paddlelike.io.save.files import RunFiles
 from paddlelike.io.save.writer import Writer
+from paddlelike.lazy import dataclass
 from paddlelike.storage.location import Location, Writing, is_remote
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 

@@ -58,7 +58,6 @@ from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.linalg.products import fc
 from paddlelike.layers.recurrent.gru import check_width
 from paddlelike.layers.tensor.concat import concat
-from paddlelike.ops.recurrent.cudnn_lstm import count_parameters
 
 if TYPE_CHECKING:
     from paddlelike.core import DtypeLike
@@ -340,6 +339,8 @@ def lstm(
     check_variable("lstm", "input", input, WIDE_FLOATS)
     for argument, value in (("init_h", init_h), ("init_c", init_c)):
         check_variable("lstm", argument, value, WIDE_FLOATS)
+    from paddlelike.ops.recurrent.cudnn_lstm import count_parameters  # late: for few programs
+
     helper = LayerHelper("cudnn_lstm", name=name)
     width = input.shape[-1]
     count = count_parameters(width, hidden_size, num_layers, is_bidirec=is_bidirec)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from paddlelike import unique_name
@@ -14,6 +13,7 @@ from paddlelike.framework import Block, Variable
 from paddlelike.layers.control.sub_blocks import find_parent, sub_block
 from paddlelike.layers.emit import check_variable
 from paddlelike.layers.helper import LayerHelper
+from paddlelike.lazy import dataclass
 
 __all__ = ["StaticRNN"]
 

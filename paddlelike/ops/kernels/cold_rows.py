@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.errors import StorageError
-from paddlelike.storage.row_store import RowStore, map_array
 
 Array = np.ndarray[Any, Any]
 
@@ -29,6 +28,8 @@ class ColdRows:
 
     def __init__(self, width: int, dtype: np.dtype[Any]) -> None:
         self._width, self._dtype = width, dtype
+        from paddlelike.storage.row_store import RowStore  # late: few tables are stores
+
         self._store = RowStore(width * dtype.itemsize)
         self._used = np.empty(0, np.int64)
         self._now = 0
@@ -53,6 +54,8 @@ class ColdRows:
 
     def clear(self) -> None:
         """Remove all rows."""
+        from paddlelike.storage.row_store import RowStore
+
         self._store.close()
         self._store, self.count = RowStore(self._width * self._dtype.itemsize), 0
 
@@ -73,6 +76,8 @@ class ColdRows:
 
     def map_all(self) -> tuple[Array, Array]:
         """Return all ids and rows, which must be in the store, in memory that can be paged out."""
+        from paddlelike.storage.row_store import map_array
+
         ids = map_array((self.count,), np.int64)
         rows = map_array((self.count, self._width), self._dtype)
         at = 0

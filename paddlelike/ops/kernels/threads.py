@@ -10,12 +10,14 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from paddlelike.core.floats import run_quietly
 from paddlelike.foundation.locks import Lock
-from paddlelike.foundation.threads import Pool
 from paddlelike.framework.flags import flag, is_set, read_environment
+
+if TYPE_CHECKING:
+    from paddlelike.foundation.threads import Pool
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -72,6 +74,8 @@ class _Pools:
         self._pools: dict[int, Pool] = {}
 
     def get(self, count: int) -> Pool:
+        from paddlelike.foundation.threads import Pool  # late: one thread needs none
+
         with self._lock.hold():
             if count not in self._pools:
                 self._pools[count] = Pool(count, "paddlelike-kernel")

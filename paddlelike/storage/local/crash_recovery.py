@@ -16,7 +16,6 @@ removed the missing files.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
 import zlib
@@ -51,7 +50,7 @@ _PAUSE: Final = 0.02  # seconds between two looks
 
 
 def recover(layout: Layout) -> None:
-    """Finish an interrupted save. If nothing is left over, this costs three ``stat`` calls.
+    """Finish an interrupted save.
 
     Raises
     ------
@@ -105,6 +104,8 @@ def write_staged(
     OSError
         It cannot be written.
     """
+    import json  # late: it takes long
+
     before = None if dropped is None else _identify(layout.directory, files)
     held = {"token": token, "written": written, "files": files, "before": before}
     path = os.path.join(layout.staging, "staged")
@@ -161,6 +162,8 @@ class _Staged(NamedTuple):
 
 def _read_staged(layout: Layout) -> _Staged | None:
     """Return the staged state, or None if there is none or it is damaged. Raises StorageError."""
+    import json  # late: it takes long
+
     path = os.path.join(layout.staging, "staged")
     check_own(layout.staging)
     with (

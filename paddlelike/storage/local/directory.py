@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage.interfaces import Path
-from paddlelike.storage.local import crash_recovery, files, manifest_file
+from paddlelike.storage.local import files, manifest_file
 from paddlelike.storage.local.layout import Layout, resolve
-from paddlelike.storage.local.transaction import Transaction
 from paddlelike.storage.manifest import Manifest
 from paddlelike.storage.names import relative_path
-from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 from paddlelike.storage.problems import is_directory, is_file, is_system_error
 from paddlelike.storage.verification import Verification
+
+if TYPE_CHECKING:
+    from paddlelike.storage.local.transaction import Transaction
+    from paddlelike.storage.options import SaveOptions
 
 T = TypeVar("T")
 
@@ -45,7 +47,7 @@ class LocalDirectory:
         StorageError
             It cannot be finished by this process.
         """
-        crash_recovery.recover(self._layout())
+        files.finish_save(self._layout())
 
     def exists(self) -> bool:
         self.recover()
@@ -130,13 +132,17 @@ class LocalDirectory:
 
     def begin(
         self,
-        options: SaveOptions = DEFAULT_OPTIONS,
+        options: SaveOptions | None = None,
         *,
         program: str | None = None,
         part: str | None = None,
         state: Any = None,
     ) -> Transaction:
         """Begin a transaction; see :class:`~.transaction.Transaction` for the parameters."""
+        from paddlelike.storage.local.transaction import Transaction  # late: most processes only read
+        from paddlelike.storage.options import DEFAULT_OPTIONS
+
+        options = DEFAULT_OPTIONS if options is None else options
         return Transaction(
             self.path,
             prefix=self._prefix,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any, Final, NamedTuple
 
@@ -46,6 +45,8 @@ def write_journal(path: str, journal: Journal) -> None:
     OSError
         It cannot be written.
     """
+    import json  # late: it takes long
+
     text = json.dumps({"format": _FORMAT, **journal._asdict()})[:-1]
     with open(path, "x", encoding="utf-8") as file:
         file.write(text + _DIGEST.decode() + f'{hash_bytes(text.encode())}"}}')
@@ -63,6 +64,8 @@ def read_journal(layout: Layout) -> Journal | None:
     StorageError
         It is of another format, names other files, or cannot be read.
     """
+    import json  # late: it takes long
+
     if not is_there(layout.journal):
         return None
     try:

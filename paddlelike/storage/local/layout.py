@@ -41,8 +41,6 @@ class Layout:
     )  # fmt: skip
 
     def __init__(self, base: str, *, is_prefix: bool, is_inside: bool = False) -> None:
-        import hashlib  # late: it takes long
-
         self.base = base
         self.is_prefix = is_prefix
         self.is_inside = is_inside
@@ -50,6 +48,8 @@ class Layout:
         self.parent = self.parent or "."
         suffix = ".saving-prefix" if is_prefix else ".saving-directory"
         if len(os.fsencode(name)) + len(suffix) >= _LONGEST:
+            import hashlib  # late: it takes long
+
             name = hashlib.sha256(os.fsencode(name)).hexdigest()
         self.staging = os.path.join(self.parent, f".{name}{suffix}")
         if is_inside:

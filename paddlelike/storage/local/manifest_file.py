@@ -7,8 +7,7 @@ import os
 from paddlelike.errors import FormatError
 from paddlelike.storage import verification
 from paddlelike.storage.interfaces import Path
-from paddlelike.storage.local import crash_recovery
-from paddlelike.storage.local.files import list_names
+from paddlelike.storage.local.files import finish_save, list_names
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.present_manifest import compare_with_record, read_at
 from paddlelike.storage.manifest import Manifest, Record
@@ -36,7 +35,7 @@ def read_manifest(path: Path, *, is_prefix: bool | None = None) -> Manifest | No
         It cannot be read.
     """
     layout = Layout.of(path, is_prefix=is_prefix)
-    crash_recovery.recover(layout)
+    finish_save(layout)
     return read_at(layout)
 
 

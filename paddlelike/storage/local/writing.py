@@ -13,12 +13,12 @@ import itertools
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import PaddlelikeError, SaveError
 from paddlelike.foundation.locks import close_at_end, close_files, open_file, opened
 from paddlelike.foundation.progress import advance_progress, show_progress
+from paddlelike.lazy import dataclass
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.local.files import LARGE

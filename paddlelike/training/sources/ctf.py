@@ -12,12 +12,12 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from paddlelike.errors import FormatError, SourceError
+from paddlelike.lazy import dataclass
 from paddlelike.training.sources.base import INFINITELY_REPEAT, Streams
 from paddlelike.training.sources.indexed import IndexedSource, Indexes
 from paddlelike.training.sources.memory import join_sequences

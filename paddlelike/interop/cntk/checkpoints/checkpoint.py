@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ from paddlelike.interop.cntk.function import read_function
 from paddlelike.interop.cntk.load import put_values, read_bytes
 from paddlelike.interop.cntk.origin import renew_leaf
 from paddlelike.interop.cntk.reading.build import build_program
+from paddlelike.lazy import dataclass
 from paddlelike.storage.problems import raises_own_errors
 
 Path = str | os.PathLike[str]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from paddlelike.errors import FormatError
 from paddlelike.formats.cntk.dictionary import SizeT
+from paddlelike.lazy import dataclass
 
 Array = np.ndarray[Any, Any]
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-import logging
 import os
 import re
 import stat
@@ -21,16 +20,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
-from pathlib import Path
+from dataclasses import KW_ONLY, field
 from types import FunctionType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from paddlelike.errors import UnsupportedError
 from paddlelike.foundation.locks import RLock
 from paddlelike.framework.flags import flag, is_set
+from paddlelike.lazy import dataclass
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Array = np.ndarray[Any, Any]
 Number = Any  # a scalar in the type of the arrays
@@ -41,7 +43,6 @@ _PAYS: Final = 1 << 29  # elements that exact kernels leave to numpy first: abou
 _LONGS: Final = (np.dtype(np.int64),)
 _LONG: Final = 2.0  # seconds of compiling after which the user gets a message
 _lock: Final = RLock()
-_logger: Final = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
@@ -226,7 +227,7 @@ _faults: list[str] = []  # what went wrong when numba was used
 def _give_up(fault: str) -> None:
     """Record and report a failure of numba. From then on numpy computes everything."""
     _faults.append(fault)
-    _logger.warning("paddlelike: %s; numpy is used instead", fault)
+    _warn(f"{fault}; numpy is used instead")
 
 
 @functools.cache
@@ -251,6 +252,8 @@ def compile_function(
     ``reorder``, ``helpers``, ``text``: see :class:`FastKernel`.
     """
     numba = importlib.import_module("numba")
+    import logging  # late: it takes long
+
     logger = logging.getLogger("numba")
     if not logger.level:  # a script that logs at DEBUG wants its own lines, not the compiler's
         logger.setLevel(logging.WARNING)
@@ -283,7 +286,8 @@ def hash_source(function: Callable[..., Any], text: str = "") -> str:
     import hashlib  # late: it takes long
 
     try:
-        source = Path(function.__code__.co_filename).read_bytes()
+        with open(function.__code__.co_filename, "rb") as file:
+            source = file.read()
     except OSError:  # no file of its own
         source = b""
     return hashlib.blake2b(source + text.encode(), digest_size=8).hexdigest()
@@ -308,11 +312,13 @@ def _tell_if_long(seconds: float, folder: Path | None) -> None:
             if folder is None
             else f"kept in {folder}"
         )
-        _logger.warning(
-            "paddlelike: compiled kernels for %.0f s (%s); FLAGS_use_fast_kernels=0 turns them off",
-            _spent[0],
-            kept,
-        )
+        _warn(f"compiled kernels for {_spent[0]:.0f} s ({kept}); FLAGS_use_fast_kernels=0 turns them off")
+
+
+def _warn(text: str) -> None:
+    import logging  # late: it takes long
+
+    logging.getLogger(__name__).warning("paddlelike: %s", text)
 
 
 def find_cache() -> Path | None:
@@ -322,6 +328,8 @@ def find_cache() -> Path | None:
     Compiled code is executed, so a folder that others can write to, or put another one in place of, is not
     used.
     """
+    from pathlib import Path  # late: it takes long
+
     given = os.environ.get("NUMBA_CACHE_DIR")
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -8,7 +8,6 @@ that order ("batch order") hold the rows of step 0, then those of step 1, and so
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array
+from paddlelike.lazy import dataclass
 
 Spans = list[tuple[int, int, int]]  # (begin, end, begin of the step before) of every step; at first -1
 
