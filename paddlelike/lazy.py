@@ -120,7 +120,7 @@ def keep_functions(package: str, names: str) -> None:
         def get(_: ModuleType) -> Any:
             return vars(face).get(name) or find(name)
 
-        def bind(_: ModuleType, value: Any) -> None:
+        def bind(_: ModuleType, value: object) -> None:
             if not isinstance(value, ModuleType):
                 vars(face)[name] = value
 

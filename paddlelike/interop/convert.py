@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.core import TENSOR_DTYPES, Array, LoDTensor, numpy_dtype
@@ -32,7 +32,6 @@ from paddlelike.io.deltas.chain import FOLDER
 from paddlelike.io.load import model_files
 from paddlelike.io.load.misplaced import explain_prefix
 from paddlelike.io.rules.rules import Rules
-from paddlelike.lazy import dataclass
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import locate, locate_prefix
 from paddlelike.storage.options import Durability, SaveOptions
