@@ -68,11 +68,13 @@ def _find_imports(stub: ast.Module) -> dict[str, tuple[str, str]]:
     }
 
 
-def attach_stub(package: str, stub: Path) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+def attach_stub(
+    package: str, stub: Path, find_other: Callable[[str], Any] | None = None
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__all__``, ``__getattr__`` and ``__dir__`` for a package with that stub.
 
     The stub lists ``__all__``; what it imports besides is there, too, and so is every module of the package.
-    For any other name ``__getattr__`` raises AttributeError.
+    For any other name ``__getattr__`` returns what ``find_other`` does, or raises AttributeError.
     """
     tree = _parse(stub)
     origins = _find_imports(tree)
@@ -91,6 +93,8 @@ def attach_stub(package: str, stub: Path) -> tuple[list[str], Callable[[str], An
         if not attribute.startswith("_") and find_spec(f"{package}.{attribute}") is not None:
             # Not set here: the import system does so after all of the module ran. Other threads wait for it.
             return import_module(f"{package}.{attribute}")
+        if find_other is not None:
+            return find_other(name)
         found = find_left_out(f"{package}.{name}".partition(".")[2].removeprefix("fluid."))
         if found is None:
             raise make_attribute_error(package, name, names)
@@ -117,7 +121,7 @@ def keep_functions(package: str, names: str) -> None:
     find = vars(face)["__getattr__"]
 
     def make(name: str) -> property:
-        def get(_: ModuleType) -> Any:
+        def get(_: ModuleType) -> object:
             return vars(face).get(name) or find(name)
 
         def bind(_: ModuleType, value: object) -> None:

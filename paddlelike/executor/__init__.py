@@ -1,5 +1,8 @@
 """Running programs: plans, the Executor, compiled and parallel programs."""
 
 from paddlelike import lazy as _lazy
+from paddlelike.left_out import make_getattr as _make_getattr
 
-__all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, f"{__file__}i")
+__all__, __getattr__, __dir__ = _lazy.attach_stub(
+    __name__, f"{__file__}i", _make_getattr(__name__, "executor")
+)
