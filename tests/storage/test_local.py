@@ -80,7 +80,7 @@ def test_an_open_that_the_system_refuses_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(StorageError, match="Permission denied") as caught:
         File(tmp_path / "w")
-    assert "may not do that" in caught.value.hint
+    assert "may not read it" in caught.value.hint
     assert isinstance(caught.value, OSError)
 
 
