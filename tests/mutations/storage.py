@@ -234,7 +234,7 @@ MUTATIONS = [
     Mutation(
         "a journal gets its name before the new files' bytes",
         "storage/local/journal.py",
-        '                sync_directory(os.path.join(layout.staging, "new", path))\n',
+        '                sync_directory(os.path.join(layout.work, "new", path))\n',
         "                pass\n",
         "S16",
     ),
@@ -265,5 +265,12 @@ MUTATIONS = [
         '    return _find_shown(parent or ".", facts.st_dev) == facts.st_uid\n',
         "    return True\n",
         "S18",
+    ),
+    Mutation(
+        "without flock, all savers stage in the same place",
+        "storage/local/filesystem/lock.py",
+        "        self.folder = os.path.join(os.path.dirname(self._path), token)\n",
+        "",
+        "S19",
     ),
 ]

@@ -113,9 +113,8 @@ def test_restoring_does_not_change_files_written_by_others(slow: Path) -> None:
     assert names(slow) == ["m"]
 
 
-@pytest.mark.parametrize("has_flock", [True, False], ids=["flock", "no flock"])
 def test_a_save_that_waits_for_the_disk_does_not_block_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_flock: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = threading.Event()
 
@@ -123,8 +122,6 @@ def test_a_save_that_waits_for_the_disk_does_not_block_others(
         written.set()  # the other save is waiting
         time.sleep(seconds)
 
-    if not has_flock:
-        monkeypatch.setattr(lock_module, "_has_flock", lambda folder: False)
     save(tmp_path / "m", OLD)
     layout = Layout.of(tmp_path / "m")
     monkeypatch.setattr(syncing, "_SMALL", 0)

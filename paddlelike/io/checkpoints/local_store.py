@@ -147,11 +147,11 @@ def _remove(path: str) -> None:
     layout = Layout.of(path, is_prefix=False)
     with (
         contextlib.suppress(SaveError, OSError),
-        Lock(layout.lock, path),
+        Lock(layout.lock, path) as lock,
         opened(path, os.O_RDONLY) as (fd, _),
     ):
         if _try_lock(fd, exclusive=True) and _is_at(fd, path):
-            gone = os.path.join(layout.staging, "removed")
+            gone = os.path.join(lock.folder, "removed")
             shutil.rmtree(gone, ignore_errors=True)
             os.rename(path, gone)
             with contextlib.suppress(FileNotFoundError):
@@ -162,7 +162,8 @@ def _remove(path: str) -> None:
 def _sweep(path: str) -> None:
     """Remove the leftovers of a killed process at the path of a checkpoint."""
     layout = Layout.of(path, is_prefix=False)
-    with contextlib.suppress(SaveError, StorageError, OSError), Lock(layout.lock, path):
+    with contextlib.suppress(SaveError, StorageError, OSError), Lock(layout.lock, path) as lock:
+        layout.work = lock.folder
         staged.clear(layout, spare=False)
         if not is_directory(path):
             with contextlib.suppress(FileNotFoundError):

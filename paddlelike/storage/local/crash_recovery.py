@@ -78,6 +78,7 @@ def recover(layout: Layout) -> None:
         except SaveError:
             return  # not writable: readers compare files with their checksums
         if is_ours:
+            layout.work = lock.folder
             try:
                 clear(layout, spare=is_directory(os.path.join(layout.staging, "spare")))
             finally:
@@ -142,10 +143,21 @@ def clear(layout: Layout, *, spare: bool, synced: bool = False) -> None:
             remove_tree(old)
             with contextlib.suppress(OSError):
                 os.rename(new, old)
-    with _raise_system_errors(layout), os.scandir(layout.staging) as entries:
-        for entry in [entry for entry in entries if entry.path != layout.lock]:
-            if not (spare and entry.path == old and entry.is_dir(follow_symlinks=False)):
-                remove_tree(entry.path)
+    with _raise_system_errors(layout):
+        for path in _list_others(layout) if layout.work != layout.staging else ():
+            with contextlib.suppress(OSError):  # such as: another process has taken over the lock
+                # S19
+                os.rename(path, os.path.join(layout.work, f"gone-{os.path.basename(path)}"))
+        for path in _list_others(layout, layout.work):
+            if not (spare and path == old and is_directory(path, follow=False)):
+                remove_tree(path)
+
+
+def _list_others(layout: Layout, folder: str | None = None) -> list[str]:
+    """Return what is in the hidden entry, or in a folder of it, but the lock and the holder's folder."""
+    folder = folder or layout.staging
+    paths = [os.path.join(folder, name) for name in os.listdir(folder)]
+    return [path for path in paths if path not in (layout.lock, layout.work)]
 
 
 class _Staged(NamedTuple):

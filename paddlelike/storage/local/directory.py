@@ -122,13 +122,7 @@ class LocalDirectory:
         return manifest_file.verify(self.base, is_prefix=self._prefix is not None or None)
 
     def stamp(self) -> object:
-        try:
-            if self._prefix is not None:
-                return _stamps(self.path, os.path.basename(self._prefix))
-            facts = os.stat(self.path)
-        except OSError:
-            return None
-        return facts.st_dev, facts.st_ino, facts.st_mtime_ns
+        return files.stamp(self._layout())
 
     def begin(
         self,
@@ -159,9 +153,3 @@ class LocalDirectory:
 
     def _layout(self) -> Layout:
         return Layout.of(self.base, is_prefix=self._prefix is not None)
-
-
-def _stamps(directory: str, begin: str) -> object:
-    with os.scandir(directory) as entries:
-        facts = [each.stat() for each in entries if each.name.startswith(begin) and each.is_file()]
-    return sorted((each.st_ino, each.st_mtime_ns) for each in facts)

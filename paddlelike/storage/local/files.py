@@ -96,29 +96,43 @@ def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], 
     StorageError
         A file cannot be read, or the directory was replaced each time it was read.
     """
-    names = list(names)
+    names, layout = list(names), Layout.of(directory, is_prefix=False)
     for _ in range(_TRIES):
-        recover(directory)
-        before = _generation(directory)
+        crash_recovery.recover(layout)
+        before = stamp(layout)
         try:
             values = _read_once(directory, names, read)
         except StorageError:
-            if _generation(directory) == before:
+            if stamp(layout) == before:
                 raise
         else:
-            if _generation(directory) == before:
+            if stamp(layout) == before:
                 # S10
                 return values
     raise StorageError(f"{os.fspath(directory)} was saved again and again while it was read")
 
 
-def _generation(directory: Path) -> tuple[int, int] | None:
-    """Return a value that changes when files are saved into the directory, or None if it does not exist."""
+def stamp(layout: Layout) -> object:
+    """Return a value that changes when files are saved, or None if there is no directory.
+
+    It equals no other while files are moved one by one.
+    """
     try:
-        facts = os.stat(os.fspath(directory) or ".")
+        facts = os.stat(layout.directory)
+        found: object = facts.st_dev, facts.st_ino, facts.st_mtime_ns
+        if layout.is_prefix:
+            found = _list_stamps(layout)
     except OSError:
         return None
-    return facts.st_ino, facts.st_mtime_ns
+    inside = not layout.is_prefix and is_there(os.path.join(layout.base, INSIDE, "journal"))
+    # S10
+    return object() if inside or is_there(layout.journal) else found
+
+
+def _list_stamps(layout: Layout) -> list[tuple[int, int]]:
+    with os.scandir(layout.directory) as entries:
+        facts = [each.stat() for each in entries if layout.owns(each.name) and each.is_file()]
+    return sorted((each.st_ino, each.st_mtime_ns) for each in facts)
 
 
 def _read_once(directory: Path, names: list[str], read: Callable[[str, File], T]) -> dict[str, T]:

@@ -44,7 +44,7 @@ class Generation:
         self._directory = layout.directory
         self._changed = dict.fromkeys(changed)
         self._dropped = dict.fromkeys(dropped)
-        self.new = os.path.join(layout.staging, "new")
+        self.new = os.path.join(layout.work, "new")
         self._modes: dict[str, int] = {}  # of copied folders
         self._files: dict[str, int] = {}  # path -> inode, of the present version
         self._present: OpenFile | None = None  # the present version, open
@@ -63,6 +63,7 @@ class Generation:
         stays = (
             self._layout.is_prefix
             or self._layout.is_inside
+            or self._layout.work != self._layout.staging
             or _works_inside(self._directory)
             or has_mounts(self._directory)
         )

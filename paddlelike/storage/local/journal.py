@@ -23,6 +23,7 @@ from typing import Final
 from paddlelike.errors import PaddlelikeError, SaveError, StorageError
 from paddlelike.storage.local.filesystem.cross_device import move_across_devices
 from paddlelike.storage.local.filesystem.lock import Lock
+from paddlelike.storage.local.filesystem.lock_file import list_folders
 from paddlelike.storage.local.filesystem.owners import ForeignError, check_own, check_replaceable
 from paddlelike.storage.local.filesystem.retired import remove_folders
 from paddlelike.storage.local.filesystem.system import sync_directory, sync_file_system
@@ -55,6 +56,7 @@ def recover(layout: Layout) -> None:
             if not is_there(layout.journal) or (_is_own(layout) and read_journal(layout) is None):
                 return  # nothing to finish; the next save removes what is left
             if _acquire(lock, create=not has_lock_file, seconds=time.monotonic() - start):
+                layout.work = lock.folder
                 try:
                     finish(layout)
                 finally:
@@ -104,17 +106,17 @@ def commit(layout: Layout, paths: Sequence[str], dropped: Sequence[str] = (), *,
         _check_inside(directory, [*paths, *dropped])
         check_replaceable(directory, [*paths, *dropped])
         targets, folders = _keep_old(layout, paths, dropped)
-        forward = os.path.join(layout.staging, "forward")
-        back = os.path.join(layout.staging, "back")
+        forward = os.path.join(layout.work, "forward")
+        back = os.path.join(layout.work, "back")
         journal = Journal("forward", targets, folders, sync)
         write_journal(forward, journal)
         write_journal(back, journal._replace(direction="back"))
         if sync:
-            sync_file_system(layout.staging)
+            sync_file_system(layout.work)
         else:  # on the disk first, since a journal found after a power cut moves them
             for path in paths:
                 # S16
-                sync_directory(os.path.join(layout.staging, "new", path))
+                sync_directory(os.path.join(layout.work, "new", path))
         # S5
         os.rename(forward, layout.journal)
     except StorageError as error:
@@ -132,7 +134,7 @@ def commit(layout: Layout, paths: Sequence[str], dropped: Sequence[str] = (), *,
         # S5
         os.rename(back, layout.journal)
         if not is_directory(directory):
-            os.unlink(layout.journal)
+            _take_away(layout, layout.journal)
             raise _make_removed_error(layout) from error
         _replay(layout, journal._replace(direction="back"))
         if isinstance(error, OSError):
@@ -153,10 +155,45 @@ def finish(layout: Layout) -> None:
     journal = read_journal(layout)
     if journal is None:
         return
-    if not is_directory(layout.directory) or _is_superseded(layout, journal):
-        os.unlink(layout.journal)  # no files, or only somebody else's: nothing to finish
-        return
+    try:
+        _adopt(layout, layout.staging)
+        if not is_directory(layout.directory) or _is_superseded(layout, journal):
+            _take_away(layout, layout.journal)  # no files, or only somebody else's: nothing to finish
+            return
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        raise explain(SaveError, f"{layout.directory} cannot be written", error) from error
     _replay(layout, journal)
+
+
+def _adopt(layout: Layout, folder: str) -> None:
+    """Move what an earlier holder of the lock staged into the present holder's folder. Raises OSError."""
+    for each in [folder, *list_folders(folder)]:
+        if each != folder:
+            _adopt(layout, each)
+        for name in ("new", "old") if each != layout.work else ():
+            # S19
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(os.path.join(each, name), os.path.join(layout.work, name))
+
+
+def _take_away(layout: Layout, path: str) -> None:
+    """Remove a file, unless another process has taken over the lock; nothing where it is gone."""
+    if layout.work == layout.staging:
+        _remove(path)
+        return
+    # S19
+    away = os.path.join(layout.work, "away")
+    _remove(away)
+    try:
+        os.replace(path, away)
+    except FileNotFoundError:
+        os.stat(layout.work)  # raises where another has moved it
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        _remove(path)
 
 
 def _make_removed_error(layout: Layout) -> SaveError:
@@ -199,7 +236,7 @@ def _is_old(found: Identity | None, target: Target, direction: str) -> bool:
 
 def _replay(layout: Layout, journal: Journal) -> None:
     directory = layout.directory
-    new, old = (os.path.join(layout.staging, name) for name in ("new", "old"))
+    new, old = (os.path.join(layout.work, name) for name in ("new", "old"))
     targets = journal.targets
     for each in (new, old):
         check_own(each, beside=directory)
@@ -207,13 +244,13 @@ def _replay(layout: Layout, journal: Journal) -> None:
     _check_inside(new, [target.path for target in targets if target.new is not None])
     _check_inside(old, ["0"])
     try:
-        os.utime(directory)  # for readers, even if only contents change
+        _mark_changed(directory)
         if journal.direction == "forward":
             moved = [target.path for target in targets if target.new is not None]
             _move_all(directory, [(os.path.join(new, path), os.path.join(directory, path)) for path in moved])
             dropped = [target.path for target in targets if target.new is None]
             for path in dropped:
-                _remove(os.path.join(directory, path))
+                _take_away(layout, os.path.join(directory, path))
             remove_folders(directory, dropped)
         else:
             _move_all(
@@ -227,17 +264,26 @@ def _replay(layout: Layout, journal: Journal) -> None:
             )
             for target in targets:
                 if target.old is None:
-                    _remove(os.path.join(directory, target.path))
+                    _take_away(layout, os.path.join(directory, target.path))
             for folder in reversed(journal.folders):
                 if is_directory(os.path.join(directory, folder)):
                     os.rmdir(os.path.join(directory, folder))
-        os.utime(directory)
+        _mark_changed(directory)
         if journal.sync:
             sync_file_system(directory)
             sync_directory(layout.parent)
-        os.unlink(layout.journal)
+        _take_away(layout, layout.journal)
     except OSError as error:
         raise explain(SaveError, f"{directory} cannot be written", error) from error
+
+
+def _mark_changed(directory: str) -> None:
+    """Let readers notice, also where only contents change, and within a tick of the system's clock."""
+    now = time.time_ns()
+    try:
+        os.utime(directory, ns=(now, now))
+    except PermissionError:  # another user's, whose group may write
+        os.utime(directory)
 
 
 def _check_inside(root: str, paths: Sequence[str]) -> None:
@@ -251,8 +297,8 @@ def _check_inside(root: str, paths: Sequence[str]) -> None:
 
 def _keep_old(layout: Layout, paths: Sequence[str], dropped: Sequence[str]) -> tuple[list[Target], list[str]]:
     """Keep what will be replaced; return the targets, and the folders that do not exist yet."""
-    directory, new = layout.directory, os.path.join(layout.staging, "new")
-    old = os.path.join(layout.staging, "old")
+    directory, new = layout.directory, os.path.join(layout.work, "new")
+    old = os.path.join(layout.work, "old")
     os.mkdir(old, 0o700)
     targets = []
     folders: dict[str, None] = {}

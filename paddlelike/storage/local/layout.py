@@ -10,6 +10,9 @@ Everything temporary is inside ``.NAME.saving-directory`` (of the files of ``flu
     old/       what a commit in several steps replaces
     journal    a commit in several steps that has begun
 
+Where there is no flock, ``new/`` and ``old/`` are in a folder of the process that saves
+(:mod:`.filesystem.lock_file`), which is ``work``.
+
 Where the parent may not be written, as that of a mounted volume, the entry is ``DIR/.saving-directory``.
 """
 
@@ -37,7 +40,7 @@ class Layout:
 
     __slots__ = (
         "base", "earlier_manifest", "is_inside", "is_prefix", "journal", "lock", "manifest", "parent",
-        "staging",
+        "staging", "work",
     )  # fmt: skip
 
     def __init__(self, base: str, *, is_prefix: bool, is_inside: bool = False) -> None:
@@ -54,6 +57,7 @@ class Layout:
         self.staging = os.path.join(self.parent, f".{name}{suffix}")
         if is_inside:
             self.parent, self.staging = base, os.path.join(base, INSIDE)
+        self.work = self.staging
         self.lock = os.path.join(self.staging, "lock")
         self.journal = os.path.join(self.staging, "journal")
         self.manifest = f"{base}.pdmanifest" if is_prefix else os.path.join(base, MANIFEST)

@@ -164,6 +164,7 @@ class Transaction:
             wait_for_disk(self._layout)
         with contextlib.suppress(PaddlelikeError, OSError):  # the commit raises the error
             if os.path.isdir(self.directory) and self._lock.is_next() and self._lock.acquire():
+                self._layout.work = self._lock.folder
                 staged.clear(self._layout, spare=self._spare)
                 return True
         self._lock.release()
@@ -240,8 +241,10 @@ class Transaction:
             prepare_target(self._layout)
             # S2
             with self._lock:
+                self._layout.work = self._lock.folder
                 if (inside := self._layout.get_inside()) is not None:  # this user may not write beside it
-                    with Lock(inside.lock, inside.base, wait=self._wait):
+                    with Lock(inside.lock, inside.base, wait=self._wait) as lock:
+                        inside.work = lock.folder
                         staged.clear(inside, spare=False)
                 if self._layout.is_inside:
                     self._notes.append(describe_inside(self._layout))
@@ -265,6 +268,15 @@ class Transaction:
         finish = None
         try:
             records, stale, removed, finish = self._commit()
+        except (OSError, PaddlelikeError) as error:
+            if self._layout.work == self._layout.staging or is_there(self._layout.work):
+                raise
+            # S19
+            raise SaveError(
+                f"{self.directory} cannot be saved: this process was stopped for too long, and another has "
+                "taken its lock over; it finishes this save if the commit had begun",
+                hint="save again",
+            ) from error
         finally:
             with contextlib.suppress(OSError, PaddlelikeError):  # the next save cleans up
                 if finish is None and not lock.is_lost():

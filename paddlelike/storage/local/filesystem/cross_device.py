@@ -32,6 +32,7 @@ def move_across_devices(moves: Sequence[tuple[str, str]]) -> None:
     for at in range(0, len(moves), _MANY):
         some = moves[at : at + _MANY]
         for (source, target), copy in zip(some, _copies(some), strict=True):
+            os.stat(source)  # raises where another process has taken it over
             if not _remove(target) or not _name(copy, target):
                 _copy(source, target)
     for source, _ in moves:

@@ -37,6 +37,7 @@ from paddlelike.storage.local.filesystem.lock_file import (
     take,
 )
 from paddlelike.storage.local.filesystem.owners import ForeignError, is_ours, open_folder
+from paddlelike.storage.local.filesystem.retired import remove_tree
 from paddlelike.storage.problems import explain
 
 try:
@@ -78,6 +79,9 @@ class Lock:
 
     Attributes
     ----------
+    folder
+        The folder for the files of the holder: the one that the lock file is in; where there is no flock, one
+        inside it, which whoever takes the lock over moves away.
     waited
         A sentence about another holder for which this one waited, or None.
 
@@ -98,6 +102,7 @@ class Lock:
         self._seen: Seen = {}
         self._looked = 0.0
         self._foreign: tuple[float, ForeignError] | None = None  # time of the last holder, and its owner
+        self.folder = os.path.dirname(path)
         self.waited: str | None = None
 
     def __enter__(self) -> Lock:
@@ -158,10 +163,15 @@ class Lock:
                     _turns.pop(self._path, None)
                 elif now - _turns.get(self._path, 0.0) >= _TURN:
                     _turns[self._path] = now + _TURN  # waiting processes poll within half of it
-                if not self.is_lost():
+                if self._token is None:
                     os.unlink(self._path)  # while held: waiting processes look again
+                elif not self.is_lost():
+                    # S19
+                    os.rename(self._path, os.path.join(self.folder, "lock"))
             finally:  # released all the same, after an error of the disk or Ctrl-C
                 close_files(self._files)
+        if self._token is not None:
+            remove_tree(self.folder)
         self._token = self._heartbeat = None
         with contextlib.suppress(OSError):  # not empty
             os.rmdir(os.path.dirname(self._path))
@@ -243,7 +253,7 @@ class Lock:
             os.lseek(self._files[0], 0, os.SEEK_END)
             os.write(self._files[0], SAVED)
         with _opening.hold():
-            other._token, other._heartbeat = self._token, self._heartbeat
+            other._token, other._heartbeat, other.folder = self._token, self._heartbeat, self.folder
             self._token = self._heartbeat = None
             if other._heartbeat is not None:
                 other._heartbeat.holder = weakref.ref(other)
@@ -317,6 +327,7 @@ class Lock:
         if token is None:
             return False
         open_file(self._files, self._path, _FLAGS & ~os.O_CREAT)
+        self.folder = os.path.join(os.path.dirname(self._path), token)
         self._token, self._heartbeat = token, Heartbeat(self._path, token, self)
         _held.add(self)
         return True

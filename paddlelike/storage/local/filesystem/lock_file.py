@@ -10,14 +10,19 @@ own clock: clocks of two machines are never compared.
 
 Only one process takes over a stale file: the one that creates ``PATH.<its token>``, itself a lock file. Only
 it may move the stale file away, and it restores a file that turns out to be another one, since a file system
-may show outdated entries. A holder that was stopped for longer than the lease notices it before it commits
-(:func:`renew`).
+may show outdated entries.
+
+A holder that was stopped for longer than the lease may continue at any call, after any check. So each has a
+folder of its own beside the lock file, named by its token and made before the lock is taken, and its changes
+are moves out of that folder or into it. The next holder first moves the folders of all others into its own:
+then the moves of an earlier holder fail.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 import time
 import weakref
@@ -26,6 +31,7 @@ from typing import Final, NamedTuple
 
 from paddlelike.foundation.locks import Event, opened
 from paddlelike.foundation.threads import Thread
+from paddlelike.storage.local.filesystem.retired import remove_tree
 
 _UNFINISHED: Final = 10.0  # seconds after which the creator of an empty lock file counts as dead
 _LEASE: Final = 30.0  # seconds without a change after which an invisible holder counts as dead
@@ -35,6 +41,8 @@ _BEAT: Final = 5.0  # seconds between two bytes of a holder
 SAVED: Final = b"saved\n"  # the holder only waits for the disk
 AWAITED: Final = b"?"  # another process waits for the lock
 _ALIVE: Final = b"+"  # the holder is alive
+
+_TOKEN: Final = re.compile("[0-9a-f]{16}")
 
 _READING: Final = (
     os.O_RDONLY
@@ -105,28 +113,58 @@ def read_content(path: str) -> Content | None:
 def take(path: str, seen: Seen) -> str | None:
     """Create a lock file and return its token, or None if a living process holds it.
 
-    ``seen`` is the same dict at every attempt of one waiting lock.
+    ``seen`` is the same dict at every attempt of one waiting lock. The holder's folder is beside the file,
+    and has the name of the token.
 
     Raises
     ------
     OSError
         The file cannot be created.
     """
-    if token := _create(path, make_content()):
-        return token
+    if os.path.lexists(path) and _find_stale(path, seen) is None:
+        return None
+    content = make_content()
+    token = content.split()[3].decode()
+    folder = os.path.join(os.path.dirname(path), token)
+    os.mkdir(folder, 0o755)
+    is_held = False
+    try:
+        is_held = _take_file(path, content, seen) and _fence(folder)
+    finally:
+        if not is_held:
+            remove_tree(folder)
+    return token if is_held else None
+
+
+def _take_file(path: str, content: bytes, seen: Seen) -> bool:
+    if _create(path, content):
+        return True
     stale = _find_stale(path, seen)
     if stale is None:
-        return None
+        return False
     over = f"{path}.{stale}"
-    own = take(over, seen)
-    if own is None:
-        return None
+    if not _take_file(over, content, seen):
+        return False
     try:
         if _find_stale(path, seen) == stale:
-            _move_away(path, stale, f"{over}-{own}")
+            _move_away(path, stale, f"{over}-{content.split()[3].decode()}")
     finally:
         _remove(over)
-    return _create(path, make_content())
+    return _create(path, content)
+
+
+def list_folders(parent: str) -> list[str]:
+    """Return the folders of holders in a folder, sorted. Raises OSError."""
+    return [os.path.join(parent, name) for name in sorted(os.listdir(parent)) if _TOKEN.fullmatch(name)]
+
+
+def _fence(own: str) -> bool:
+    """Move the folders of all others into a holder's own; return False where another has moved that one."""
+    for folder in list_folders(os.path.dirname(own)):
+        if folder != own:
+            with contextlib.suppress(FileNotFoundError):  # of one that does not wait any more, or see below
+                os.rename(folder, os.path.join(own, os.path.basename(folder)))
+    return os.path.isdir(own)
 
 
 def renew(path: str, token: str) -> bool:
@@ -164,8 +202,8 @@ class Heartbeat:
         self._stopped.set()
 
 
-def _create(path: str, content: bytes) -> str | None:
-    """Create a complete lock file and return its token; None if the file exists."""
+def _create(path: str, content: bytes) -> bool:
+    """Create a complete lock file; return False if the file exists."""
     token = content.split()[3].decode()
     aside = f"{path}-{token}"
     with open(aside, "xb") as file:
@@ -174,7 +212,7 @@ def _create(path: str, content: bytes) -> str | None:
         os.link(aside, path)
     except FileExistsError:
         if os.stat(aside).st_nlink != 2:  # otherwise the call was answered twice, as by NFS
-            return None
+            return False
     except FileNotFoundError:
         raise
     except OSError:  # no hard links
@@ -182,10 +220,10 @@ def _create(path: str, content: bytes) -> str | None:
             with opened(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666) as (fd, _):
                 os.write(fd, content)
         except FileExistsError:
-            return None
+            return False
     finally:
         _remove(aside)  # if the last holder has not cleared the folder
-    return token if _is_held(path, token) else None
+    return _is_held(path, token)
 
 
 def _find_stale(path: str, seen: Seen) -> str | None:
