@@ -21,6 +21,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike import inference, training
+from paddlelike.distributed.client import trainers
 from paddlelike.distributed.wire import Channel
 from paddlelike.errors import PaddlelikeError
 from paddlelike.io import asynchronous
@@ -168,11 +169,22 @@ class Session:
             self.trainer, make_source(), 2, max_samples=self.samples, checkpoint_config=config
         ).train()
 
-    def train_with_servers(self) -> None:
+    def serve_beside(self) -> Server:
         if self.server is None:
             self.server = Server()
             self.server.serve_beside()
-        self.server.train()
+        return self.server
+
+    def connect(self) -> None:
+        """Begin as a trainer that was restarted."""
+        server = self.serve_beside()
+        for client in trainers._clients.pop(server.trainer_scope, {}).values():
+            client.abandon()  # as by the end of its process
+        server.trainer_scope = fluid.Scope()
+        server.executor.run(server.trainer.startup, scope=server.trainer_scope)
+
+    def train_with_servers(self) -> None:
+        self.serve_beside().train()
 
     def serve(self) -> None:
         """Be a server until somebody has called it, and stop."""
@@ -264,6 +276,7 @@ CALLS: dict[str, Callable[[Session], object]] = {
     "create_predictor": Session.open_predictor,
     "training session": Session.train_session,
     "server": Session.serve,
+    "startup of a trainer": Session.connect,
     "trainer of servers": Session.train_with_servers,
     "reader": Session.read_ahead,
 }

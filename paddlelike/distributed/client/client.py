@@ -66,14 +66,20 @@ class Client(Transfers):
         before: Client | None = None,
     ) -> None:
         super().__init__(trainer, endpoints, settings)
-        self._continues = before is not None and before.driver.state.servers == self.driver.state.servers
         self._received: set[tuple[int, int]] = set()  # parameters that the scope took since the last pull
         self._background: Background | None = None
         self._has_left = False
         self.follows_rollbacks = False
         self.step_discarded = False
         self.parameters_stale = False
-        self._gradients = Gradients(self.tables)
+        try:
+            self._join()
+            state = self.driver.state
+            self._continues = before is not None and before.driver.state.servers == state.servers
+            self._gradients = Gradients(self.tables)
+        except BaseException:  # such as Ctrl-C
+            self.driver.disconnect()
+            raise
 
     @property
     def is_closed(self) -> bool:

@@ -56,16 +56,12 @@ class Driver:
         Whether a fault has ended the job for this trainer.
     was_interrupted
         Whether an interrupt, such as that of Ctrl-C, did: another driver may go on in its place.
-
-    Raises
-    ------
-    FaultError
-        A server does not answer in time, or the servers are of different jobs; names the endpoints.
     """
 
     def __init__(self, trainer: int, endpoints: Sequence[str], settings: Settings) -> None:
         self.trainer = trainer
         self.endpoints = tuple(endpoints)
+        self._settings = settings
         self.is_lost = self.was_interrupted = False
         self._why: Exception | None = None
         self.channels = [Channel(endpoint) for endpoint in endpoints]
@@ -77,34 +73,40 @@ class Driver:
         self._done: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._begun = 0  # servers to which a goal of begin() is being carried out
         self._abandon: Callable[[], None] = lambda: None
-        try:
-            found = self._pool.map(lambda c: describe(c, settings.limits.window), self.channels)
-            self.tables = [one.table for one in found]
-            self.mode = common_mode(self.endpoints, found)
-            self.values = [
-                {e.index: memory.empty(e.shape, e.numpy_dtype) for e in table.having(Kind.PARAMETER)}
-                for table in self.tables
-            ]
-            self._calls = Calls(self.channels, self.values)
-            self.has_small_values = all(
-                sum(array.nbytes for array in arrays.values()) <= SMALL for arrays in self.values
-            )
-            self.state = TrainerState(
-                trainer=trainer,
-                trainers=found[0].trainers,
-                process=time.time_ns(),
-                endpoints=self.endpoints,
-                plans=[table.digest for table in self.tables],
-                mode=self.mode,
-                job=settings.job,
-                rollback=settings.rollback,
-                limits=settings.limits,
-            )
-            self._heartbeat.start(self.state, self._changed, settings.lease / 3)
-            self.reach(lambda state, now: state.join(now))
-        except BaseException:
-            self.disconnect()
-            raise
+
+    def join(self) -> None:
+        """Connect to the servers and join the job; whoever calls it disconnects, also after an error.
+
+        Raises
+        ------
+        FaultError
+            A server does not answer in time, or the servers are of different jobs; names the endpoints.
+        """
+        settings = self._settings
+        found = self._pool.map(lambda c: describe(c, settings.limits.window), self.channels)
+        self.tables = [one.table for one in found]
+        self.mode = common_mode(self.endpoints, found)
+        self.values = [
+            {e.index: memory.empty(e.shape, e.numpy_dtype) for e in table.having(Kind.PARAMETER)}
+            for table in self.tables
+        ]
+        self._calls = Calls(self.channels, self.values)
+        self.has_small_values = all(
+            sum(array.nbytes for array in arrays.values()) <= SMALL for arrays in self.values
+        )
+        self.state = TrainerState(
+            trainer=self.trainer,
+            trainers=found[0].trainers,
+            process=time.time_ns(),
+            endpoints=self.endpoints,
+            plans=[table.digest for table in self.tables],
+            mode=self.mode,
+            job=settings.job,
+            rollback=settings.rollback,
+            limits=settings.limits,
+        )
+        self._heartbeat.start(self.state, self._changed, settings.lease / 3)
+        self.reach(lambda state, now: state.join(now))
 
     @property
     def round(self) -> int:

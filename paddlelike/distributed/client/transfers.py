@@ -33,6 +33,10 @@ class Transfers(ABC):
         self.endpoints = tuple(endpoints)
         settings = Settings.from_environment() if settings is None else settings
         self.driver = Driver(trainer, endpoints, settings)
+
+    def _join(self) -> None:
+        """Join the job. Raises FaultError."""
+        self.driver.join()
         self.tables = self.driver.tables
         self.mode = self.driver.mode
 
