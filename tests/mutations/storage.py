@@ -8,8 +8,8 @@ MUTATIONS = [
     Mutation(
         "a save that works without the lock",
         "storage/local/transaction.py",
-        "            with self._lock:\n                if (inside",
-        "            if True:\n                if (inside",
+        "            with self._lock:\n                self._layout.work",
+        "            if True:\n                self._layout.work",
         "S2",
     ),
     Mutation(
@@ -136,9 +136,7 @@ MUTATIONS = [
     Mutation(
         "a reader takes files of two saves",
         "storage/local/files.py",
-        "            if _generation(directory) == before:\n"
-        "                # S10\n"
-        "                return values",
+        "            if stamp(layout) == before:\n                # S10\n                return values",
         "            return values",
         "S10",
     ),

@@ -33,6 +33,23 @@ def check_folders(directory: str, names: Mapping[str, str]) -> None:
             folder = os.path.dirname(folder)
 
 
+def check_own_folder(layout: Layout, error: Exception) -> None:
+    """Check, after an error of a save, that no other process has moved the folder of this one.
+
+    Raises
+    ------
+    SaveError
+        One has, from ``error``: it took over the lock.
+    """
+    # S19
+    if layout.work != layout.staging and not is_there(layout.work):
+        raise SaveError(
+            f"{layout.directory} cannot be saved: this process was stopped for too long, and another has "
+            "taken its lock over; it finishes this save if the commit had begun",
+            hint="save again",
+        ) from error
+
+
 def _check_folder(folder: str, name: str) -> None:
     # S7
     if os.path.islink(folder):

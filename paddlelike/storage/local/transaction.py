@@ -32,13 +32,12 @@ from paddlelike.foundation.warn import warn_user
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer, Committed, Contents, Path
 from paddlelike.storage.local import crash_recovery as staged
-from paddlelike.storage.local import earlier, generation
+from paddlelike.storage.local import earlier, generation, target
 from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.filesystem.system import sync_file_system
 from paddlelike.storage.local.layout import Layout, resolve
 from paddlelike.storage.local.present_manifest import read_part
 from paddlelike.storage.local.syncing import sync_beside, wait_for_disk
-from paddlelike.storage.local.target import check_folders, choose_layout, describe_inside, prepare_target
 from paddlelike.storage.local.unchanged import share_file
 from paddlelike.storage.local.writing import Piece, write_files
 from paddlelike.storage.manifest import Author, Manifest, Record, encode, measure
@@ -132,7 +131,7 @@ class Transaction:
             raise ValueError(f"checksum must be one of {list(hashing.ALGORITHMS)} or None, not {checksum!r}")
         self.directory = resolve(directory)
         if prefix is None:
-            self._layout = choose_layout(self.directory)
+            self._layout = target.choose_layout(self.directory)
         else:
             self._layout = Layout.of(prefix, is_prefix=True)
         if self._layout.directory != self.directory:
@@ -237,8 +236,8 @@ class Transaction:
             return Committed(self.directory, {})
         try:
             wait_for_disk(self._layout)
-            check_folders(self.directory, self._names)
-            prepare_target(self._layout)
+            target.check_folders(self.directory, self._names)
+            target.prepare_target(self._layout)
             # S2
             with self._lock:
                 self._layout.work = self._lock.folder
@@ -247,10 +246,10 @@ class Transaction:
                         inside.work = lock.folder
                         staged.clear(inside, spare=False)
                 if self._layout.is_inside:
-                    self._notes.append(describe_inside(self._layout))
+                    self._notes.append(target.describe_inside(self._layout))
                 done = self._commit_locked(self._lock)
             if self._layout.is_inside:
-                warn_user(describe_inside(self._layout))
+                warn_user(target.describe_inside(self._layout))
             return done
         except StorageError as error:
             raise SaveError(f"{error.message}; nothing was saved", hint=error.hint) from error
@@ -269,14 +268,8 @@ class Transaction:
         try:
             records, stale, removed, finish = self._commit()
         except (OSError, PaddlelikeError) as error:
-            if self._layout.work == self._layout.staging or is_there(self._layout.work):
-                raise
-            # S19
-            raise SaveError(
-                f"{self.directory} cannot be saved: this process was stopped for too long, and another has "
-                "taken its lock over; it finishes this save if the commit had begun",
-                hint="save again",
-            ) from error
+            target.check_own_folder(self._layout, error)
+            raise
         finally:
             with contextlib.suppress(OSError, PaddlelikeError):  # the next save cleans up
                 if finish is None and not lock.is_lost():
@@ -348,8 +341,7 @@ class Transaction:
         before = self._before()
         others = self._other_records(before)
         superseded = find_superseded(others, self._list_facts())
-        for path in superseded:
-            del others[path]
+        others = {path: record for path, record in others.items() if path not in superseded}
         stale = sorted(find_stale(others, self._author))
         dropped = superseded + (stale if self._remove_stale else [])
         chained = {str(facts.get("variable")) for facts in self._list_facts() if "link" in facts}
@@ -456,11 +448,11 @@ class Transaction:
         """Share files with the base; write those that another save has replaced there."""
         records, replaced, clone = {}, {}, True
         for path, (source, record) in list(self._shared.items()):
-            target = os.path.join(plan.new, path)
+            where = os.path.join(plan.new, path)
             if plan.is_spare(path):
-                os.unlink(target)
+                os.unlink(where)
             try:
-                records[path] = share_file(source, target, record, clone=clone)
+                records[path] = share_file(source, where, record, clone=clone)
                 clone = clone and records[path] is not record
             except (SaveError, FileNotFoundError):
                 if path not in self._otherwise:
