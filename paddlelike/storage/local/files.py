@@ -98,7 +98,7 @@ def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], 
     """
     names, layout = list(names), Layout.of(directory, is_prefix=False)
     for _ in range(_TRIES):
-        crash_recovery.recover(layout)
+        finish_save(layout)
         before = stamp(layout)
         try:
             values = _read_once(directory, names, read)
