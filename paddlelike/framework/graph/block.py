@@ -63,7 +63,8 @@ class Block(Versioned):
         """The block with the backward pass of a loss that this one computes, or None."""
         if self.idx == 0:
             return None
-        return next((block for block in self.program.blocks if block.forward_block_idx == self.idx), None)
+        later = self.program.blocks[self.idx + 1 :]
+        return next((block for block in later if block.forward_block_idx == self.idx), None)
 
     def create_var(self, **kwargs: Any) -> Variable:
         """Create a variable in this block; the arguments are as for :class:`Variable`.
