@@ -326,8 +326,7 @@ def test_real_servers_look_up_the_saved_rows(tmp_path: Path) -> None:
     job.run(job.main, job.loss, ids=np.array(seen).reshape(-1, 1))
     job.call(tables.save_one_table, str(tmp_path / "t"), format=ServerTables(shards=4))
     command = [python, str(_DUMP), str(tmp_path / "no"), "-", "2", "0", str(tmp_path / "t")]
-    told = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, env={**os.environ}, check=False
-    )
+    env = os.environ | {"PYTHONPATH": os.environ.get("PADDLELIKE_PADDLE262_PATH", "")}
+    told = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env, check=False)
     (line,) = [line for line in told.stdout.splitlines() if line.startswith('{"ids"')]
     np.testing.assert_array_equal(np.float32(json.loads(line)["rows"]), job.look_up(seen))

@@ -1,6 +1,6 @@
 """Train a sparse table on parameter servers of Paddle 2.6.2 and save it, or load one and print its rows.
 
-``python dump_server_tables.py TARGET [RULE] [SERVERS] [MODE] [LOAD]`` with Paddle 2.6.2 and protobuf 5: 40
+``python dump_server_tables.py TARGET [RULE] [SERVERS] [MODE] [LOAD]`` with Paddle 2.6.2 and protobuf 4: 40
 steps, then ``fleet.save_persistables`` with the mode; with LOAD no step: the rows of the ids as JSON.
 """
 
