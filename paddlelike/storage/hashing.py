@@ -197,13 +197,17 @@ def new_hasher(algorithm: str) -> Hasher:
     return ALGORITHMS[algorithm]()
 
 
-def hash_bytes(data: bytes | memoryview, algorithm: str = "xxh3_128") -> str:
-    """Return the checksum of a small file's bytes with little overhead.
+def hash_bytes(data: Buffer, algorithm: str = "xxh3_128") -> str:
+    """Return the checksum of a file's bytes with little overhead.
 
     >>> hash_bytes(b"abc", "crc32")
     'crc32:352441c2'
     """
-    if algorithm == "xxh3_128" and len(data) <= PIECE:
+    if algorithm == "xxh3_128":
+        if len(data) > PIECE:
+            view = memoryview(data)
+            pieces = (view[at : at + PIECE] for at in range(0, len(data), PIECE))
+            data = b"".join(map(xxhash.xxh3_128_digest, pieces))
         return f"xxh3_128:{xxhash.xxh3_128_hexdigest(data)}"
     hasher = new_hasher(algorithm)
     hasher.update(data)

@@ -91,8 +91,8 @@ def encode_header(rows: Array, height: int, dtype: VarType, shape: tuple[int, ..
     return front + height.to_bytes(8, "little", signed=True) + tensor_desc.encode_part(dtype, shape)
 
 
-def view(data: bytes) -> SelectedRows:
-    """Return the rows of a whole stream; their values are a read-only view of its bytes.
+def view(data: Buffer) -> SelectedRows:
+    """Return the rows of a whole stream; their values are a view of its bytes.
 
     Raises
     ------

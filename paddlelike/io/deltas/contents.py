@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from paddlelike.core import Array, SelectedRows, VarType
 from paddlelike.errors import FormatError, LoadError, PaddlelikeError
 from paddlelike.formats.paddle import selected_rows
+from paddlelike.formats.sources import Buffer
 from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.interface import Contents, Held, Reading, Unreadable, Want
 from paddlelike.io.deltas.chain import FOLDER, RESTORE, Broken, Chain, find_chains, parse_path
@@ -20,6 +21,8 @@ from paddlelike.storage.location import LocalDirectory, Location
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.problems import is_directory
 from paddlelike.storage.threads import map_in_threads
+
+_ROOM: Final = 64 << 20  # bytes for a link; a larger one gets memory of its own
 
 
 def open_directory(
@@ -126,7 +129,9 @@ class ChainedContents:
         """
         parts = {at: part for at, want in enumerate(wants) if (part := self._find_part(want)) is not None}
         chains = {part.chain.variable: part.chain for part in parts.values()}
-        links = {name: self._read_links(chain) for name, chain in chains.items()}
+        links = {}
+        if any(want.target is not None for want in wants):  # all are checked before anything is overwritten
+            links = {name: self._read_links(chain) for name, chain in chains.items()}
         plain = [want for at, want in enumerate(wants) if at not in parts]
         reading = self._inner.read(plain, lazily=lazily)
         whole = self._inner.read([part.want for part in parts.values()])
@@ -137,18 +142,23 @@ class ChainedContents:
         values = iter(reading.values)
         replayed = iter(whole.values)
         merged = [next(replayed if at in parts else values) for at in range(len(wants))]
-        for at, part in parts.items():
-            value = merged[at]
-            if isinstance(value, SelectedRows):
-                merged[at] = table = replay(value, links[part.chain.variable])
-                if (shape := table.get_tensor().shape()) != list(part.chain.shape):
-                    why = f"leaves a value of {shape}, its record says {list(part.chain.shape)}"
-                    raise _make_refusal(self._location, part.chain, len(part.chain.records) - 1, why)
-                continue
-            array = value.held_array
-            assert array is not None
-            for link in links[part.chain.variable]:
-                _put_rows(array, part.first, link)
+
+        def replay_part(at: int) -> None:
+            part, value = parts[at], merged[at]
+            chain = part.chain
+            rows = links.get(chain.variable) or self._stream_links(chain)
+            if not isinstance(value, SelectedRows):
+                array = value.held_array
+                assert array is not None
+                for link in rows:
+                    _put_rows(array, part.first, link)
+                return
+            merged[at] = table = replay(value, rows)
+            if (shape := table.get_tensor().shape()) != list(chain.shape):
+                why = f"leaves a value of {shape}, its record says {list(chain.shape)}"
+                raise _make_refusal(self._location, chain, len(chain.records) - 1, why)
+
+        map_in_threads(replay_part, parts)
         return reading._replace(values=merged, bad=whole.bad)
 
     def _find_part(self, want: Want) -> _Part | None:
@@ -170,9 +180,16 @@ class ChainedContents:
         """Return the rows of all links but the whole value, in their order."""
         return map_in_threads(lambda at: read_link(self._location, chain, at), range(1, len(chain.records)))
 
+    def _stream_links(self, chain: Chain) -> Iterator[SelectedRows]:
+        """Yield the rows of each link, whose values are gone when the next one is read."""
+        sizes = [0, *(record.size for record in chain.records[1:])]
+        room = np.empty(min(max(sizes), _ROOM), np.uint8).data
+        for at in range(1, len(chain.records)):
+            yield read_link(self._location, chain, at, room)
 
-def read_link(location: Location, chain: Chain, at: int) -> SelectedRows:
-    """Return the rows of a link.
+
+def read_link(location: Location, chain: Chain, at: int, room: memoryview | None = None) -> SelectedRows:
+    """Return the rows of a link; the values are in ``room`` where it is large enough.
 
     Raises
     ------
@@ -183,7 +200,11 @@ def read_link(location: Location, chain: Chain, at: int) -> SelectedRows:
     assert record.algorithm is not None
     try:
         with location.open_file(chain.path(at)) as file:
-            data = bytes(file.read_at(0, max(file.size, record.size)))
+            data: Buffer
+            if room is not None and file.size <= len(room):
+                data = room[: file.readinto_at(0, room[: file.size])]
+            else:
+                data = file.read_at(0, max(file.size, record.size))
     except (PaddlelikeError, OSError) as error:
         raise _make_refusal(location, chain, at, f"cannot be read: {error}") from error
     checksum = hashing.hash_bytes(data, record.algorithm)

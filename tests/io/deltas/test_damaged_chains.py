@@ -161,6 +161,18 @@ def test_links_are_verified_even_with_verify_false(
         Training().load(tmp_path / "d", verify=False)
 
 
+def test_a_damaged_link_is_found_before_a_load_in_place_overwrites_values(
+    places: Places, tmp_path: Path
+) -> None:
+    shutil.copytree(places[0], tmp_path / "d")
+    flip_bit(list_links(tmp_path / "d")[-1], random.Random(0))
+    training = Training()
+    before = training.values()
+    with pytest.raises(LoadError, match=r"link \d+ "):
+        training.load(tmp_path / "d", in_place=True)
+    assert training.values() == before
+
+
 @pytest.mark.parametrize("other", [0, 2])
 def test_a_link_with_the_wrong_predecessor_is_refused(other: int, places: Places, tmp_path: Path) -> None:
     """Proves C2."""
