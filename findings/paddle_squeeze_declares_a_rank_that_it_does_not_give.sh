@@ -2,7 +2,7 @@
 # paddlepaddle 2.6.2 and 3.3.1, static graph on CPU: squeeze(x, axis) of a dim that is unknown when the network is built
 # declares its result without that dim, but keeps the dim in the run unless it is 1: layers behind it are built for
 # another rank than they get. Nothing warns.
-# Seen: x is [3, -1]; squeeze(x, [1]) has the declared shape [3]; fed with [3, 2] it gives [3, 2].
+# Seen: paddlepaddle 2.6.2, 3.3.1: x is [3, -1]; squeeze(x, [1]) has the declared shape [3]; fed with [3, 2] it gives [3, 2].
 set -euo pipefail
 folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT
 for version in 2.6.2 3.3.1; do
