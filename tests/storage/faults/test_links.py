@@ -402,7 +402,7 @@ def test_a_link_named_like_a_prefix_is_not_part_of_it(model: Path, aim: str) -> 
 def test_a_path_that_cannot_be_resolved_raises_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[str], object]
 ) -> None:
-    with pytest.raises(StorageError, match="is not a path: .*embedded null"):
+    with pytest.raises(StorageError, match=r"is not a path: .*embedded null"):
         call(f"{tmp_path}/a\0b")
 
     def refuse(path: object) -> str:
