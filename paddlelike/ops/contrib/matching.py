@@ -73,7 +73,7 @@ class MatchMatrixTensor(OpDef):
     def backward(
         ctx: Context, x: Array, y: Array, w: Array, tmp: Array, d_out: Array, *, dim_t: int
     ) -> tuple[Array, Array, Array]:
-        projected = tmp.reshape(len(x), dim_t, -1)
+        projected = tmp.reshape(len(x), dim_t, w.shape[2])
         d_projected, dy = np.zeros_like(projected), np.zeros_like(y)
         start = 0
         for rows, columns in _pair(ctx, len(x), len(y)):
