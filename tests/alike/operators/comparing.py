@@ -88,7 +88,7 @@ DIFFERENT = [
     ("p_norm", "is float", "one number has the shape [1]; in 1.8.5 it has none"),
     (
         ".*",
-        "positive number|above 0 for every|modulo by zero|pyramid_height is|rising numbers|depth is 0|leave \\[",
+        "positive number|above 0 for every|by zero|pyramid_height is|rising numbers|depth is 0|leave \\[",
         "a window, step, depth or size of 0 or less is refused",
     ),
     (".*", "smaller than (?:one|a) window|nothing is left", "a result without elements is refused"),
