@@ -38,8 +38,8 @@ def differentiate_dropout(for_test: bool) -> Any:
         return run(gradient, {"x": ROWS}, program)
 
 
-def multiply(**options: bool) -> Any:
-    return run(layers.matmul(read_rows(), layers.assign(ROWS), **options), {"x": ROWS})
+def multiply(transpose_y: bool) -> Any:
+    return run(layers.matmul(read_rows(), layers.assign(ROWS), transpose_y=transpose_y), {"x": ROWS})
 
 
 def split_for_places(drop_last: bool) -> int:
@@ -52,7 +52,7 @@ def split_for_places(drop_last: bool) -> int:
 
 def read_loader(by_program: bool) -> Any:
     x = read_rows()
-    loader = fluid.io.DataLoader.from_generator([x], capacity=2)
+    loader: Any = fluid.io.DataLoader.from_generator([x], capacity=2)
     loader.set_batch_generator(lambda: iter([[ROWS]]), fluid.CPUPlace())
     if by_program:
         loader.start()
@@ -62,7 +62,7 @@ def read_loader(by_program: bool) -> Any:
 
 def dump(path: Path, mode: str) -> object:
     with path.open(mode) as file:
-        bundle.dump([1, 2], file)  # type: ignore[arg-type]
+        bundle.dump([1, 2], file)
     return bundle.load(path)
 
 
@@ -96,7 +96,7 @@ ADVICE: dict[str, Advice] = {
         ROWS[[1, 0]],
     ),
     "an array added to a variable": Advice(
-        lambda: read_rows() + ROWS,  # type: ignore[operator]
+        lambda: read_rows() + ROWS,
         "layers.assign makes a variable of a numpy array",
         lambda: run(read_rows() + layers.assign(ROWS), {"x": ROWS}),
         2 * ROWS,
