@@ -18,7 +18,7 @@ PAGE = PROJECT / "CONTRIBUTING.md"
 
 #: How many thousand tokens each room may have; "others" are all rooms that are not named.
 BUDGETS = {
-    "ops": 267,
+    "ops": 269,
     "layers": 73,
     "io": 73,
     "storage": 48,
@@ -39,7 +39,7 @@ BUDGETS = {
     "cli": 11,
     "bundle": 9,
     "testing": 8,
-    "others": 78,
+    "others": 79,
 }
 _COUNTED = {".txt", ".js", ".css", ".pyi", ".toml", ".html"}
 _WITHOUT_CODE = {
