@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from paddlelike.core.floats import run_quietly
 from paddlelike.lazy import dataclass
 
 _PIECE: Final = 1 << 18  # elements: a piece of float64 stays in the cache
@@ -59,26 +60,28 @@ def summarize(array: np.ndarray[Any, Any]) -> Statistics:
     >>> summarize(np.zeros((2, 2))).flags
     ('all zero',)
     """
-    flat = array.reshape(-1)
+    return run_quietly(_summarize, array.reshape(-1))
+
+
+def _summarize(flat: np.ndarray[Any, Any]) -> Statistics:
     count = nan = inf = zeros = 0
     minimum, maximum, mean, squares = math.inf, -math.inf, 0.0, 0.0
     for begin in range(0, flat.size, _PIECE):
-        piece = flat[begin : begin + _PIECE]
-        values = piece.astype(np.float64)
-        if piece.dtype.kind == "f":
+        values = flat[begin : begin + _PIECE].astype(np.float64)
+        here = float(np.add.reduce(values)) / len(values)
+        if not math.isfinite(here):
             finite = np.isfinite(values)
-            if not finite.all():
-                nans = int(np.isnan(values).sum())
-                nan, inf = nan + nans, inf + len(values) - int(finite.sum()) - nans
-                values = values[finite]
-                if not len(values):
-                    continue
+            nans = int(np.isnan(values).sum())
+            nan, inf = nan + nans, inf + len(values) - int(finite.sum()) - nans
+            values = values[finite]
+            if not len(values):
+                continue
+            here = float(np.add.reduce(values)) / len(values)  # still infinite for the largest float64
         zeros += len(values) - int(np.count_nonzero(values))
-        minimum, maximum = min(minimum, float(values.min())), max(maximum, float(values.max()))
+        minimum = min(minimum, float(np.minimum.reduce(values)))
+        maximum = max(maximum, float(np.maximum.reduce(values)))
         # means and sums of squares of two parts are joined without cancellation (Chan, Golub, LeVeque 1979)
-        with np.errstate(over="ignore", invalid="ignore"):  # of the largest float64, sums are infinite
-            here = float(values.mean())
-            around = float(np.square(values - here).sum())
+        around = float(np.add.reduce(np.square(values - here)))
         delta, total = here - mean, count + len(values)
         squares += around + (delta * delta * count * len(values) / total if count else 0.0)
         mean += delta * len(values) / total
@@ -146,6 +149,8 @@ def count_bins(array: np.ndarray[Any, Any], statistics: Statistics, bins: int = 
     flat, counts = array.reshape(-1), np.zeros(bins, np.int64)
     for begin in range(0, flat.size, _PIECE):
         values = flat[begin : begin + _PIECE].astype(np.float64)
-        places = (values[np.isfinite(values)] - low) * (bins / (high - low))
-        counts += np.bincount(np.clip(places.astype(np.int64), 0, bins - 1), minlength=bins)
+        if statistics.nan or statistics.inf:
+            values = values[np.isfinite(values)]
+        places = ((values - low) * (bins / (high - low))).astype(np.int64)
+        counts += np.bincount(np.maximum(np.minimum(places, bins - 1), 0), minlength=bins)
     return Histogram(low, high, tuple(counts.tolist()))

@@ -142,7 +142,7 @@ class Variable(EncodedState, Displayed):
         self.block = block
         self.name: str = name.decode() if isinstance(name, bytes) else name
         self.type = type if isinstance(type, VarType) else VarType(type)
-        self.shape: tuple[int, ...] = () if shape is None else tuple(int(dim) for dim in shape)
+        self.shape: tuple[int, ...] = () if shape is None else tuple(map(int, shape))
         self.dtype: VarType = VarType.BOOL if dtype is None else convert_dtype(dtype)
         self.lod_level: int = 0 if lod_level is None else lod_level
         self.declares_lod_level = lod_level is not None

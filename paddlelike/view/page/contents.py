@@ -133,7 +133,8 @@ def _collect_variable(one: VariableFacts, rounded: list[list[float]]) -> dict[st
 def _round_samples(found: Inspection) -> Iterator[list[list[float]]]:
     """Yield the sampled values of each variable with four digits, which a page shows."""
     samples = [() if one.sample is None else one.sample.values for one in found.variables]
-    values = np.fromiter((value for rows in samples for row in rows for value in row), np.float64)
+    rows_of_all = itertools.chain.from_iterable(samples)
+    values = np.fromiter(itertools.chain.from_iterable(rows_of_all), np.float64)
     with np.errstate(all="ignore"):  # of zeros and of what is not finite, which stay
         scale = 10.0 ** (3 - np.floor(np.log10(np.abs(values))))
         rounded = np.rint(values * scale) / scale
