@@ -24,7 +24,7 @@ _TABLE: Final = {
     "clip": "ErrorClipByValue GradientClipByGlobalNorm GradientClipByNorm GradientClipByValue",
     "core.dtypes": "AttrType VarType",
     "core.places": "CPUPlace CUDAPinnedPlace CUDAPlace",
-    "core.random": "Generator",
+    "core.random": "Generator MersenneGenerator",
     "core.scope": "Scope ScopeVariable",
     "core.tensor": "LoDTensor LoDTensorArray SelectedRows",
     "framework.graph.block": "Block",

@@ -37,8 +37,9 @@ def check_shape(what: str, shape: Sequence[int], itemsize: int = 1) -> None:
     """Raise FormatError with a text that begins with ``what``, for a shape that no array can have.
 
     >>> check_shape("w", (0, 2**40, 2**40))
-    Traceback (most recent call last): ... paddlelike.errors.FormatError: w: an array cannot have the dims [0,
-    1099511627776, 1099511627776]
+    Traceback (most recent call last):
+    ...
+    paddlelike.errors.FormatError: w: an array cannot have the dims [0, 1099511627776, 1099511627776]
     """
     # a zero dim must not hide others that no array can have
     nbytes = math.prod(dim for dim in shape[:_MAX_DIMS] if dim) * itemsize
