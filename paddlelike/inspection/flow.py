@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from paddlelike.framework import Block, Operator
 from paddlelike.framework.graph.variable import HOLDERS
-from paddlelike.inspection.layers import find_output, get_role, join_runs
+from paddlelike.inspection.layers import find_output, get_role, join_runs, name_layer
 from paddlelike.inspection.layout import rank_by_longest_path
 from paddlelike.lazy import dataclass
 
@@ -182,7 +182,7 @@ def _draw_layers(block: Block) -> Flow:
             continue
         sources = drawing.find_sources(op)
         output = find_output(op)
-        name = op.type if output is None or op.sub_blocks() else output.name.partition(".")[0]
+        name = op.type if output is None or op.sub_blocks() else name_layer(output)
         if op.type == "fetch" and op.input_arg_names:  # a damaged one fetches nothing
             node = drawing.add(FlowNode(op.input_arg_names[0], "fetched", "output", (index,)))
         elif last is not None and drawing.nodes[last].label == name and not op.sub_blocks():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import field
 from typing import Final, NamedTuple
@@ -16,6 +17,7 @@ from paddlelike.lazy import dataclass
 
 _TITLES: Final = ("layer", "operators", "output", "parameters", "reads")
 _WIDEST: Final = 40
+_NUMBERED: Final = re.compile(r"\.(?:tmp|w|b)_\d")
 
 
 class Layer(NamedTuple):
@@ -24,7 +26,7 @@ class Layer(NamedTuple):
     Attributes
     ----------
     name
-        The part of the names of its variables before the dot, such as "fc_0"; of an input, its own.
+        The names of its variables without ``.tmp_0`` and its like, such as "fc_0"; of an input, its own.
     operators
         The types of the operators in order; empty for an input.
     shape
@@ -193,7 +195,7 @@ def _group(block: Block) -> Iterator[tuple[str, list[Operator]]]:
             continue
         output = find_output(op)
         alone = bool(op.sub_blocks())
-        here = op.type if output is None or alone else output.name.partition(".")[0]
+        here = op.type if output is None or alone else name_layer(output)
         if ops and (here != name or alone):
             yield name, ops
             ops = []
@@ -207,6 +209,11 @@ def find_output(op: Operator) -> Variable | None:
     written = [op.block._find_var_recursive(name) for name in _order_outputs(op)]
     known = [variable for variable in written if variable is not None]
     return next((v for v in known if not v.persistable), known[0] if known else None)
+
+
+def name_layer(output: Variable) -> str:
+    """Return the name of the layer that made a variable: its name without ``.tmp_0`` and its like."""
+    return _NUMBERED.split(output.name, 1)[0]
 
 
 def _order_outputs(op: Operator) -> list[str]:

@@ -47,6 +47,15 @@ def test_parameter_totals_match_the_values_in_the_scope() -> None:
     assert sum(table.operators.values()) == len(main.global_block().ops)
 
 
+def test_layers_whose_names_hold_dots_keep_them() -> None:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [None, 5])
+        for name in ("backbone.stage_0", "backbone.stage_1"):
+            x = fluid.layers.fc(x, 5, name=name)
+    assert [one.name for one in list_layers(main).layers] == ["x", "backbone.stage_0", "backbone.stage_1"]
+
+
 def test_a_shared_parameter_counts_once() -> None:
     main = fluid.Program()
     with fluid.program_guard(main, fluid.Program()):
