@@ -148,3 +148,14 @@ def test_pages_name_files_and_folders_that_exist() -> None:
         if name not in NOT_KEPT and not any(path.endswith(f"/{name}") for path in there)
     ]
     assert missing == []
+
+
+def test_the_tables_of_readmes_name_modules_that_exist() -> None:
+    missing = []
+    for page in sorted(PACKAGE.rglob("README.md")):
+        for row in re.findall(r"^\|.*", page.read_text(), re.MULTILINE):
+            words = re.findall(r"`([\w./]+)`", row)
+            homes = [page.parent, PROJECT, *(page.parent / word for word in words if word.endswith("/"))]
+            modules = [word for word in words if word.endswith(".py")]
+            missing += [(page, one) for one in modules if not any((home / one).exists() for home in homes)]
+    assert missing == []

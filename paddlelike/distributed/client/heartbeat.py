@@ -1,4 +1,4 @@
-"""The exit code of a script that a fault has ended, by which a launcher decides whether to start it again."""
+"""A trainer's heartbeat to a server; the exit code of a script that a fault has ended, for the launcher."""
 
 from __future__ import annotations
 
