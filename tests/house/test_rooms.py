@@ -155,7 +155,12 @@ def test_the_tables_of_readmes_name_modules_that_exist() -> None:
     for page in sorted(PACKAGE.rglob("README.md")):
         for row in re.findall(r"^\|.*", page.read_text(), re.MULTILINE):
             words = re.findall(r"`([\w./]+)`", row)
-            homes = [page.parent, PROJECT, *(page.parent / word for word in words if word.endswith("/"))]
+            homes = [
+                page.parent,
+                PACKAGE,
+                PROJECT,
+                *(page.parent / word for word in words if word.endswith("/")),
+            ]
             modules = [word for word in words if word.endswith(".py")]
             missing += [(page, one) for one in modules if not any((home / one).exists() for home in homes)]
     assert missing == []
