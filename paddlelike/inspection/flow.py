@@ -309,9 +309,11 @@ def _describe_window(block: Block, op: Operator) -> str:
     attrs = op.attrs
     if attrs.get("global_pooling"):
         return "global"
+    if not isinstance(strides := attrs.get("strides"), list):
+        return ""
     filters = [block._find_var_recursive(name) for name in op.inputs.get("Filter", ())]
     kernel = filters[0].shape[2:] if filters and filters[0] is not None else attrs.get("ksize")
-    if not kernel or not isinstance(strides := attrs.get("strides"), list):
+    if not kernel:
         return ""
     words = ["x".join(map(str, kernel))]
     for letter, values, usual in (

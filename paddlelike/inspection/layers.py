@@ -17,6 +17,8 @@ from paddlelike.lazy import dataclass
 
 _TITLES: Final = ("layer", "operators", "output", "parameters", "reads")
 _WIDEST: Final = 40
+_ROLES: Final = {int(OpRole.Forward): "forward", int(OpRole.Backward): "backward"}
+_ALL_BUT_LOSS: Final = ~int(OpRole.Loss)
 _NUMBERED: Final = re.compile(r"\.(?:tmp|w|b)_\d")
 
 
@@ -206,9 +208,13 @@ def _group(block: Block) -> Iterator[tuple[str, list[Operator]]]:
 
 def find_output(op: Operator) -> Variable | None:
     """Return the variable that names the layer of an operator: the first temporary that it writes."""
-    written = [op.block._find_var_recursive(name) for name in _order_outputs(op)]
-    known = [variable for variable in written if variable is not None]
-    return next((v for v in known if not v.persistable), known[0] if known else None)
+    first = None
+    for name in _order_outputs(op):
+        variable = op.block._find_var_recursive(name)
+        if variable is not None and not variable.persistable:
+            return variable
+        first = variable if first is None else first
+    return first
 
 
 def name_layer(output: Variable) -> str:
@@ -231,10 +237,7 @@ def _keep(variable: Variable, persistables: dict[str, Variable]) -> bool:
 
 
 def get_role(op: Operator) -> str:
-    role = int(op.attrs.get("op_role") or 0) & ~int(OpRole.Loss)
-    if role == 0:
-        return "forward"
-    return "backward" if role == OpRole.Backward else "update"
+    return _ROLES.get(int(op.attrs.get("op_role") or 0) & _ALL_BUT_LOSS, "update")
 
 
 def _is_trained(variable: Variable) -> bool:
