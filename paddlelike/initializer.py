@@ -6,7 +6,7 @@ start with the same bits as in Paddle.
 Parameters
 ----------
 value
-    The number in each element, or an array of the values.
+    The number in each element.
 force_cpu
     It has no effect on a CPU.
 uniform
@@ -347,6 +347,11 @@ class BilinearInitializer(Initializer):
 
 class NumpyArrayInitializer(Initializer):
     """Initializes to the values of an array.
+
+    Parameters
+    ----------
+    value
+        An array in the shape of the parameter.
 
     Raises
     ------

@@ -1,4 +1,40 @@
-"""``fluid.nets``: common groups of layers."""
+"""``fluid.nets``: common groups of layers.
+
+Parameters
+----------
+num_filters
+    The number of channels of the convolution's result.
+filter_size, conv_filter_size
+    The size of the filter: an int, or ``[height, width]`` for images.
+conv_num_filter
+    The number of channels of each convolution's result, a list.
+pool_size
+    The size of the pooling windows: an int, or ``[height, width]``.
+pool_stride
+    The step between pooling windows, given like ``pool_size``.
+pool_padding
+    The padding around the convolved image, given like ``pool_size``.
+pool_type
+    ``"max"`` or ``"avg"``.
+global_pooling
+    Whether one window covers the whole image.
+conv_stride, conv_padding, conv_dilation, conv_groups
+    The argument of :func:`~paddlelike.layers.conv2d` with this name after ``conv_``.
+param_attr
+    The weight: a :class:`~paddlelike.ParamAttr`, a name, or an initializer; None for the defaults.
+bias_attr
+    The attributes of the bias, given like ``param_attr``. False for no bias.
+act, conv_act
+    The name of an activation layer that follows the convolution, such as ``"relu"``; None for none.
+conv_with_batchnorm
+    Whether batch norm follows a convolution.
+conv_batchnorm_drop_rate
+    The rate of the dropout after batch norm; 0 for no dropout.
+use_cudnn
+    Recorded in the operators. It has no effect on the numbers.
+dropout_rate
+    The share of the weights that dropout sets to 0.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +43,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
+from paddlelike.foundation.docstrings import complete_docstring, read_shared_entries
 from paddlelike.framework import Variable
 from paddlelike.layers.elementwise.activation import sigmoid
 from paddlelike.layers.elementwise.binary import elementwise_mul
@@ -54,6 +91,16 @@ def simple_img_conv_pool(
 ) -> Variable:
     """Return the output of a convolution and a pooling layer.
 
+    Parameters
+    ----------
+    input
+        Images (N, C, H, W).
+
+    Returns
+    -------
+    Variable
+        (N, num_filters, H', W'), in the dtype of ``input``.
+
     >>> from paddlelike.input import data
     >>> image = data("image", [None, 1, 28, 28])
     >>> simple_img_conv_pool(image, num_filters=6, filter_size=5, pool_size=2, pool_stride=2).shape
@@ -91,8 +138,24 @@ def img_conv_group(
 ) -> Variable:
     """Return the output of several convolutions, with or without batch norm and dropout, and a pooling layer.
 
-    Settings that are not lists apply to every convolution. Raises TypeError unless ``conv_num_filter`` is a
-    list, GraphError when a list has another length.
+    Settings that are not lists apply to every convolution.
+
+    Parameters
+    ----------
+    input
+        Images (N, C, H, W).
+
+    Returns
+    -------
+    Variable
+        (N, C', H', W'), where C' is the last of ``conv_num_filter``; in the dtype of ``input``.
+
+    Raises
+    ------
+    TypeError
+        ``conv_num_filter`` is not a list.
+    GraphError
+        Another list has a different length than ``conv_num_filter``.
     """
     if not isinstance(conv_num_filter, list | tuple):
         raise TypeError(f"img_conv_group: conv_num_filter must be a list of ints, got {conv_num_filter!r}")
@@ -139,7 +202,22 @@ def sequence_conv_pool(
     pool_type: str = "max",
     bias_attr: ParamAttrLike = None,
 ) -> Variable:
-    """Return a convolution over sequences, pooled to one row per sequence."""
+    """Return a convolution over sequences, pooled to one row per sequence.
+
+    Parameters
+    ----------
+    input
+        Sequences of rows: (T, D) with LoD.
+    filter_size
+        The number of rows that a filter covers.
+    pool_type
+        ``"average"``, ``"sum"``, ``"sqrt"``, ``"max"``, ``"last"`` or ``"first"``.
+
+    Returns
+    -------
+    Variable
+        (sequences, num_filters), in the dtype of ``input``.
+    """
     convolved = sequence_conv(
         input, num_filters, filter_size, param_attr=param_attr, bias_attr=bias_attr, act=act
     )
@@ -147,9 +225,24 @@ def sequence_conv_pool(
 
 
 def glu(input: Variable, dim: int = -1) -> Variable:
-    """Return one half of ``input`` along ``dim`` times the sigmoid of the other. Dauphin et al. 2016.
+    """Return the first half of ``input`` along ``dim`` times the sigmoid of the second. Dauphin et al. 2016.
 
-    Raises TypeError unless ``input`` is a variable of a supported dtype.
+    Parameters
+    ----------
+    input
+        A variable whose dim ``dim`` is even.
+    dim
+        The dim that is split; negative ones count from the end.
+
+    Returns
+    -------
+    Variable
+        In the shape of ``input`` with half of dim ``dim``, in its dtype.
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable of float32 or float64.
 
     >>> from paddlelike.input import data
     >>> glu(data("x", [None, 6])).shape
@@ -165,9 +258,26 @@ def scaled_dot_product_attention(
 ) -> Variable:
     """Return ``softmax(q @ k.T / sqrt(width)) @ v``, in several heads with projections. Vaswani et al. 2017.
 
-    ``queries`` (N, T, D), ``keys`` (N, S, D) and ``values`` (N, S, E) give (N, T, E). One head
-    has no projections; with several, D and E are multiples of their count. Raises GraphError when shapes do
-    not match.
+    Parameters
+    ----------
+    queries
+        (N, T, D).
+    keys
+        (N, S, D).
+    values
+        (N, S, E).
+    num_heads
+        The number of heads; D and E are multiples of it. One head has no projections.
+
+    Returns
+    -------
+    Variable
+        (N, T, E), in the dtype of ``values``.
+
+    Raises
+    ------
+    GraphError
+        The shapes do not match.
     """
     given = {"queries": queries, "keys": keys, "values": values}
     for argument, value in given.items():
@@ -211,3 +321,7 @@ def _check_attention(given: dict[str, Variable], heads: int) -> None:
         raise GraphError(f"{described}; expected as many keys as values")
     if keys.shape[-1] % heads or values.shape[-1] % heads:
         raise GraphError(f"{described}; expected widths that are multiples of the number of heads")
+
+
+for _name in __all__:
+    complete_docstring(globals()[_name], read_shared_entries(__name__))

@@ -94,7 +94,7 @@ def append_regularization_ops(
     parameters_and_grads
         Pairs of a parameter and its gradient.
     regularization
-        The regularizer of parameters that have none; None for none.
+        The regularizer of parameters without one of their own; None for no decay.
 
     Returns
     -------

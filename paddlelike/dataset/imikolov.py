@@ -75,7 +75,7 @@ def _make_reader(
     if data_type not in (DataType.NGRAM, DataType.SEQ):
         raise ValueError(f"imikolov: data_type must be DataType.NGRAM or DataType.SEQ, got {data_type!r}")
     if data_type == DataType.NGRAM and n < 0:
-        raise ValueError(f"imikolov: n must be the length of a sample, got {n}")
+        raise ValueError(f"imikolov: n, the number of words of a sample, must not be negative, got {n}")
 
     def read() -> Iterator[tuple[Any, ...]]:
         path = common.find(URL, "imikolov", MD5)

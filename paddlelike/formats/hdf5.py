@@ -1,6 +1,6 @@
 """HDF5 files of named arrays, by h5py (extra ``hdf5``).
 
-Three forms are read: one dataset a variable in the root group, with blanks for the slashes of its name (the
+Three forms are read: one dataset per variable in the root group, with blanks for the slashes of its name (the
 recipe that many TensorFlow users followed); groups in place of the slashes; and Keras weight files, whose
 attributes ``layer_names`` and ``weight_names`` say the order; a weight whose name two layers have is called
 ``LAYER/NAME``, and what the attributes do not name, such as the optimizer's arrays, by its path. The first

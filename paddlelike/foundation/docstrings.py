@@ -81,8 +81,8 @@ def describe_like(*others: object) -> Callable[[T], T]:
 def complete_docstring(thing: Callable[..., Any], entries: Mapping[str, str]) -> None:
     """Add to a docstring the ``entries`` for parameters that it does not describe itself.
 
-    The section follows the order of the signature. A function that returns something, or anything but a
-    class, gets the sections *Returns* and *Raises* of the entries, too.
+    The section follows the order of the signature; names with the same entry share it. A function that returns
+    something, or anything but a class, gets the sections *Returns* and *Raises* of the entries, too.
     """
     if thing.__doc__ is None:  # python -OO
         return
@@ -92,7 +92,10 @@ def complete_docstring(thing: Callable[..., Any], entries: Mapping[str, str]) ->
     described = {name: entry for name in names if (entry := own.get(name) or entries.get(name))}
     described |= {name: entry for name, entry in own.items() if name not in described}
     if described.keys() != own.keys():
-        rows = "".join(f"{name}\n{entry}" for name, entry in described.items())
+        alike: dict[str, list[str]] = {}
+        for name, entry in described.items():
+            alike.setdefault(entry, []).append(name)
+        rows = "".join(f"{', '.join(group)}\n{entry}" for entry, group in alike.items())
         text = f"{head.rstrip()}\n\n{_HEADINGS[0]}{rows}{tail}"
     if not isinstance(thing, type):
         if "Returns" in entries and thing.__annotations__.get("return") not in ("None", None):

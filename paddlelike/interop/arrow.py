@@ -220,7 +220,7 @@ def _read_file(arrow: Any, path: str | os.PathLike[str]) -> _Rows:
         gone = table["forgotten"].to_numpy().astype(np.bool_)
     values = table["row"].filter(arrow.array(~gone)).combine_chunks()
     if values.null_count or values.flatten().null_count:
-        raise FormatError(f"{path} has rows that are null though forgotten is not true")
+        raise FormatError(f"{path} has a null row whose column 'forgotten' is not true")
     numbers = ids.to_numpy()
     if len(np.unique(numbers)) < len(numbers):
         raise FormatError(f"{path} repeats an id, so its row is ambiguous")

@@ -171,7 +171,7 @@ def convert(
         does.
     durability
         ``"atomic"``: after a power cut, the new files or the earlier ones are there, whole; ``"process"``:
-        this holds only after the end of the process; ``"power"``: the new files are on the disk when the call
+        this holds only when a process dies; ``"power"``: the new files are on the disk when the call
         returns.
 
     Returns

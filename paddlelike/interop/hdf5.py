@@ -47,7 +47,7 @@ def save_hdf5(
     *,
     attributes: Mapping[str, Any] | None = None,
 ) -> SaveReport:
-    """Write variables into an HDF5 file: a dataset for each, with blanks for the slashes of its name.
+    """Write each variable into a dataset of an HDF5 file; slashes in its name become blanks.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ def save(
         The beginning of the three paths; the directory is made when missing.
     durability
         ``"atomic"``: after a power cut, the new files or the earlier ones are there, whole; ``"process"``:
-        this holds only after the end of the process; ``"power"``: the new files are on the disk when the call
+        this holds only when a process dies; ``"power"``: the new files are on the disk when the call
         returns.
 
     Returns

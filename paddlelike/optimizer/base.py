@@ -147,7 +147,7 @@ class Optimizer(State):
         Raises
         ------
         GraphError
-            ``loss`` is not of shape [1], or this optimizer was given these parameters before.
+            ``loss`` is not of shape [1], or this optimizer already updates these parameters.
         TypeError
             ``loss`` is not a variable.
 

@@ -280,7 +280,7 @@ class InMemoryDataset(DatasetBase):
         self._set_text("log key", parse_logkey)
 
     def set_merge_by_sid(self, merge_by_sid: bool) -> None:
-        """Do nothing: only page views, see :meth:`set_enable_pv_merge`, are merged by their id."""
+        """Do nothing: it has an effect only on page views (:meth:`set_enable_pv_merge`)."""
 
     def set_enable_pv_merge(self, enable_pv_merge: bool) -> None:
         """Set whether samples become page views; :meth:`load_into_memory` then raises an error."""
@@ -317,10 +317,11 @@ class InMemoryDataset(DatasetBase):
         random.shuffle(self._take_loaded_samples())
 
     def global_shuffle(self, fleet: _Trainers | None = None, thread_num: int = 12) -> None:
-        """Shuffle the samples of all trainers of ``fleet``, which all call this; None: only its own samples.
+        """Shuffle the samples of all trainers of ``fleet``; without it, those of this process.
 
-        Python's ``random`` chooses a trainer for every sample. The samples go over the servers to all
-        trainers, so the data must fit into the memory of each. Raises FeedError before they are loaded.
+        All trainers must call this. Python's ``random`` chooses a trainer for every sample. The samples go over
+        the servers to all trainers, so the data must fit into the memory of each. Raises FeedError before they
+        are loaded.
         """
         if fleet is not None:
             self._memory = fleet._spread(self._take_loaded_samples())

@@ -81,7 +81,7 @@ class DataFeeder(Versioned):
     def feed_parallel(
         self, iterable: Iterable[Iterable[Sequence[Any]]], num_places: int | None = None
     ) -> Iterator[dict[str, LoDTensor]]:
-        """Yield the feeds for several batches, one per place. Raises FeedError for more or fewer."""
+        """Yield the feeds for several batches. Raises FeedError unless there is one batch per place."""
         batches = list(iterable)
         count = len(cpu_places()) if num_places is None else num_places
         if len(batches) != count:

@@ -159,7 +159,9 @@ def compose(*readers: Reader, **kwargs: Any) -> Reader:
     Parameters
     ----------
     readers
-        Readers, side by side: a sample has the fields of all.
+        The readers; a sample has the fields of all of them, in this order.
+    check_alignment : bool
+        Whether readers of different lengths are an error, the default; False to end with the shortest.
 
     Returns
     -------
@@ -169,9 +171,9 @@ def compose(*readers: Reader, **kwargs: Any) -> Reader:
     Raises
     ------
     TypeError
-        A keyword is not ``check_alignment``.
+        A keyword other than ``check_alignment`` is given.
     ComposeNotAligned
-        A reader ends before the others, while samples are read with ``check_alignment``.
+        A reader ends before the others, and ``check_alignment`` is not False.
 
     >>> import paddlelike as fluid
     >>> list(fluid.io.compose(lambda: iter("ab"), lambda: iter([(1, 2), (3, 4)]))())

@@ -26,7 +26,7 @@ class SaveOptions(KeywordOptions):
         next save, into any directory, waits for it.
     durability
         ``"atomic"``: after a power cut there are all files of this save, or all of the one before;
-        ``"process"``: after the death of processes alone; ``"power"``: what was saved is on the disk.
+        ``"process"``: this holds only when a process dies; ``"power"``: what was saved is on the disk.
     checksum
         The algorithm of the manifest's checksums: "xxh3_128", "sha256", "crc32", or None for no checksums.
     wait

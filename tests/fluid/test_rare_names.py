@@ -44,7 +44,7 @@ def test_core_avx_is_an_alias_of_core() -> None:
     assert core_avx.AnalysisConfig is fluid.core.AnalysisConfig
 
 
-def test_contrib_has_the_lists_of_mixed_precision_and_short_names() -> None:
+def test_contrib_has_mixed_precision_op_lists_and_short_aliases() -> None:
     assert (len(fp16_lists.white_list), len(fp16_lists.black_list), len(fp16_lists.gray_list)) == (3, 11, 37)
     assert fluid.contrib.decorate is fluid.contrib.mixed_precision.decorate
     assert fluid.contrib.summary is fluid.contrib.model_stat.summary

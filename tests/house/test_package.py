@@ -152,7 +152,7 @@ def test_the_linux_page_lists_exactly_the_uses_of_linux() -> None:
     assert listed == list_uses()
 
 
-def test_only_two_modules_name_a_processor() -> None:
+def test_only_two_modules_mention_a_processor_architecture() -> None:
     naming = set()
     for path, source in SOURCES.items():
         tree = ast.parse(source)

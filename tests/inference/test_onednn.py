@@ -215,7 +215,7 @@ def test_operators_that_the_library_cannot_run_are_left_to_numpy() -> None:
 
 @pytest.mark.slow
 @needs_library
-def test_clones_run_at_the_same_time_with_the_same_bits(tmp_path: Path) -> None:
+def test_clones_that_run_at_the_same_time_give_the_same_bits(tmp_path: Path) -> None:
     save(tmp_path, build_residual)
     first, config = open_model(tmp_path, joined=True)
     assert "oneDNN 3." in config.summary()

@@ -174,7 +174,7 @@ def test_clones_run_in_threads(tmp_path: Path) -> None:
     np.testing.assert_array_equal(got, want)
 
 
-def test_a_predictor_that_follows_a_training_takes_over_its_values(tmp_path: Path) -> None:
+def test_a_predictor_that_follows_a_folder_loads_new_saves(tmp_path: Path) -> None:
     config = save(tmp_path / "model", build_words)
     config.enable_onnxruntime()
     predictor = inference.create_predictor(config)

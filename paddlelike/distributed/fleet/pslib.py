@@ -89,7 +89,7 @@ class DownpourOptimizer(TranspilerOptimizer):
         if any(len(one) != 1 for one in several):
             raise UnsupportedError(
                 f"fleet.minimize: {max(map(len, several))} losses at once are not supported",
-                hint="train their sum, or each by a job of its own that continues from the other's saves",
+                hint="train their sum; or train one loss per job, each from the previous job's files",
             )
         loss, scope, startup = (
             one[0] if isinstance(one, list | tuple) else one for one in (losses, scopes, startup_programs)

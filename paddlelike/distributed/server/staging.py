@@ -57,7 +57,7 @@ class Contribution(Into):
         try:
             counts = read_pairs(header.get("rows"))
         except ValueError as error:
-            raise FrameError(f"a note with rows {header.get('rows')!r:.80}: {error}") from None
+            raise FrameError(f"note of selected rows with rows {header.get('rows')!r:.80}: {error}") from None
         for index, count in counts:
             if index in self.sparse or self._filled.get(values_at(index)):
                 raise FrameError(f"a note of rows of entry {index}, which was sent before")

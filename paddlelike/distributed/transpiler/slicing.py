@@ -15,6 +15,11 @@ class PSDispatcher:
     """Places variables on servers; subclasses define ``dispatch``.
 
     The blocks of one variable must be placed on different servers.
+
+    Parameters
+    ----------
+    pserver_endpoints
+        The addresses of the servers, ``"host:port"``.
     """
 
     def __init__(self, pserver_endpoints: Sequence[str]) -> None:

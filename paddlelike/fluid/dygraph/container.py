@@ -109,7 +109,7 @@ class LayerList(Layer):
         """Insert a layer before the one at ``index``. Raises IndexError unless the index exists."""
         layers = list(self)
         if not 0 <= index < len(layers):
-            raise IndexError(f"insert at {index}: the list has {len(layers)} layers, from 0 on")
+            raise IndexError(f"insert at {index}: the index must be at least 0 and below {len(layers)}")
         layers.insert(index, sublayer)
         self._number(layers)
 

@@ -198,9 +198,9 @@ class ServerTables(FolderFormat):
         ]
         if self.width is not None and not fits:
             raise FormatError(
-                f"table {table} has lines of {count} numbers behind the id; rows of width {self.width} have "
-                + ", ".join(str(rule.count(self.width)) for rule in _RULES)
-                + " by the rule",
+                f"table {table} has {count} numbers per line after the id; expected "
+                + " or ".join(str(rule.count(self.width)) for rule in _RULES)
+                + f" for rows of width {self.width}, depending on the update rule",
                 hint="the width or the accessor differs, or no id reached embedx_threshold",
             )
         # Nothing else looks like powers, and Adam's rule is the default of these servers.

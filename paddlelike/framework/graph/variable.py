@@ -85,7 +85,7 @@ class Variable(EncodedState, Displayed):
     block
         The block that it belongs to.
     type
-        The type of the value.
+        The kind of the value: a tensor with a LoD, an array of tensors, ...
     name
         The name; None for a generated one.
     shape

@@ -34,7 +34,7 @@ def import_cntk(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
     file
         A ``.model``, ``.dnn`` or ``.cmf``, known by its content; a URL; or its bytes.
     scope
-        Takes the values; None: the current scope.
+        The scope that receives the values; None for the current one.
 
     Raises
     ------

@@ -106,7 +106,7 @@ def _read_full(block: Block, op: dict[str, Any]) -> None:
         if any(type(one) is not int for one in value):
             raise FormatError(f"the program of Paddle 3 is damaged: {value!r:.80} are not integers")
         if attrs.get("dtype") not in (VarType.INT32, VarType.INT64):
-            raise FormatError("the program of Paddle 3 is damaged: a list of sizes is of no type of integers")
+            raise FormatError("the program of Paddle 3 is damaged: the dtype of sizes is not int32 or int64")
     else:
         shape = get(attrs, "shape", list)
         if not isinstance(value, float | int) or any(one < 0 for one in shape) or attrs.get("dtype") == -1:

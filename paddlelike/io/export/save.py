@@ -75,7 +75,7 @@ def save_inference_model(
         Whether to save the program without values.
     durability
         ``"atomic"``: after a power cut, the new files or the earlier ones are there, whole; ``"process"``:
-        this holds only after the end of the process; ``"power"``: the new files are on the disk when the call
+        this holds only when a process dies; ``"power"``: the new files are on the disk when the call
         returns.
 
     Returns

@@ -112,7 +112,7 @@ def reorder(array: Array, order: Sequence[int]) -> Array:
 
 def _reorder_shape(shape: Shape, parts: int) -> Shape:
     if not shape or shape[-1] % parts:
-        raise Misfit(f"the file has shape {list(shape)}, whose last axis is not {parts} equal parts")
+        raise Misfit(f"the file has shape {list(shape)}, whose last axis is not divisible by {parts}")
     return shape[1:] if len(shape) == 2 and shape[0] == 1 else shape
 
 

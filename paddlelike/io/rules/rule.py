@@ -80,7 +80,7 @@ class Rename:
         if self.order is not None and sorted(self.order) != list(range(len(self.order))):
             raise ValueError(f"order={self.order} does not name each part once, counted from 0")
         if min(self.concat or 0, self.split or 0) < 0:
-            raise ValueError("an axis is counted from 0")
+            raise ValueError(f"an axis must be 0 or greater, got concat={self.concat}, split={self.split}")
 
     @property
     def sources(self) -> Names:

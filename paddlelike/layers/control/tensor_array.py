@@ -3,7 +3,7 @@
 Parameters
 ----------
 array
-    A LoDTensorArray, as :func:`create_array` returns; :func:`array_write` makes a new one for None.
+    A LoDTensorArray, as :func:`create_array` returns.
 x
     Sequences with LoD.
 rank_table
@@ -63,6 +63,8 @@ def array_write(x: Variable, i: Variable, array: Variable | None = None) -> Vari
 
     Parameters
     ----------
+    array
+        A LoDTensorArray, as :func:`create_array` returns; None for a new one.
     x
         The value to write.
     i

@@ -3,7 +3,7 @@
 Parameters
 ----------
 x
-    A variable of any shape, the shape of the result.
+    A variable of any shape.
 y
     A variable whose dims equal the dims of ``x`` from dim ``axis`` on, or are 1. It is repeated over the
     other dims.

@@ -80,6 +80,8 @@ def increment(x: Variable, value: float = 1.0, in_place: bool = True) -> Variabl
 
     Parameters
     ----------
+    x
+        A variable of shape [1].
     value
         The number that is added.
     in_place

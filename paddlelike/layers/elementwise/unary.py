@@ -196,9 +196,12 @@ def pow(x: Variable, factor: float | Variable = 1.0, name: str | None = None) ->
 
 
 def sign(x: Variable | Array) -> Variable:
-    """Return -1, 0 or 1, the sign of each element (operator ``sign``); an array becomes a constant.
+    """Return the sign of each element: -1, 0 or 1 (operator ``sign``).
 
-    ``x`` is a variable or an array.
+    Parameters
+    ----------
+    x
+        A variable of any shape, or an array, which becomes a constant.
 
     Returns
     -------

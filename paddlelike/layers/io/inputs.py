@@ -26,7 +26,7 @@ def data(
     type: VarType = VarType.LOD_TENSOR,
     stop_gradient: bool = True,
 ) -> Variable:
-    """Return a variable to be fed; in this older form of :func:`~paddlelike.data` feeds are not checked.
+    """Return a variable to be fed: the older form of :func:`~paddlelike.data`, which does not check feeds.
 
     It appends no operator. A batch dim of -1 is put in front of ``shape``, unless ``append_batch_size`` is
     False or ``shape`` has a dim of -1 or None already. Gradients end here unless ``stop_gradient`` is False.
@@ -42,12 +42,12 @@ def data(
     lod_level
         The number of levels of sequences that the rows have.
     type
-        The type of the value.
+        The kind of the value: a tensor with a LoD, an array of tensors, ...
 
     Returns
     -------
     Variable
-        A variable to be fed, of ``shape`` with a batch dim of -1 in front, and of ``dtype``.
+        A variable to be fed, of ``dtype``: of ``shape``, with a batch dim in front unless it has one.
 
     Raises
     ------

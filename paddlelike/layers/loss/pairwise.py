@@ -3,7 +3,7 @@
 Parameters
 ----------
 label
-    (N, 1): 1 if ``left`` should rank higher, -1 (0 in ``rank_loss``) if ``right`` should.
+    (N, 1): 1 if ``left`` should rank higher, -1 if ``right`` should.
 left, right
     Scores (N, 1).
 margin
@@ -40,6 +40,11 @@ __all__ = ["margin_rank_loss", "npair_loss", "rank_loss"]
 
 def rank_loss(label: Variable, left: Variable, right: Variable, name: str | None = None) -> Variable:
     """Return ``log(1 + exp(o)) - label * o`` of ``o = left - right``, all (N, 1) (operator ``rank_loss``).
+
+    Parameters
+    ----------
+    label
+        (N, 1): 1 if ``left`` should rank higher, 0 if ``right`` should.
 
     Returns
     -------

@@ -226,7 +226,7 @@ def teacher_student_sigmoid_loss(
 
 
 def dice_loss(input: Variable, label: Variable, epsilon: float = 1e-05, name: str | None = None) -> Variable:
-    """Return the mean of ``1 - 2 * overlap / (sum(input) + sum(label) + epsilon)`` over the batch, [1].
+    """Return the batch's mean of ``1 - 2 * overlap / (sum(input) + sum(label) + epsilon)``.
 
     Operators ``one_hot``, ``elementwise_mul``, ``reduce_sum`` and others. Milletari et al., V-Net, 2016.
 

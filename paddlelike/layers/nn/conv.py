@@ -3,7 +3,7 @@
 Parameters
 ----------
 input
-    (N, C, H, W), or (N, C, D, H, W) over three dims. ``data_format`` gives the position of the channels. C
+    Images (N, C, H, W), in 3d volumes (N, C, D, H, W); ``data_format`` gives the position of the channels. C
     must be known.
 num_filters
     The number of channels of the result.

@@ -8,8 +8,10 @@ mean
     The mean of the numbers.
 std
     The standard deviation of the numbers.
-min, max
-    The lower bound of the numbers, included, and the upper bound, excluded.
+min
+    The lower bound of the numbers, included.
+max
+    The upper bound of the numbers, excluded.
 input
     The variable that gives the length of one dim, usually a batch.
 input_dim_idx
@@ -87,7 +89,7 @@ def uniform_random(
 def gaussian_random(
     shape: ShapeLike, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype: DtypeLike = "float32"
 ) -> Variable:
-    """Return normal values with that ``mean`` and standard deviation ``std`` (operator ``gaussian_random``).
+    """Return numbers of a normal distribution, with ``mean`` and deviation ``std`` (``gaussian_random``).
 
     ``dtype`` is float32 or float64; a ``seed`` other than 0 gives the same values in every run.
 

@@ -3,7 +3,7 @@
 Parameters
 ----------
 input
-    (T, 3 * size) with LoD, or (N, size) of one step; usually the result of :func:`fc`.
+    Sequences (T, 3 * size) with LoD, usually the result of :func:`fc`.
 is_reverse
     Whether sequences are read from their ends.
 gate_activation
@@ -106,6 +106,8 @@ def gru_unit(
 
     Parameters
     ----------
+    input
+        One step of N sequences, (N, size), usually the result of :func:`fc`.
     size
         3 times the width of the state.
 

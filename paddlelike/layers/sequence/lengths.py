@@ -7,7 +7,7 @@ input
 x
     Rows, or sequences of rows.
 y
-    The variable whose LoD gives the numbers of repetitions.
+    The variable whose sequence lengths are the numbers of repetitions.
 ref_level
     The level of the LoD of ``y``; -1 for the last.
 target_lod
@@ -89,10 +89,9 @@ def sequence_concat(input: Sequence[Variable], name: str | None = None) -> Varia
 
 
 def sequence_expand(x: Variable, y: Variable, ref_level: int = -1, name: str | None = None) -> Variable:
-    """Repeat sequence (or row) i of ``x`` once for each part of sequence i of ``y``.
+    """Repeat sequence i of ``x`` (row i without a LoD) as often as sequence i of ``y`` is long.
 
-    Operator ``sequence_expand``. The parts are the sequences of level ``ref_level`` of ``y``, by default the
-    last level.
+    Operator ``sequence_expand``. The lengths are those of level ``ref_level`` of the LoD of ``y``.
 
     Returns
     -------

@@ -7,7 +7,7 @@ shape
 value, fill_value
     The number in each element.
 input
-    The variable that gives the shape, or with ``input_dim_idx`` the length of one dim.
+    The variable that gives the length of one dim of the result.
 input_dim_idx
     The dim of ``input`` that gives the length.
 output_dim_idx
@@ -331,6 +331,11 @@ def full_like(
     """Return a constant tensor in the shape of ``input`` (operator ``fill_any_like``); ``device`` is ignored.
 
     Every element is ``fill_value``; gradients end here unless ``stop_gradient`` is False.
+
+    Parameters
+    ----------
+    input
+        The variable that gives the shape.
 
     Returns
     -------

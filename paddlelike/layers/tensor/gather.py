@@ -5,9 +5,9 @@ Parameters
 input, x
     A variable of any shape.
 index
-    Indices, int32 or int64: (N,) for rows, (..., K) for elements in the first K dims.
+    Indices (..., K), int32 or int64: each row selects an element or a slice by the first K dims.
 updates
-    The values to write: for each index, a row or a slice of the result.
+    The values to add: for each row of ``index``, an element or a slice of the result.
 hash_size
     The bound of the hashes, excluded.
 num_hash
@@ -47,6 +47,8 @@ def gather(input: Variable, index: Variable, overwrite: bool = True) -> Variable
 
     Parameters
     ----------
+    index
+        The rows to return, (N,), int32 or int64.
     overwrite
         Whether the gradient of a row that is gathered twice is the last one instead of the sum.
 
@@ -104,10 +106,12 @@ def gather_nd(input: Variable, index: Variable, name: str | None = None) -> Vari
 
 
 def index_select(input: Variable, index: Variable, dim: int = 0) -> Variable:
-    """Return the slices of ``input`` along ``dim`` at the integers of ``index`` (N,) (``index_select``).
+    """Return the slices of ``input`` along ``dim`` at the indices of ``index`` (``index_select``).
 
     Parameters
     ----------
+    index
+        The indices along ``dim``, (N,), int32 or int64.
     dim
         The dim along which slices are chosen.
 
@@ -137,6 +141,13 @@ def index_select(input: Variable, index: Variable, dim: int = 0) -> Variable:
 
 def index_sample(x: Variable, index: Variable) -> Variable:
     """Return ``out[i, j] = x[i, index[i, j]]`` (operator ``index_sample``).
+
+    Parameters
+    ----------
+    x
+        A variable (N, D).
+    index
+        Columns (N, K), int32 or int64.
 
     Returns
     -------
@@ -169,6 +180,10 @@ def scatter(
 
     Parameters
     ----------
+    index
+        The rows to replace, (N,), int32 or int64.
+    updates
+        The new rows, (N, ...).
     overwrite
         Whether a row is replaced. Otherwise it is set to zero, then all its updates are added.
 

@@ -6,14 +6,14 @@ input, x
     A variable of any shape.
 axes
     The dims that are cut.
-starts, ends
-    For each of ``axes``, the first index (``starts``) and the index after the last (``ends``): ints, negative
-    ones from the end, or variables of shape [1].
+starts
+    For each of ``axes``, the first index: ints, negative ones from the end, or variables of shape [1].
+ends
+    For each of ``axes``, the index after the last, given like ``starts``.
 strides
     The step in each of ``axes``, negative to go backwards.
 shape
-    The shape of the part: ints, or a variable; None for the shape of ``x``. In ``crop_tensor``, -1 extends to
-    the end.
+    The shape of the part: ints, or a variable; None for the shape of ``x``.
 offsets
     The start of the part in each dim: ints, or a variable; None for 0.
 pad_value
@@ -178,6 +178,11 @@ def crop_tensor(
 
     ``shape`` and ``offsets`` may be int variables, or lists with variables of shape [1].
 
+    Parameters
+    ----------
+    shape
+        The shape of the part: ints, -1 to reach the end, or a variable; None for the shape of ``x``.
+
     Returns
     -------
     Variable
@@ -258,10 +263,7 @@ def pad2d(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Variable:
-    """Return images padded by [top, bottom, left, right], which may be an int variable (``pad2d``).
-
-    ``mode``: ``"constant"`` fills with ``pad_value``, ``"reflect"`` mirrors without the edge, ``"edge"``
-    repeats the edge.
+    """Return images padded above, below, left and right (operator ``pad2d``).
 
     Parameters
     ----------

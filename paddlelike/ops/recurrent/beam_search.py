@@ -166,7 +166,7 @@ class BeamSearchDecode(OpDef):
     def forward(ctx: Context, ids: Any, scores: Any, *, beam_size: int, end_id: int) -> tuple[Array, Array]:
         steps = [_Step.of(*pair) for pair in zip(ids, scores, strict=True)]
         if not steps:
-            raise EnforceNotMet("beam_search_decode: Ids holds no step")
+            raise EnforceNotMet("beam_search_decode: Ids is an empty array")
         found = [_trace_sentences(steps, source, end_id) for source in range(len(steps[0].sources) - 1)]
         sentences = [sentence for many in found for sentence in many]
         lod = [

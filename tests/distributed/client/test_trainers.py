@@ -26,7 +26,7 @@ def test_an_ordinary_program_counts_as_trainer_0() -> None:
     assert find_trainer_id(fluid.Program().global_block()) == 0
 
 
-def test_without_servers_the_training_steps_are_a_plain_range() -> None:
+def test_without_servers_resumable_steps_begin_at_0() -> None:
     assert list(resumable_steps(3, fluid.Scope())) == [0, 1, 2]
 
 

@@ -95,7 +95,7 @@ def test_the_placement_table_matches_the_programs_of_the_servers(name: str) -> N
 @pytest.mark.filterwarnings("ignore:.*set_gradient_clip", "ignore:padding_idx has no effect")
 @pytest.mark.filterwarnings("ignore:server .* keeps no variable", "ignore:.*takes the value of l1")
 @pytest.mark.parametrize("name", JOBS)
-def test_the_program_of_a_server_gives_the_same_kinds_and_shapes(name: str) -> None:
+def test_kinds_and_shapes_read_from_a_server_program_match_the_placement(name: str) -> None:
     """A server derives its table from its program alone; the transpiler's placement must agree with it.
 
     Two things its program does not say: of a schedule's variables, trainers add to the counter; and a program

@@ -83,7 +83,7 @@ def test_blocks_that_run_each_other_are_refused():
         parsed(program)
 
 
-def test_nested_blocks_that_multiply_their_operators_are_refused():
+def test_blocks_nested_so_that_operators_multiply_are_refused():
     program = blocks(40)
     for number in range(39):
         runs(program, number, number + 1)

@@ -168,7 +168,9 @@ def test_links_are_folded_by_levels_as_in_a_log_structured_store(
         assert training.loaded(where, verify=True) == training.values()
 
 
-def test_folded_links_hold_every_row_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folding_the_links_of_a_delta_chain_stores_every_row_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(chains, "_FAN", 4)
     training = Training(fluid.optimizer.SGD(0.1))
     training.save(tmp_path, delta=True)

@@ -211,5 +211,5 @@ def test_beam_search_steps_without_two_lod_levels_are_refused() -> None:
     step = [LoDTensor(column([1, 2], "int64"), [[0, 2]])]
     with pytest.raises(EnforceNotMet, match="a step of Ids has 1 levels of LoD, expected 2"):
         BeamSearchDecode.forward(Recorder(), step, step, beam_size=2, end_id=END)  # type: ignore[arg-type]
-    with pytest.raises(EnforceNotMet, match="Ids holds no step"):
+    with pytest.raises(EnforceNotMet, match="Ids is an empty array"):
         BeamSearchDecode.forward(Recorder(), [], [], beam_size=2, end_id=END)  # type: ignore[arg-type]

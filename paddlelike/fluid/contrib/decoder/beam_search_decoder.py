@@ -274,7 +274,9 @@ class BeamSearchDecoder(_Decoder):
             cell, given, before = self._state_cell, {}, {}
             for name, start in self._input_var_dict.items():
                 if name not in cell._inputs:
-                    raise ValueError(f"input_var_dict names {name!r}; the cell has {', '.join(cell._inputs)}")
+                    raise ValueError(
+                        f"input_var_dict names {name!r}; the cell's inputs are {', '.join(cell._inputs)}"
+                    )
                 before[name] = self.read_array(start)
                 given[name] = layers.sequence_expand(before[name], scores)
             for name in cell._starts:

@@ -179,7 +179,7 @@ class StateCell:
         """
         found = self._inputs.get(input_name)
         if found is None:
-            raise ValueError(f"input {input_name!r} has no variable; compute_state gives one")
+            raise ValueError(f"input {input_name!r} has no variable yet; pass one to compute_state")
         return found
 
     def set_state(self, state_name: str, state_value: Variable) -> None:

@@ -232,7 +232,7 @@ def import_cntk_checkpoint(
         The samples of a minibatch; None: of those before the checkpoint, on average. Adam's steps and the
         running averages of batch normalization depend on it in CNTK.
     scope
-        Takes the values; None: the current scope.
+        The scope that receives the values; None for the current one.
 
     Raises
     ------

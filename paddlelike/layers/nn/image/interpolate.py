@@ -163,6 +163,11 @@ def resize_bilinear(
 ) -> Variable:
     """Return images resized by the four nearest pixels, see :func:`image_resize` (``bilinear_interp``).
 
+    Parameters
+    ----------
+    input
+        Images (N, C, H, W); ``data_format`` gives the position of the channels.
+
     Returns
     -------
     Variable
@@ -187,6 +192,11 @@ def resize_nearest(
     data_format: str = "NCHW",
 ) -> Variable:
     """Return images resized by the nearest pixel, see :func:`image_resize` (operator ``nearest_interp``).
+
+    Parameters
+    ----------
+    input
+        Images (N, C, H, W); ``data_format`` gives the position of the channels.
 
     Returns
     -------
@@ -213,6 +223,11 @@ def resize_trilinear(
     data_format: str = "NCDHW",
 ) -> Variable:
     """Return volumes resized by the eight nearest voxels, see :func:`image_resize` (``trilinear_interp``).
+
+    Parameters
+    ----------
+    input
+        Volumes (N, C, D, H, W); ``data_format`` gives the position of the channels.
 
     Returns
     -------
@@ -279,6 +294,11 @@ def image_resize_short(input: Variable, out_short_len: int, resample: str = "BIL
     """Return images resized so that the shorter side is ``out_short_len``, in the same proportions.
 
     Operators as in :func:`image_resize`.
+
+    Parameters
+    ----------
+    input
+        Images (N, C, H, W).
 
     Returns
     -------

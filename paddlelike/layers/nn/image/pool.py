@@ -3,9 +3,9 @@
 Parameters
 ----------
 input
-    (N, C, H, W), or (N, C, D, H, W) over three dims. ``data_format`` gives the position of the channels.
+    Images (N, C, H, W), in 3d volumes (N, C, D, H, W); ``data_format`` gives the position of the channels.
 pool_size
-    The size of the windows: an int, or one per spatial dim. In adaptive pools, the size of the result.
+    The size of the windows: an int, or one per spatial dim.
 pool_type
     ``"max"`` or ``"avg"``.
 pool_stride
@@ -187,7 +187,14 @@ def adaptive_pool2d(
 ) -> Variable | tuple[Variable, Variable]:
     """Return the ``"max"`` or ``"avg"`` over (H', W') windows of (N, C, H, W) of about equal size.
 
-    Operators ``max_pool2d_with_index`` and ``pool2d``. ``pool_size`` is ``[H', W']``, or one int for both.
+    Operators ``max_pool2d_with_index`` and ``pool2d``.
+
+    Parameters
+    ----------
+    input
+        Images (N, C, H, W).
+    pool_size
+        The height and width of the result: ``[H', W']``, or one int for both.
 
     Returns
     -------
@@ -238,6 +245,13 @@ def adaptive_pool3d(
     name: str | None = None,
 ) -> Variable | tuple[Variable, Variable]:
     """Return the pooling over three dims, see :func:`adaptive_pool2d`.
+
+    Parameters
+    ----------
+    input
+        Volumes (N, C, D, H, W).
+    pool_size
+        The size of the result: ``[D', H', W']``, or one int for all three.
 
     Returns
     -------

@@ -131,10 +131,10 @@ def inplace_abn(
 ) -> Variable:
     """Return the activation of :func:`batch_norm`, written over ``input`` (operator ``inplace_abn``).
 
-    ``act`` is None, ``"identity"``, ``"leaky_relu"`` or ``"elu"``.
-
     Parameters
     ----------
+    act
+        The activation: ``"identity"``, ``"leaky_relu"`` or ``"elu"``; None for none.
     input
         (N, C, ...), or (N, ..., C) for NHWC. It is overwritten.
     momentum
