@@ -210,7 +210,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         elif isinstance(state, dict):
             vars(target).update(state)
         else:
-            raise FormatError(f"a {type(target).__name__} with a {type(state).__name__} as its state")
+            raise FormatError(f"a {type(state).__name__} cannot be the state of a {type(target).__name__}")
 
     def _bytearray(self) -> None:
         length = int.from_bytes(self.read(8), "little")

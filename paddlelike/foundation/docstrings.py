@@ -81,8 +81,8 @@ def describe_like(*others: object) -> Callable[[T], T]:
 def complete_docstring(thing: Callable[..., Any], entries: Mapping[str, str]) -> None:
     """Add to a docstring the ``entries`` for parameters that it does not describe itself.
 
-    The section follows the order of the signature; names with the same entry share it. A function that returns
-    something, or anything but a class, gets the sections *Returns* and *Raises* of the entries, too.
+    The section follows the order of the signature; names with equal entries share one. A function that
+    returns something, or anything but a class, gets the sections *Returns* and *Raises* of the entries, too.
     """
     if thing.__doc__ is None:  # python -OO
         return

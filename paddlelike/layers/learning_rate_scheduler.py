@@ -8,7 +8,7 @@ Parameters
 learning_rate
     The first rate: a number, or a variable of shape [1].
 decay_steps
-    The number of steps in which the rate decays once by the formula.
+    The number by which the step is divided in the formula.
 decay_rate
     The rate of decay in the formula.
 staircase

@@ -319,9 +319,9 @@ class InMemoryDataset(DatasetBase):
     def global_shuffle(self, fleet: _Trainers | None = None, thread_num: int = 12) -> None:
         """Shuffle the samples of all trainers of ``fleet``; without it, those of this process.
 
-        All trainers must call this. Python's ``random`` chooses a trainer for every sample. The samples go over
-        the servers to all trainers, so the data must fit into the memory of each. Raises FeedError before they
-        are loaded.
+        All trainers must call this. Python's ``random`` chooses a trainer for every sample. The samples go
+        over the servers to all trainers, so the data must fit into the memory of each. Raises FeedError
+        before they are loaded.
         """
         if fleet is not None:
             self._memory = fleet._spread(self._take_loaded_samples())

@@ -105,7 +105,7 @@ def test_containers_hold_lists_of_layers_and_parameters(net: Any) -> None:
     layers.append(a)
     layers[0] = b
     assert (list(layers), len(layers)) == ([b, b, a], 3)
-    with pytest.raises(IndexError, match="insert at 9: the list has 3 layers"):
+    with pytest.raises(IndexError, match="insert at 9: the index must be at least 0 and below 3"):
         layers.insert(9, a)
     parameters = D.ParameterList([a.weight]).append(b.weight)
     assert [p.name for p in parameters] == [a.weight.name, parameters[1].name]

@@ -315,7 +315,7 @@ def test_written_tensors_are_read_back(array, before):
     assert dumps(read) == dumps(array)
 
 
-def test_the_element_type_can_be_named():
+def test_uint16_arrays_are_written_as_bf16_if_the_dtype_says_so():
     """A uint16 array is bf16 unless somebody says otherwise; nothing else is ambiguous."""
     header, _ = lod_tensor.encode(np.zeros(1, "uint16"), dtype=VarType.BF16)
     assert lod_tensor.read_header(bytes(header) + b"\0\0").dtype is VarType.BF16

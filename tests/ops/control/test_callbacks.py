@@ -141,7 +141,7 @@ def test_py_func_names_a_function_that_returns_too_few_outputs() -> None:
         run([], x=X)
 
 
-def test_a_program_of_another_process_has_no_function() -> None:
+def test_a_function_registered_in_another_process_is_an_error() -> None:
     layers.py_func(np.tanh, fluid.data("x", [None, 3]), make_variable("out", [-1, 3]))
     program = fluid.default_main_program().clone()
     program.global_block().ops[0]._set_attr("forward_callable_id", 10_000)

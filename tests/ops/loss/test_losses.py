@@ -203,7 +203,7 @@ def test_a_seed_draws_the_same_classes_as_fluid(sampler: int) -> None:
         assert drawn.tolist() == SEEDED[sampler]
 
 
-def test_a_seed_draws_from_given_probabilities_as_in_fluid() -> None:
+def test_a_seed_draws_the_same_classes_by_probabilities_as_fluid() -> None:
     probs = np.random.RandomState(0).uniform(size=20)
     keep, alias = alias_table((probs / probs.sum()).tolist())
     drawn = ClassDistribution(2, 20, probs, alias, keep).draw(Generator(1), (2, 6), 7)

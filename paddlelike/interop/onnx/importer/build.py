@@ -52,15 +52,15 @@ def import_onnx(
     parameters under their own names and can be trained; the program can be saved by ``save_inference_model``,
     cut, cloned, and exported again. Dims with a name or without a size become -1.
 
-    Fluid has no values without dims: they have one of 1 here. It has no texts: a classifier of scikit-learn
-    with texts as labels gives their positions, and its probabilities as a matrix instead of a list of dicts.
+    A value without dims gets one dim of length 1, as Fluid requires. A classifier of scikit-learn returns
+    indices in place of labels that are texts, and its probabilities as a matrix instead of a list of dicts.
 
     Parameters
     ----------
     file
         Path of the model, or its bytes. External data is read from files in the model's own directory.
     scope
-        Receives the parameters; None: the global scope.
+        The scope that receives the parameters; None for the global scope.
     values
         Values of inputs that are the same at every run, by name: sizes, axes, weights. The program does not
         feed them, and can express operators that need them beforehand.
