@@ -16,8 +16,7 @@ bias_attr
 dtype
     The type of the elements of the result, such as ``"float32"``.
 data_format, data_layout
-    The position of the channels: dim 1 (``"NCHW"``, in 3d ``"NCDHW"``) or the last dim (``"NHWC"``,
-    ``"NDHWC"``).
+    The position of the channels: ``"NCHW"`` for dim 1, ``"NHWC"`` for the last dim.
 out, output, cond
     A variable that the result is written to; None for a new one.
 is_test

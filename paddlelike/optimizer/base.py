@@ -358,7 +358,7 @@ class Optimizer(State):
         if param.type == VarType.SELECTED_ROWS and not getattr(cls, "elements", ()):
             raise GraphError(
                 f"{type(self).__name__}: {param.name!r} is a growing table "
-                "(sparse_embedding); it cannot update single rows of it",
+                "(sparse_embedding), and this optimizer cannot update single rows",
                 hint="SGD, Momentum, Adagrad, Adam, Ftrl and RMSProp update its rows one by one",
             )
         inputs: dict[str, Any] = {"Param": param, "Grad": grad, **self._extra_inputs()}

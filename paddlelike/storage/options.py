@@ -46,8 +46,8 @@ class SaveOptions(KeywordOptions):
         They are kept and listed in the report otherwise.
     delta
         Write only the rows of a large table that changed since the previous save, as a link of a chain; see
-        the README of ``paddlelike/io``. ``"base"``: fold the links since the last base into one, so that a
-        chain of many saves has a link for each base; a chain that cannot be read starts again.
+        the README of ``paddlelike/io``. ``"base"`` also joins the links since the last base into one, which
+        keeps the chain short. If the chain cannot be read, a new one begins.
 
     >>> SaveOptions(wait=5.0).checksum
     'xxh3_128'

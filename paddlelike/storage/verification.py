@@ -31,9 +31,14 @@ class Verification(Displayed):
         The directory that was compared.
     good
         Files whose size and checksum match the manifest.
-    missing, cut, changed, extra
-        Files that do not exist; files of another size; files of the same size with other bytes; files that
-        are not in the manifest.
+    missing
+        Files of the manifest that do not exist.
+    cut
+        Files of another size.
+    changed
+        Files of the right size with other bytes.
+    extra
+        Files that are not in the manifest.
     unchecked
         Files of the right size whose checksum was not computed when they were saved.
     problem

@@ -182,7 +182,7 @@ class Intake:
 
     def _end(self, view: memoryview) -> None:
         if len(view) != _END.size:
-            raise FrameError(f"an end of {len(view)} bytes instead of {_END.size}")
+            raise FrameError(f"the end frame has {len(view)} bytes, expected {_END.size}")
         _, total = _END.unpack(view)
         if total != self.received:
             raise FrameError(f"{total} bytes were sent, {self.received} arrived")

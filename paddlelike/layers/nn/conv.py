@@ -3,8 +3,7 @@
 Parameters
 ----------
 input
-    Images (N, C, H, W), in 3d volumes (N, C, D, H, W); ``data_format`` gives the position of the channels. C
-    must be known.
+    Images (N, C, H, W); ``data_format`` gives the position of the channels. C must be known.
 num_filters
     The number of channels of the result.
 filter_size
@@ -109,6 +108,14 @@ def conv3d(
     data_format: str = "NCDHW",
 ) -> Variable:
     """Return the convolution over three dims; see :func:`conv2d` (operator ``conv3d``).
+
+    Parameters
+    ----------
+    input
+        Volumes (N, C, D, H, W); ``data_format`` gives the position of the channels. C must
+        be known.
+    data_format
+        The position of the channels: ``"NCDHW"`` for dim 1, ``"NDHWC"`` for the last dim.
 
     Returns
     -------
@@ -290,6 +297,14 @@ def conv3d_transpose(
     """Return the transposed convolution over three dims; see :func:`conv2d_transpose`.
 
     Operator ``conv3d_transpose``.
+
+    Parameters
+    ----------
+    input
+        Volumes (N, C, D, H, W); ``data_format`` gives the position of the channels. C must
+        be known.
+    data_format
+        The position of the channels: ``"NCDHW"`` for dim 1, ``"NDHWC"`` for the last dim.
 
     Returns
     -------

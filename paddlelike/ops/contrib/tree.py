@@ -113,9 +113,7 @@ class TdmSampler(OpDef):
 def _draw_others(engine: object, choice: list[int], positive: int, count: int) -> list[int]:
     """Return ``count`` nodes at different places of ``choice``, none of them ``positive``."""
     if count > len([node for node in choice if node != positive]):
-        raise EnforceNotMet(
-            f"tdm_sampler: a layer of {len(choice)} nodes has fewer than {count} other than node {positive}"
-        )
+        raise EnforceNotMet(f"tdm_sampler: the layer of node {positive} has fewer than {count} other nodes")
     drawn: list[int] = []
     while len(drawn) < count:
         place = draw_below(engine, len(choice), low=0, steps=2**64 - 1)  # type: ignore[arg-type]

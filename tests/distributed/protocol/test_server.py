@@ -468,7 +468,7 @@ def test_a_trainer_waits_for_its_own_update(free):
     assert free.push(0, number=2).duplicate is False
 
 
-def test_a_new_process_restarts_its_count_and_a_restarted_server_remembers(free):
+def test_a_restarted_server_still_recognizes_pushes_it_has_applied(free):
     """Proves D9."""
     free.push(0, number=1)
     free.state.end_apply(free.work())

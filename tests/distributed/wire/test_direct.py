@@ -141,7 +141,7 @@ def test_a_flush_sends_a_part_before_the_next_one_exists(serve: Serve) -> None:
     assert call(channel, "Count", {}, parts()) == {"ended": 1}
 
 
-def test_notes_arrive_in_order_between_parts(serve: Serve) -> None:
+def test_notes_and_parts_of_arrays_arrive_in_the_order_sent(serve: Serve) -> None:
     events: list[Any] = []
 
     class Notes(Into):

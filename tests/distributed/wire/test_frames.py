@@ -185,8 +185,8 @@ BAD_BODIES = [
     (body((0, 0, b"abcd"), (0, 6, b"cd")), "at 6 of array 0"),
     (struct.pack("<I", 1) + struct.pack("<IQI", 0, 0, 0xFFFFFFFF) + b"abcd", "4294967295 bytes in all"),
     (struct.pack("<IQ", 0, 9), "9 bytes were sent, 0 arrived"),
-    (struct.pack("<I", 0), "an end of 4 bytes"),
-    (struct.pack("<IQ", 0, 0) + b"x", "an end of 13 bytes"),
+    (struct.pack("<I", 0), "the end frame has 4 bytes"),
+    (struct.pack("<IQ", 0, 0) + b"x", "the end frame has 13 bytes"),
 ]
 
 

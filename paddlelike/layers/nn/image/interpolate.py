@@ -99,6 +99,11 @@ def image_resize(
 
     Operators ``bilinear_interp``, ``nearest_interp``, ``bicubic_interp`` and ``trilinear_interp``.
 
+    Parameters
+    ----------
+    data_format
+        The position of the channels: dim 1 (``"NCHW"``, ``"NCDHW"``) or the last dim (``"NHWC"``, ``"NDHWC"``).
+
     Returns
     -------
     Variable
@@ -134,6 +139,11 @@ def interpolate(
     data_format: str = "NCHW",
 ) -> Variable:
     """Return the same as :func:`image_resize`; this is its later name.
+
+    Parameters
+    ----------
+    data_format
+        The position of the channels: dim 1 (``"NCHW"``, ``"NCDHW"``) or the last dim (``"NHWC"``, ``"NDHWC"``).
 
     Returns
     -------
@@ -226,6 +236,8 @@ def resize_trilinear(
 
     Parameters
     ----------
+    data_format
+        The position of the channels: ``"NCDHW"`` for dim 1, ``"NDHWC"`` for the last dim.
     input
         Volumes (N, C, D, H, W); ``data_format`` gives the position of the channels.
 

@@ -3,7 +3,7 @@
 Parameters
 ----------
 input
-    Images (N, C, H, W), in 3d volumes (N, C, D, H, W); ``data_format`` gives the position of the channels.
+    Images (N, C, H, W); ``data_format`` gives the position of the channels.
 pool_size
     The size of the windows: an int, or one per spatial dim.
 pool_type
@@ -100,6 +100,13 @@ def pool3d(
     data_format: str = "NCDHW",
 ) -> Variable:
     """Return the pooling over three dims; see :func:`pool2d` (operator ``pool3d``).
+
+    Parameters
+    ----------
+    input
+        Volumes (N, C, D, H, W); ``data_format`` gives the position of the channels.
+    data_format
+        The position of the channels: ``"NCDHW"`` for dim 1, ``"NDHWC"`` for the last dim.
 
     Returns
     -------
