@@ -250,6 +250,6 @@ def _endpoint_list(endpoints: Sequence[str] | None, kind: str = "server") -> lis
 
 def _check_integer(name: str, value: int, least: int) -> None:
     if not isinstance(value, int):
-        raise TypeError(f"{name} is an int, not {value!r}")
+        raise TypeError(f"{name} must be an int, got {value!r}")
     if value < least:
         raise ValueError(f"{name} is {value}, expected {least} or more")

@@ -231,6 +231,11 @@ def randn(
 
     Gradients end here unless ``stop_gradient`` is False.
 
+    Parameters
+    ----------
+    shape
+        A list of ints.
+
     Returns
     -------
     Variable

@@ -83,7 +83,7 @@ WRONG = {
     "numbers in the list": ({"server_endpoints": [6174]}, TypeError, "not of 6174"),
     "one server twice": ({"server_endpoints": ["a:1", "a:1"]}, ValueError, "names an endpoint twice"),
     "a role by name": ({"role": "WORKER"}, TypeError, r"Role\.WORKER or Role\.SERVER"),
-    "a number as text": ({"current_id": "0"}, TypeError, "current_id is an int"),
+    "a number as text": ({"current_id": "0"}, TypeError, "current_id must be an int"),
     "a number below 0": ({"current_id": -1}, ValueError, "expected 0 or more"),
     "a server too many": (
         {"role": Role.SERVER, "current_id": 2},

@@ -102,7 +102,7 @@ def image_resize(
     Parameters
     ----------
     data_format
-        The position of the channels: dim 1 (``"NCHW"``, ``"NCDHW"``) or the last dim (``"NHWC"``, ``"NDHWC"``).
+        The position of the channels: dim 1 (``"NCHW"``, ``"NCDHW"``) or the last (``"NHWC"``, ``"NDHWC"``).
 
     Returns
     -------
@@ -143,7 +143,7 @@ def interpolate(
     Parameters
     ----------
     data_format
-        The position of the channels: dim 1 (``"NCHW"``, ``"NCDHW"``) or the last dim (``"NHWC"``, ``"NDHWC"``).
+        The position of the channels: dim 1 (``"NCHW"``, ``"NCDHW"``) or the last (``"NHWC"``, ``"NDHWC"``).
 
     Returns
     -------
