@@ -14,6 +14,7 @@ from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from operator import attrgetter
 from os import PathLike
 from reprlib import recursive_repr
 from types import CodeType, ModuleType
@@ -128,7 +129,10 @@ def keep_functions(package: str, names: str) -> None:
             if not isinstance(value, ModuleType):
                 vars(face)[name] = value
 
-        return property(get, bind)
+        def unbind(_: ModuleType) -> None:
+            vars(face).pop(name, None)
+
+        return property(get, bind, unbind)
 
     face.__class__ = type("_Face", (ModuleType,), {name: make(name) for name in names.split()})
 
@@ -156,12 +160,15 @@ else:
             return partial(dataclass, frozen=frozen, eq=eq, repr=repr, kw_only=kw_only)
         import dataclasses  # late: help of commands needs none
 
-        dataclasses.dataclass(cls, init=False, repr=False, eq=False, kw_only=kw_only)
+        below = any(map(dataclasses.is_dataclass, cls.__mro__[1:]))
+        dataclasses.dataclass(cls, init=False, repr=False, eq=False, frozen=frozen and below, kw_only=kw_only)
+        for name, value in {"init": True, "repr": repr, "eq": eq, "frozen": frozen}.items():
+            setattr(cls.__dataclass_params__, name, value)  # the library reads them in subclasses
         fields = dataclasses.fields(cls)
         names = [one.name for one in fields if one.compare]
-
-        def get_values(self):
-            return tuple(getattr(self, name) for name in names)
+        get_values = (
+            attrgetter(*names) if names[1:] else lambda self: tuple(getattr(self, name) for name in names)
+        )
 
         def equals(self, other):
             if other.__class__ is not self.__class__:
@@ -184,8 +191,7 @@ else:
         methods = {}
         if "__init__" not in vars(cls):
             init = _LateInit(cls, fields, frozen=frozen)
-            methods = {"__init__": lambda self, *args, **given: init.compile()(self, *args, **given)}
-            methods["__signature__"] = init
+            methods = {"__init__": init.first, "__signature__": init}
         if repr:
             methods["__repr__"] = show
         if eq:
@@ -211,13 +217,26 @@ class _LateInit:
 
     def __init__(self, cls: type, fields: Sequence[Field[Any]], *, frozen: bool) -> None:
         self._cls, self._fields, self._frozen = cls, fields, frozen
+        self._compiled: Callable[..., None] | None = None
+
+        def compile_first(instance: object, /, *args: object, **given: object) -> None:
+            self.compile()(instance, *args, **given)
+
+        self.first = compile_first
 
     def __get__(self, _: object, cls: type) -> None:
         self.compile()
         raise AttributeError("__signature__")  # it is that of __init__
 
     def compile(self) -> Callable[..., None]:
-        """Return ``__init__``, which the class has from then on."""
+        """Return ``__init__``, which the class has from then on, unless somebody wrapped the first one."""
+        if self._compiled is None:
+            self._compiled = self._compile()
+        if vars(self._cls).get("__init__") is self.first:
+            self._cls.__init__ = self._compiled  # type: ignore[misc]
+        return self._compiled
+
+    def _compile(self) -> Callable[..., None]:
         from dataclasses import MISSING
 
         names: dict[str, Any] = {"_set": object.__setattr__, "_factory": _Factory()}
@@ -236,12 +255,14 @@ class _LateInit:
                 body.append(f"_set(self, {name!r}, {value})" if self._frozen else f"self.{name} = {value}")
         if hasattr(self._cls, "__post_init__"):
             body.append("self.__post_init__()")
-        text = f"def __init__({', '.join(head)}):\n  " + "\n  ".join(body or ["pass"])
-        exec(text, names)  # noqa: S102  (the names of fields)
-        init: Callable[..., None] = names["__init__"]
+        text = f"  def __init__({', '.join(head)}):\n   " + "\n   ".join(body or ["pass"])
+        text = f"def make({', '.join(names)}):\n{text}\n  return __init__"
+        made: dict[str, Callable[..., Any]] = {}
+        module = sys.modules.get(self._cls.__module__)  # annotations are looked up there
+        exec(text, vars(module) if module else {}, made)  # noqa: S102  (the names of fields)
+        init: Callable[..., None] = made["make"](**names)
         init.__annotations__ = {one.name: one.type for one in self._fields if one.init} | {"return": None}
         init.__qualname__, init.__module__ = f"{self._cls.__qualname__}.__init__", self._cls.__module__
-        self._cls.__init__ = init  # type: ignore[misc]
         return init
 
 

@@ -7,13 +7,16 @@ import dataclasses
 import importlib
 import inspect
 import sys
+import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from paddlelike.lazy import AliasFinder, attach_stub, dataclass, read_stub
+from paddlelike.storage.options import SaveOptions
 
 STUB = '''"""Names."""
 from lazy_package import inner
@@ -190,5 +193,33 @@ def test_a_package_keeps_functions_that_are_named_as_its_modules(package: str, t
     assert f"{package}.twice" not in sys.modules
     assert importlib.import_module(f"{package}.twice").twice is module.twice
     assert module.twice(3) == 6
-    module.twice = abs  # as monkeypatch does
-    assert module.twice is abs
+    with mock.patch(f"{package}.twice", abs):
+        assert module.twice is abs
+    assert module.twice(3) == 6
+
+
+def test_the_library_makes_a_dataclass_below_a_late_one() -> None:
+    frozen: Any = dataclasses.dataclass(frozen=True)(type("Below", (make_class(dataclass, frozen=True),), {}))
+    assert frozen(3, [1]).x == 3
+    with pytest.raises(TypeError, match="cannot inherit non-frozen dataclass from a frozen one"):
+        dataclasses.dataclass(type("Below", (frozen,), {}))
+
+
+def test_an_init_that_is_put_around_that_of_a_late_dataclass_stays() -> None:
+    cls, seen = make_class(dataclass), []
+    first = cls.__init__
+
+    def around(self: object, x: int) -> None:
+        seen.append(x)
+        first(self, x)
+
+    cls.__init__ = around
+    assert [cls(1).x, cls(2).x] == seen == [1, 2]
+    assert list(inspect.signature(cls).parameters) == ["x"]
+    assert cls(3).x == 3 == seen[-1]
+
+
+def test_annotations_of_a_late_dataclass_mean_what_they_mean_in_its_module() -> None:
+    assert typing.get_type_hints(make_class(dataclass, frozen=True)(1).__init__)["x"] is int
+    hints = typing.get_type_hints(SaveOptions().__init__)  # type: ignore[misc]
+    assert hints["wait"] == float | None

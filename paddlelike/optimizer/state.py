@@ -52,8 +52,12 @@ class State(NearKeywords, Versioned):
         self._devices: dict[str, str] = {}  # of parameters
 
     def _check_rate(self, rate: Variable) -> None:
-        """Raise GraphError unless a variable can be a learning rate: one number of a floating-point type."""
-        if rate.dtype not in (VarType.FP16, VarType.BF16, VarType.FP32, VarType.FP64):
+        """Raise GraphError unless a variable can be a learning rate: one number of a floating-point type.
+
+        As in Fluid, SGD and Adadelta take integers, too.
+        """
+        floats = VarType.FP16, VarType.BF16, VarType.FP32, VarType.FP64
+        if rate.dtype not in floats and getattr(self, "type", None) not in ("sgd", "adadelta"):
             wrong = f"has dtype {rate.dtype.name}, expected a floating-point type"
         elif rate.shape and math.prod(rate.shape) != 1:
             wrong = f"has shape {list(rate.shape)}, expected [1]"

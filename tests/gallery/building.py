@@ -315,7 +315,7 @@ def give_the_loss_as_learning_rate() -> None:
 
 
 def give_a_learning_rate_of_integers() -> None:
-    fluid.optimizer.SGD(layers.fill_constant([1], "int64", 1))
+    fluid.optimizer.Momentum(layers.fill_constant([1], "int64", 1), 0.9)
 
 
 def feed_a_learning_rate_with_a_batch_axis() -> None:

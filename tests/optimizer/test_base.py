@@ -197,6 +197,20 @@ def test_a_learning_rate_of_another_kind_is_refused(rate: Any) -> None:
         optimizer.SGD(rate)
 
 
+def test_sgd_takes_a_rate_of_integers_as_in_fluid() -> None:
+    loss = fluid.layers.reduce_sum(
+        fluid.layers.create_parameter(
+            [2], "float32", "w", default_initializer=fluid.initializer.Constant(1.0)
+        )
+    )
+    optimizer.SGD(fluid.layers.fill_constant([1], "int64", 3)).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    assert exe.run(feed={}, fetch_list=["w"])[0].tolist() == [-2.0, -2.0]  # 1.8.5's values
+    with pytest.raises(GraphError, match="has dtype INT64, expected a floating-point type"):
+        optimizer.Momentum(fluid.layers.fill_constant([1], "int64", 3), 0.9)
+
+
 @pytest.mark.parametrize("name", sorted(set(PLAIN) - {"SGD", "Dpsgd"}))
 def test_a_second_minimize_is_refused_before_anything_changes(name: str) -> None:
     tool, loss = make(name), dense(fluid)

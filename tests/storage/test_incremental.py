@@ -14,7 +14,7 @@ from paddlelike.foundation.locks import close_files
 from paddlelike.storage.local import crash_recovery as staged
 from paddlelike.storage.local import generation, journal, journal_file, manifest_file, unchanged
 from paddlelike.storage.local.directory import LocalDirectory
-from paddlelike.storage.local.files import list_names, recover
+from paddlelike.storage.local.files import list_names, read_all, recover
 from paddlelike.storage.local.filesystem import lock as lock_module
 from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.filesystem.retired import rescue
@@ -391,6 +391,9 @@ def test_a_half_written_journal_commits_nothing(tmp_path, part, rest):
     journal_file.write_journal(path, journal_file.Journal("forward", [], ["a folder"], sync=False))
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * part)] + rest)
+    where = LocalDirectory(tmp_path / "m")
+    assert where.stamp() == where.stamp()  # nothing is in motion
+    assert read_all(tmp_path / "m", ["v"], lambda _, file: bytes(file.read_at(0, 1))) == {"v": b"v"}
     recover(tmp_path / "m")
     assert contents(tmp_path / "m")["v"] == b"v"
     save(tmp_path / "m")

@@ -124,9 +124,20 @@ def stamp(layout: Layout) -> object:
             found = _list_stamps(layout)
     except OSError:
         return None
-    inside = not layout.is_prefix and is_there(os.path.join(layout.base, INSIDE, "journal"))
     # S10
-    return object() if inside or is_there(layout.journal) else found
+    return object() if any(map(_is_moving, (layout, layout.get_inside()))) else found
+
+
+def _is_moving(layout: Layout | None) -> bool:
+    """Return whether a save moves its files; a truncated journal of an earlier version moves none."""
+    if layout is None or not is_there(layout.journal):
+        return False
+    from paddlelike.storage.local.journal_file import read_journal  # late: nearly always there is none
+
+    try:
+        return read_journal(layout) is not None
+    except StorageError:
+        return True
 
 
 def _list_stamps(layout: Layout) -> list[tuple[int, int]]:
