@@ -205,7 +205,7 @@ def test_the_library_makes_a_dataclass_below_a_late_one() -> None:
         dataclasses.dataclass(type("Below", (frozen,), {}))
 
 
-def test_an_init_that_is_put_around_that_of_a_late_dataclass_stays() -> None:
+def test_an_init_wrapped_around_the_one_of_a_late_dataclass_stays() -> None:
     cls, seen = make_class(dataclass), []
     first = cls.__init__
 

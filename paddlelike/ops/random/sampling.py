@@ -184,19 +184,19 @@ def _draw_exponential(ctx: Context, x: Array, **attrs: float) -> Array:
 @register_kernel("poisson", "X -> Out", traceable=False)
 def _draw_poisson(ctx: Context, x: Array) -> Array:
     """Counts of Poisson distributions whose means are X."""
-    return _make_source(ctx).poisson(x).astype(x.dtype)
+    return np.asarray(_make_source(ctx).poisson(x), x.dtype)
 
 
 @register_kernel("binomial", "count prob -> out", traceable=False)
 def _draw_binomial(ctx: Context, count: Array, prob: Array) -> Array:
     """The number of successes in ``count`` trials that succeed with the probability ``prob``."""
-    return _make_source(ctx).binomial(count.astype(np.int64), prob).astype(np.int64)
+    return np.asarray(_make_source(ctx).binomial(count.astype(np.int64), prob), np.int64)
 
 
 @register_kernel("standard_gamma", "x -> out", traceable=False)
 def _draw_gamma(ctx: Context, x: Array) -> Array:
     """Numbers of gamma distributions of the shapes X and scale 1."""
-    return _make_source(ctx).standard_gamma(x).astype(x.dtype)
+    return np.asarray(_make_source(ctx).standard_gamma(x), x.dtype)
 
 
 @register_kernel("dirichlet", "Alpha -> Out", traceable=False)

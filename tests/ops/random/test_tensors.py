@@ -259,3 +259,18 @@ def test_dropout_has_no_gradient_in_tests() -> None:
 def test_dropout_refuses_unknown_implementations(attrs: Arrays, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         infer("dropout", [X2, None], attrs)
+
+
+@pytest.mark.parametrize(
+    ("type", "inputs"),
+    [
+        ("poisson", {"X": np.array(4, np.float32)}),
+        ("binomial", {"count": np.array(4), "prob": np.array(0.5)}),
+        ("standard_gamma", {"x": np.array(4, np.float32)}),
+    ],
+    ids=["poisson", "binomial", "standard_gamma"],
+)
+def test_numbers_are_drawn_for_scalars(type: str, inputs: Arrays) -> None:
+    drawn, first = compute(type, inputs, {}), next(iter(inputs.values()))
+    assert (drawn.shape, drawn.dtype) == ((), first.dtype)
+    assert drawn >= 0
