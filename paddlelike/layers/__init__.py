@@ -139,7 +139,7 @@ _layers = {name: globals().pop(name) for name in __all__}
 _find_other = _make_getattr(__name__, "layers")
 
 
-def __getattr__(name: str) -> _typing.Any:
+def _get_layer(name: str) -> _typing.Any:
     """Return a layer with its complete docstring, which takes longer than to import it."""
     layer = _layers.get(name)
     if layer is None:
@@ -151,6 +151,10 @@ def __getattr__(name: str) -> _typing.Any:
         layer = _name_near_keyword(layer)
         layer.__module__ = __name__  # where pickles find it, whatever module defines it
     return globals().setdefault(name, layer)
+
+
+if not _typing.TYPE_CHECKING:  # which would take any name for one of the module
+    __getattr__ = _get_layer
 
 
 def __dir__() -> list[str]:

@@ -36,7 +36,7 @@ class Tracer:
         code = frame.f_code
         if os.getpid() != self._process:
             return None
-        if code.co_name == "__del__" or not self._is_looked_at(code.co_filename):
+        if code.co_name == "__del__" or not self._is_looked_at(frame):
             return None  # Python ends no program for what is raised in __del__
         if self._at is not None and code is not self._at[0]:
             return None
@@ -55,8 +55,17 @@ class Tracer:
                     raise KeyboardInterrupt
         return self._look
 
-    def _is_looked_at(self, file: str) -> bool:
-        return file.startswith(PACKAGE) or file in self._files
+    def _is_looked_at(self, frame: FrameType | None) -> bool:
+        """Return whether it is a function of the package, or of the standard library below one.
+
+        Where gRPC calls the standard library, an interrupt leaves what gRPC leaves.
+        """
+        if frame is None:
+            return False
+        file = frame.f_code.co_filename
+        if file.startswith(PACKAGE) or file not in self._files:
+            return file.startswith(PACKAGE)
+        return file not in OTHERS or self._is_looked_at(frame.f_back)
 
 
 def list_operations(call: Callable[[], object], also: Sequence[str] = ()) -> dict[Position, int]:

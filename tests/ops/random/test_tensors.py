@@ -274,3 +274,11 @@ def test_numbers_are_drawn_for_scalars(type: str, inputs: Arrays) -> None:
     drawn, first = compute(type, inputs, {}), next(iter(inputs.values()))
     assert (drawn.shape, drawn.dtype) == ((), first.dtype)
     assert drawn >= 0
+
+
+def test_bernoulli_draws_1_as_often_as_its_input_says() -> None:
+    """As a type of its own, which models of Paddle 2 have and the recorded exports do not."""
+    drawn = compute("bernoulli", {"X": np.repeat(np.float32([0, 0.3, 1]), 4000).reshape(3, 4000)}, {})
+    assert drawn.dtype == np.float32
+    assert set(np.unique(drawn)) == {0, 1}
+    np.testing.assert_allclose(drawn.mean(1), [0, 0.3, 1], atol=5 * (0.21 / 4000) ** 0.5)
