@@ -60,7 +60,8 @@ def summarize(array: np.ndarray[Any, Any]) -> Statistics:
     >>> summarize(np.zeros((2, 2))).flags
     ('all zero',)
     """
-    return run_quietly(_summarize, array.reshape(-1))
+    found: Statistics = run_quietly(_summarize, array.reshape(-1))
+    return found
 
 
 def _summarize(flat: np.ndarray[Any, Any]) -> Statistics:
