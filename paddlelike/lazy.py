@@ -205,13 +205,6 @@ else:
         return cls
 
 
-class _Factory:
-    """The default that a signature shows for a field whose default is made at each call."""
-
-    def __repr__(self) -> str:
-        return "<factory>"
-
-
 class _LateInit:
     """The ``__init__`` of a dataclass, compiled at its first call, or when its signature is read."""
 
@@ -237,33 +230,17 @@ class _LateInit:
         return self._compiled
 
     def _compile(self) -> Callable[..., None]:
-        from dataclasses import MISSING
+        from dataclasses import dataclass
 
-        names: dict[str, Any] = {"_set": object.__setattr__, "_factory": _Factory()}
-        head, body = ["self"], []
-        for one in sorted(self._fields, key=lambda one: bool(one.kw_only)):
-            name, makes = one.name, one.default_factory is not MISSING
-            names[f"_make_{name}"], names[f"_default_{name}"] = one.default_factory, one.default
-            if one.init:
-                head += ["*"] * (one.kw_only and "*" not in head)
-                default = "_factory" if makes else f"_default_{name}"
-                head.append(name if names[default] is MISSING else f"{name}={default}")
-            if makes:
-                value = f"_make_{name}()" + f" if {name} is _factory else {name}" * one.init
-            if makes or one.init:
-                value = value if makes else name
-                body.append(f"_set(self, {name!r}, {value})" if self._frozen else f"self.{name} = {value}")
+        body: dict[str, Any] = {one.name: one for one in self._fields}
+        body |= {"__module__": self._cls.__module__, "__qualname__": self._cls.__qualname__}
+        body["__annotations__"] = {one.name: one.type for one in self._fields}
         if hasattr(self._cls, "__post_init__"):
-            body.append("self.__post_init__()")
-        text = f"  def __init__({', '.join(head)}):\n   " + "\n   ".join(body or ["pass"])
-        text = f"def make({', '.join(names)}):\n{text}\n  return __init__"
-        made: dict[str, Callable[..., Any]] = {}
-        module = sys.modules.get(self._cls.__module__)  # annotations are looked up there
-        exec(text, vars(module) if module else {}, made)  # noqa: S102  (the names of fields)
-        init: Callable[..., None] = made["make"](**names)
-        init.__annotations__ = {one.name: one.type for one in self._fields if one.init} | {"return": None}
-        init.__qualname__, init.__module__ = f"{self._cls.__qualname__}.__init__", self._cls.__module__
-        return init
+            body["__post_init__"] = None  # the instance's own is called
+        twin = type(self._cls.__name__, (), body)
+        dataclass(twin, repr=False, eq=False, frozen=self._frozen)
+        made: Callable[..., None] = vars(twin)["__init__"]
+        return made
 
 
 class AliasFinder:  # of no class of importlib.abc, which takes long to import

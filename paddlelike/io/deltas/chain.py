@@ -6,7 +6,7 @@ all links are SelectedRows streams in the order of the table. A link holds the c
 the forgotten ids without values. A replay removes the forgotten rows, sets the existing ones, then appends
 the others. The fact ``rows`` of a link is the number of all rows.
 
-There is no file ``emb``, so a program without chains, such as Paddle, does not load an old value.
+The file ``emb`` is missing, so a program without chains, such as Paddle, does not load an old value.
 
 In the manifest the facts of each file have ``link``::
 

@@ -10,7 +10,7 @@ Everything temporary is inside ``.NAME.saving-directory`` (of the files of ``flu
     old/       what a commit in several steps replaces
     journal    a commit in several steps that has begun
 
-Where there is no flock, ``new/`` and ``old/`` are in a folder of the process that saves
+Without flock, ``new/`` and ``old/`` are in a folder of the process that saves
 (:mod:`.filesystem.lock_file`), which is ``work``.
 
 Where the parent may not be written, as that of a mounted volume, the entry is ``DIR/.saving-directory``.

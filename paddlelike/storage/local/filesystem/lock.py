@@ -80,8 +80,8 @@ class Lock:
     Attributes
     ----------
     folder
-        The folder for the files of the holder: the one that the lock file is in; where there is no flock, one
-        inside it, which whoever takes the lock over moves away.
+        The folder for the files of the holder: the one that the lock file is in, or without flock a folder
+        inside it, which the next holder moves away.
     waited
         A sentence about another holder for which this one waited, or None.
 
