@@ -4,13 +4,19 @@
 leave a lock taken that the new thread needs, and a thread that dies for lack of memory never reports. Here a
 thread that is never interrupted starts the others. Work that no thread has begun after some seconds is done
 by the thread that waits for it.
+
+A process forks only when no other thread imports a module: the child would wait forever for the lock of that
+module, or find half of it.
 """
 
 from __future__ import annotations
 
 import _thread
 import contextlib
+import importlib
+import os
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
@@ -21,6 +27,7 @@ from paddlelike.foundation.locks import Event
 Result = TypeVar("Result")
 
 _PATIENCE: Final = 5.0  # seconds for a thread to begin, before others do its work
+_LONGEST_IMPORT: Final = 5.0  # seconds that a fork waits for the imports of other threads
 
 
 class Thread:
@@ -107,6 +114,23 @@ def _is_ending() -> bool:
     """
     main = threading.main_thread()
     return bool(main._is_stopped) if hasattr(main, "_is_stopped") else not main.is_alive()
+
+
+def _is_imported_elsewhere() -> bool:
+    """Return whether another thread imports a module. Only CPython's own table of locks tells it."""
+    locks = [reference() for reference in list(getattr(importlib, "_bootstrap")._module_locks.values())]
+    owners = {getattr(lock, "owner", None) for lock in locks}
+    return bool(owners - {None, threading.get_ident()})
+
+
+def _wait_for_imports() -> None:
+    ends = time.monotonic() + _LONGEST_IMPORT
+    while _is_imported_elsewhere() and time.monotonic() < ends:
+        time.sleep(0.001)
+
+
+if hasattr(os, "register_at_fork") and hasattr(getattr(importlib, "_bootstrap", None), "_module_locks"):
+    os.register_at_fork(before=_wait_for_imports)
 
 
 class Task(Generic[Result]):

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import _thread
+import os
+import subprocess
+import sys
+import textwrap
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -155,3 +160,33 @@ def test_a_call_is_made_once_or_cancelled() -> None:
     assert other.cancel()
     other.run()
     assert other._result == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_imports_the_module_that_a_thread_imported_at_the_fork(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import begun, time; begun.set(); time.sleep(0.5); value = 7")
+    (tmp_path / "begun.py").write_text("import threading; event = threading.Event(); set = event.set")
+    script = """
+        import os, signal
+        import begun
+        from paddlelike.foundation.threads import Thread
+
+        thread = Thread(lambda: __import__("slow"), "imports")
+        thread.start()
+        begun.event.wait()
+        child = os.fork()
+        if not child:
+            signal.alarm(30)  # ends a child that waits forever
+            import slow
+            os._exit(slow.value)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(tmp_path)])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.split() == ["7"], done.stderr
