@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import _thread
 import contextlib
-import importlib
 import os
+import sys
 import threading
 import time
 import weakref
@@ -116,10 +116,13 @@ def _is_ending() -> bool:
     return bool(main._is_stopped) if hasattr(main, "_is_stopped") else not main.is_alive()
 
 
+_importlib = sys.modules["_frozen_importlib"]
+_module_locks: dict[str, Callable[[], object]] = getattr(_importlib, "_module_locks", {})
+
+
 def _is_imported_elsewhere() -> bool:
     """Return whether another thread imports a module. Only CPython's own table of locks tells it."""
-    locks = [reference() for reference in list(getattr(importlib, "_bootstrap")._module_locks.values())]
-    owners = {getattr(lock, "owner", None) for lock in locks}
+    owners = {getattr(reference(), "owner", None) for reference in list(_module_locks.values())}
     return bool(owners - {None, threading.get_ident()})
 
 
@@ -129,7 +132,7 @@ def _wait_for_imports() -> None:
         time.sleep(0.001)
 
 
-if hasattr(os, "register_at_fork") and hasattr(getattr(importlib, "_bootstrap", None), "_module_locks"):
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_wait_for_imports)
 
 
