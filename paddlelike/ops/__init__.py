@@ -27,7 +27,7 @@ def load_operator(type: str) -> bool:
     if modules is None and type.endswith(_GRADIENT):
         modules = _read_index().get(type.removesuffix(_GRADIENT))
     if modules is None:
-        return _LATER in type  # all of these are listed: there is none
+        return _LATER in type  # ``operators.txt`` lists every later form
     for module in modules:
         importlib.import_module(f"{__name__}.{module}")
     return True

@@ -16,7 +16,7 @@ from paddlelike.framework.opdef.registry import LATER
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-#: numpy dtypes by the number that an attribute ``dtype`` holds, where it is an integer's.
+#: The integer dtypes of numpy, by the number in an attribute ``dtype``.
 INTEGERS: Final[dict[int, np.dtype[Any]]] = {2: np.dtype(np.int32), 3: np.dtype(np.int64)}
 
 

@@ -125,7 +125,7 @@ def _cut_images(ctx: Context, count: int, channels: int) -> list[_Image]:
 
 @register
 class SequenceTopkAvgPooling(OpDef):
-    """``Out``: for each row of each image the sums of its greatest k numbers by k, for each k of ``topks``.
+    """``Out``: for each row of an image and each k of ``topks``, the sum of its k greatest numbers over k.
 
     X ``(T, 1)``: images of ``channel_num`` channels; Out ``(rows, channel_num * topks)`` with a sequence
     for each image. A row of fewer than k numbers counts zeros for the rest. pos: the columns that were
@@ -179,7 +179,7 @@ class SequenceTopkAvgPooling(OpDef):
         channel_num: int,
     ) -> Array:
         dx, most = np.zeros(len(x), x.dtype), topks[-1]
-        # What a number that is the i-th greatest gets: from each k above i, by k.
+        # The gradient of the i-th greatest number: 1 / k from each k above i.
         share = (np.arange(most) < np.array(topks)[:, None]) / np.array(topks, x.dtype)[:, None]
         first = 0
         for image in _cut_images(ctx, len(x), channel_num):

@@ -291,10 +291,10 @@ def _find_taken_gradients(op: OpView, block: BlockGradient) -> list[str]:
 class WhileGrad(OpDef):
     """Gradient of ``while``: runs the gradient of its block for every step, the last one first.
 
-    ``original_output_grad`` are the names by which the block knows Out@GRAD. What a step computes for a
-    variable that the loop overwrites is what the step before it takes; all else is added up. As in Fluid,
-    every step reads a tensor's last value, and a gradient in both Out@GRAD and X@GRAD is one array, to which
-    each step adds the array itself after the last step filled it with 0: see ``fluid.quirks()``.
+    ``original_output_grad`` are the names by which the block knows Out@GRAD. The gradient of an overwritten
+    variable goes to the step before; other gradients are added up. As in Fluid, every step reads a tensor's
+    last value, and a gradient in both Out@GRAD and X@GRAD is one array, to which each step adds the array
+    itself after the last step filled it with 0: see ``fluid.quirks()``.
     """
 
     type = "while_grad"

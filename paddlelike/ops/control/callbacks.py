@@ -35,7 +35,7 @@ _registering: Final = Lock()
 
 def register_function(function: Callable[..., Any]) -> int:
     """Return the id by which a ``py_func`` operator calls ``function`` from now on."""
-    with _registering.hold():  # another thread's function would have the same id
+    with _registering.hold():  # else functions of two threads get one id
         _FUNCTIONS.append(function)
         return len(_FUNCTIONS) - 1
 

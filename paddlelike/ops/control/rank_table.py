@@ -30,7 +30,7 @@ class RankTable(NamedTuple):
     order: list[int]  # indices of the sequences
     lengths: list[int]  # in that order
     level: int
-    lod: LoD  # the whole of it
+    lod: LoD  # all levels
 
 
 # The table

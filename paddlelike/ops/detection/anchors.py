@@ -177,7 +177,7 @@ class DensityPriorBox(OpDef):
 
 
 def _arrange_grids(attrs: DensityPriorBoxAttrs, average: int) -> tuple[Array, Array]:
-    """Return per box its shift in the grid along x and y and the grid's own, and its width and height."""
+    """Return for each box its shift along x and y in the grid, the shift of the grid, width and height."""
     shifts, sides = [], []
     for density, size in zip(attrs.densities, map(np.float32, attrs.fixed_sizes), strict=True):
         shift = average // density

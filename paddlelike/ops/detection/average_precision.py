@@ -51,7 +51,7 @@ class DetectionMap(OpDef):
     The outputs Accum* hold counts of true boxes ``(class_num, 1)``, and per class a sequence of rows (score,
     1 if right, or 1 if wrong), of this batch and, where HasState is not 0, of PosCount, TruePos, FalsePos.
 
-    As in Paddle, classes with ``background_label`` true boxes are left out, not that class: see
+    As in Paddle, ``background_label`` is compared with a class's count of true boxes, not with its index: see
     ``fluid.quirks()``.
     """
 
@@ -209,7 +209,7 @@ def _measure_area(precision: Array, recall: Array) -> float:
 def _measure_at_eleven_points(precision: Array, recall: Array) -> float:
     """Return the mean of the greatest precisions at recalls of at least 1.0, 0.9, ..., 0.
 
-    As in Paddle the last points look only at what the points before them did not reach.
+    As in Paddle, each point looks only at detections that the points before it did not cover.
     """
     greatest = np.zeros(11, precision.dtype)
     end = len(recall)

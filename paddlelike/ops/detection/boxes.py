@@ -161,13 +161,13 @@ class BoxClip(OpDef):
         high = np.where(size > 0, np.floor(size + 0.5), np.ceil(size - 0.5)) - 1
         each = np.repeat(high[:, [1, 0, 1, 0]].astype(boxes.dtype), counts, 0)
         bound = each.reshape(len(boxes), *[1] * (boxes.ndim - 2), 4)
-        held = np.where(bound < boxes, bound, boxes)  # a NaN among the bounds is none
+        held = np.where(bound < boxes, bound, boxes)  # a bound of NaN limits nothing
         return np.where(held < 0, np.zeros((), boxes.dtype), held)
 
 
 @register
 class BoxDecoderAndAssign(OpDef):
-    """Decode one box of every class for every anchor, and choose that of the best class but the first.
+    """Decode a box per class and anchor, and choose the box of the best class except the first.
 
     PriorBox ``(N, 4)`` in pixels, PriorBoxVar ``(4,)``, TargetBox ``(N, 4 * classes)``, BoxScore
     ``(N, classes)``; DecodeBox ``(N, 4 * classes)``, OutputAssignBox ``(N, 4)``: the anchor itself where

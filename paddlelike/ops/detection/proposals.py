@@ -96,7 +96,7 @@ def propose(
 ) -> tuple[Array, Array]:
     """Return the boxes of one image and their scores, the best first.
 
-    ``info``: height, width, scale. ``offset``: what a box from 3 to 5 is wider than 2.
+    ``info``: height, width, scale. ``offset``: 1 when a box from 3 to 5 is 3 wide, 0 when it is 2 wide.
     """
     limit = attrs.pre_nms_topN
     order = _choose_best(scores, limit, is_sorted_later=attrs.nms_thresh > 0)
@@ -200,12 +200,12 @@ class DistributeFpnProposals(OpDef):
 def divide_by_size(scale: Array, attrs: LevelAttrs) -> tuple[Array, Array]:
     """Return the level of each region, from 0, and its position when the regions of all levels are joined.
 
-    ``scale``: sizes of the regions, over that of ``refer_level``.
+    ``scale``: sizes of the regions, divided by the size of ``refer_level``.
     """
     with np.errstate(divide="ignore"):
         steps = np.log2(scale, dtype=np.float64).astype(scale.dtype)
     steps = np.floor(steps + scale.dtype.type(attrs.refer_level))
-    whole = np.where(np.abs(steps) < 2**31, steps, -(2**31))  # C's int of what it cannot hold
+    whole = np.where(np.abs(steps) < 2**31, steps, -(2**31))  # what C gives when an int overflows
     level = np.clip(whole, attrs.min_level, attrs.max_level).astype(np.int64) - attrs.min_level
     restore = np.empty((len(scale), 1), np.int32)
     restore[np.argsort(level, kind="stable"), 0] = np.arange(len(scale))

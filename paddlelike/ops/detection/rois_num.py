@@ -40,7 +40,7 @@ def _roi_pool(x: Array, rois: Array, counts: Array | None, *, attrs: RoiAttrs) -
     """The maximum of X in each bin of a region, and its index."""
     owners = _find_owners(x, rois, counts)
     offsets = np.r_[0, np.cumsum(np.bincount(owners, minlength=len(x)))]
-    context: Any = None  # it would tell the offsets
+    context: Any = None  # only read without offsets
     return RoiPool.forward(context, x, rois, offsets, attrs=attrs)
 
 
@@ -121,7 +121,7 @@ def _psroi_pool(x: Array, rois: Array, counts: Array | None, *, attrs: PsRoiAttr
 def _find_owners(x: Array, rois: Array, counts: Array | None) -> Array:
     """Return the index of each region's image; without counts all belong to the first image.
 
-    Raises EnforceNotMet for counts that are not those of the images and the regions.
+    Raises EnforceNotMet for counts that do not fit the images and the regions.
     """
     if counts is None:
         return np.zeros(len(rois), np.intp)

@@ -144,7 +144,7 @@ class EqualReduce(OpDef):
 class Allclose(OpDef):
     """``Out``, (1,): whether ``|Input - Other| <= atol + rtol |Other|`` everywhere.
 
-    Infinities are not equal to themselves, as in Fluid; NaN is where ``equal_nan`` says so.
+    As in Fluid, an infinity is not close to itself. NaN is close to NaN with ``equal_nan``.
     """
 
     type = "allclose"

@@ -53,7 +53,7 @@ class Scale(OpDef):
 
     @staticmethod
     def infer(x: Spec, scale_tensor: Spec | None) -> Spec:
-        return x._replace(shape=x.shape or (0,))  # as Paddle says it of an unknown shape
+        return x._replace(shape=x.shape or (0,))  # Paddle's form of an unknown shape
 
     @staticmethod
     def forward(
@@ -204,7 +204,7 @@ def _limit_norm(x: Array, max_norm: float) -> Array:
 class Increment(OpDef):
     """``Out = X + step`` for one number; mostly a counter, where Out is X.
 
-    In place of a gradient the step is taken back: counters of loops run backwards with them.
+    The backward pass subtracts the step instead: counters of loops run backwards.
     """
 
     type = "increment"

@@ -36,13 +36,13 @@ from paddlelike.ops.operands import BACKENDS
 Function = Callable[..., Array]
 
 
-#: Functions, with gradients, that need no array beside the result, or hardly.
+#: Functions and gradients that need few arrays besides the result, or none.
 _ONE_ARRAY: Final = frozenset(
     {"exp", "sqrt", "log", "log1p", "square", "abs", "ceil", "floor", "tanh", "relu", "relu6", "sigmoid"}
 )
 #: Functions whose gradients have no LoD in a run.
 _WITHOUT_LOD: Final = frozenset({"mish", "selu"})
-#: Bytes from which on a function is faster in pieces, where it takes more passes than most.
+#: From this many bytes on, a function of many passes is faster in pieces.
 _LEAST: Final = {"gelu": 4 << 20, "mish": 4 << 20}
 
 

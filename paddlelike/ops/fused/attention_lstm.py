@@ -26,7 +26,7 @@ class AttentionLstm(OpDef):
     X ``(T, M)`` with one level of LoD; C0 and H0 ``(N, D)``; AttentionWeight ``(M + D, 1)``, AttentionBias,
     then AttentionScalar and AttentionScalarBias ``(1, 1)``: ``a = relu([X[t], cell] w + b)``, with a scalar
     ``relu(s a + b')``. LSTMWeight ``(D + M, 4 D)`` and LSTMBias ``(1, 4 D)``: forget, input, output gate,
-    candidate. The other outputs are what Paddle's kernel works on, and stay without a value.
+    candidate. The other outputs are buffers of Paddle's kernel and get no value.
     """
 
     type = "attention_lstm"

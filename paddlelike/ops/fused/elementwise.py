@@ -59,7 +59,7 @@ class _Plan(NamedTuple):
 
 
 def _read_plan(functors: list[str]) -> _Plan:
-    """Return what two names, also with the ending ``_grad``, mean; raise ShapeError for others."""
+    """Return the plan of two names, with or without ``_grad`` at the end; raise ShapeError for others."""
     names = [name.removesuffix("_grad").partition(",")[0] for name in functors]
     binary = [name for name in names if name in _BINARY]
     unary = [name for name in names if name in _UNARY]

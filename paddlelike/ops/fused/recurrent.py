@@ -25,8 +25,8 @@ class FusionGru(OpDef):
     """``gru`` of ``X WeightX``: Hidden ``(T, D)`` along the sequences of X ``(T, M)``.
 
     WeightX ``(M, 3 D)``, WeightH ``(D, 3 D)``, Bias ``(1, 3 D)``, H0 ``(N, D)``. XX is the projected input;
-    the other outputs are what Paddle's kernel works on, and stay without a value here. As in Paddle 1.8
-    ``origin_mode`` is kept and not read.
+    the other outputs are buffers of Paddle's kernel and get no value. As in Paddle 1.8 ``origin_mode`` is
+    kept and not read.
     """
 
     type = "fusion_gru"
@@ -75,8 +75,7 @@ class FusionLstm(OpDef):
     """``lstm`` of ``X WeightX``: Hidden and Cell ``(T, D)`` along the sequences of X ``(T, M)``.
 
     WeightX ``(M, 4 D)``, WeightH ``(D, 4 D)``, Bias ``(1, 4 D)``, or ``(1, 7 D)`` with peepholes; H0 and C0
-    ``(N, D)``. XX is the projected input; the other outputs are what Paddle's kernel works on, and stay
-    without a value here.
+    ``(N, D)``. XX is the projected input; the other outputs are buffers of Paddle's kernel and get no value.
     """
 
     type = "fusion_lstm"

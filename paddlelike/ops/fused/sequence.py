@@ -75,9 +75,9 @@ class FusionSeqPoolConcat(OpDef):
 
 @register
 class FusionSeqPoolCvmConcat(OpDef):
-    """``Out``: pooled sequences of each X ``(T, D)``, side by side, with two columns as cvm has them.
+    """``Out``: pooled sequences of each X ``(T, D)``, side by side, the first two columns as in cvm.
 
-    CVM, what cvm's gradient would be, is not read.
+    CVM, a gradient of cvm, is not read.
     """
 
     type = "fusion_seqpool_cvm_concat"

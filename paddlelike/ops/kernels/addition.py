@@ -99,7 +99,7 @@ def _add_array(total: LoDTensorArray, more: LoDTensorArray) -> None:
 def _add_arrays(arrays: list[LoDTensorArray]) -> LoDTensorArray:
     """Add two arrays element by element; the shorter one adds nothing beyond its end.
 
-    What has nothing to be added to is the same tensor in the sum, not a copy: nobody writes into elements.
+    An element without a partner is shared with the sum, not copied: no code writes into elements.
     """
     out = LoDTensorArray()
     for here in zip_longest(*arrays):

@@ -21,7 +21,7 @@ class ColdRows:
     Attributes
     ----------
     most
-        Rows that stay in memory; None: those of another table, whose rows these follow.
+        Rows that stay in memory; None: the same as in the table that this one follows.
     count
         Rows of the table, in memory or here.
     """
@@ -62,7 +62,7 @@ class ColdRows:
     def scan(self) -> Iterator[tuple[Array, Array]]:
         """Yield the ids and rows of the store in parts. All rows of the table must be in it.
 
-        Raises StorageError where they are not as many as the table has.
+        Raises StorageError when their count differs from the table's.
         """
         found = 0
         for ids, rows in self._store.scan():

@@ -189,7 +189,7 @@ class GrowingRows(SelectedRows):
         cold = self._cold
         if cold is not None:
             known = cold.count - len(self._rows)
-            if cold.most is None and known:  # what this table follows has rows back in memory
+            if cold.most is None and known:  # the table that this one follows has moved rows back into memory
                 there, held = cold.read(new)
                 values[there] = held
                 known = int(there.sum())
@@ -297,8 +297,8 @@ def edit_table(
     """Shrink or clear a table with its counts (show, click, unseen days) and its state; return what it holds.
 
     ``do``: ``shrink`` (``how`` as of :func:`paddlelike.distributed.growing_tables.shrink`), ``age`` (add a
-    day to what is unseen), ``clear`` or ``count``. The answer says how many rows were forgotten, and what
-    there is.
+    day to what is unseen), ``clear`` or ``count``. The answer says how many rows were forgotten, and how many
+    there are.
     """
     before, every = table.count_rows(), (table, counts, *states)
     if do == "shrink":

@@ -59,7 +59,7 @@ def place_rows(ids: Array, rows: Array, height: int) -> Array:
 LARGE: Final = 1 << 25
 _PARTS: Final = 8  # at most
 _TILE: Final = 64  # parts begin at multiples: a tile of BLAS is in one part
-#: Multiply-adds up to which what numpy does around the product counts.
+#: Up to this many multiply-adds, numpy's own work around the product counts.
 SHORT: Final = 1 << 20
 
 

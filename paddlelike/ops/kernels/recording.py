@@ -1,9 +1,9 @@
 """Record elementwise expressions, and write them as numpy calls in place or as one loop for numba.
 
-A function is called once with values that note what is done with them. From the list of its operations two
-functions are written. numpy's gives each operation an array to write into: one that holds what nothing reads
-any more, at last the array that the result belongs to. numba's does all operations of one element after the
-other. Both do the same operations in the same order: the results have the same bits.
+A function is called once with values that record their operations. From the list of operations two functions
+are written. The one for numpy gives each operation an array to write into: an array that nothing reads any
+more, at last the array of the result. The one for numba does all operations of one element after the other.
+Both do the same operations in the same order: the results have the same bits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SYMBOLS: Final[dict[Any, str]] = {
     np.divide: "/",
     np.greater: ">",
 }
-_BY_KEYWORD: Final = (np.maximum, np.minimum)  # whose third argument numpy takes for a mistake
+_BY_KEYWORD: Final = (np.maximum, np.minimum)  # numpy refuses their third argument
 _INEXACT: Final = (np.power,)  # numpy has its own version of these
 
 
@@ -104,8 +104,8 @@ def record(function: Callable[..., Any], flags: Mapping[str, Any], *, gradient: 
     """Record a function called with these keywords.
 
     Its positional-only parameters are arrays of one shape: the parameter, the gradient, the state. The other
-    ones are numbers. It returns the new values of the arrays but of the gradient. Without ``gradient`` that
-    is :data:`NOTHING`, and ``evaluate`` does not take it.
+    ones are numbers. It returns the new values of all arrays except the gradient. Without ``gradient`` the
+    function gets :data:`NOTHING`, and ``evaluate`` takes no gradient.
     """
     code = function.__code__
     arrays, others = code.co_varnames[: code.co_posonlyargcount], code.co_varnames[code.co_posonlyargcount :]
@@ -205,7 +205,7 @@ def _find_targets(
 ) -> dict[str, str]:
     """Choose the array that each result is written into: one whose value is no longer read.
 
-    So is what a result is computed from, where nothing else reads it: ``v * mu + g`` is two operations on v.
+    That may be an operand that nothing else reads: ``v * mu + g`` is two operations on v.
     """
     indexes = {one.name: index for index, one in enumerate(operations)}
     uses = Counter(name for one in operations for name in one.args)

@@ -18,7 +18,7 @@ from paddlelike.framework.opdef import Array
 
 _SMALL: Final = 16  # ranges up to this size are left to the last pass
 _LEAST: Final = 3  # of a selection
-_FEW: Final = 64  # Paddle 2 sorts partially where more than so many times the wanted numbers are there
+_FEW: Final = 64  # Paddle 2 sorts partially when there are more than so many times the wanted numbers
 
 
 def argsort_descending(keys: Array) -> Array:
@@ -210,8 +210,8 @@ class _Sorter:
     def _split(self, low: int, high: int) -> int:
         """Bring what is higher than a median of three to the front; return where the rest begins.
 
-        C++ looks for the next that is not higher from the left and for the next that is not lower from the
-        right, and swaps them, until they meet.
+        C++ looks from the left for an element that is not higher and from the right for one that is not
+        lower, swaps them, and goes on until the two meet.
         """
         order = self.order
         chosen = self._find_median(low + 1, low + (high - low) // 2, high - 1)
@@ -238,7 +238,7 @@ class _Sorter:
             value = order[i]
             key, place = keys[value], i
             if key > keys[order[low]]:
-                order[low + 1 : i + 1] = order[low:i]  # past NaN, which stops the others
+                order[low + 1 : i + 1] = order[low:i]  # NaN stops the other loops
                 order[low] = value
                 continue
             while place > low and key > keys[order[place - 1]]:

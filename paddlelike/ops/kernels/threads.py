@@ -57,7 +57,7 @@ def map_parts(work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator
         for task in waiting:
             task.cancel()
         for task in waiting:
-            task.wait()  # the caller's buffers are in use until then
+            task.wait()  # until then workers use the caller's buffers
 
 
 def consume(results: Iterator[None]) -> None:

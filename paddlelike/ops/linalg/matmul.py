@@ -263,7 +263,7 @@ def _matrices(x: Array, y: Array) -> tuple[Array, Array]:
     """Return X and Y as matrices or as stacks with the same dims in front."""
     a = x if x.ndim > 1 else x.reshape(1, -1)
     b = y if y.ndim > 1 else y.reshape(-1, 1)
-    if a.ndim > 2 and b.ndim > 2 and a.ndim != b.ndim:  # as many matrices, counted in another way
+    if a.ndim > 2 and b.ndim > 2 and a.ndim != b.ndim:  # the same matrices in other dims
         b = b.reshape(*a.shape[:-2], *b.shape[-2:])
     return a, b
 

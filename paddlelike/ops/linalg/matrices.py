@@ -273,7 +273,7 @@ def _eigvals(x: Array) -> Array:
     {"rcond": Float(0.0), "driver": String("gels")},
 )
 def _lstsq(x: Array, y: Array, *, rcond: float, driver: str) -> tuple[Array, Array, Array, Array]:
-    """The smallest A that minimizes ``|X A - Y|``; and what else the driver of LAPACK computes."""
+    """The smallest A that minimizes ``|X A - Y|``, and the other results of the driver of LAPACK."""
     singular = np.linalg.svd(x, compute_uv=False)
     rank = (singular > rcond * singular.max(-1, keepdims=True)).sum(-1).astype(np.int32)
     solution = np.linalg.pinv(x, rcond) @ y

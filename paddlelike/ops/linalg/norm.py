@@ -137,7 +137,7 @@ class PNorm(OpDef):
 class Dist(OpDef):
     """``Out``, of shape (1,), is the p-norm of ``X - Y``, which are broadcast as numpy does.
 
-    p = 0 counts what is not 0; p = inf and -inf take the greatest and the least absolute value.
+    p = 0 counts the elements that are not 0; p = inf and -inf take the greatest and the least absolute value.
     """
 
     type = "dist"

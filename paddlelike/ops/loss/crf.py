@@ -261,7 +261,7 @@ class CrfDecoding(OpDef):
         path[chains.last] = (best[chains.last] + transition[1]).argmax(1)
         towards = np.ascontiguousarray(transition[2:].T)
         for begin, end, before in reversed(steps.spans):
-            if before >= 0:  # where the best label came from matters along the path alone
+            if before >= 0:  # the previous label matters only along the path
                 scores = towards.take(path[begin:end], axis=0)
                 scores += best[before : before + end - begin]
                 scores.argmax(1, path[before : before + end - begin])

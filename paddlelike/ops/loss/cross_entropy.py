@@ -1,6 +1,6 @@
 """Cross entropies: cross_entropy, cross_entropy2, softmax_with_cross_entropy.
 
-A hard label is the number of a class; elements whose label is ``ignore_index`` have loss 0 and, but for a
+A hard label is the number of a class; elements whose label is ``ignore_index`` have loss 0 and, except for a
 quirk, no gradient. A soft label is a distribution over the classes.
 """
 
@@ -33,7 +33,7 @@ from paddlelike.ops.kernels.nn.softmax import LOWEST, softmax_rows
 from paddlelike.ops.kernels.special import keep_number
 from paddlelike.ops.operands import can_be_equal, normalize_axis
 
-_LARGEST = 1e20  # what Paddle takes for an infinite logarithm
+_LARGEST = 1e20  # Paddle's number for an infinite logarithm
 
 
 def flatten_labels(
@@ -304,8 +304,8 @@ def _scale_gradient(
 ) -> tuple[Array, Array, Array]:
     """Return the labels, the factor of each row's softmax, and the amount subtracted at its label.
 
-    Fluid's kernel of the gradient ignores no label (see ``ignored_labels``); one that is not a class stands
-    for memory outside of the row there, which is left alone here.
+    Fluid's kernel of the gradient ignores no label (see ``ignored_labels``); there, a label that is not a
+    class names memory outside of the row; here it is ignored.
     """
     flat, ignored = flatten_labels("softmax_with_cross_entropy", label, classes, ignore_index)
     if ignored is None:

@@ -27,8 +27,8 @@ from paddlelike.ops.operands import can_be_equal, check_same_shape, count_elemen
 class SigmoidCrossEntropyWithLogits(OpDef):
     """``Out = max(X, 0) - X Label + log(1 + e^-|X|)``: the entropy of sigmoid(X) and Label in [0, 1].
 
-    Elements whose label (without its fraction) is ``ignore_index`` give 0; with ``normalize`` the
-    others are divided by their number.
+    Elements whose label (without its fraction) is ``ignore_index`` give 0; ``normalize`` divides the others
+    by their number.
     """
 
     type = "sigmoid_cross_entropy_with_logits"

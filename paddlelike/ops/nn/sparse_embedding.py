@@ -1,6 +1,6 @@
 """Look-ups in growing tables, in this process or on servers, and what servers count.
 
-None of these operators is Paddle's: it looks such tables up by ``lookup_table``, and its servers make them.
+None of these operators is Paddle's: Paddle uses ``lookup_table``, and its servers create the tables.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class DistributedSparseEmbedding(OpDef):
     """``Out`` as of sparse_embedding, of a table whose rows lie on servers by their ids.
 
     ``Seen``: the ids with their shows and clicks, which the servers count when they come with the gradients.
-    So a look-up by itself changes nothing; an id that ``entry`` admits by it has the row that it will get.
+    So a look-up alone changes nothing; an id that ``entry`` would admit has its future row.
     """
 
     type = "distributed_sparse_embedding"

@@ -152,7 +152,7 @@ class LinearAttrs(Attrs):
     only_observer: bool = Bool(False)
 
     def align(self, scale: Array, dims: int) -> Array:
-        """Return the scales as they multiply an array of so many dims: one, or one for each of an axis."""
+        """Return the scales in a shape that broadcasts to an array of so many dims."""
         if self.quant_axis < 0:
             return scale.reshape(-1)[0]
         return scale.reshape(-1, *(1,) * (dims - 1 - self.quant_axis))
@@ -177,7 +177,7 @@ def _quantize_linear(
     *,
     attrs: LinearAttrs,
 ) -> tuple[Array, None, None, None]:
-    """X in steps of the scale: halves to even within one step more below, or away from 0 within the scale."""
+    """X in steps of the scale, with halves rounded to even (one more step below 0) or away from 0."""
     if attrs.only_observer:
         return x, None, None, None
     if not attrs.is_test:

@@ -27,13 +27,13 @@ def _largest(x: Array) -> Array:
 
 
 def _find_largest(sizes: Array) -> Array:
-    """Return the greatest number of each row; NaN where it is the first, and else without those."""
+    """Return the greatest number of each row; NaN where NaN comes first, otherwise NaN is ignored."""
     numbers = np.where(np.isnan(sizes), np.zeros_like(sizes), sizes)
     return np.where(np.isnan(sizes[:, :1]).any(1), sizes.dtype.type(np.nan), numbers.max(1, initial=0))
 
 
 def _average(x: Array, accum: Array, state: Array, rate: float) -> tuple[Array, Array, Array]:
-    """Return the scale, and the two running sums that it is the quotient of: of maxima and of ones."""
+    """Return the scale, and the two running sums of which it is the quotient: maxima and ones."""
     kept = x.dtype.type(rate)
     state = kept * state.reshape(-1)[:1] + x.dtype.type(1)
     accum = kept * accum.reshape(-1)[:1] + _largest(x)
@@ -172,7 +172,7 @@ class FakeQuantizeMovingAverageAbsMax(_Moving):
 
 @register
 class FakeQuantizeDequantizeMovingAverageAbsMax(_Moving):
-    """Like ``fake_quantize_moving_average_abs_max``; the steps are multiplied by their size again."""
+    """Like ``fake_quantize_moving_average_abs_max``, then steps times their size: floats again."""
 
     type = "fake_quantize_dequantize_moving_average_abs_max"
 

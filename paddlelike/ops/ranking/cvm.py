@@ -13,8 +13,8 @@ class Cvm(OpDef):
     """``Y``: X with the logarithms of its first two columns, or without these columns.
 
     X ``(N, D)`` begins with the counts of shows and of clicks; with ``use_cvm`` these become ``log(show +
-    1)`` and ``log(click + 1) - log(show + 1)``. As in Paddle the gradient of the first two columns is not
-    one: it is CVM ``(N, 2)``, by which the parameter server counts; of sequences each has one row of CVM.
+    1)`` and ``log(click + 1) - log(show + 1)``. As in Paddle, CVM ``(N, 2)`` takes the place of the gradient
+    of the first two columns: the parameter server counts by it. Each sequence has one row of CVM.
     """
 
     type = "cvm"

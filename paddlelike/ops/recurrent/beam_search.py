@@ -66,9 +66,9 @@ class BeamSearch(OpDef):
     """The ``beam_size`` best words to continue with, for each source, out of the candidates of its prefixes.
 
     ``ids`` and ``scores`` hold K candidates per prefix (row); ids None are the columns. With
-    ``is_accumulated`` scores are those of the whole sentence, else chances, whose logarithms are added to
-    ``pre_scores``. A prefix that has ended (``pre_ids`` is ``end_id``) goes on as it is; a source whose
-    best are all ended is dropped. ``parent_idx``: the prefix of each word.
+    ``is_accumulated`` the scores are those of the whole sentence; otherwise they are probabilities, and their
+    logarithms are added to ``pre_scores``. A prefix that has ended (``pre_ids`` is ``end_id``) goes on as it
+    is; a source whose best are all ended is dropped. ``parent_idx``: the prefix of each word.
     """
 
     type = "beam_search"
@@ -134,7 +134,8 @@ def _find_row_offsets(lod: list[list[int]], level: int) -> list[int]:
 
 
 def _insert(best: list[_Item], item: _Item, size: int) -> None:
-    """Keep the ``size`` best, best first. Of equals the later ones come last, and then replace the last."""
+    """Keep the ``size`` best, best first. Later ones come after their equals, but replace an equal last
+    one."""
     if len(best) == size:
         if item.below(best[-1]):
             return

@@ -77,7 +77,7 @@ class _Pass(NamedTuple):
     ran: StepResults
     cell: Cell
     initial: Initial
-    turn: slice  # of the steps: all, or all from the end
+    turn: slice  # the order of the steps, forwards or backwards
 
     def out(self) -> Array:
         """Return the hidden states (T, N, H), in the order of the input."""
@@ -155,8 +155,8 @@ class CudnnLstm(OpDef):
     """``Out`` (T, N, H): the hidden states of the last layer; (T, N, 2H) when ``is_bidirec``.
 
     Input is (T, N, input_size); InitH, InitC, last_h and last_c are (layers x directions, N, H). Between
-    layers numbers are set to 0 with ``dropout_prob``, the others divided by the rest, unless ``is_test``.
-    Cache keeps what the gradient needs.
+    layers numbers are set to 0 with ``dropout_prob``, the others divided by ``1 - dropout_prob``, unless
+    ``is_test``. Cache keeps what the gradient needs.
     """
 
     type = "cudnn_lstm"

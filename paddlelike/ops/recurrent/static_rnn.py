@@ -71,7 +71,7 @@ class RnnMemoryHelper(OpDef):
 class Recurrent(OpDef):
     """Runs ``sub_block`` for every ``inputs[t]``, and stacks its results.
 
-    A step finds in ``ex_states`` what the step before left in ``states``, the first one ``initial_states``.
+    A step reads in ``ex_states`` the ``states`` of the step before; the first step reads ``initial_states``.
     ``reverse``: the last ``t`` comes first.
     """
 
@@ -160,7 +160,7 @@ class RecurrentGrad(OpDef):
         out_grads = grad_names(ctx.op.input("outputs"))
         d_inputs = _Gradients(ctx.op, "inputs", inputs)
         d_parameters = _Gradients(ctx.op, "parameters", parameters)
-        passed: list[Array | None] = [None] * len(attrs.states)  # nothing comes from behind the last step
+        passed: list[Array | None] = [None] * len(attrs.states)  # after the last step there is no gradient
         now = ctx.exchange(scopes[-1][1]) if scopes else None
         for t, snapshot in reversed(scopes):
             ctx.restore(snapshot)
@@ -176,7 +176,7 @@ class RecurrentGrad(OpDef):
         if scopes:
             ctx.restore(now)
         for name, d_out in zip(ctx.op.input("outputs@GRAD"), d_outs, strict=True):
-            ctx.write(name, d_out)  # the steps may have used its place
+            ctx.write(name, d_out)  # the steps may have overwritten it
         d_states: list[Array | None] = [
             np.zeros_like(x) if d_x is None else d_x for x, d_x in zip(initial_states, passed, strict=True)
         ]

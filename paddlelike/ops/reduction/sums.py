@@ -79,7 +79,7 @@ class Sum(OpDef):
 
 def _add_rows_of_dense(xs: list[Value]) -> Value:
     """Sum arrays in order; some are given by their nonzero rows."""
-    if any(isinstance(x, np.ndarray) for x in xs):  # rows would be added after all dense ones
+    if any(isinstance(x, np.ndarray) for x in xs):  # else the rows are added after all dense arrays
         xs = [x.to_dense() if isinstance(x, SelectedRows) else x for x in xs]
     return add_values(xs)
 

@@ -1,7 +1,7 @@
 """Second gradients of functions that are linear in each operand, or altogether.
 
 For a function linear in X and in W, what its gradient operator computes is linear in the gradients too, so
-that the function itself and its two gradients are the parts of the second one.
+the second gradient consists of the function itself and its two gradients.
 """
 
 from __future__ import annotations

@@ -32,13 +32,13 @@ from paddlelike.ops.kernels.lod import (
     sum_segments,
 )
 
-#: What each row of a sequence of length n counts for in a pool that adds rows up.
+#: The weight of each row of a sequence of length n, in pools that are sums.
 _WEIGHT: Final[dict[str, Callable[[Array], Array]]] = {
     "SUM": np.ones_like,
     "AVERAGE": lambda n: 1 / n,
     "SQRT": lambda n: 1 / np.sqrt(n),
 }
-#: Which row of the sequences with these starts and ends is taken.
+#: The row that a pool takes of sequences with these starts and ends.
 _PICK: Final[dict[str, Callable[[Array, Array], Array]]] = {
     "FIRST": lambda starts, ends: starts,
     "LAST": lambda starts, ends: ends - 1,

@@ -33,7 +33,7 @@ from paddlelike.ops.operands import can_be_equal, check_same_dtype, normalize_ax
 class Concat(OpDef):
     """``Out``: the arrays of X one after the other along ``axis``.
 
-    Along axis 0 their sequences (LoD) are put together as well; along others X[0]'s LoD stays.
+    Along axis 0 the sequences (LoD) are joined as well; along other axes X[0]'s LoD stays.
     """
 
     type = "concat"

@@ -94,7 +94,7 @@ class CropTensor(OpDef):
             raise ShapeError("crop_tensor: no shape is given, neither as attribute nor as tensor")
         at = [-1] * rank if offset is not None else offsets or [0] * rank
         out = [
-            dim - start if want == -1 and dim >= 0 and start >= 0 else want or -1  # 0: size_list tells
+            dim - start if want == -1 and dim >= 0 and start >= 0 else want or -1  # 0: see size_list
             for dim, start, want in zip(x.shape, at, shape, strict=True)
         ]
         return Spec(tuple(out), x.dtype)

@@ -119,7 +119,7 @@ class PadConstantLike(OpDef):
 
 
 def _cut_interior(d_out: Array, widths: Widths, dims: Sequence[int]) -> Array:
-    """Return the gradient of what was padded; Fluid's has neighbours in some places, see ``pad_gradient``."""
+    """Return the gradient of the input; Fluid's takes some elements from neighbours, see ``pad_gradient``."""
     d_x = d_out[_find_interior(widths, dims)]
     if any(map(any, widths)) and follows_fluid("pad_gradient"):
         places, sources = _find_strays(tuple(dims), tuple(widths), _PACKET.get(d_out.dtype.itemsize, 0))
@@ -141,8 +141,8 @@ def _find_strays(
 ) -> tuple[Array, Array]:
     """Return the elements of a gradient that Fluid reads elsewhere, and where, as flat indices.
 
-    Eigen's evaluator of a padding, here of less than nothing, reads a packet of neighbours at once where all
-    of it lies between the two paddings; it passes over the ends of rows.
+    Fluid computes this gradient as a negative padding. Eigen's evaluator reads a packet of neighbours at once
+    if the whole packet lies between the two paddings, even across the end of a row.
     """
     if not packet:
         return np.empty(0, np.int64), np.empty(0, np.int64)

@@ -156,7 +156,7 @@ def _reshape_dims(dims: Sequence[int], shape: Sequence[int]) -> list[int]:
 _register_twin(
     Reshape,
     attrs={"shape": Ints([]), "use_quantizer": Bool(False)},
-    by_row=staticmethod(lambda attrs: attrs["shape"][:1] in ([-1], [0])),  # and has as many rows
+    by_row=staticmethod(lambda attrs: attrs["shape"][:1] in ([-1], [0])),  # with the same number of rows
 )
 
 
@@ -204,7 +204,7 @@ _register_twin(Squeeze, by_row=staticmethod(lambda attrs: bool(attrs["axes"]) an
 
 
 class _SqueezeLater(Squeeze):
-    """The form of Paddle 2.x: those of the dims ``axes`` that are not 1 stay."""
+    """The form of Paddle 2.x: dims of ``axes`` other than 1 stay."""
 
     @staticmethod
     def infer(x: Spec, *, axes: list[int]) -> Spec:

@@ -99,7 +99,7 @@ def _find_bounds(
             continue
         if stride == 0:
             raise ShapeError(f"{op}: the stride of axis {axis} is 0")
-        # x[-1] comes as slice(-1, 0); and back to -1 is to the first element
+        # x[-1] arrives as slice(-1, 0); with a negative stride, an end of -1 includes the first element
         to_the_end = (stride < 0 and end == -1) or ((start, end) == (-1, 0) and axis in decrease_axis)
         cut = slice(start, None if to_the_end else end, stride)
         reach = range(*cut.indices(dims[axis]))
@@ -109,7 +109,7 @@ def _find_bounds(
                 f"from {start} to {end} in steps of {stride}"
             )
         if stride < -1 and op == "strided_slice" and reach and follows_fluid("strided_slice_backwards"):
-            # Fluid goes forward from the element after the end, and turns what it takes round.
+            # Fluid reads forward from the element after the end, then reverses the result.
             last = reach.stop + 1 + (reach.start - reach.stop - 1) // -stride * -stride
             cut = slice(last, reach.stop if reach.stop >= 0 else None, stride)
         box[axis] = cut
@@ -306,7 +306,7 @@ def _strided_slice(
 ) -> Array:
     """X from start to end in steps, along some dims; bounds outside of X are moved to its ends.
 
-    Back to -1 is to the first element, back to what lies before it is to the second one.
+    With a negative stride an end of -1 includes the first element; an end before that excludes it.
     """
     first = read_numbers(attrs.starts, start, starts)
     last = read_numbers(attrs.ends, end, ends)

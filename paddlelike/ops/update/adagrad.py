@@ -101,7 +101,7 @@ class Adadelta(Update):
     outputs = ("ParamOut", "AvgSquaredGradOut", "AvgSquaredUpdateOut")
     attrs = {"rho": Float(0.95), "epsilon": Float(1e-6)}
     elements = ("Param", "Grad", "AvgSquaredGrad", "AvgSquaredUpdate")
-    keywords_of_copies = {"is_overwritten": False}  # then Fluid's step reads the ``b`` of before, too
+    keywords_of_copies = {"is_overwritten": False}  # in that case Fluid's step reads the old ``b``
 
     @staticmethod
     def read_step(*, rho: float, epsilon: float, is_overwritten: bool = True) -> Step:

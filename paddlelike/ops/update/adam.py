@@ -163,8 +163,8 @@ def lamb(
 class Lamb(Update):
     """``r = m1 / (sqrt(m2) + eps) + wd p; p -= lr |p| / |r| r``; ``m1``, ``m2`` as in Adam.
 
-    You et al., Large batch optimization for deep learning, 2019. As Paddle has it, nothing is
-    corrected by the powers of the betas, and they never move on, unless ``FLAGS_fluid_quirks`` is False.
+    You et al., Large batch optimization for deep learning, 2019. As in Paddle, the powers of the betas
+    correct nothing and never change, unless ``FLAGS_fluid_quirks`` is False.
     """
 
     type = "lamb"

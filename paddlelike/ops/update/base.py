@@ -24,7 +24,7 @@ from paddlelike.ops.update.rules import Rows, Step, apply, is_empty_sparse
 class _Places(NamedTuple):
     """The indexes of the input slots that a rule takes, and of the others.
 
-    ``outputs``: the indexes of the results among parameter, state, those others, and all inputs.
+    ``outputs``: for each output, its index in the list of parameter, state, other slots and all inputs.
     """
 
     elements: tuple[int, ...]

@@ -17,10 +17,10 @@ import numpy as np
 from paddlelike.framework.opdef import Array, FlatKernel, GroupKernel, Slot
 from paddlelike.ops.update.rules import Step
 
-#: Elements of a parameter; larger ones are updated where they are: copying them takes longer than the calls.
+#: Elements of a parameter; larger ones are updated in place: copying them takes longer than the calls.
 SMALL: Final = 1 << 9
-_FEW: Final = 3  # so many small parameters are updated where they are
-_SHORT: Final = 3  # arrays of a short formula, of SGD or Momentum: no copies pay beside so few calls
+_FEW: Final = 3  # up to this count, small parameters are updated in place
+_SHORT: Final = 3  # arrays of a short formula (SGD, Momentum): copies cost more than its few calls
 _FLAT: Final = 1 << 16  # elements of a flat array, so that those of one update stay in the cache
 
 Arrays = Sequence[Array]

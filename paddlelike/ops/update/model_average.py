@@ -8,7 +8,7 @@ from paddlelike.framework.opdef import Array, Float, Long, register
 from paddlelike.ops.update.base import Update
 
 _KEPT: Final = ("sum_1", "sum_2", "sum_3", "num_accumulates", "old_num_accumulates", "num_updates")
-_SUMMANDS: Final = 16384  # a sum of more parameters than these loses too many digits in float32
+_SUMMANDS: Final = 16384  # a sum of more updates loses too many digits in float32
 
 
 @register

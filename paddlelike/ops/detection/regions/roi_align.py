@@ -20,7 +20,7 @@ from paddlelike.ops.kernels.detection.regions import (
     pool_by_axes_dx,
 )
 
-_POINTS: Final = 1 << 18  # that are looked at at once
+_POINTS: Final = 1 << 18  # weighed at a time
 
 
 class RoiAttrs(Attrs):

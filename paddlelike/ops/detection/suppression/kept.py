@@ -32,7 +32,7 @@ class NmsAttrs(ChoiceAttrs):
     nms_eta: float = Float(1.0)
 
     def suppress(self, boxes: Array, most: int = -1) -> Array:
-        """Return the indices of those of the sorted boxes that are kept, the first ``most`` (-1: all)."""
+        """Return the indices of the sorted boxes to keep, ``most`` of them at most (-1: all)."""
         return suppress(
             boxes, threshold=self.nms_threshold, eta=self.nms_eta, normalized=self.normalized, most=most
         )

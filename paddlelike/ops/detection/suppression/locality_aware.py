@@ -47,14 +47,14 @@ class LocalityAwareNms(OpDef):
 
 
 def _keep_merged(boxes: Array, scores: Array, attrs: NmsAttrs) -> Kept:
-    """Return what is kept of an image; ``boxes`` and ``scores`` are overwritten with the merged ones."""
+    """Return the boxes kept of an image; ``boxes`` and ``scores`` are overwritten with the merged ones."""
     labels, indices = [], []
     for label in list_labels(len(scores), attrs):
         apart = _merge_neighbours(boxes, scores[label], attrs)
         index = apart[rank_scores(scores[label, apart], attrs.score_threshold, attrs.nms_top_k)]
         indices.append(index[attrs.suppress(boxes[index])])
         labels.append(np.full(len(indices[-1]), label))
-    # A class read boxes that the classes after it have merged on.
+    # The boxes are read last: later classes have merged them further.
     kept = [no_boxes(boxes)]
     for same, index in zip(labels, indices, strict=True):
         kept.append(Kept(same, scores[same, index], boxes[index], index))

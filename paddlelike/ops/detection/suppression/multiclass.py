@@ -123,9 +123,9 @@ def _keep_in_parts(
 
 
 def _keep_shared(boxes: Array, scores: Array, attrs: NmsAttrs) -> Kept:
-    """Return what is kept of boxes ``(M, size)`` that all classes share; scores are ``(classes, M)``."""
+    """Return the kept ones of boxes ``(M, size)`` that all classes share; scores are ``(classes, M)``."""
     labels = list_labels(len(scores), attrs)
-    # What is kept above a score never depends on lower ones: so many of the best may be enough.
+    # Lower scores never change what is kept above them: a few of the best may be enough.
     for least in find_thresholds(scores[labels], attrs.score_threshold, attrs.keep_top_k):
         kept = [no_boxes(boxes)]
         for label in labels:
@@ -139,7 +139,7 @@ def _keep_shared(boxes: Array, scores: Array, attrs: NmsAttrs) -> Kept:
 
 
 def _keep_own(boxes: Array, scores: Array, attrs: NmsAttrs) -> Kept:
-    """Return what is kept of boxes ``(rows, classes, 4)``, in the order of the rows within each class."""
+    """Return the kept ones of boxes ``(rows, classes, 4)``, in the order of the rows within each class."""
     kept = [no_boxes(boxes)]
     for label in list_labels(scores.shape[1], attrs):
         ranked = rank_scores(scores[:, label], attrs.score_threshold, attrs.nms_top_k)

@@ -128,7 +128,7 @@ def _draw(image: _Image, classes: int, resolution: int) -> tuple[Array, Array, A
 
 def _bound(outlines: list[list[Array]], dtype: Any) -> Array:
     """Return the boxes around the polygons of each object: (objects, 4)."""
-    least = np.finfo(np.float32).tiny  # Paddle begins its maxima there
+    least = np.finfo(np.float32).tiny  # the start value of Paddle's maxima
     boxes = []
     for polygons in outlines:
         points = np.concatenate(polygons)

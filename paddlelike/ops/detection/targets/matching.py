@@ -74,7 +74,7 @@ class BipartiteMatch(OpDef):
 
 
 def _match_greedily(matrix: Array, index: Array) -> None:
-    """Write the row of each column into ``index``: again and again the greatest distance of those left.
+    """Write the row of each column into ``index``, by the greatest remaining distance until none is left.
 
     Of equal distances the first column wins, then the first row.
     """
@@ -104,7 +104,7 @@ def _match_greedily(matrix: Array, index: Array) -> None:
 
 
 def _match_rest(matrix: Array, index: Array, threshold: np.generic) -> None:
-    """Match each column that has no row with that of the greatest distance, if it reaches the threshold."""
+    """Match each free column with the row of the greatest distance, if that reaches the threshold."""
     if not len(matrix):
         return
     counts = (matrix >= matrix.dtype.type(NEAR)) & (matrix >= threshold)
@@ -239,7 +239,7 @@ class MineHardExamples(OpDef):
 
 
 def _take_greatest(loss: Array, able: Array, count: int) -> Array:
-    """Return those ``count`` of the anchors ``able`` that have the greatest loss, in ascending order."""
+    """Return the ``count`` anchors of ``able`` with the greatest loss, in ascending order."""
     if count >= len(able):
         return able
     ranked = loss[able].astype(np.float32)  # as Paddle compares them

@@ -40,7 +40,7 @@ class Boxes(NamedTuple):
 
     columns: Array  # (4, N)
     areas: Array
-    edge: np.generic  # what belongs to a width: 0, or 1 pixel
+    edge: np.generic  # added to a width: 0, or 1 pixel
     usual: bool  # every box has an area and its corners in order; then no other case can occur
 
     @classmethod

@@ -18,7 +18,7 @@ def is_above(
 ) -> bool | None:
     """Return whether the overlap of two boxes, or two polygons, is above the threshold.
 
-    None where that is near, and for shapes that are empty, upside down or not convex.
+    None when the overlap is near the threshold, and for shapes that are empty, upside down or not convex.
     """
     overlap = (
         _overlap_boxes(first, second, normalized) if len(first) == 4 else _overlap_polygons(first, second)

@@ -96,7 +96,7 @@ def scatter_add(size: int, index: Array, values: Array) -> Array:
     return np.bincount(index.reshape(-1), values.reshape(-1), size).astype(values.dtype, copy=False)
 
 
-_CHUNK: Final = 1 << 19  # bytes of values that are worked on at once: they stay in the cache
+_CHUNK: Final = 1 << 19  # bytes of values handled at a time: they stay in the cache
 
 
 class Points(NamedTuple):

@@ -58,9 +58,9 @@ def suppress(
 ) -> Array:
     """Return the indices of the boxes that are kept, in order, the first ``most`` (-1: all).
 
-    ``boxes`` ``(N, 4)``, or polygons, have the best one first. A box is kept when its overlap with none of
-    those kept before it is above the threshold; that is multiplied by ``eta`` after every box that is
-    kept, while it is above 0.5.
+    ``boxes`` ``(N, 4)``, or polygons, have the best one first. A box is kept unless its overlap with a box
+    kept before it is above the threshold. ``eta`` multiplies the threshold after each kept box, while the
+    threshold is above 0.5.
     """
     number = boxes.dtype.type
     limit = number(np.float32(threshold))

@@ -1,6 +1,6 @@
 """Suppression, merging, matching and overlaps of boxes, in the order of operations of numpy's kernels.
 
-Boxes ``(N, 4)`` are (xmin, ymin, xmax, ymax) and finite; ``edge`` is what belongs to a width: 0, or 1 pixel.
+Boxes ``(N, 4)`` are (xmin, ymin, xmax, ymax) and finite; ``edge`` is added to a width: 0, or 1 pixel.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def _overlap(
 def suppress_boxes(boxes: Array, threshold: Number, eta: Number, edge: Number, kept: Array) -> int:
     """Write the indices of the boxes that are kept, in order, as many as fit; return how many they are.
 
-    A box is kept unless its overlap with one kept before it is above the threshold (or 0 / 0); with an
-    ``eta`` below 1 that is multiplied by it after each box, while it is above 0.5.
+    A box is kept unless its overlap with one kept before it is above the threshold (or 0 / 0). An ``eta``
+    below 1 multiplies the threshold after each kept box, while the threshold is above 0.5.
     """
     found = np.empty((5, len(boxes)), boxes.dtype)  # of the kept ones
     count = 0
@@ -115,7 +115,7 @@ def measure_similarity(a: Array, b: Array, edge: Number, tiny: Number, out: Arra
 
 @compile_late("void(T[:, ::1], T, int32[::1])", least=1 << 10)
 def match_greedily(matrix: Array, least: Number, index: Array) -> None:
-    """Write the row of each column ``(M,)``: again and again the greatest number left of ``(K, M)``.
+    """Write the row of each column ``(M,)``, by the greatest remaining number of ``(K, M)``.
 
     Only numbers of at least ``least`` count. Of equal ones the first column wins, then the first row. Columns
     that get no row are left alone.

@@ -96,9 +96,8 @@ class FastKernel:
     def choose(self, size: int, *arrays: Array) -> Callable[..., Any] | None:
         """Return the compiled function for work of this size on ``arrays``, or None for numpy.
 
-        The arrays are of one of the kernel's types, contiguous in C order and aligned; for others it is
-        None, as for memory that nobody can write. Parameters are read-only while a save reads them: a kernel
-        that reads one then is the same.
+        The arrays must be of one of the kernel's types, contiguous in C order, aligned and in writable
+        memory. While a save reads parameters they are read-only views of such memory, which kernels may read.
         """
         if size < self.least and (self.asked is None or size < self.asked or not is_set(FLAG)):
             return None
@@ -120,7 +119,7 @@ class FastKernel:
                 are_open = False
         try:
             found = self.get_compiled(dtype)
-        except Exception as error:  # of whatever numba is installed
+        except Exception as error:  # of any version of numba
             _give_up(f"numba cannot compile {self.name}: {error}")
             is_on()  # raises if the flag insists
             return None
@@ -325,8 +324,7 @@ def find_cache() -> Path | None:
     """Return the folder for compiled kernels, created if need be; None where there is none to write to.
 
     It is ``paddlelike/kernels`` in ``XDG_CACHE_HOME`` or ``~/.cache``, or what ``NUMBA_CACHE_DIR`` names.
-    Compiled code is executed, so a folder that others can write to, or put another one in place of, is not
-    used.
+    Compiled code is executed, so a folder that others can write to or replace is not used.
     """
     from pathlib import Path  # late: it takes long
 

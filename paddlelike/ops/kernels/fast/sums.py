@@ -43,7 +43,7 @@ def merge_rows(grad: SelectedRows) -> tuple[Array, Array]:
 
 
 def find_held_rows(rows: Array, height: int) -> tuple[Array, Array]:
-    """Return the rows that are there, in rising order and each once, and the places of ``rows`` among them.
+    """Return the distinct rows in rising order, and the places of ``rows`` among them.
 
     ``rows`` are within the height.
 

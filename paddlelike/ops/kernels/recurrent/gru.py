@@ -174,8 +174,8 @@ def run_steps_back(
 def _compute_factors(cell: GruCell, gates: Array, last: Array) -> Sequence[Array] | Array:
     """Return the factors of the gradients.
 
-    Those of hidden states, to be those of candidate, update gate and state before; then those of the reset
-    states, to be those of the reset gate and of the state before.
+    First from the gradient of hidden states to those of candidate, update gate and state before; then from
+    the gradient of reset states to those of the reset gate and the state before.
     """
     if _is_usual(cell) and (kernel := fast.find_gru_factors.choose(gates.size, gates, last)) is not None:
         factors = np.empty((5, *last.shape), last.dtype)

@@ -255,7 +255,7 @@ def run_steps_back(
 def _compute_factors(cell: Cell, steps: Steps, ran: StepResults, initial: Initial) -> tuple[Array, Array]:
     """Return the factors from gradients of cell and output to those of the gates.
 
-    With it, what that of the output is multiplied by to be that of the cell.
+    Return also the factor from the gradient of the output to that of the cell.
     """
     factors, by_state = np.empty_like(ran.gates), np.empty_like(ran.cell)
     before = ran.cell if cell.stops_gradients else steps.before(ran.cell, initial.cell)
@@ -331,9 +331,9 @@ def _split_gates(gates: Array, width: int) -> list[Array]:
 def must_stop_gradients(weight: Array, limit: float) -> bool:
     """Return whether gradients stop at the cell, as in Paddle 1.8.5 on CPUs with AVX.
 
-    Its kernel for float32 and widths that are multiples of 8 leaves the gradient of the cell at 0 unless
-    the cell is clipped: only the output gate learns. Models trained there went on like that, so it is the
-    default here as well (see :mod:`paddlelike.framework.quirks`).
+    Its kernel for float32 and widths that are multiples of 8 leaves the gradient of the cell at 0 unless the
+    cell is clipped: only the output gate learns. Models were trained like that, so it is the default here as
+    well (see :mod:`paddlelike.framework.quirks`).
     """
     quirk = weight.dtype == np.float32 and weight.shape[1] % 32 == 0 and limit <= 0
     return quirk and follows_fluid("lstm_cell_gradient")

@@ -17,7 +17,7 @@ from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array
 from paddlelike.lazy import dataclass
 
-Spans = list[tuple[int, int, int]]  # (begin, end, begin of the step before) of every step; at first -1
+Spans = list[tuple[int, int, int]]  # (begin, end, begin of the step before or -1) of every step
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +149,8 @@ def restore_initial_gradient(d_rows: Array, steps: Steps, initial: Array | None)
 def transpose_weight(weight: Array, steps: Steps) -> Array:
     """Return the transpose of a weight that every step is multiplied by.
 
-    BLAS takes up to five times as long for some ten rows and a matrix that is transposed, so that it is
-    copied, unless a vector or a few steps are all.
+    BLAS takes up to five times as long for some ten rows and a matrix that is transposed, so it is copied
+    unless there are only a vector or a few steps.
     """
     transposed = weight.T
     return transposed if steps.first <= 2 or len(steps.spans) < 8 else np.ascontiguousarray(transposed)
@@ -170,8 +170,9 @@ class Activation(NamedTuple):
     slope: Callable[[Array], Array]
 
 
-_FEW: Final = 8  # sequences side by side, and products of each of their steps with one gate's weight:
-_NARROW: Final = 1 << 16  # up to both a compiled kernel takes less time than calls of BLAS and numpy
+# Up to both limits one compiled kernel takes less time than calls of BLAS and numpy.
+_FEW: Final = 8  # sequences side by side
+_NARROW: Final = 1 << 16  # products of one step with one gate's weight
 LARGEST: Final = 13  # argument of a sigmoid, as in Paddle's recurrent kernels
 
 

@@ -113,7 +113,7 @@ def check_sizes(
 
 
 class _Conv(OpDef):
-    """A convolution; ``added`` are Bias and ResidualData, or the latter alone."""
+    """A convolution; ``added`` holds Bias and ResidualData, or only ResidualData."""
 
     outputs = ("Output",)
     any_order = reorders = True

@@ -140,7 +140,7 @@ class _Pool(OpDef):
 
 
 def _check_rank(cls: type[OpDef], x: Spec) -> None:
-    """Raise ShapeError unless X has the dims that the defaults of the attributes have, and two more."""
+    """Raise ShapeError unless X has two dims more than the defaults of the attributes describe."""
     dims = len(cls.attrs["strides"].default) + 2
     if len(x.shape) != dims:
         raise ShapeError(f"{cls.type}: X has shape {x.shape}; it needs {dims} dims")
@@ -280,7 +280,7 @@ class _MaxPoolWithIndex(OpDef):
     def forward(cls, x: Array, *, attrs: WindowAttrs) -> tuple[Array, Array]:
         _, axes = attrs.count_windows(cls.type, x.shape[2:])
         out = pool_kernels.maximum(x, axes)
-        least = np.finfo(x.dtype).min  # Paddle's comparisons begin there, and are false for NaN
+        least = np.finfo(x.dtype).min  # the start value of Paddle's comparisons, which are false for NaN
         if not (out > least).all():
             x = np.fmax(x, least)
             out = pool_kernels.maximum(x, axes)

@@ -116,7 +116,7 @@ class DataNorm(OpDef):
         size = shown.sum(0)
         total = (x * shown).sum(0)
         square = (np.square(x_hat) * shown).sum(0)
-        if slot_dim > 0:  # as Paddle: then the means over the rows that show the slot
+        if slot_dim > 0:  # as in Paddle: means over the rows that show the slot
             rows = np.maximum(size, 1)
             size, total, square = size / rows, total / rows, square / rows + epsilon * size
         else:

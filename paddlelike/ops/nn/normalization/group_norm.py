@@ -89,7 +89,7 @@ class GroupNorm(OpDef):
             x_hat = x_hat - _per_channel(bias, groups, data_layout)
         if scale is not None:
             factor = _per_channel(scale, groups, data_layout)
-            # What a scale of 0 has wiped out is taken as 0.
+            # Where the scale is 0, the lost value counts as 0.
             x_hat = np.divide(x_hat, factor, out=np.zeros_like(x_hat), where=factor != 0)
             g = d_y * factor
         axes = _find_group_axes(data_layout)
@@ -129,9 +129,8 @@ def _normalize_parts(
     mean = np.zeros((len(x), groups), x.dtype)
     size = (_count_channels(x, data_layout) - 1) // groups + 1
     if len(cuts) * size == _count_channels(x, data_layout):
-        mean[:, len(cuts) : len(cuts) + 1] = (
-            np.nan
-        )  # of no channels; Fluid takes less than none for the next ones
+        # The first group without channels; Fluid gives those after it a negative count.
+        mean[:, len(cuts) : len(cuts) + 1] = np.nan
     variance = mean.copy()
     for index, (cut, part) in enumerate(cuts):
         given = (None if values is None else values[cut] for values in (scale, bias))

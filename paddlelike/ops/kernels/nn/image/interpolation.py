@@ -2,7 +2,7 @@
 
 Indices of taps rise along a dim, so a few neighbouring outputs read a few neighbouring inputs: a small dense
 matrix, whose product BLAS computes in less time than numpy takes to gather and to add. A product multiplies
-by zeros as well, so data with an infinity or NaN go the way of the formula.
+by zeros as well, so data with an infinity or NaN are computed by the formula instead.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework import follows_fluid
 from paddlelike.framework.opdef import Array, Spec
 
-#: What indexes the elements of an array.
+#: An index of an array.
 Index = tuple[Any, ...]
 
 
