@@ -66,7 +66,7 @@ def export_rows(
     ExtraMissingError
         pyarrow is not installed.
     LoadError
-        There is no such variable or link, or it is not what was saved.
+        The variable or link does not exist, or its file is not what was saved.
     """
     arrow = _load_arrow()
     value, facts = _read_value(dirname, variable) if link is None else _read_delta(dirname, variable, link)
@@ -84,7 +84,7 @@ def export_rows(
     if _is_parquet(path):
         import pyarrow.parquet
 
-        # A dictionary would hold one NaN for all, and one zero for both.
+        # A dictionary would join all NaN, and 0.0 with -0.0.
         pyarrow.parquet.write_table(table, path, use_dictionary=False)
     else:
         import pyarrow.feather
@@ -98,8 +98,8 @@ def import_rows(
 ) -> SaveReport:
     """Overwrite rows of a saved variable with those of an Arrow or Parquet file, as a delta.
 
-    Other files of the directory stay. What loads or follows the directory finds the rows that are in the file
-    changed, those of new ids behind the others, and ids whose ``forgotten`` is true gone.
+    Other files of the directory stay. Readers of the directory then find the rows of the file changed, the
+    rows of new ids at the end, and ids whose ``forgotten`` is true removed.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ from paddlelike.storage.names import MANIFEST
 if TYPE_CHECKING:
     from paddlelike.storage.interfaces import File
 
-_LARGEST_MODEL: Final = 1 << 28  # bytes of an ONNX file whose program is looked into
+_LARGEST_MODEL: Final = 1 << 28  # bytes of an ONNX file up to which its program is read
 _STATES: Final = (
     ".pdparams",
     ".pdopt",
@@ -63,7 +63,7 @@ class FileFacts(NamedTuple):
     hint: str | None = None
 
     def explain(self) -> tuple[str, str]:
-        """Return what keeps a file from being read, and the next step ("": unknown)."""
+        """Return why a file cannot be read, and the next step ("": unknown)."""
         if self.problem is not None:
             return self.problem, self.hint or "copy or save the file again"
         what, _, advice = self.title.removeprefix("this is ").partition(": ")
@@ -98,11 +98,11 @@ class Content:
     is_file, is_directory
         Whether the path is one file, or a directory; else it is a prefix of files.
     programs
-        By file name. They were decoded, and are not run.
+        By file name. They are decoded and never run.
     unnamed
-        Combined files whose values have no names that are known; they are called by position.
+        Combined files without known names; their values are numbered.
     left_out
-        By file, what it holds and no variable can be.
+        By file, the contents that cannot be variables.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Content:
         return not (self.variables or self.programs)
 
     def list_unread(self) -> dict[str, str]:
-        """Return what is known of each file that could not be read, by its name."""
+        """Return the facts of each file that could not be read, by its name."""
         return {one.name: one.problem or one.title for one in self.files if one.kind == "other"}
 
     def explain_unread(self) -> str | None:
@@ -168,7 +168,7 @@ class Content:
         Raises
         ------
         FormatError
-            None does. The hint says what the files are.
+            No file does. The hint says what the files are.
         """
         if self.is_empty:
             raise FormatError(f"{self.path} holds no {asked}", hint=self.explain_unread())
@@ -264,7 +264,7 @@ class Content:
             except FormatError as error:
                 self.files.append(FileFacts(path, "other", "link 0 of a chain", file.size, error.message))
                 return
-        if entry.height is not None:  # as it is after its links
+        if entry.height is not None:  # after all links
             row = entry.nbytes // max(entry.shape[0], 1)
             entry = entry._replace(shape=chain.shape, nbytes=row * chain.shape[0])
         self.variables.append(Held(name, entry, path, _ChainedDirectory()))
@@ -355,14 +355,14 @@ class ModelFiles(NamedTuple):
 
 
 def find_model_files(path: str | os.PathLike[str]) -> ModelFiles:
-    """Return where a model is that is named by its directory, its program, or the prefix of both its files.
+    """Return the location of a model, given its directory, its program, or the prefix of both its files.
 
-    In a directory a name is None where none or several files can be meant.
+    In a directory, a name is None if no file or several files fit.
 
     Raises
     ------
     MissingFileError
-        There is nothing.
+        The path does not exist.
     LoadError
         The model holds no program.
     """
@@ -397,14 +397,14 @@ def list_persistables(program: Program) -> list[Any]:
 
 
 def open_content(path: str | os.PathLike[str]) -> Content:
-    """Look into a directory, a file, the files of ``fluid.save`` under a prefix, or a model of Paddle 2 or 3.
+    """Open a directory, a file, the files of ``fluid.save`` under a prefix, or a model of Paddle 2 or 3.
 
     A program of such a model stands for its values, too.
 
     Raises
     ------
     MissingFileError
-        There is nothing.
+        The path does not exist.
     StorageError
         The directory cannot be listed.
     """
@@ -424,7 +424,7 @@ def open_content(path: str | os.PathLike[str]) -> Content:
         if not names:
             raise _make_missing(text, where, name)
         content = Content(text, where, is_file=is_file)
-        if is_file:  # what else its directory holds may name its values
+        if is_file:  # other files of its directory may name its values
             names = [*_find_companions(where, name), name]
             content.manifest = locate(os.path.dirname(text) or ".").manifest()
     try:

@@ -62,12 +62,12 @@ class ConvertReport(Displayed):
     names
         The names in the target, in its order of writing.
     nbytes
-        Of the elements.
+        The bytes of the elements.
     without_lod
         The names whose LoD was left out.
     left_out
-        What the source holds and the target does not: numbers and texts in a pickle, arrays of types that no
-        variable has, and the like.
+        Contents of the source that are not in the target: numbers and texts in a pickle, arrays of types that
+        no variable has, and the like.
     """
 
     source: str
@@ -149,7 +149,7 @@ def convert(
         format object with options of its own: ``Safetensors(metadata=(("made_by", "me"),))``,
         ``Hdf5(attributes=(("epoch", 3),))``.
     rename
-        New names: a mapping, in which names may be missing that stay as they are, or a function.
+        New names: a function, or a mapping; names that it lacks stay as they are.
     dtype
         Convert floating-point elements to this type; None for exact copies.
     rules
@@ -283,7 +283,7 @@ def convert(
 
 
 def find_model(source: str, target: str) -> ModelFiles:
-    """Return where the model is that becomes the ONNX file ``target``; the source itself, if it is one.
+    """Return the location of the model for the ONNX file ``target``; the source itself, if it is a model.
 
     Raises
     ------
@@ -308,7 +308,7 @@ def find_prefixed(path: str) -> model_files.Model | None:
 
 
 def _split_foreign(listed: list[Entry]) -> tuple[list[Entry], list[LeftOut]]:
-    """Return the entries that variables can hold, and what else the source holds."""
+    """Return the entries that variables can hold, and the other contents of the source."""
     known = [entry for entry in listed if entry.dtype in TENSOR_DTYPES]
     foreign = [entry for entry in listed if entry.dtype not in TENSOR_DTYPES]
     others = [LeftOut(one.name, f"an array of {one.dtype.name.lower()}") for one in foreign]
@@ -318,7 +318,7 @@ def _split_foreign(listed: list[Entry]) -> tuple[list[Entry], list[LeftOut]]:
 def _keep_plain(
     target: AnyFormat, listed: list[Entry], left_out: list[LeftOut], values: Mapping[str, Value]
 ) -> tuple[AnyFormat, list[LeftOut]]:
-    """Let a target that is a pickle hold the plain values of the source; return what is left out then."""
+    """Let a target that is a pickle hold the plain values of the source; return the values left out."""
     if not isinstance(target, StateFile) or not isinstance(listed, Listing):
         return target, left_out
     kept = {}
@@ -376,7 +376,7 @@ def _open_named(
         with open_content(source) as content:
             kinds = {(held.file, type(held.format)) for held in content.variables}
             problems = [*content.unnamed, *(file.problem for file in content.files if file.problem)]
-            alone = content.is_file and len(content.variables) == 1  # which is called as its file
+            alone = content.is_file and len(content.variables) == 1  # named like its file
             alone = alone and not source.endswith(model_files.VALUES)
             known = alone or [kind for _, kind in kinds] == [CombinedFile]
             if names is not None or problems or not known:

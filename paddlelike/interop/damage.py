@@ -62,7 +62,7 @@ def verify_path(path: str) -> Verification:
     Raises
     ------
     MissingFileError
-        There is nothing under the path.
+        The path does not exist.
     """
     if locate(path).exists():
         found_there = verify(path)
@@ -74,9 +74,9 @@ def verify_path(path: str) -> Verification:
     where, only, comparison = _find_manifest(path)
     chosen = None if only is None else {only}
     if comparison.records is None:
-        with open_content(path) as content:  # which raises where there is nothing
+        with open_content(path) as content:  # raises if the path does not exist
             files = [file.name for file in content.files]
-        directory = locate(os.path.dirname(path) or ".")  # whose manifest may have the files of a prefix
+        directory = locate(os.path.dirname(path) or ".")  # its manifest may list the files of a prefix
         comparison = choose_comparison(directory, None, verify=None, lazy=False)
         if comparison.records is not None and not comparison.records.keys().isdisjoint(files):
             where, chosen = directory, set(files)
@@ -146,7 +146,7 @@ def _find_own_damage(where: Location, name: str) -> list[str]:
 
 
 def _find_manifest(path: str) -> tuple[Location, str | None, Comparison]:
-    """Return where the files of a path are, the one file if it is one, and the records of all."""
+    """Return the location of the files of a path, the file if the path is one, and all records."""
     directory = locate(path)
     if directory.exists():
         return directory, None, choose_comparison(directory, None, verify=None, lazy=False)

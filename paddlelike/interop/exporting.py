@@ -20,7 +20,7 @@ def name_damage(op: Operator) -> Iterator[None]:
     Raises
     ------
     FormatError
-        It has not the inputs, outputs or attributes that an operator of its type has.
+        Its inputs, outputs or attributes are not those of its type.
     """
     try:
         yield

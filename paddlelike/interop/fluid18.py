@@ -1,9 +1,8 @@
 """Programs of Paddle 2.x as programs of Fluid 1.8, where its operators compute the same.
 
-An operator stays if 1.8.5 has its type, its inputs and its attributes, or attributes that say what 1.8.5
-does anyway, and if 1.8.5's shape rule gives its outputs the shapes that they have. Everything else is
-refused by name. What Paddle 2.x calls a value without dims has one element in one dim, as every number in
-Fluid.
+An operator stays if 1.8.5 has its type, its inputs and its attributes (or computes the same without them),
+and if 1.8.5's shape rule gives the same output shapes. Everything else is refused by name. A value without
+dims in Paddle 2.x becomes one element in one dim, like every number in Fluid.
 """
 
 from __future__ import annotations
@@ -22,9 +21,10 @@ from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.framework.opdef.attributes import COMMON_ATTRS
 from paddlelike.framework.passes.clone import copy
 
-#: Attributes of kernels, which say nothing of what is computed.
+#: Attributes that choose kernels and do not change results.
 _IGNORED: Final = frozenset({"mkldnn_data_type", "place_type", "use_mkldnn", "with_quant_attr"})
-#: What 1.8.5 does, in the words of attributes that it does not have; others must be empty, zero or False.
+#: Values of attributes that 1.8.5 lacks, with which it computes the same; other attributes must be empty,
+#: zero or False.
 _MEANT: Final[dict[tuple[str, str], Any]] = {
     ("affine_grid", "align_corners"): True,
     ("flatten2", "stop_axis"): -1,
@@ -74,7 +74,7 @@ _WITHOUT_TRUTHS: Final = frozenset({
     "slice", "split", "squeeze2", "stack", "strided_slice", "sum", "transpose2", "tril_triu", "unsqueeze2",
     "unstack",
 })  # fmt: skip
-#: Of whole numbers below zero, 1.8.5 rounds the quotient towards zero; its ``unique`` does not sort.
+#: 1.8.5 rounds negative integer quotients towards zero; its ``unique`` does not sort.
 _OTHER_NUMBERS: Final = frozenset({"elementwise_floordiv", "elementwise_mod", "unique"})
 #: Types of 1.8.5 that compute the same as some of Paddle 2.
 _SAME: Final = {
@@ -122,7 +122,7 @@ def make_fluid18(program: Program) -> Program:
 
 
 def _cast(op: Operator) -> None:
-    """Cast what an operator takes of types that 1.8.5 does not: sizes of int64, triangles of truth values."""
+    """Cast inputs of types that 1.8.5 does not take: sizes of int64, triangles of truth values."""
     block, first = op.block, op.output_arg_names[0] if op.output_arg_names else ""
     for slot in _SMALL.get(_SAME.get(op.type, op.type), ()):
         for place, name in enumerate(op.inputs.get(slot, ())):
@@ -194,7 +194,7 @@ def _change(op: Operator, read: Container[str]) -> Iterator[str]:
         op.attrs = complete_attrs(known, op.attrs)
         for name, spec in infer_outputs(op.block, op, known):
             declared = op.block._var_recursive(name).shape
-            carried = op.type == "assign"  # through a loop, in which it may take any shape
+            carried = op.type == "assign"  # carried by a loop, which may change its shape
             if name in read and not carried and not _agree(declared, spec.shape):
                 yield f"{later} of shape {list(declared)}, in Fluid {list(spec.shape)}"
     except (EnforceNotMet, ShapeError) as error:
@@ -202,7 +202,7 @@ def _change(op: Operator, read: Container[str]) -> Iterator[str]:
 
 
 def _find_lacking(op: Operator, later: str) -> Iterator[str]:
-    """Yield what the operator of 1.8.5 cannot do even though it has the attributes."""
+    """Yield the limits of 1.8.5's operator that its attributes do not show."""
     if op.type == "cast" and op.block._var_recursive(op.input("X")[0]).dtype in (VarType.INT8, VarType.INT16):
         yield f"{later} of {op.block._var_recursive(op.input('X')[0]).dtype.name}"
     value = op.attrs.get("value")
@@ -263,7 +263,7 @@ def _fit_values(op: Operator) -> None:
         attrs |= {"dim": [0], "reduce_all": True}
     if attrs.get("shape") == [] and not (op.input("ShapeTensor") or op.input("ShapeTensorList")):
         attrs["shape"] = [1]
-    if not math.isfinite(float(attrs.get("str_value") or 0)):  # 1.8.5 would read a zero
+    if not math.isfinite(float(attrs.get("str_value") or 0)):  # 1.8.5 takes 0 for a size of 0
         attrs["str_value"] = ""
     scale = attrs.get("scale")
     if isinstance(scale, list) and len(set(scale)) <= 1:  # of each dim

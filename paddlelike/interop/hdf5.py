@@ -183,7 +183,7 @@ def _rename(
 ) -> dict[str, str | Sequence[str]]:
     """Return the names in the program of names in a file: those given, and those that end with ``:0``.
 
-    Those that the program has no variable for, an optimizer's say, keep their names: they are not requested.
+    Names without a variable in the program, such as an optimizer's, stay: they are not requested.
     """
     here = {f"{variable.name}{_OUTPUT}": variable.name for variable in program.list_vars()}
     automatic = {key: here[key] for key in found if key in here and here[key] not in found}
@@ -275,7 +275,7 @@ def _default(
 
 
 def read_value(variable: Variable) -> Array:
-    """Return what a variable holds in the scope: its memory. Raises NotInitializedError: nothing."""
+    """Return a variable's array in the scope, without a copy. Raises NotInitializedError without a value."""
     holder = global_scope().find_var(variable.name)
     value = None if holder is None else holder.value
     if not isinstance(value, LoDTensor) or value.held_array is None:

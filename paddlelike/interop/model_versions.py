@@ -1,7 +1,7 @@
 """Models for prediction between Fluid 1.8, Paddle 2.x and Paddle 3: a program, and a file of all values.
 
-Paddle 2.x reads the programs of 1.8, and so these are written byte for byte; the report names the operators
-that Paddle 2.6 no longer has. The values are in the order of their names.
+Paddle 2.x reads the programs of 1.8, so these are written byte for byte; the report names the operators that
+Paddle 2.6 no longer has. The values are in the order of their names.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _GONE: Final = frozenset({
     "squared_l2_distance", "squeeze", "target_assign", "tree_conv", "unsqueeze",
 })  # fmt: skip
 
-#: Attributes that Paddle 2.6.2 does not have, and passes over: what it does, in their words.
+#: Attributes that Paddle 2.6.2 ignores: the values with which it computes the same.
 _LATER: Final[dict[tuple[str, str], Any]] = {
     ("kldiv_loss", "log_target"): False,
     ("nanmedian", "mode"): "avg",

@@ -1,4 +1,5 @@
-"""Tables of functions by operator, whose modules are imported when needed, and what a function raises."""
+"""Tables of functions by operator, whose modules are imported when needed, and the error that functions
+raise."""
 
 from __future__ import annotations
 

@@ -28,8 +28,7 @@ def arrange(values: Mapping[str, Value], rules: Rules | Recipe, store: Store) ->
     Raises
     ------
     LoadError
-        A rule asks for what only a program has, names a value that is not there, does not fit the shapes,
-        or gives a name that another value has.
+        A rule needs a program, names a missing value, does not fit the shapes, or gives a name that is taken.
     """
     rules = rules(values) if callable(rules) else rules
     _check(rules, values)

@@ -1,7 +1,7 @@
 """Models in another arrangement: merged into one file, split into many, pruned to some outputs.
 
-Values are copied as they are, bit for bit, and programs byte for byte unless they are pruned. Files that are
-not what their manifest says are refused.
+Values are copied as they are, bit for bit, and programs byte for byte unless they are pruned. Files that
+differ from their manifest are refused.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def prune(
     Parameters
     ----------
     feeds
-        None: those of the model that are still needed.
+        None: the feeds of the model that are still needed.
     verify
         Compare the files with their manifest first, if there is one. False: copy damaged values, too.
 
@@ -187,7 +187,7 @@ def _check_absent(target: Path) -> None:
 def _check_variables(content: Content) -> list[Held]:
     if not content.variables:
         raise LoadError(f"{content.path} holds no variables", hint=content.explain_unread())
-    for file in content.files:  # which the copy would lack
+    for file in content.files:  # the copy would lack them
         if file.problem is not None and "not supported" not in file.problem:
             raise LoadError(f"{file.name} of {content.path} cannot be read: {file.problem}", hint=file.hint)
     return content.variables

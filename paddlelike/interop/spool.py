@@ -49,7 +49,7 @@ class Spool:
         self._mappings: list[_Mapping] = []
         self._mapped: dict[str, Array] = {}  # path: the bytes
         self._room: Array = np.empty(0, np.uint8)  # what is left of the last region of the temporary file
-        self._end = 0  # of what was written to it
+        self._end = 0  # bytes written to it
 
     def __enter__(self) -> Self:
         return self

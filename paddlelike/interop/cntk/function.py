@@ -1,8 +1,8 @@
 """A saved function of CNTK as a plain graph: blocks opened, and primitive functions in order.
 
-A layer is saved as a block: the functions in it read placeholders, which the block maps to what they stand
-for. Here every input of a function is what it really reads: an input, a parameter, a constant, or an output
-``<uid>_Output_<index>`` of another primitive function.
+A layer is saved as a block: the functions in it read placeholders, which the block maps to values. Here every
+input of a function is resolved: an input, a parameter, a constant, or an output ``<uid>_Output_<index>`` of
+another primitive function.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Leaf(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A primitive function; ``inputs`` are what it really reads."""
+    """A primitive function; ``inputs`` are resolved."""
 
     uid: str
     op: int
@@ -59,9 +59,9 @@ class Function:
     leaves, nodes
         By uid.
     outputs
-        The uids of what it gives back.
+        The uids of its outputs.
     output_names
-        The names of layers by what they give: ``{"Plus12_Output_0": "logits"}``.
+        The names of layers by their outputs: ``{"Plus12_Output_0": "logits"}``.
     """
 
     def __init__(self, tree: Mapping[str, Any]) -> None:
@@ -71,8 +71,8 @@ class Function:
                 hint="a model is a .model, .dnn or .cmf; the .ckp beside it holds the state of training",
             )
         check_function(tree)
-        self._blocks: dict[str, str] = {}  # the uid of a block -> that of the last function in it
-        self._stands_for: dict[str, str] = {}  # placeholder -> what is read instead
+        self._blocks: dict[str, str] = {}  # the uid of a block -> the uid of the last function in it
+        self._stands_for: dict[str, str] = {}  # placeholder -> the value that it stands for
         self._raw: dict[str, Node] = {}
         for one in tree["primitive_functions"]:
             self._add_function(one)
@@ -113,7 +113,7 @@ class Function:
         raise FormatError(f"{uid!r:.200} refers to itself")
 
     def list_outer(self) -> Iterator[tuple[str, str]]:
-        """Yield the uids that more functions can read, which are in no block, with what they stand for."""
+        """Yield the uids outside of blocks, which further functions can read, with their values."""
         inner, pending = set[str](), list(self._blocks.values())
         while pending:
             uid = pending.pop()
@@ -276,7 +276,7 @@ def _read_leaf(one: Any) -> Leaf:
     if bad:
         raise FormatError(f"an input of the function lacks {', '.join(bad)}")
     axes = one["dynamic_axis"]
-    # a dim that is not known has the largest number there is, or nearly
+    # CNTK writes an unknown dim as the largest number, or nearly so
     shape = tuple(-1 if dim >= 2**63 else int(dim) for dim in one["shape"])
     value = one.get("value")
     if one["kind"] in (PARAMETER, CONSTANT) and getattr(value, "shape", None) != shape:

@@ -75,7 +75,7 @@ class _Learner(Optimizer, ABC):
 
 
 class AdagradLearner(_Learner):
-    """CNTK's ``adagrad``. ``need_ave_multiplier``: divide by the mean of what gradients are multiplied by."""
+    """CNTK's ``adagrad``. ``need_ave_multiplier``: divide by the mean of the gradients' factors."""
 
     kind = "cntk_adagrad"
 
@@ -187,7 +187,7 @@ class FSAdagradLearner(_Learner):
 def _average(average: Variable, value: Variable, decay: float) -> None:
     """Set ``average`` to ``decay * average + (1 - decay) * value``.
 
-    CNTK computes ``1 - decay`` in float32, in which it is 0.2 % off for its own default of FSAdaGrad.
+    CNTK computes ``1 - decay`` in float32: for its own default of FSAdaGrad that is 0.2 % off.
     """
     kept = layers.scale(average, scale=decay)
     rest = float(np.float32(1) - np.float32(decay))

@@ -70,7 +70,7 @@ def import_cntk(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
     targets = [one.name for one in built.outputs]
     program = make_inference_program(built.program, built.feeds, targets)
     for op in (op for block in program.blocks for op in block.ops if op.type == "while"):
-        op.attrs["is_test"] = False  # so that a loop can be trained on; it keeps its steps only then
+        op.attrs["is_test"] = False  # a loop keeps its steps only then, and can be trained further
     put_values(built, scope)
     remember_origin(program, tree, (list(built.feeds), targets), built.arrays, _list_refs(function, built))
     return [program, built.feeds, [program.global_block().var(name) for name in targets]]
@@ -87,7 +87,7 @@ def _list_refs(function: Function, built: Built) -> dict[str, Ref]:
         shape = tuple(variable.shape[-value.rank :]) if value.rank else ()
         dtype = as_real(numpy_dtype(variable.dtype))
         ref = Ref(uid, shape, value.dynamic, value.sequence, dtype)
-        found.setdefault(variable.name, ref)  # an alias is not an other variable
+        found.setdefault(variable.name, ref)  # an alias is the same variable
     return found
 
 

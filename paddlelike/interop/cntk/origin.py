@@ -1,7 +1,7 @@
 """Remember the CNTK function of an imported program, so that an export writes it with the scope's values.
 
-So networks travel back whose loops through time no operators of CNTK could be found for. Of a changed
-program, what is computed as before stays the functions that it was; other operators are translated.
+So networks can go back to CNTK even if their loops through time cannot be translated. The unchanged part of a
+program stays the functions that it was; other operators are translated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def remember_origin(
 ) -> None:
     """Keep the original function of a program, without the values that are ``held`` in the scope.
 
-    ``refs``: what variables are in it.
+    ``refs``: CNTK's values by variable.
     """
     leaves = [
         {**one, "value": np.empty((0,), one["value"].dtype)} if one["uid"] in held else one
@@ -70,9 +70,10 @@ def find_origin(
 
 
 def find_part(program: Program, source: Program, scope: Scope) -> Part | None:
-    """Return what of ``program``, the part of ``source`` that is exported, is as it was read from a function.
+    """Return the unchanged part of ``program``, which is the part of ``source`` that is exported.
 
-    None where ``source`` was not read from one. Raises NotInitializedError when a parameter holds no value.
+    None where ``source`` was not read from a CNTK function. Raises NotInitializedError when a parameter holds
+    no value.
     """
     origin: dict[str, Any] = source.__dict__.get("_cntk_origin", {})
     if not origin:

@@ -63,9 +63,9 @@ def export_cntk(
     """Write a model for prediction as a model-v2 of CNTK 2, all of it or nothing.
 
     ``cntk.Function.load`` opens it. Parameters have their names here as names and as uids. CNTK computes with
-    real numbers: what is fed as int64 here, is fed as float32 there. A first dim of -1 is the samples, with a
-    LoD the steps of sequences; all other dims must be known. A program that ``import_cntk`` gave becomes
-    the function that it was, with the values of the scope; operators that were added are translated.
+    real numbers: inputs of int64 are fed as float32 there. A first dim of -1 is the samples, with a LoD the
+    steps of sequences; all other dims must be known. A program of ``import_cntk`` becomes the function that
+    it was, with the values of the scope; operators that were added are translated.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def translate(
                 continue
             except InexpressibleError as error:
                 refused.append(f"{op.type} ({op.output_arg_names[0]}): {error}")
-        for name in op.output_arg_names:  # so that those which read them are looked at, too
+        for name in op.output_arg_names:  # so that their readers are checked as well
             graph.values[name] = _guess(program.global_block().var(name))
     if missing or refused:
         unknown = [f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(missing.items())]

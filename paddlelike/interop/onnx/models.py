@@ -51,7 +51,8 @@ class ModelReport(Displayed):
 
 
 def is_model_conversion(source: Path, target: Path) -> bool:
-    """Return whether a conversion is one of models: of a program to an ONNX file, or of one to a directory.
+    """Return whether a conversion is one of models: of a program to an ONNX file, or of an ONNX file to a
+    directory.
 
     >>> is_model_conversion("model.onnx", "model"), is_model_conversion("model.onnx", "values.npz")
     (True, False)
@@ -87,7 +88,7 @@ def convert_model(
     opset
         Version of ONNX's operators in the file that is written.
     directory
-        Where the model is that becomes an ONNX file; ``source`` if None.
+        The location of the model that becomes an ONNX file; ``source`` if None.
     model_filename, params_filename
         Files of the directory, as ``load_inference_model`` and ``save_inference_model`` take them.
     overwrite

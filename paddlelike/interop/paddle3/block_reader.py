@@ -36,8 +36,8 @@ class Reader:
     """The message under construction, and the state of the whole program."""
 
     def __init__(self, special: Mapping[str, Read], read_row: Read) -> None:
-        self.special = special  # what reads an operator that is not a row of the table, by its name
-        self.read_row = read_row  # what reads all others
+        self.special = special  # readers of operators that are not rows of the table, by name
+        self.read_row = read_row  # the reader of all others
         self.message = messages().ProgramDesc()
         self.message.version.version = _VERSION
         self.names: set[str] = set()
@@ -238,7 +238,7 @@ class Block:
         op = self.message.ops.add()
         op.type = type_
         if type_ == "round" or (type_ == "cast" and attrs.get("out_dtype") == VarType.BF16):
-            self.reader.message.version.version = PADDLE3_VERSION  # they give other numbers in Paddle 2
+            self.reader.message.version.version = PADDLE3_VERSION  # their results differ in Paddle 2
         for parts, slots in ((op.inputs, inputs), (op.outputs, outputs)):
             for slot in sorted(slots):
                 part = parts.add()

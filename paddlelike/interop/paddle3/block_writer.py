@@ -31,11 +31,11 @@ _COMPARISONS: Final = ("equal", "not_equal", "less_than", "less_equal", "greater
 #: Attributes that change no number where the table has no place for them.
 _NO_NUMBER: Final = ("infer_flags", "unpooling_type", "is_test", "workspace_size_MB", "exhaustive_search")
 _SCALARS: Final = {1: "b", 2: "i", 3: "r"}  # fields of a Scalar message
-#: Operators whose result is like X: those that Paddle 2 puts behind the results of a model.
+#: Operators that Paddle 2 appends to the results of a model; they do not change X.
 _KEEPS_TYPE: Final = frozenset(("scale", "assign"))
-#: Operators that another computes too.
+#: Operators replaced by another one that computes the same.
 _SAME: Final = {"deformable_conv_v1": "deformable_conv"}
-#: Operators whose later form takes more than Fluid's, or draws other numbers, and is the same otherwise.
+#: Operators whose later form differs from Fluid's only by more inputs or by other random numbers.
 _WIDENED: Final = frozenset({"gaussian_random", "squeeze2", "uniform_random"})
 
 Node = dict[str, Any]
@@ -46,7 +46,7 @@ class Writer:
     """The written blocks, and the present value of each variable."""
 
     def __init__(self, program: Program, special: Mapping[str, Write]) -> None:
-        self.special = special  # what writes an operator that is not a row of the table, by its type
+        self.special = special  # writers of operators that are not rows of the table, by type
         self.block = program.global_block()
         self.is_later = program.paddle_version >= PADDLE2_VERSION
         self.is_latest = program.paddle_version >= PADDLE3_VERSION
@@ -70,7 +70,7 @@ class Writer:
             self.special.get(op.type, Writer.write_row)(self, op)
 
     def write_draft(self, block: Block, ops: Iterable[Operator]) -> None:
-        """Write operators of Paddle 2 in a block of their own, which make what one of Fluid 1.8 makes."""
+        """Write operators of Paddle 2, in a block of their own, in place of one operator of Fluid 1.8."""
         outer, self.block, self.is_later = self.block, block, True
         for op in ops:
             self.write(op)
@@ -79,9 +79,8 @@ class Writer:
     def write_region(
         self, ops: Iterable[Operator], block: Block, arguments: list[str], find: Callable[[], list[int]]
     ) -> Node:
-        """Return a region that does what operators of a block do, and yields what ``find`` finds at its end.
-
-        ``arguments`` are variables that have other values in it, which it is given.
+        """Return a region with the operators of a block, which yields the values that ``find`` returns at its
+        end. ``arguments`` are variables whose values in it are passed to it.
         """
         outer = self.block, self.ops, self.values
         self.block, self.ops, self.values = block, [], self.values.new_child()
@@ -162,7 +161,7 @@ class Writer:
     # Operators
 
     def _align(self, op: Operator) -> int:
-        """Return Y of an operator whose ``axis`` says where its dims are among those of X."""
+        """Return Y with its dims aligned to those of X by ``axis``."""
         (x,), (y,) = op.input("X"), op.input("Y")
         shape, axis = list(self.find_var(y).shape), get_attr(op, "axis")
         missing = len(self.find_var(x).shape) - axis - len(shape)
@@ -282,7 +281,7 @@ class Writer:
 
 
 def get_attr(op: Operator, name: str) -> Any:
-    """Return an attribute, or what the operator declares where it is left out."""
+    """Return an attribute, or its declared default."""
     if name in op.attrs:
         return op.attrs[name]
     known = registry.find_for_version(op.type, op.block.program.paddle_version)
@@ -290,14 +289,15 @@ def get_attr(op: Operator, name: str) -> Any:
 
 
 def _is_aligned(op: Operator) -> bool:
-    """Return whether ``axis`` says where the dims of Y are."""
+    """Return whether ``axis`` moves the dims of Y."""
     return op.type.startswith("elementwise_") or op.type in _COMPARISONS
 
 
 def _get_dims(op: Operator, name: str) -> Any:
     """Return an attribute; no dims where an operator reduces all of them.
 
-    Steps back to before the first element end at -1 in a ProgramDesc, and below every dim in Paddle 3.
+    A slice with a negative step that includes the first element ends at -1 in a ProgramDesc; in Paddle 3,
+    below every dim.
     """
     if name == "ends" and op.type == "strided_slice":
         pairs = zip(get_attr(op, "ends"), get_attr(op, "strides"), strict=True)

@@ -130,7 +130,7 @@ def _pool_norms(call: _Call) -> None:
 
 
 def _weigh_entropy(call: _Call) -> None:
-    """Weigh what positive labels lose: ``x (1 - label) + w softplus(-x)``."""
+    """Weigh the loss of positive labels: ``x (1 - label) + w softplus(-x)``."""
     if not call.has(2):
         call.block.emit(
             "sigmoid_cross_entropy_with_logits", {"X": [call.read(0)], "Label": [call.read(1)]},

@@ -13,7 +13,7 @@ Wanted = TypeVar("Wanted")
 
 TENSOR: Final = "0.t_dtensor"
 ARRAY: Final = "1.t_dense_tensor_array"
-#: Element types, as types say them.
+#: Element types, by their names in types.
 TYPES: Final = {
     "0.t_bool": VarType.BOOL,
     "0.t_i8": VarType.INT8,
@@ -28,7 +28,7 @@ TYPES: Final = {
     "0.t_c64": VarType.COMPLEX64,
     "0.t_c128": VarType.COMPLEX128,
 }
-#: Element types, as attributes say them.
+#: Element types, by their names in attributes.
 DTYPES: Final = {
     "Undefined(ALL_DTYPE)": -1,
     "bool": VarType.BOOL,
@@ -65,7 +65,8 @@ class Type(NamedTuple):
 
 
 def load(data: bytes) -> object:
-    """Return the tree of JSON text. Raises FormatError for damage, and for nesting that no program has."""
+    """Return the tree of JSON text. Raises FormatError for damage, and for nesting deeper than in any
+    program."""
     try:
         tree: object = json.loads(data)
         return tree
@@ -89,7 +90,7 @@ def get(tree: Any, key: str | int, wanted: type[Wanted]) -> Wanted:
 
 
 def read_type(tree: Any) -> Type | list[Type] | None:
-    """Return the type of a value: a list for several tensors, None for a value that nothing makes."""
+    """Return the type of a value: a list for several tensors, None for an absent value."""
     name = get(tree, "#", str)
     if name == "NULL":
         return None
@@ -111,7 +112,7 @@ def read_type(tree: Any) -> Type | list[Type] | None:
 def _read_numbers(values: list[Any]) -> list[int]:
     if len(values) > _MAX_ITEMS or any(type(one) is not int or abs(one) >= 1 << 62 for one in values):
         raise FormatError(f"the program of Paddle 3 is damaged: {values!r:.80} is not a shape")
-    return [max(one, -1) for one in values]  # Paddle 3 computes with the -1 of a size that is not known
+    return [max(one, -1) for one in values]  # Paddle 3 computes with the -1 of an unknown size
 
 
 def read_attributes(op: dict[str, Any]) -> dict[str, Any]:

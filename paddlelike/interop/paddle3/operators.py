@@ -1,4 +1,4 @@
-"""The table of Paddle 3's operators in ``operators.txt``: what each is in a ProgramDesc."""
+"""The table of Paddle 3's operators in ``operators.txt``, with their counterparts in a ProgramDesc."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ANY: Final = object()
 class Operand(NamedTuple):
     """A place for a variable, a list of variables, or a constant that is an attribute in a ProgramDesc."""
 
-    slot: str  # "" where nothing takes a variable
+    slot: str  # "" where no slot takes a variable
     many: str  # the slot that takes a list
     attr: str  # "" where it is not an attribute
     kind: str
@@ -26,12 +26,12 @@ class Result(NamedTuple):
 
     slot: str  # "" for none
     is_list: bool
-    same_as: str  # the slot of the input that it is
+    same_as: str  # the slot of the input that it overwrites
     is_added: bool  # an operator of Paddle 3 does not have it
 
 
 class Attribute(NamedTuple):
-    """An attribute, and what is written where the other side lacks it."""
+    """An attribute, and its value where the other side lacks it."""
 
     name: str  # "" where Paddle 3 has none
     kind: str

@@ -1,8 +1,9 @@
 """A program of Paddle 3 -> ProgramDesc, as Paddle 2.6 would have written it.
 
-Paddle 3 numbers values where a ProgramDesc names variables; sizes and axes are values too. What an operator
-takes as an attribute here is folded into it; other constants become operators where they are first read. What
-is not understood is an error which names it. Format: ``paddle/fluid/pir/serialize_deserialize`` of Paddle.
+Paddle 3 numbers values where a ProgramDesc names variables; sizes and axes are values too. A constant that is
+an attribute in a ProgramDesc is folded into its operator; other constants become operators where they are
+first read. Anything else is an error that names it. Format: ``paddle/fluid/pir/serialize_deserialize`` of
+Paddle.
 """
 
 from __future__ import annotations
@@ -178,7 +179,7 @@ def _read_assign_value(block: Block, op: dict[str, Any]) -> None:
 
 
 def _assign_to(block: Block, op: dict[str, Any], target: Any, emit: Callable[[str], None]) -> None:
-    """Emit an operator whose result is the variable of an operand, which is so for all that read it later."""
+    """Emit an operator that writes its result to the variable of an operand, for all later readers."""
     node = get(get(op, "O", list), 0, dict)
     if target is None or isinstance(block.values.get(get(target, "%", int)), Constant):
         (name,) = block.make_results(node) or [""]
@@ -261,7 +262,7 @@ def _read_select(block: Block, op: dict[str, Any]) -> None:
 
 
 def _read_if(block: Block, op: dict[str, Any]) -> None:
-    """Read a branch as Fluid builds one: a block for each side, and what selects between their results."""
+    """Read a branch as Fluid builds one: a block for each side, and operators that select the results."""
     if set(read_attributes(op)) - IGNORED - {"fake_false_branch"}:
         raise FormatError(f"operator 'if' of Paddle 3 has attributes {sorted(read_attributes(op))!r:.200}")
     regions = get(op, "regions", list)

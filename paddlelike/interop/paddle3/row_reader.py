@@ -18,7 +18,7 @@ _COMPUTED: Final[dict[str, dict[VarType, VarType]]] = {
     "cast": {},
     "matrix_rank": {VarType.INT64: VarType.INT32},
 }
-#: Results of another type than programs of Paddle 3 say.
+#: Results whose type differs from the one in programs of Paddle 3.
 _MADE: Final = {"matrix_rank": VarType.INT64}
 _LARGEST: Final = 2**31 - 1
 _TO_OWN: Final = {VarType.FP64: VarType.FP32, VarType.FP16: VarType.FP32, VarType.BF16: VarType.FP32}
@@ -44,7 +44,7 @@ def read_row(block: Block, op: dict[str, Any]) -> None:
             outputs[slot.slot] = inputs[slot.same_as]
             block.set_value(get(node, "%", int), outputs[slot.slot][0])
         elif target and slot is slots[0] and read_type(get(node, "TT", dict)) == block.find_type(target):
-            outputs[slot.slot] = [target]  # in place: what reads the operand reads this
+            outputs[slot.slot] = [target]  # in place: readers of the operand read this
             block.set_value(get(node, "%", int), target)
         elif names := block.make_results(node, _MADE.get(row.type)):
             outputs[slot.slot] = names
@@ -171,7 +171,7 @@ def fold(constant: Constant, kind: str) -> Any:
     return value
 
 
-# Attributes of a ProgramDesc that Paddle 3 tells from values
+# Attributes of a ProgramDesc that follow from values in Paddle 3
 
 Slots = dict[str, list[str]]
 
@@ -205,7 +205,7 @@ def _complete_values(block: Block, inputs: Slots, outputs: Slots, attrs: dict[st
 
 
 def _complete_norm(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
-    """Make the scale and the bias that are left out."""
+    """Create the scale and the bias if they are left out."""
     channels = block.find_type(inputs["X"][0]).shape[1] if inputs.get("X") else -1
     like = Type(VarType.LOD_TENSOR, VarType.FP32, [channels])
     for slot, value in (("Scale", 1.0), ("Bias", 0.0)):
@@ -219,7 +219,7 @@ def _complete_norm(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str,
 
 
 def _complete_range(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
-    """Cast the ends to the type of what is made, which in a ProgramDesc is theirs."""
+    """Cast the ends to the type of the result: in a ProgramDesc both have one type."""
     dtype = VarType(attrs["dtype"]) if block.kind == "linspace" else VarType(attrs.pop("dtype"))
     for slot in inputs.keys() & {"Start", "End", "Stop", "Step"}:
         kind = block.find_type(inputs[slot][0])
@@ -232,8 +232,8 @@ def _complete_range(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str
 def _complete_strides(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
     """Record which bounds are known; otherwise Fluid 1.8 and Paddle 2 end with a segmentation fault.
 
-    Steps back begin at -1, the last element: from a greater number Paddle 2 starts elsewhere. And they end at
-    -1, before the first element, which in Paddle 3 is what lies before every dim.
+    With a negative step, a start past the end becomes -1, the last element: Paddle 2 starts elsewhere from a
+    greater number. An end before the first element becomes -1; in Paddle 3 it is below every dim.
     """
     attrs["infer_flags"] = [1 if len(inputs) == 1 else -1] * len(attrs.get("axes", []))
     dims = block.find_type(inputs["Input"][0]).shape if inputs.get("Input") else []

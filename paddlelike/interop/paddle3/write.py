@@ -1,7 +1,7 @@
 """A program for prediction as one of Paddle 3 (PIR, written as JSON), which Paddle 3 runs.
 
-What the table of operators does not say stands here: constants, branches, loops and arrays. An operator that
-neither has, and an attribute that Paddle 3 has no place for, are refused by name.
+Here are the parts that the table of operators does not cover: constants, branches, loops and arrays. Unknown
+operators, and attributes that Paddle 3 lacks, are refused by name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from paddlelike.interop.paddle3.upgrades import FORMS
 
 
 def write_pir(program: Program) -> bytes:
-    """Return a program as Paddle 3 writes one. Raises UnsupportedError, which names what cannot be said."""
+    """Return a program as Paddle 3 writes one. Raises UnsupportedError, which names the parts that Paddle 3
+    lacks."""
     writer = Writer(program, _SPECIAL)
     ops = program.global_block().ops
     for op in sorted(ops, key=lambda op: op.attrs["col"] if op.type == "feed" else len(ops)):
@@ -117,7 +118,8 @@ def _write_select(writer: Writer, op: Operator) -> None:
 
 
 def _write_branch(writer: Writer, op: Operator) -> None:
-    """Write a block that runs on a condition; else its results are what they were, or zeros, never read."""
+    """Write a block that runs on a condition. Otherwise its results keep their values, or are zeros that are
+    never read."""
     if not op.attrs.get("is_scalar_condition"):
         raise UnsupportedError(
             "a conditional_block that only tests whether its input has elements is not written"

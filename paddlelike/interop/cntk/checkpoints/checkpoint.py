@@ -1,7 +1,7 @@
 """Read a checkpoint of CNTK's trainer, continue its training here, and write it back for CNTK.
 
 ``FILE`` is the trainer's function: a tuple of the model, its loss and metric, and their sums. ``FILE.ckp`` is
-a dictionary: the learners, and what the script and the readers keep.
+a dictionary: the learners, and the state of the script and the readers.
 """
 
 from __future__ import annotations
@@ -60,12 +60,10 @@ class CntkCheckpoint:
     ----------
     program
         Computes the model, the loss and the metric; its dropout is on, as in training.
-    startup_program
-        What ``minimize`` puts the initial values of its variables into.
-    feeds
+    startup_program Receives from ``minimize`` the operators for initial values. feeds
         The names of the inputs: features and labels.
     outputs
-        What the model gives.
+        The model's outputs.
     loss, metric
         Means over a minibatch; ``metric`` is None where the trainer had none.
     learner
@@ -73,9 +71,8 @@ class CntkCheckpoint:
     batch_size
         The samples of the minibatch that the learner's state was converted for.
     differences
-        Where training here is not CNTK's: random numbers, and running variances.
-    external_state, distributed_state
-        What the script and the readers keep; of each worker.
+        How training differs here from CNTK's: random numbers, and running variances.
+    external_state, distributed_state The state of the script and the readers; that of each worker.
     """
 
     program: Program
@@ -128,7 +125,7 @@ class CntkCheckpoint:
         batch = self.batch_size
         written = {name for op in self.program.global_block().ops for name in op.output_arg_names}
         new: dict[str, Array] = {}
-        free: dict[str, list[Update]] = {}  # the rates that the program does not compute, and who reads them
+        free: dict[str, list[Update]] = {}  # the rates that the program does not compute, and their readers
         reference = self.learner.reference
 
         def convert(op: Update, rate: float) -> float:
@@ -177,7 +174,7 @@ class CntkCheckpoint:
         Raises
         ------
         FormatError
-            ``external_state`` holds what CNTK's dictionaries do not have.
+            ``external_state`` holds a type that CNTK's dictionaries do not have.
         SaveError
             The optimizer is of a kind that CNTK does not have, or a file cannot be written.
         """

@@ -54,13 +54,13 @@ def export_cntk_checkpoint(
     feeds
         The names of the inputs: features and labels.
     outputs
-        What the model gives.
+        The model's outputs.
     loss, metric
         Means over the minibatch (``layers.mean``), or values for each sample.
     external_state
-        What the script keeps: None, numbers, texts, lists, dictionaries, float arrays.
+        The script's own state: None, numbers, texts, lists, dictionaries, float arrays.
     samples, minibatches
-        What was trained with so far.
+        How many were trained with so far.
     batch_size
         The samples of a minibatch, on which Adam's state and running averages depend in CNTK; None:
         ``samples / minibatches``.
@@ -76,7 +76,7 @@ def export_cntk_checkpoint(
     SaveError
         The optimizer is of a kind that CNTK does not have, or a file cannot be written.
     FormatError
-        ``external_state`` holds what CNTK's dictionaries do not have.
+        ``external_state`` holds a type that CNTK's dictionaries do not have.
 
     >>> import tempfile
     >>> import paddlelike as fluid

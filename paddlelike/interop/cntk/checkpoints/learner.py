@@ -14,7 +14,7 @@ from paddlelike.lazy import dataclass
 Array = np.ndarray[Any, Any]
 
 _VERSION: Final = 3
-_SCHEDULE: Final = "learnig_rate_schedule"  # as CNTK spells it
+_SCHEDULE: Final = "learnig_rate_schedule"  # CNTK's spelling
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class CntkLearner:
     Attributes
     ----------
     sample_count, minibatch_count, sweep_count
-        What was trained with.
+        How many were trained with.
     schedule
         The learning rates by the number of samples at which each ends; the last one stays. ``{0: 0.1}`` is a
         constant one.
@@ -33,7 +33,7 @@ class CntkLearner:
     smoothed_count
         The number of updates that Adam corrects its averages by; None: another kind of learner.
     arrays
-        What the learner keeps of each parameter, by its name (CNTK's uid): nothing (SGD: shape ``()``), the
+        The learner's state of each parameter, by its name (CNTK's uid): nothing (SGD: shape ``()``), the
         velocity times the rate (momentum), or both averages of Adam, that of squares first.
     """
 

@@ -46,7 +46,7 @@ def follow_schedule(
         table = [convert(updates[0], learner.schedule[end]) for end in ends]
         values[f"rates_{index}"] = np.array(table, numpy_dtype(loss.block.var(rate).dtype))
     block = loss.block
-    if not block.has_var(f"{_PREFIX}count"):  # else this is the second time
+    if not block.has_var(f"{_PREFIX}count"):  # otherwise the schedule is followed already
         for name, array in values.items():
             block.create_var(
                 name=_PREFIX + name, shape=array.shape, dtype=array.dtype.name, persistable=True

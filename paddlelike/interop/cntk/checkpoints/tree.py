@@ -64,7 +64,7 @@ def find_counts(tree: Mapping[str, Any]) -> set[str]:
 
 
 def as_external(state: object) -> dict[str, Any]:
-    """Return an external state as CNTK keeps it. Raises FormatError for what is not a dictionary."""
+    """Return an external state in CNTK's form. Raises FormatError unless it is a dictionary."""
     if not isinstance(state, Mapping):
         raise FormatError(
             f"external_state is a {type(state).__name__}; a checkpoint of CNTK keeps a dictionary",

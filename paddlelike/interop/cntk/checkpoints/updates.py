@@ -30,9 +30,9 @@ from paddlelike.framework import Block, Operator, Program
 from paddlelike.interop.cntk.learners import COUNTED, STATES
 
 KINDS: Final = ("adam", "adamax", "momentum", "sgd", *STATES)
-_MANY: Final = 16  # so many numbers of one sign are not velocities
-#: The accumulators that hold CNTK's two averages, that of squares (or norms) first; and by which power of the
-#: size of the minibatch CNTK's are larger.
+_MANY: Final = 16  # with this many numbers of one sign, an array is not velocities
+#: The accumulators of CNTK's two averages, squares (or norms) first; with the power of the minibatch's size
+#: by which CNTK's are larger.
 _PAIRS: Final = {"adam": (("Moment2", 2), ("Moment1", 1)), "adamax": (("InfNorm", 1), ("Moment", 1))}
 #: The accumulators that hold powers of the decay rates, and the attribute with the rate.
 _POWERS: Final = {"adam": {"Beta1Pow": "beta1", "Beta2Pow": "beta2"}, "adamax": {"Beta1Pow": "beta1"}}
@@ -61,7 +61,7 @@ class _LearnerUpdate:
 
 
 def collect_updates(program: Program) -> dict[str, Update]:
-    """Return what updates each parameter, by the parameter's name."""
+    """Return the updates by the parameter's name."""
     found: dict[str, Update] = {}
     for op in program.global_block().ops:
         if op.input("Param") and op.input("Grad"):

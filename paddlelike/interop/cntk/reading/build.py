@@ -19,7 +19,7 @@ from paddlelike.interop.cntk.reading.recurrent import SHIFTS, add_recurrence
 from paddlelike.interop.cntk.reading.step import DATA_TYPES, Step, Value, load_readers
 from paddlelike.interop.reader_tables import InexpressibleError
 
-_REDUCE: Final = NUMBERS["ReduceElements"]  # it needs no padding
+_REDUCE: Final = NUMBERS["ReduceElements"]  # without padding
 
 
 class Built(NamedTuple):
@@ -30,11 +30,11 @@ class Built(NamedTuple):
     feeds
         The names of the inputs, in the order of the file.
     outputs
-        What the function gives back.
+        The outputs of the function.
     arrays
         The values of parameters and constants, by name.
     values
-        What each leaf and output of the function is, by its uid.
+        The value of each leaf and output of the function, by its uid.
     """
 
     program: Program
@@ -55,7 +55,7 @@ def build_program(function: Function, *, title: str, batch: float | None = None)
     UnsupportedError
         It has operations that no program expresses: all of them are listed.
     FormatError
-        An operation lacks what it needs.
+        An operation lacks an input or an attribute.
     """
     program, startup = Program(), Program()
     given = [text for leaf in function.leaves.values() for text in (leaf.name, leaf.uid)]
@@ -91,7 +91,7 @@ class _Build:
                 self._add(group)
             except InexpressibleError as error:
                 refused.append(f"{name_operation(node.op)} ({node.uid}): {error}")
-                break  # what follows reads it
+                break  # later operators read it
         if refused:
             self._refuse(refused)
         self._settle(self.function.outputs)

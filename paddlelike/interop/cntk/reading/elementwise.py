@@ -46,7 +46,7 @@ def _read_formula(step: Step) -> Value:
 
 @reads("NoOp", "Pass", "UnpackBatch")
 def _read_nothing(step: Step) -> Value:
-    """Turn samples into the first static dim, where variables have them anyway."""
+    """Turn samples into the first static dim; variables have that dim already."""
     value = step.value()
     if step.kind == "UnpackBatch":
         if value.sequence:

@@ -27,7 +27,7 @@ def add_recurrence(
 ) -> dict[str, Value]:
     """Append the operators of a loop, or of one value of another step; return its outputs by uid.
 
-    Raises InexpressibleError for loops in both directions, and for states whose shape the file does not say.
+    Raises InexpressibleError for loops in both directions, and for states whose shape is not in the file.
     """
     shifts = [node for node in group if node.op in SHIFTS]
     if len({node.op for node in shifts}) != 1:
@@ -146,7 +146,7 @@ def _sort(group: Sequence[Node], known: set[str]) -> list[Node]:
 
 
 def _find_read(function: Function, group: Sequence[Node], local: Mapping[str, Value]) -> list[str]:
-    """Return the outputs of a loop that are read outside of it."""
+    """Return the outputs of a loop that other functions read."""
     inside = {node.uid for node in group}
     read = {uid for node in function.nodes.values() if node.uid not in inside for uid in node.inputs}
     read |= set(function.outputs)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DYNAMIC: Final = 2147483647
 ALL_STATIC: Final = DYNAMIC - 1
 ALL_AXES: Final = DYNAMIC - 4
-_LAST_STATIC: Final = DYNAMIC - 16  # above it are marks, no axes
+_LAST_STATIC: Final = DYNAMIC - 16  # larger numbers are marks, not axes
 
 #: Element types by CNTK's number.
 DATA_TYPES: Final = {1: "float32", 2: "float64", 4: "float16", 5: "int8", 6: "int16"}
@@ -34,14 +34,14 @@ class Value(NamedTuple):
     Attributes
     ----------
     dynamic
-        Whether its first dim is not CNTK's: the samples; or the steps of all sequences, with a LoD.
+        Whether its first dim is not CNTK's: samples, or with a LoD the steps of all sequences.
     sequence
         Whether its rows are the steps of sequences.
     rank
         The number of static dims, which are the last ones. A value without dims is a variable of shape [1].
     padding
-        A number where CNTK has the steps as the first static dim, padded with it: they are still a sequence
-        here, until an operation needs that dim; ``rank`` does not count it.
+        The padding number, if in CNTK the padded steps are the first static dim. Here they stay a sequence
+        until an operation needs that dim; ``rank`` does not count it.
     """
 
     variable: Variable
@@ -57,7 +57,7 @@ class Value(NamedTuple):
 
 
 class Step:
-    """An operation: its inputs as values, and what makes operators of it."""
+    """An operation: its inputs as values, and the functions that append operators for it."""
 
     def __init__(self, node: Node, values: Sequence[Value], *, batch: float | None) -> None:
         self.node = node
@@ -115,7 +115,7 @@ class Step:
         """Raise InexpressibleError."""
         raise InexpressibleError(reason)
 
-    # What becomes of it
+    # Its operators
 
     def give(self, variable: Variable, like: Value | None = None, rank: int | None = None) -> Value:
         """Return a variable as a value with the dynamic axes of ``like``, by default the first input."""

@@ -100,7 +100,7 @@ class Graph:
         return self.add_leaf(uid, CONSTANT, ref, value=array)
 
     def add_placeholder(self, uid: str, like: Ref) -> Ref:
-        """Add what stands for a value that a later function computes: CNTK's loops through time need it."""
+        """Add a placeholder for the value of a later function: CNTK's loops through time need it."""
         return self.add_leaf(uid, PLACEHOLDER, like)
 
     def add(
@@ -187,14 +187,14 @@ class Step:
             self.refuse(f"it computes with {dtype.name}, which CNTK does not have")
 
     def static_dim(self, dim: int, ref: Ref) -> int:
-        """Return a dim of the variable as one of the static shape. Refuses that of the samples."""
+        """Return the static index of a dim. Refuses the dim of the samples."""
         count = ref.rank + ref.dynamic
         found = dim % count - ref.dynamic
         if found < 0:
             self.refuse("it works along the samples")
         return found
 
-    # What becomes of it
+    # Its functions
 
     def unary(self, kind: str, x: Ref, **attributes: Any) -> Ref:
         """Append a function of one input that keeps its shape."""
@@ -284,7 +284,7 @@ class Step:
 
 # The table of operators that CNTK's operations express: a function for each.
 
-#: What it returns is the value of the operator's first output.
+#: A function that returns the value of the operator's first output.
 Writer = Callable[[Step], Ref | None]
 
 _TABLE: Final = Table[Writer]("paddlelike.interop.cntk.writing")

@@ -58,7 +58,7 @@ def _write_convolution(step: Step) -> Ref:
     windows = _windows(step, image.shape[1:], kernel.shape[2:])
     counts = windows.counts(image.shape[1:])
     lows, highs = zip(*windows.pads, strict=True)
-    if any((*lows, *highs)):  # CNTK refuses paddings of its own that leave a rest
+    if any((*lows, *highs)):  # CNTK refuses automatic padding if the windows leave a rest
         image = pad(step, image, [0, *lows], [0, *highs], 0.0)
     attributes = _describe(kernel, windows.strides, windows.dilations, int(step.attr("groups")))
     out = step.graph.add("Convolution", [kernel, image], attributes, shape=[kernel.shape[0], *counts])

@@ -67,7 +67,7 @@ def _write_gather(step: Step) -> Ref:
         step.refuse("it gathers samples")
     wide = ids if ids.rank else step.reshape(ids, [1])
     out = gather_rows(step, wide, table)
-    static = ids.shape if ids.rank < 2 else ids.shape[:-1]  # (rows, 1) are as many as (rows)
+    static = ids.shape if ids.rank < 2 else ids.shape[:-1]  # (rows, 1) has as many elements as (rows,)
     return step.reshape(out, [*([] if ids.dynamic else static), *table.shape[1:]])
 
 

@@ -41,7 +41,7 @@ Path = str | os.PathLike[str]
 
 NEWEST: Final = 18  # the version that is written by default
 _OLDEST: Final = 9  # what CNTK 2.7 loads
-_SEQUENCES: Final = 11  # which CumSum, Range and ScatterND came with
+_SEQUENCES: Final = 11  # the version that added CumSum, Range and ScatterND
 _PORTS: Final = ("feed", "fetch")
 
 
@@ -267,8 +267,8 @@ def _translate_operators(
 def _convert(graph: Graph, program: Program) -> dict[int, tuple[str, str]]:
     """Translate every operator. Return those that ONNX cannot express: their types and the reasons.
 
-    Those of the outermost block have their index, others negative numbers; without a reason ONNX has nothing
-    for operators of that type.
+    Keys are indices in the outermost block, negative for other blocks. No reason means that ONNX has no
+    counterpart of the type.
     """
     refused: dict[int, tuple[str, str]] = {}
     for op in (op for block in program.blocks[1:] for op in block.ops):
@@ -287,7 +287,7 @@ def _convert(graph: Graph, program: Program) -> dict[int, tuple[str, str]]:
         except InexpressibleError as error:
             if str(error):
                 refused[index] = op.type, f"({', '.join(op.output_arg_names[:1])}): {error}"
-            for name in op.output_arg_names:  # so that those which read them are looked at, too
+            for name in op.output_arg_names:  # so that their readers are checked as well
                 graph.values[name] = name
     return refused
 
@@ -376,5 +376,5 @@ def _has_jax() -> bool:
     """Return whether JAX is installed, through which operators without rules of their own are written."""
     try:
         return find_spec("jax") is not None
-    except ValueError:  # where it is kept from being imported
+    except ValueError:  # its import is blocked
         return False

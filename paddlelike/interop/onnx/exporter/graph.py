@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from paddlelike.core import DtypeLike
 
 
-#: What became an input in version 13.
+#: Attributes that became an input in version 13.
 _ATTRIBUTES: Final = {"ReduceSum": "axes", "Split": "split", "Squeeze": "axes", "Unsqueeze": "axes"}
 _STRICT: Final = {"GreaterOrEqual": "Greater", "LessOrEqual": "Less"}  # which came with version 12
 _CHOICES: Final = {"Max": "Greater", "Min": "Less"}
@@ -35,14 +35,14 @@ _SINCE: Final = {
     "GridSample": 16,
     "Trilu": 14,
 }
-#: What became inputs in versions 10 and 11, in their order.
+#: Attributes that became inputs in versions 10 and 11, in their order.
 _EARLY: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
     "Clip": (11, ("min", "max")),
     "Pad": (11, ("pads", "value")),
     "Slice": (10, ("starts", "ends", "axes", "steps")),
     "TopK": (10, ("k",)),
 }
-#: They pass a LoD on only where the first dim stays, as the declaration of the output says.
+#: Operators that pass a LoD on only if the declared first dim stays.
 _REGROUPING: Final = ("flatten", "reshape", "squeeze", "transpose", "unsqueeze")
 
 
@@ -68,8 +68,8 @@ class Graph:
         self.values: dict[str, str] = {}  # variable -> its present value
         self.taken: set[str] = set()
         self.lengths: dict[str, str] = {}  # variable with a LoD -> the lengths of its sequences, int64 (N,)
-        self.tables: dict[str, RankTable] = {}  # variable -> the table that it is
-        self.types: dict[str, VarType] = {}  # of variables that the program declares with another one
+        self.tables: dict[str, RankTable] = {}  # variable -> its rank table
+        self.types: dict[str, VarType] = {}  # of variables that the program declares otherwise
         self.read: set[str] = set()  # variables that operators of the program read, and fetches
         self._shared: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
@@ -116,7 +116,7 @@ class Graph:
     def _adapt_early(
         self, kind: str, inputs: list[str], attrs: dict[str, Any]
     ) -> tuple[list[str], dict[str, Any]]:
-        """Return an operator as versions 9 and 10 have it; refuse what its declaration there lacks."""
+        """Return an operator in the form of versions 9 and 10; refuse attributes that they lack."""
         from onnx import defs, helper
 
         newest = defs.get_schema(kind)
@@ -218,10 +218,10 @@ class Step:
             if self.has(slot):
                 self.refuse(f"input {slot} is computed at run time")
 
-    # What becomes of it
+    # Its nodes
 
     def convert(self, converter: Converter) -> None:
-        """Translate the operator. What the converter returns is the value of its first output."""
+        """Translate the operator. The converter returns the value of its first output."""
         value = converter(self)
         if value is not None:
             known = self._find_definition()
@@ -301,7 +301,7 @@ class Step:
         return self.graph.lengths[self.op.input(slot)[0]]
 
     def is_read(self, slot: str) -> bool:
-        """Return whether anybody reads a slot's first output."""
+        """Return whether a slot's first output is read."""
         return any(name in self.graph.read for name in self.op.output(slot))
 
     def give(self, slot: str, value: str, index: int = 0, *, lengths: str | None = None) -> None:
@@ -350,7 +350,7 @@ def _rename(names: MutableSequence[str], old: str, new: str) -> None:
 
 # The table of operators that ONNX can express: a function for each, in the modules of the families.
 
-#: What it returns is the value of the operator's first output.
+#: A function that returns the value of the operator's first output.
 Converter = Callable[[Step], str | None]
 
 _TABLE: Final = Table[Converter]("paddlelike.interop.onnx.exporter.families")

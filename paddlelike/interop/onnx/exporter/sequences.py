@@ -1,7 +1,7 @@
 """Sequences in ONNX graphs: rows one after the other with the lengths, as a LoD has them, and padded batches.
 
-Inside of a graph a variable with a LoD is what it is in Fluid: the rows ``(sum of lengths, ...)``; beside it
-go the lengths ``(N,)``. ONNX's recurrent layers, and whoever feeds a model, want a batch ``(N, T, ...)``, in
+Inside of a graph a variable with a LoD has the same rows as in Fluid, ``(sum of lengths, ...)``, with the
+lengths ``(N,)`` beside it. ONNX's recurrent layers, and the feeds of a model, are a batch ``(N, T, ...)``, in
 which every sequence has T steps and zeros after its end.
 """
 

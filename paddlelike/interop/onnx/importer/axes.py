@@ -1,4 +1,4 @@
-"""Operators whose axes are computed from what is fed: a branch for each choice that there can be."""
+"""Operators whose axes depend on the feeds: a branch for each possible choice."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def branch_by_axes(node: Node) -> list[NodeProto] | None:
 
 
 class _Branches:
-    """The nodes that replace one: a number for the axes, and what compares it."""
+    """The nodes that replace one node: they compute a number for the axes, and compare it."""
 
     def __init__(self, node: Node, rank: int, is_list: bool) -> None:
         self._node = node

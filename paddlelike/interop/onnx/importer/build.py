@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Path = str | os.PathLike[str]
 
 _DOMAINS: Final = {"": "", "ai.onnx": "", "ai.onnx.ml": "ai.onnx.ml."}
-#: What a damaged model makes a function of the table raise.
+#: Errors that a function of the table raises for a damaged model.
 _DAMAGE: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
@@ -63,7 +63,7 @@ def import_onnx(
         The scope that receives the parameters; None for the global scope.
     values
         Values of inputs that are the same at every run, by name: sizes, axes, weights. The program does not
-        feed them, and can express operators that need them beforehand.
+        feed them. Some operators need such values when the program is built.
 
     Raises
     ------
@@ -149,11 +149,11 @@ def _prepare(model: ModelProto, where: str, directory: str | None) -> ModelProto
     from onnx import checker, inliner
 
     external = any(tensor.data_location == tensor.EXTERNAL for tensor in model.graph.initializer)
-    model.ir_version = max(model.ir_version, 4)  # keras2onnx says 3, with initializers that are not inputs
+    model.ir_version = max(model.ir_version, 4)  # keras2onnx declares 3, yet its initializers are not inputs
     try:
         checker.check_model(where if external and directory is not None else model)
     except (checker.ValidationError, ValueError) as error:
-        if external:  # the reasons are better there
+        if external:  # the reasons of convert_nodes are better
             for tensor in model.graph.initializer:
                 read_array(tensor, directory)
         raise FormatError(f"{where} is not a valid ONNX model: {error!s:.300}") from None
@@ -221,7 +221,7 @@ def _read_type(port: ValueInfoProto) -> Typed:
 def _read_ports(graph: Graph, model: ModelProto, directory: str | None) -> list[str]:
     """Note the initializers, and create the data variables of the inputs; return these."""
     for tensor in model.graph.initializer:
-        with contextlib.suppress(UnsupportedError):  # of texts: whoever reads it is refused
+        with contextlib.suppress(UnsupportedError):  # of texts: operators that read it are refused
             graph.known[tensor.name] = read_array(tensor, directory)
     graph.initializers = held = {tensor.name for tensor in model.graph.initializer}
     feeds = []

@@ -33,7 +33,7 @@ def inline_definitions(model: ModelProto, kinds: Collection[str], opset: int) ->
     _write_defaults(model, kinds, opset)
     if _write_functions(model, kinds, opset):
         model = inliner.inline_local_functions(model)
-    with contextlib.suppress(RuntimeError):  # it lacks a type: they are refused by name
+    with contextlib.suppress(RuntimeError):  # a type is missing: the operators are refused by name
         model = inliner.inline_selected_functions(
             model, [("", kind) for kind in kinds], inline_schema_functions=True
         )
@@ -41,7 +41,7 @@ def inline_definitions(model: ModelProto, kinds: Collection[str], opset: int) ->
 
 
 def _write_defaults(model: ModelProto, kinds: Collection[str], opset: int) -> None:
-    """Give nodes of these kinds the attributes that they leave out, which the inliner would not."""
+    """Give nodes of these kinds their missing attributes: the inliner adds no defaults."""
     from onnx import defs
 
     for node in walk(model.graph):
@@ -58,7 +58,7 @@ def _write_defaults(model: ModelProto, kinds: Collection[str], opset: int) -> No
 def _write_functions(model: ModelProto, kinds: Collection[str], opset: int) -> bool:
     """Turn nodes with a missing input into calls of functions of the model; return whether there are any.
 
-    ONNX's inliner asks for the type of every input, of one that is left out, too.
+    ONNX's inliner needs the type of every input, even of a missing one.
     """
     from onnx import FunctionProto, TypeProto, defs, helper, shape_inference
 

@@ -1,7 +1,7 @@
 """Values that do not depend on what is fed: sizes, axes and indices that nodes compute from other constants.
 
-Dims that are only known at run time are NaN in an array of float64, so that what is computed from the other
-dims is still known: ``[N, 3, 8, 8]`` cut to ``[3, 8, 8]``, or a shape with one dim missing.
+Dims that are only known at run time are NaN in an array of float64, so that results of the other dims are
+still known: ``[N, 3, 8, 8]`` cut to ``[3, 8, 8]``, or a shape with one dim missing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def fold(node: Node) -> bool:
         with np.errstate(all="ignore"):
             found = np.asarray(formula(node, *arrays))
     except (ArithmeticError, InexpressibleError, LookupError, TypeError, ValueError):
-        return False  # left to the node's own function, which has the better message
+        return False  # the node's own function has the better message
     if _counts(node) and found.dtype == np.float64:
         if np.isnan(found).any():
             node.graph.partial[node.proto.output[0]] = found
@@ -70,7 +70,7 @@ def compute(node: Node, name: str) -> Array | None:
 
 
 def _counts(node: Node) -> bool:
-    """Return whether its inputs are dims, where NaN marks an unknown one."""
+    """Return whether the inputs are dims; NaN marks an unknown dim."""
     return any(name in node.graph.partial for name in node.proto.input) or node.type == "Shape"
 
 

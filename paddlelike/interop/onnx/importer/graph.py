@@ -1,4 +1,4 @@
-"""The program while an ONNX graph is read: its variables, and what is known of their values beforehand."""
+"""The program while an ONNX graph is read: its variables, and their values as far as they are known."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class Graph:
         self.parameters: dict[str, Array] = {}
         self.initializers: set[str] = set()
         self.producers: ChainMap[str, Any] = ChainMap()  # the node of each value
-        self.trusted: set[str] = set()  # places that are fed, which count from the start
+        self.trusted: set[str] = set()  # fed indices, which count from the start
         self._taken: set[str] = set(_RESERVED)
         self._stored: dict[int, tuple[Array, str]] = {}
-        self._counts: dict[str, int] = {}  # of each wanted name, the last number behind it
+        self._counts: dict[str, int] = {}  # by wanted name, the last number behind it
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
     def push(self) -> None:
@@ -70,7 +70,8 @@ class Graph:
         self.producers = self.producers.parents
 
     def take_name(self, wanted: str) -> str:
-        """Return a variable's name: as wanted, without what files cannot be called; numbered if taken."""
+        """Return a variable's name: as wanted, without characters that file names cannot have; numbered if
+        taken."""
         plain = "".join("." if c in "/\\" else "_" if c == "@" or not c.isprintable() else c for c in wanted)
         plain = name = plain.strip(". ")[:200] or "value"
         count = self._counts.get(plain, 0)
@@ -86,7 +87,7 @@ class Graph:
         return self.program.current_block()._var_recursive(name)
 
     def find(self, name: str) -> Value:
-        """Return a value of ONNX; what is known beforehand becomes a parameter at its first use."""
+        """Return a value of ONNX; a known one becomes a parameter at its first use."""
         if name in self.values:
             return self.values[name]
         if name not in self.known:
@@ -132,7 +133,7 @@ class Graph:
     ) -> list[str]:
         """Append an operator; return the names of its outputs in ``slot``, its first one if None.
 
-        ``typed`` and ``shaped`` are the element type and the dims that its own shape rule does not say.
+        ``typed`` and ``shaped`` are the element type and the dims, where its shape rule cannot infer them.
         """
         block, op = self.program.current_block(), registry.find(kind)
         slot = op.output_slots[0].name if slot is None else slot

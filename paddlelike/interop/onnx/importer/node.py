@@ -26,7 +26,7 @@ _compute: Final[Hook[[Node, str], Array | None]] = Hook("compute_onnx_value")
 #: Stands for "to the end" in attributes of int32.
 MOST: Final = np.iinfo(np.int32).max
 
-#: Why an input is refused whose value a program needs beforehand.
+#: The reason against an input whose value must be known when the program is built.
 AT_RUN: Final = "is computed at run time"
 
 
@@ -78,7 +78,7 @@ class Node:
         return len(self.dims(index))
 
     def dims(self, index: int = 0) -> tuple[int, ...]:
-        """Return the dims of an input, -1 where not known. Raises InexpressibleError if nobody knows."""
+        """Return the dims of an input, -1 where not known. Raises InexpressibleError if they are unknown."""
         value = self.value(index)
         if value.scalar:
             return ()
@@ -148,7 +148,7 @@ class Node:
         """Raise FormatError: the model is damaged."""
         raise FormatError(f"node {self.proto.name!r:.60} ({self.type}): {reason}")
 
-    # What becomes of it
+    # Its operators
 
     def emit(
         self,
@@ -165,7 +165,7 @@ class Node:
         """Append an operator of one output, and return its name; ``x`` and ``y`` are its inputs X and Y.
 
         ``slot`` is the output's, its first one if None; ``typed`` and ``shaped`` are the element type and the
-        dims that its own shape rule does not say.
+        dims, where its shape rule cannot infer them.
         """
         given = _collect(x, y)
         return self.graph.emit(kind, given, attrs, slot=slot, typed=typed, shaped=shaped)[0]
@@ -289,7 +289,7 @@ def _merge(dims: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
 
 # The table of ONNX's operators that a program can express: a function for each.
 
-#: What it returns is the name of the operator's first output.
+#: A function that returns the name of the operator's first output.
 Converter = Callable[[Node], str | None]
 
 #: The domain of classic machine learning; its operators are in the table with this before their names.

@@ -54,7 +54,7 @@ def _convert_matmul(step: Step) -> str:
     a = step.unsqueeze(x, 0) if rank_x == 1 else x
     b = step.unsqueeze(y, 1) if rank_y == 1 else y
     wide_x, wide_y = max(rank_x, 2), max(rank_y, 2)
-    if wide_x > 2 and wide_y > 2 and wide_x != wide_y:  # as many matrices, counted in another way
+    if wide_x > 2 and wide_y > 2 and wide_x != wide_y:  # the same matrices in other dims
         dims = step.add("Concat", step.dims(a, 0, wide_x - 2), step.dims(b, wide_y - 2, wide_y), axis=0)
         b, wide_y = step.add("Reshape", b, dims), wide_x
     out = step.add("MatMul", _turn(step, a, wide_x, turn_x), _turn(step, b, wide_y, turn_y))

@@ -73,7 +73,7 @@ def _convert_crf_decoding(step: Step) -> None:
         path = step.cast(step.add("Equal", path, label), np.int64)
         if step.has("Length"):
             path = step.add("Where", mask, path, step.constant(0, np.int64))
-    step.graph.types[step.op.output("ViterbiPath")[0]] = VarType.INT64  # old programs declare another one
+    step.graph.types[step.op.output("ViterbiPath")[0]] = VarType.INT64  # old programs declare another type
     step.give("ViterbiPath", path)
 
 
@@ -138,7 +138,7 @@ def _scan(
     *,
     backwards: bool = False,
 ) -> list[str]:
-    """Return the last state, and what each step gives; inputs have their element types."""
+    """Return the last state, and the results of each step; inputs have their element types."""
     from onnx import helper
 
     names = [step.graph.take_name(f"{step.op.type}.step") for _ in range(len(inputs) + 1)]

@@ -24,7 +24,7 @@ def _find_activations(step: Step, *names: str) -> dict[str, object]:
     if any(act not in _ACTIVATIONS for act in acts):
         step.refuse(f"activations {acts}")
     options: dict[str, object] = {"activations": [_ACTIVATIONS[act] for act in acts]}
-    if "identity" in acts:  # the only one of them that takes parameters
+    if "identity" in acts:  # the only activation with parameters
         options["activation_alpha"] = [1.0] * acts.count("identity")
         options["activation_beta"] = [0.0] * acts.count("identity")
     return options
@@ -86,7 +86,7 @@ def _convert_lstm(step: Step) -> None:
 @converts("gru")
 def _convert_gru(step: Step) -> None:
     """Gates are update, reset, candidate in both. Unless ``origin_mode`` is set, Fluid's update gate is 1
-    less ONNX's, which is the sigmoid of the negative.
+    minus ONNX's: the sigmoid of the negative.
     """
     hidden, own = step.shape("Weight")[0], bool(step.attr("origin_mode"))
     if not own and step.attr("gate_activation") != "sigmoid":

@@ -12,7 +12,7 @@ from paddlelike.ops.reduction.reduce import REDUCTIONS, find_axes
 @converts(*REDUCTIONS)
 def _convert_reduction(step: Step) -> str:
     row, x = REDUCTIONS[step.op.type], step.input()
-    given = tuple(step.attr("dim", step.attr("axis", [])))  # none are all, as Paddle 2.x has it
+    given = tuple(step.attr("dim", step.attr("axis", [])))  # as in Paddle 2.x, no dims means all dims
     axes = find_axes(step.op.type, None if step.attr("reduce_all") else given or None, step.rank())
     keep = bool(step.attr("keep_dim", step.attr("keepdim")))
     if step.attr("out_dtype", -1) >= 0:

@@ -59,7 +59,7 @@ def _translate_scatter(e: Equation) -> str:
             updates = e.add("Where", outside, e.like(0), updates)
         elif kind == "mul":
             updates = e.add("Where", outside, e.like(1), updates)
-        else:  # the others are put behind the end, and cut off
+        else:  # other indices are moved past the end, then cut off
             ends = [0] * len(sizes)
             x = e.add("Pad", x, e.step.ints(*ends, 1, *ends[1:]), e.like(0))
             places[0] = e.add("Where", outside, e.row(e.shapes[0][:1]), places[0])

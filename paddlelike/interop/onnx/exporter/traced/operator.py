@@ -1,8 +1,8 @@
 """An operator without a function of its own in the families: by its lowering for the compiled engine.
 
 The lowering is traced with the operator's declared shapes, for several sizes of the dims that are not known,
-and each primitive of JAX becomes nodes of ONNX. Conditions on values, such as labels within their range, are
-checked by no node.
+and each primitive of JAX becomes nodes of ONNX. No node checks conditions on values, such as labels within
+their range.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def convert_traced(step: Step) -> None:
                 _convert(step, cls, row, shared=False)
             except InexpressibleError:
                 raise
-            except Exception:  # of shapes that do not go together
+            except Exception:  # of shapes that do not fit each other
                 _convert(step, cls, row, shared=True)
         except InexpressibleError:
             raise
-        except Exception as error:  # of whatever a lowering and JAX raise
+        except Exception as error:  # a lowering and JAX may raise any error
             known = isinstance(error, LoweringError)
             reason = str(error) if known else f"it cannot be traced with shapes alone: {type(error).__name__}"
             raise InexpressibleError(reason) from error

@@ -1,7 +1,7 @@
 """Unknown sizes: express numbers that differ between traces as sums of the sizes.
 
-An operator is traced for several sizes. What is not the same in all traces must be a sum of the sizes, each
-times a number, plus a number: a trace for other sizes still proves it.
+An operator is traced for several sizes. A number that differs between traces must be a sum of the sizes, each
+times a number, plus a number; another trace proves it.
 """
 
 from __future__ import annotations

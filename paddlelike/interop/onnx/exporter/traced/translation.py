@@ -13,9 +13,9 @@ from paddlelike.interop.onnx.exporter.graph import Step
 from paddlelike.interop.onnx.exporter.traced.sizes import Sizes, Sum, Unknown
 from paddlelike.interop.reader_tables import Table
 
-_MOST_STEPS: Final = 256  # of a loop that is written out
+_MOST_STEPS: Final = 256  # of a loop that is unrolled
 _MOST_FOLDED: Final = 1 << 16  # elements of what is computed now
-_MOST_NUMBERS: Final = 64  # of a constant that goes with the sizes
+_MOST_NUMBERS: Final = 64  # of a constant that depends on the sizes
 _UNSIGNED: Final = {"uint32": 12, "uint64": 13}  # ONNX's numbers of these types
 _FUNCTIONS_OF_JAX: Final = ("copysign",)  # simpler than their primitives
 _CALLS: Final = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # parameters that are functions
@@ -140,7 +140,7 @@ class Translation:
             numbers = [self.step.reshape(self._hold(several, dtype), 1) for several in rows]
             return self.step.reshape(self.step.add("Concat", *numbers, axis=0), *first.shape)
         if same:
-            if kind.name in _UNSIGNED:  # which the file of a model holds no constants of
+            if kind.name in _UNSIGNED:  # a model file holds no constants of this type
                 whole = self.step.constant(first, np.int64)
                 return self.step.add("Cast", whole, to=_UNSIGNED[kind.name])
             return self.step.constant(first, kind)

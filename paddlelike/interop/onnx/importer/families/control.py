@@ -18,7 +18,7 @@ from paddlelike.interop.reader_tables import InexpressibleError
 if TYPE_CHECKING:
     from onnx import GraphProto, ValueInfoProto
 
-_MOST_TURNS: Final = 10_000_000  # of a loop that says none
+_MOST_TURNS: Final = 10_000_000  # of a loop without a limit
 _DIRECTIONS: Final = ("input_directions", "output_directions", "input_axes", "output_axes")
 
 

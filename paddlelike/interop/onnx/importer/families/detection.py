@@ -36,7 +36,7 @@ def _read_suppression(node: Node) -> str:
     }
     out = node.emit("multiclass_nms2", {"BBoxes": _order_corners(node), "Scores": node.input(1)}, **attrs)
     index = node.graph.variable(node.graph.last_output("Index"))
-    index.dtype = VarType.INT32  # which the operator gives, whatever it declares
+    index.dtype = VarType.INT32  # the operator's real type, whatever it declares
     place = node.cast(index.name, VarType.INT64)
     boxes = _size(node, 0, 1)
     image = node.emit("elementwise_floordiv", place, boxes)

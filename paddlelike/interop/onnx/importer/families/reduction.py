@@ -10,7 +10,7 @@ from paddlelike.core import VarType
 from paddlelike.interop.onnx.importer.node import Node, reads
 from paddlelike.ops.reduction.reduce import REDUCTIONS
 
-#: What is done before, the reduction, and what is done after it.
+#: The operator before the reduction, the reduction, and the operator after it.
 _REDUCTIONS: Final = {
     **{row.onnx: ("", row.type.removeprefix("reduce_"), "") for row in REDUCTIONS.values() if row.slope},
     "ReduceL1": ("abs", "sum", ""),

@@ -1,7 +1,7 @@
 """Branches and loops: blocks of the program as graphs inside of a node.
 
-A value of a graph is written once. What a block assigns to a variable of an outer block is a new value, which
-the node gives back: of a branch as an output of ``If``, of a loop as a carried value of ``Loop``.
+A value of a graph is written once. An assignment in a block to a variable of an outer block is a new value
+that the node returns: an output of ``If`` for a branch, a carried value of ``Loop`` for a loop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def translate_block(step: Step, block: Block) -> None:
-    """Append the nodes of a block to those of the graph, which the caller has put aside."""
+    """Append the nodes of a block to the graph; the caller has put other nodes aside."""
     for op in block.ops:
         convert = find_converter(op)
         if convert is None:

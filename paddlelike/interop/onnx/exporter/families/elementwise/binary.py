@@ -15,7 +15,7 @@ from paddlelike.ops.elementwise.binary import TURNED
 from paddlelike.ops.elementwise.names import ARITHMETIC, BITS, COMPARISONS, LOGIC
 
 _BINARY: Final = ARITHMETIC | COMPARISONS | {"minus": ARITHMETIC["elementwise_sub"]}
-#: What ONNX calls these of truth values.
+#: ONNX's names of these for truth values.
 _OF_TRUTH: Final = {"Add": "Or", "Max": "Or", "Min": "And", "Mul": "And"}
 
 
@@ -24,7 +24,7 @@ def align(step: Step) -> tuple[str, str]:
     x, y, axis = step.input(), step.input("Y"), step.attr("axis", -1)
     ranks = step.rank(), step.rank("Y")
     if axis != -1 and ranks[0] != ranks[1]:
-        spare = max(ranks) - axis - min(ranks)  # dims of 1 after those of the shorter one
+        spare = max(ranks) - axis - min(ranks)  # dims of 1 at the end of the shorter one
         axes = range(min(ranks), min(ranks) + spare)
         x, y = (x, step.unsqueeze(y, *axes)) if ranks[0] > ranks[1] else (step.unsqueeze(x, *axes), y)
     turned = step.op.type in TURNED and ranks[0] < ranks[1] and not step.graph.later

@@ -249,7 +249,7 @@ _INTERPOLATIONS: Final = ("nearest", "bilinear", "trilinear", "bicubic")
 def _convert_interpolation(step: Step) -> str:
     """Multiply each dim by a matrix of weights, since Resize does not have all of Paddle's rules.
 
-    Where the sizes are not known, Resize has to do.
+    Where the sizes are not known, Resize is used.
     """
     layout, rank, shape = step.attr("data_layout"), step.rank(), step.shape()
     spatial = shape[1:-1] if is_channels_last(layout) else shape[2:]
@@ -290,7 +290,7 @@ def _resize(step: Step, size: Sequence[int], scales: Sequence[float]) -> str:
         asked = step.numbers("", "OutSize", "SizeTensor")
     elif step.has("Scale"):
         first = step.add("Slice", step.reshape(step.input("Scale"), -1), step.ints(0), step.ints(1))
-        factors = step.cast(first, "float32")  # as Fluid, which reads the first number of several
+        factors = step.cast(first, "float32")  # like Fluid, read only the first number
         lengths = step.cast(step.dims(x, 2, step.rank()), "float32")
         asked = step.cast(step.add("Floor", step.add("Mul", lengths, factors)), "int64")
     elif scales and min(scales) > 0:

@@ -122,7 +122,8 @@ def _convert_slice(step: Step) -> str:
 
 
 def _find_ends(step: Step, axes: list[int], gone: list[int]) -> list[int]:
-    """Return the ends of a slice; steps back to -1 reach 0, to what lies before it 1 in Paddle 2."""
+    """Return the ends of a slice. With a negative step, an end of -1 includes element 0; a lower end stops at
+    element 1 in Paddle 2."""
     starts, ends = step.attr("starts") or [0] * len(axes), list(step.attr("ends"))
     strides = (
         (step.attr("strides") or [1] * len(axes)) if step.op.type == "strided_slice" else [1] * len(axes)
@@ -231,7 +232,7 @@ def _convert_pad(step: Step) -> str:
     return step.add("Pad", step.input(), pads, step.like(step.attr("pad_value")))
 
 
-_MOST: Final = (1 << 63) - 1  # stands for the end of a dim
+_MOST: Final = (1 << 63) - 1  # ONNX's mark for the end of a dim
 _PAD_MODES: Final = {"constant": "constant", "reflect": "reflect", "edge": "edge", "replicate": "edge"}
 
 

@@ -63,7 +63,7 @@ def _read_mod(node: Node) -> str:
     rest = node.emit("elementwise_mod", x, y)  # of whole numbers as in C
     if whole and not as_c:
         rest = node.emit("elementwise_mod", node.emit("elementwise_add", rest, y), y)
-    if not whole:  # by infinite numbers, where Fluid's gives NaN
+    if not whole:  # for infinite divisors, where Fluid's gives NaN
         x, y, rest = node.broadcast(x, y, rest)
         signs = node.emit("elementwise_mul", x, node.emit("sign", y))
         apart = compare(node, "less_than", signs, node.like(0.0))
@@ -181,7 +181,7 @@ def _read_cast(node: Node) -> None:
 @reads("CastLike")
 def _read_cast_like(node: Node) -> None:
     known = node.find_known(0)
-    if known is not None and known.size == 1:  # of a fill value, which has to be known
+    if known is not None and known.size == 1:  # a fill value, which must be known
         node.graph.known[node.proto.output[0]] = known.astype(node.dtype(1))
         return
     node.give(node.cast(node.input(), node.dtype(1)))

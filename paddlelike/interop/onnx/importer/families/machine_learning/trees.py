@@ -1,7 +1,7 @@
 """Ensembles of decision trees, by comparisons and products of matrices.
 
-Every split is computed for every row. A leaf is reached when all splits on its way go the right way: the
-number of those that do is a product of the splits' results with a matrix of the ways.
+Every split is computed for every row. A leaf is reached when all splits on its path go the right way. The
+number of right ones is a product of the splits' results with a matrix of the paths.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COMPARISONS: Final = {
     "BRANCH_EQ": "equal",
     "BRANCH_NEQ": "not_equal",
 }
-_LARGEST: Final = 1 << 26  # elements of the matrix of ways
+_LARGEST: Final = 1 << 26  # elements of the matrix of paths
 _DEEPEST: Final = 900
 
 
@@ -100,7 +100,7 @@ def _reach_leaves(node: Node, trees: _Trees) -> str:
     limits = node.constant(trees.limits, np.float32)
     parts = {mode: node.emit(_COMPARISONS[mode], chosen, limits, axis=-1) for mode in modes}
     masks = [[one == mode for one in trees.modes] for mode in modes]
-    if any(trees.missing):  # no comparison but that for a difference is true of NaN
+    if any(trees.missing):  # of all comparisons only != is true of NaN
         parts["missing"] = node.emit("isnan_v2", chosen)
         masks.append(
             [one and mode != "BRANCH_NEQ" for one, mode in zip(trees.missing, trees.modes, strict=True)]

@@ -21,7 +21,7 @@ Tap = tuple[str, str | None]  # places along a dim as real numbers, and their we
 def _read_grid_sample(node: Node) -> str:
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(kind := node.attr("mode", "bilinear"), kind)
     padding, sizes = node.attr("padding_mode", "zeros"), node.dims()[2:]
-    same = len(sizes) == 2 and node.dims(1)[1:3] == sizes  # as Fluid's operator wants it
+    same = len(sizes) == 2 and node.dims(1)[1:3] == sizes  # the order of Fluid's operator
     if mode == "linear" and padding == "zeros" and node.attr("align_corners", 0) and same:
         given = {"X": node.input(), "Grid": node.cast(node.input(1), VarType.FP32)}
         return node.emit("grid_sampler", given, slot="Output")

@@ -94,7 +94,7 @@ class _Side(NamedTuple):
     """The windows along one dim: the index of each element, (windows, elements); the size for padding."""
 
     places: np.ndarray[Any, np.dtype[np.int64]]
-    counted: np.ndarray[Any, np.dtype[np.bool_]]  # the padding may count, what reaches beyond it does not
+    counted: np.ndarray[Any, np.dtype[np.bool_]]  # padding may count, elements beyond it do not
 
 
 def _find_windows(

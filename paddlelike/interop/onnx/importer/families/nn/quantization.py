@@ -17,7 +17,7 @@ _LIMITS: Final = {"uint8": (0, 255), "int8": (-128, 127), "int16": (-32768, 3276
 
 def round_even(node: Node, x: str) -> str:
     """Return the nearest whole numbers; of two, the even one."""
-    half = node.scale(node.emit("floor", node.scale(x, 0.5, 0.25)), 2.0)  # the even one of those around
+    half = node.scale(node.emit("floor", node.scale(x, 0.5, 0.25)), 2.0)  # of two neighbours the even one
     near = node.emit("floor", node.scale(x, 1.0, 0.5))
     tie = compare(node, "equal", node.scale(x, 1.0, 0.5), near)
     return node.emit("where", {"Condition": tie, "X": half, "Y": near})

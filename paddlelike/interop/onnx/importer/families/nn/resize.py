@@ -81,7 +81,7 @@ def _find_chosen(node: Node, rank: int) -> list[int]:
 
 
 def _find_sizes(node: Node, sides: list[_Side]) -> bool:
-    """Put the factors and the new sizes into the dims; return whether factors are given."""
+    """Write the factors and the new sizes into the dims; return whether factors are given."""
     chosen = _find_chosen(node, len(sides))
     if node.type == "Upsample" and node.opset < 9:
         given = list(node.attr("scales", []))
@@ -137,7 +137,8 @@ def _is_computed(node: Node) -> bool:
 
 
 def make_matrix(node: Node, mode: str, side: _Side) -> tuple[Array, Array]:
-    """Return the weights ``(n, count)`` of a dim's elements in each of its new ones; which lie outside."""
+    """Return the weights ``(n, count)`` of a dim's elements in each new element, and a mask of those that lie
+    outside."""
     n, size, *region = side
     if n * size > _LARGEST:
         node.refuse(f"it makes {size} of {n} elements, by a matrix that is too large")
@@ -284,7 +285,7 @@ def _interpolate(node: Node, mode: str, factors: Sequence[float], touched: Seque
             f"X has dims {node.dims()}, and its output size is unknown or scaled by different factors"
         )
     factor = factors[2]
-    if mode == "nearest" and factor == int(factor):  # then every rule gives each element that many times
+    if mode == "nearest" and factor == int(factor):  # then every rule repeats each element that many times
         even = rule == "asymmetric" and (nearest == "floor" or node.type == "Upsample" or node.opset < 11)
         if even or rule in ("half_pixel", "pytorch_half_pixel"):
             return node.emit(

@@ -2,7 +2,7 @@
 
 LSTM and GRU are Fluid's ``lstm`` and ``gru``, which work on sequences with LoD: rows are cut out of the batch
 by their lengths, and put back. Where Fluid's cells compute something else (a GRU whose reset gate acts after
-the product, a simple cell), the operator ``rnn`` of Paddle 2 takes the place.
+the product, a simple cell), the operator ``rnn`` of Paddle 2 is used.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from paddlelike.interop.onnx.importer.families.recurrent.steps import (
 from paddlelike.interop.onnx.importer.families.recurrent.weights import Weights, find_weights, join, store
 from paddlelike.interop.onnx.importer.node import MOST, Node, reads
 
-#: Those of Fluid's lstm and gru, by Paddle's operator.
+#: Fluid's activations of lstm and gru, by Paddle's operator.
 _ACTIVATIONS: Final = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu", "scale": "identity"}
-#: Those of Paddle 2's rnn.
+#: The activations of Paddle 2's rnn.
 _MODES: Final = {("tanh",): "RNN_TANH", ("relu",): "RNN_RELU", ("sigmoid", "tanh"): "GRU"}
 
 
@@ -72,7 +72,8 @@ def _find_lengths(node: Node, x: str) -> str:
 
 
 def _find_state(node: Node, layer: _Layer, place: int, index: int) -> str | None:
-    """Return the initial state ``(N, hidden)`` of a direction, or None: zeros. Of another N the run fails."""
+    """Return the initial state ``(N, hidden)`` of a direction, or None for zeros. With another N the run
+    fails."""
     if not node.has(place):
         return None
     known = node.find_known(place)

@@ -9,7 +9,7 @@ from paddlelike.interop.onnx.importer.families.recurrent.weights import Weights,
 from paddlelike.interop.onnx.importer.node import MOST, Node
 
 _DEFAULTS: Final = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
-#: Paddle's operator, and the attributes that alpha and beta are, each with its default.
+#: Paddle's operator, and its attributes for alpha and beta with their defaults.
 _OPERATORS: Final[dict[str, tuple[str, tuple[tuple[str, float], ...]]]] = {
     "affine": ("scale", (("scale", 1.0), ("bias", 0.0))),
     "elu": ("elu", (("alpha", 1.0),)),

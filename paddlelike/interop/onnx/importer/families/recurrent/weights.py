@@ -11,7 +11,7 @@ from paddlelike.interop.onnx.importer.expressions import Expression
 from paddlelike.interop.onnx.importer.node import Node
 from paddlelike.interop.reader_tables import InexpressibleError
 
-Weights = Any  # Array | Expression, which answer to the same expressions
+Weights = Any  # Array | Expression: the same expressions work on both
 
 
 def find_weights(node: Node, index: int) -> Weights:

@@ -14,7 +14,7 @@ from paddlelike.interop.onnx.importer.node import Node, reads
 def _count_from_start(node: Node, index: int, axis: int) -> str:
     """Return indexes along a dim, with negative ones counted from the front.
 
-    Ids that a model is fed for a table of its own are taken as they are, as by the layer ``embedding``.
+    Ids that are fed for a table of the model are not changed, as in the layer ``embedding``.
     """
     size = node.dims()[axis]
     known = node.find_known(index)

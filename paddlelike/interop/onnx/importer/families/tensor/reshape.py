@@ -174,7 +174,7 @@ def _slice_at_run(node: Node, axes: list[int] | None) -> None:
     steps = node.numbers(4)
     if axes is None:
         count = (node.dims(1) or (1,))[0]
-        axes = list(range(max(count, 1)))  # one, if that is not known: of more the run fails
+        axes = list(range(max(count, 1)))  # unknown: assumed to be one; with more the run fails
     axes = [node.normalize(axis, node.rank()) for axis in axes]
     dims = [-1 if axis in axes else dim for axis, dim in enumerate(node.dims())]
     lowest, most = node.constant([-MOST], node.dtype(1)), node.constant([MOST], node.dtype(1))
@@ -289,7 +289,7 @@ def _read_trilu(node: Node) -> str:
     if node.has(1) and known is None:
         rows, columns = node.dims()[-2:]
         if min(rows, columns) < 0:
-            node.known(1)  # which refuses it
+            node.known(1)  # raises the error
         places = node.constant(np.subtract.outer(-np.arange(rows), -np.arange(columns)), np.int64)
         kind = "greater_equal" if node.attr("upper", 1) else "less_equal"
         x = node.cast(node.input(), VarType.INT32) if dtype.kind == "b" else node.input()
