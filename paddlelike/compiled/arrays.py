@@ -44,7 +44,7 @@ def stack_zeros(value: Any, count: int) -> object:
 class TensorArray:
     """A stacked array of tensors of one shape, with room for every element that a loop may write.
 
-    Elements that nobody wrote are zero.
+    Elements that were not written are zero.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class TensorArray:
             lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), self.stacked
         )
         stacked = self.stacked
-        if isinstance(value, Packed) and not isinstance(stacked, Packed):  # some rows, no longer all
+        if isinstance(value, Packed) and not isinstance(stacked, Packed):  # some rows instead of all
             stacked = _count_rows(stacked, value)
             shapes = jax.tree_util.tree_map(
                 lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), stacked
@@ -112,7 +112,7 @@ class TensorArray:
         return TensorArray(jax.tree_util.tree_map(jnp.zeros_like, self.stacked), np.zeros((), np.int64))
 
     def to_host(self) -> LoDTensorArray:
-        """Return the array as numpy's kernels take it."""
+        """Return the array in the form of numpy's kernels."""
         out = LoDTensorArray()
         for place in range(int(self.length)):
             element = jax.tree_util.tree_map(lambda leaf, at=place: np.asarray(leaf)[at], self.stacked)
@@ -166,7 +166,7 @@ class Ranks:
         return (self.lengths > step).sum().astype(jnp.int32)
 
     def to_host(self) -> RankTable:
-        """Return the table as numpy's kernels take it."""
+        """Return the table in the form of numpy's kernels."""
         lod = [np.asarray(level).tolist() for level in self.offsets]
         return RankTable(
             np.asarray(self.order).tolist(), np.asarray(self.lengths).tolist(), len(lod) - 1, lod
@@ -215,7 +215,7 @@ def _larger(a: Any, b: Any) -> object:
 def fit(value: Any, like: Any, what: str = "a value") -> Any:
     """Convert a value to the form of another value, or of its shapes.
 
-    Raises LoweringError where it has another shape or dtype: what goes around a loop keeps its form.
+    Raises LoweringError for another shape or dtype: values that a loop carries keep their form.
     """
     if isinstance(like, Packed) and not isinstance(value, Packed | TensorArray) and not like.offsets:
         value = _count_rows_once(value, like)

@@ -26,8 +26,8 @@ _join_workers: Final[Hook[[], None]] = Hook("join_workers")
 def load_jax() -> ModuleType:
     """Return the module ``jax``. Raises ExtraMissingError when it is not installed.
 
-    JAX draws from numpy's own generator while it is imported (for the port of a cluster). What a script draws
-    after its first run must be the same with either backend: the generator is put back.
+    JAX draws from numpy's generator while it is imported (for the port of a cluster). A script must draw the
+    same numbers with either backend, so the state of the generator is restored.
     """
     state = None if "jax" in sys.modules else np.random.get_state()  # noqa: NPY002
     try:
@@ -59,7 +59,7 @@ def count_gpus() -> int:
         return 0
     try:
         return len(load_jax().local_devices(backend="gpu"))
-    except RuntimeError:  # what JAX raises for a kind of device that it has not
+    except RuntimeError:  # JAX's error for a missing kind of device
         return 0
 
 
@@ -69,7 +69,7 @@ def count_devices() -> int:
 
 
 def computes_on_cpu() -> bool:
-    """Return whether what is being traced will be compiled for a CPU."""
+    """Return whether the current trace will be compiled for a CPU."""
     jax = load_jax()
     device = jax.config.jax_default_device
     return bool((jax.default_backend() if device is None else device.platform) == "cpu")
@@ -84,7 +84,7 @@ def find_device(place: Place) -> jax.Device:
     if not isinstance(place, CUDAPlace):
         return jax.local_devices(backend="cpu")[0]
     gpus = jax.local_devices(backend="gpu") if count_gpus() else []
-    found = [one for one in gpus if one.local_hardware_id == place.device_id]  # a worker may see its own
+    found = [one for one in gpus if one.local_hardware_id == place.device_id]  # a worker may see its own GPUs
     if not found:
         raise UnsupportedError(
             f"{place}: JAX sees {len(gpus)} GPUs",
@@ -110,8 +110,8 @@ def find_devices(places: Sequence[Place]) -> list[Any]:
 def find_options(*, on_cpu: bool) -> dict[str, bool]:
     """Return the options for XLA's compiler.
 
-    What a program rounds to float16 is rounded, also where the next operator takes float32 again. GPUs add up
-    in one order where ``FLAGS_cudnn_deterministic`` says so.
+    A value of float16 is rounded even if the next operator converts it to float32 again. With
+    ``FLAGS_cudnn_deterministic`` GPUs add up in a fixed order.
     """
     options = {"xla_allow_excess_precision": False}
     if not on_cpu and flag("FLAGS_cudnn_deterministic"):

@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import EMPTY, GRAD, registry
 #: Map each output slot without a LoD to the input slot whose rows it follows.
 _ROWS_LIKE: Final = {"distribute_fpn_proposals": ("RestoreIndex", "FpnRois")}
 
-#: Operators that reach outside of a program, but see no variables of it but their own.
+#: Operators with effects outside of a program that read only their own variables.
 _SEE_THEIR_OWN: Final = (
     "allreduce", "broadcast", "c_allgather", "c_allreduce_max", "c_allreduce_min", "c_allreduce_prod",
     "c_allreduce_sum", "c_broadcast", "c_reducescatter", "c_sync_comm_stream",
@@ -98,10 +98,10 @@ class Engine:
         return value
 
     def run(self, frame: CompiledFrame) -> None:
-        """Run all steps. Raises what the kernels of numpy raise."""
+        """Run all steps. Raises the errors of numpy's kernels."""
         steps = self.plan.steps
         index = 0
-        failed: dict[int, str] = {}  # refused just now; recorded when numpy could run it
+        failed: dict[int, str] = {}  # just refused; recorded once numpy has run it
         with wide_types():
             while index < len(steps):
                 piece = None if index in failed else self._find_piece(index, failed)
@@ -137,7 +137,7 @@ class Engine:
         touched: Iterable[int] = self.plan.reads[index] | self.plan.writes[index]
         cls = registry.find_or_none(self.plan.steps[index].op.type)
         if cls is not None and cls.external and cls.type not in _SEE_THEIR_OWN:
-            touched = range(len(frame.values))  # it may look at any variable, as a server does
+            touched = range(len(frame.values))  # it may read any variable, like a server
         for position in touched:
             self._bring_to_host(frame, position)
         lent = self._lend_lods(frame, self.plan.steps[index].op) if frame.unshown else []
@@ -149,7 +149,8 @@ class Engine:
     def _lend_lods(self, frame: Frame, op: Operator) -> list[int]:
         """Copy the LoD of each gradient that an operator reads to its variable; return these variables.
 
-        The numpy kernel looks for the LoD there. A piece does not publish what no later operator reads.
+        The numpy kernel looks for the LoD there. A piece does not publish values that no later operator
+        reads.
         """
         lent = []
         for name in op.input_arg_names:
@@ -162,8 +163,8 @@ class Engine:
     def _keep_lods(self, frame: Frame, index: int) -> None:
         """Record the sequences of gradients that numpy computed; their frame entries have no LoD.
 
-        A few other results are recorded too. Their number of rows, such as the regions of a batch, changes
-        with nearly every batch, and a piece that saw it as a shape would be compiled as often.
+        A few other results are recorded too. Their number of rows (for example, the regions of a batch)
+        changes with nearly every batch; as a shape it would cause as many compilations.
         """
         unshown, lods = frame.unshown, frame.lods
         op = self.plan.steps[index].op
@@ -225,8 +226,8 @@ class Engine:
     def _find_stop(self, start: int, failed: Mapping[int, str]) -> int:
         """Return the end of the piece that begins with a step.
 
-        A block and its gradient are in one piece, or run with numpy: the gradient reads what each engine
-        keeps of the block in its own way.
+        A block and its gradient are in one piece, or both run with numpy: each engine saves the block's
+        values for the gradient in its own way.
         """
         stop = start
         while stop < len(self.plan.steps) and stop not in self.refused and stop not in failed:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def explain(program: Program, feeds: Iterable[str], fetches: list[str], place: Place) -> str:
     """Return one line for each compiled piece and for each operator between them.
 
-    Before the first run of this choice of feeds and fetches, operators are counted as compiled whose
+    Before the first run of this choice of feeds and fetches, some operators count as compiled although their
     inputs may turn out to have no lowering.
     """
     engine = find_engine(program, dict.fromkeys(feeds), fetches, None, place)

@@ -1,8 +1,8 @@
 """Evaluate the numpy formula of a kernel with JAX.
 
 Many kernels are one expression of numpy functions, and ``jax.numpy`` has the same functions. The functions of
-such a kernel are copied with another module in the place of ``numpy``: calls that get an array of JAX go to
-``jax.numpy``, all others (of shapes, of lists of axes) to numpy itself. So one formula serves both engines.
+such a kernel are copied with another module in place of ``numpy``: calls with an array of JAX go to
+``jax.numpy``, other calls (with shapes or lists of axes) to numpy itself. So one formula serves both engines.
 :func:`stands_for` gives JAX its own function in the place of one that kernels call.
 """
 
@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-#: What jax.numpy does not have, or has only for arrays of its own.
+#: Functions that jax.numpy lacks, or has only for arrays of its own.
 _OWN: Final[dict[str, Any]] = {
     "ndarray": np.ndarray | jax.Array,
     "errstate": lambda **_: contextlib.nullcontext(),
@@ -61,7 +61,7 @@ def _has_traced(args: Any) -> bool:
     return any(isinstance(leaf, jax.Array) for leaf in jax.tree_util.tree_leaves(args))
 
 
-#: What takes the place of modules, of functions and of classes in the functions of a kernel.
+#: The replacements of modules, functions and classes in the functions of a kernel.
 _STAND_INS: Final[dict[Any, Any]] = {np: _Numpy()}
 
 

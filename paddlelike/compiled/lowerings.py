@@ -1,17 +1,17 @@
 """The table of lowerings: for each type of operator a function of ``jax.numpy``.
 
 A lowering takes arrays by position, one per input slot, as kernels do (a list for a slot of several
-variables, None for an absent one), and those attributes as keywords that it names; with the keyword ``ctx``
-it gets the :class:`~paddlelike.compiled.tracing.context.OpContext` as well. It returns one result per
-output slot.
+variables, None for an absent one), and the attributes that it names as keywords; with the keyword ``ctx`` it
+gets the :class:`~paddlelike.compiled.tracing.context.OpContext` as well. It returns one result per output
+slot.
 
     @lowers("relu")
     def relu(x):
         return jnp.maximum(x, 0)
 
 The gradient operator of a lowering is its ``jax.vjp``, unless ``<type>_grad`` has a row of its own. An
-operator whose kernel is one expression of numpy functions needs no row: JAX evaluates that, and that of its
-gradient. Operators whose kernels JAX cannot evaluate say ``traceable = False``.
+operator whose kernel is one expression of numpy functions needs no row: JAX evaluates the expressions of the
+operator and of its gradient. Operators whose kernels JAX cannot evaluate say ``traceable = False``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from paddlelike.compiled import lowering
 from paddlelike.compiled.formulas import translate
 from paddlelike.framework.opdef import OpDef, registry
 
-#: What a lowering of several outputs returns.
+#: The results of a lowering of several outputs.
 Results = tuple[Any, ...]
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -47,14 +47,14 @@ class Lowering(NamedTuple):
     handles_sequences
         Whether it takes sequences with padding (:class:`~paddlelike.compiled.values.Packed`) itself.
     draws
-        Whether it asks for random values, which the host draws.
+        Whether it uses random values, which the host draws.
     by_vjp
         Whether it is the derivative of the forward operator's lowering.
     without
         Input slots that the gradient operator does not get and whose values it does not depend on, each with
         a slot of the same shape.
     takes_constants
-        Whether numbers that are known while the program is traced reach it as arrays of numpy.
+        Whether it takes numbers that are known while the program is traced as arrays of numpy.
     traces_gradient
         Whether the gradient operator is computed by the formula of its kernel instead.
     """

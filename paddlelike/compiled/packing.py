@@ -16,7 +16,8 @@ _SMALLEST: Final = 8
 def are_sequences(value: Any, lod: LoD | None) -> bool:
     """Return whether a LoD fits the rows of an array.
 
-    It does not where rows without one were added to sequences: `concat` leaves its result the LoD of X[0].
+    It does not fit if rows without a LoD were added to sequences: the result of `concat` keeps the LoD of
+    X[0].
     """
     return bool(lod) and len(value) == lod[-1][-1]  # type: ignore[index]
 
@@ -29,8 +30,8 @@ def stands_for_none(value: Any, lod: LoD | None) -> bool:
 def find_bucket(count: int, *, steps: int = 4) -> int:
     """Return the size for ``count`` rows: at most a quarter more, beyond the first 64.
 
-    ``steps``: how many sizes there are between a power of two and the next; fewer for small counts, where a
-    compilation costs more than the unused rows of a whole training, but if there are 8 or more.
+    ``steps``: how many sizes there are between a power of two and the next; with less than 8, fewer for small
+    counts, where a compilation costs more than the unused rows of a whole training.
 
     >>> [find_bucket(count) for count in (3, 17, 35, 100, 1000)]
     [8, 32, 48, 112, 1024]
@@ -143,12 +144,11 @@ def pack_all(
 ) -> dict[int, Packed]:
     """Return sequences with padding; ``padded``: for an operator that pads them to the longest.
 
-    Those whose rows are alike, as the words of a question and of its answers, take the size of the
-    largest: with a size for each, nearly every batch would be another choice of sizes to compile.
-    Sequences of one row each, as the ids of a click, are just these rows, and go with arrays of as many;
-    so are those of one length, as the fields of a click, where results depend on the number of rows
-    (``counts``). Both are said of what is fed: of rows that numpy chose, as the regions of images, it is
-    chance.
+    Sequences with alike rows, such as the words of a question and of its answers, take the size of the
+    largest; with separate sizes nearly every batch would need a compilation. Sequences of one row each, such
+    as the ids of a click, are treated as an array of these rows; so are sequences of one length, such as the
+    fields of a click, if results depend on the number of rows (``counts``). This holds for feeds only: for
+    rows that numpy chose, such as the regions of images, equal lengths are chance.
     """
     levels = [level for lod in fed for level in lod]
     chosen = {n for n, (_, lod) in sequences.items() if lod[-1] not in levels}

@@ -1,8 +1,8 @@
 """A program on several devices: each takes its part of the batch, gradients are averaged, parameters are kept
 on all of them.
 
-As in Fluid each copy normalizes by its own part of the batch; what else copies write (moving means) is
-taken from the first.
+As in Fluid each copy normalizes by its own part of the batch; other values that copies write (moving means)
+are taken from the first copy.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from paddlelike.executor.explanations import format_line
 from paddlelike.executor.plans.frame import Frame
 from paddlelike.framework import Operator
 
-_NO_STEP: Final = -1  # of a refusal for another reason than an operator
+_NO_STEP: Final = -1  # of a refusal that no operator causes
 _AXIS = "copies"
 _EACH, _ALL = PartitionSpec(_AXIS), PartitionSpec()
 
@@ -124,7 +124,7 @@ class Copies:
             draws = self._draw(executable.draws, scope, parts)
             persistables, fetched, held, before = executable.run(updated, kept, fed, draws)
             failed = bool(executable.checks) and not (truth := np.asarray(held)).all()
-            # The memory of the old ones is gone: where checks failed their values came back.
+            # The memory of the old arrays was reused; if checks failed, their values were returned.
             found = {n: before.get(n, persistables[n]) for n in updated} if failed else persistables
             for position, value in found.items():
                 name = plan.layout.persistables[position].name
@@ -243,7 +243,7 @@ class Copies:
             for n, old in updated.items() if checks else ():
                 if isinstance(new[n], Array) and (old.shape, old.dtype) == (new[n].shape, new[n].dtype):
                     new[n] = jnp.where(held.all() != 0, new[n], old)
-                else:  # as the table of `auc` after the first step
+                else:  # such as the table of `auc` after the first step
                     before[n] = old
             return new, fetched, held, before
 

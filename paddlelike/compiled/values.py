@@ -14,7 +14,7 @@ from paddlelike.core import memory
 
 _ALIGNMENT: Final = 64  # bytes; XLA copies arrays that begin elsewhere
 _LARGE: Final = 100_000  # bytes; XLA copies more than that in a thread of its own
-_FEW: Final = 4  # rows of a table for each one looked up, from which on an update of those alone is faster
+_FEW: Final = 4  # from this many rows of a table for each row looked up, updating only the latter is faster
 
 
 @jax.tree_util.register_pytree_node_class
@@ -35,8 +35,8 @@ class Packed:
     shown : bool
         Whether the variable has the LoD outside of the computation, too.
     live : array or None
-        Shape (): how many sequences of the first level are in use, or rows without a LoD; None: all. Those
-        behind have no rows.
+        Shape (): how many sequences of the first level are in use, or rows without a LoD; None: all. The
+        others have no rows.
     source : int or None
         The position of a piece's input whose lengths say how many sequences are in use.
     exact : bool
@@ -175,5 +175,5 @@ def align_feed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return memory.place(array)
 
 
-#: What an operator that takes sequences is given.
+#: An argument of an operator that takes sequences.
 Value: TypeAlias = Array | Packed

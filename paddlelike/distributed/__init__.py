@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # the launcher needs none of them, and starts without numpy
+if TYPE_CHECKING:  # the launcher needs no other module, and starts without numpy
     from collections.abc import Iterator
 
     from paddlelike.core import Scope

@@ -32,8 +32,8 @@ class Communicator:
     program
         The trainer's program. Its startup program must have been run in the global scope before the start.
     mode, kwargs, envs
-        As in Fluid; the program decides how trainers and servers work together. Of geo-SGD ``kwargs`` has
-        ``push_nums``, the steps between two exchanges, and ``trainers``.
+        As in Fluid; the program decides how trainers and servers work together. For geo-SGD, ``kwargs`` has
+        ``push_nums`` (the steps between two exchanges) and ``trainers``.
 
     Raises
     ------

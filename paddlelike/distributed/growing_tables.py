@@ -256,9 +256,8 @@ def load_one_table(
     """Load what :func:`save_one_table` or ``save_persistables`` wrote of a table; run startup before.
 
     With a trainer's program the servers load it, each its rows, from a directory that they may write into.
-    Also what Paddle 2's servers saved (``DIR`` or ``DIR/000``): rows, counters and what of the state this
-    program's optimizer keeps; a warning names what it does not, such as the powers of Adam that each row
-    has there.
+    Saves of Paddle 2's servers (``DIR`` or ``DIR/000``) are read too: rows, counters, and the state that this
+    program's optimizer has. A warning names other state, such as Adam's powers of each row.
     """
     program = default_main_program() if program is None else program
     variables, where = _list_variables(name, program), locate(path)
@@ -327,7 +326,7 @@ def list_tables(program: Program) -> list[str]:
 
 
 def find_name(table: int | str, program: Program) -> str:
-    """Return the name of a table, given that or its index among the program's."""
+    """Return the name of a table, given its name or its index among the program's tables."""
     names = list_tables(program)
     if isinstance(table, int) and 0 <= table < len(names):
         return names[table]

@@ -18,9 +18,9 @@ class Parser(argparse.ArgumentParser):
     Parameters
     ----------
     refused
-        By option that other launchers have, why this one does not.
+        The reason against each option of other launchers, by option.
     missing
-        By required argument, what to say where it is not given.
+        The message for each missing required argument, by argument.
     **options
         As of ArgumentParser.
     """

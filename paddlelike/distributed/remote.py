@@ -50,7 +50,7 @@ class _Route:
 class RemoteOperators:
     """The remote operators of one executor; see :class:`paddlelike.framework.opdef.remote.Remote`.
 
-    Every method raises as the :class:`Client` does whose verb it calls.
+    Every method raises the errors of the verb of :class:`Client` that it calls.
     """
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ class RemoteOperators:
         servers = list(zip(attrs["endpoints"], attrs["table_names"], strict=True))
         wanted = [(*server, asked[of == j] - starts[j]) for j, server in enumerate(servers)]
         found = self._client(ctx).prefetch(wanted)
-        rows = np.concatenate(found)[where.reshape(-1)]  # asked is sorted, so blocks follow each other
+        rows = np.concatenate(found)[where.reshape(-1)]  # ``asked`` is sorted, so blocks follow each other
         if padding != -1:
             rows[flat == padding] = 0
         return _split(ctx, ids, rows)
@@ -181,7 +181,7 @@ class RemoteOperators:
     def look_up_growing(self, ctx: Context, ids: Array) -> tuple[Array, Array]:
         """Return the rows of distinct ids in a growing table, or the initial rows of new ids.
 
-        Beside them how often each id was shown so far, -1 for those that have rows.
+        Also return how often each id was shown so far, -1 for ids with rows.
         """
         name, endpoints = ctx.op.input("W")[0], ctx.op.attrs["endpoints"]
         of = ids % len(endpoints)

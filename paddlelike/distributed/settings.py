@@ -67,7 +67,7 @@ class Settings:
 
 
 def _save_roots(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the directories below which this server may write; / would be no limit."""
+    """Return the directories below which this server may write; ``/`` is refused."""
     root = environment.get("PADDLELIKE_CHECKPOINT_DIR") or str(Path.cwd())
     return () if root == "/" else (str(Path(root).absolute()),)
 

@@ -1,5 +1,6 @@
 """Tables of functions by operator, whose modules are imported when needed, and the error that functions
-raise."""
+raise.
+"""
 
 from __future__ import annotations
 

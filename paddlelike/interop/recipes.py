@@ -29,7 +29,7 @@ _NECK: Final = (
     "p4",
     "p3",
     "p2",
-)  # of DB, in the order in which they are built
+)  # of DB, in building order
 _NORM: Final = (("scale", "weight"), ("offset", "bias"), ("mean", "running_mean"))
 
 

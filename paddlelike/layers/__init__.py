@@ -1,4 +1,4 @@
-"""``fluid.layers``: what networks are built of.
+"""``fluid.layers``: the layers that networks consist of.
 
 A layer is a function that appends operators to the default program and returns variables. The layers are in
 folders by family; the names of this package are those that the families' modules list.

@@ -1,4 +1,4 @@
-"""What a layer does: check what it is given, create the outputs, append the operator."""
+"""The steps of a layer: check its arguments, create the outputs, append the operator."""
 
 from __future__ import annotations
 

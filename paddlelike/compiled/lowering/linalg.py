@@ -28,7 +28,7 @@ def matmul(x: Array, y: Array, *, transpose_X: bool, transpose_Y: bool, alpha: f
     check_same_dtype("matmul", x, [y])
     a = x.reshape(1, -1) if x.ndim == 1 else x
     b = y.reshape(-1, 1) if y.ndim == 1 else y
-    if a.ndim > 2 and b.ndim > 2 and a.ndim != b.ndim:  # as many matrices, counted in another way
+    if a.ndim > 2 and b.ndim > 2 and a.ndim != b.ndim:  # the same matrices in other dims
         b = b.reshape(*a.shape[:-2], *b.shape[-2:])
     a = a.swapaxes(-1, -2) if transpose_X else a
     b = b.swapaxes(-1, -2) if transpose_Y else b

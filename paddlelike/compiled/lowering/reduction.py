@@ -108,7 +108,7 @@ def add_up(xs: list[Value], *, ctx: OpContext) -> Value | SparseRows:
 def _match_rows(x: Array | Packed | SparseRows, like: Packed, ctx: OpContext) -> Array:
     """Return the rows of an operand of a sum, with as many unused rows as ``like`` has.
 
-    Numpy runs the operator, or refuses it, where these are not as many rows as the sequences have.
+    With another number of rows numpy runs the operator, or refuses it.
     """
     if isinstance(x, SparseRows):
         raise LoweringError("it adds sparse rows to sequences")
@@ -134,7 +134,7 @@ def _have_one_lod(x: Packed, y: Packed) -> bool:
 def cumsum(x: Array | Packed, *, axis: int, exclusive: bool, reverse: bool) -> Value:
     if not isinstance(x, Packed):
         return _add_up(x, axis, exclusive, reverse)
-    # Unused rows, which come last, add nothing; in them are other rows, or zeros of a gradient, as before.
+    # Unused rows at the end add nothing to the sum; they keep other rows, or a gradient's zeros.
     total = _add_up(x.mask(), axis, exclusive, reverse)
     return x.replace(x.mask(total, x.rows))
 
@@ -155,7 +155,7 @@ def top_k(x: Array, k_tensor: Array | None, *, k: int, ctx: OpContext) -> Result
     if not follows_fluid("order_of_equals"):
         values, indices = jax.lax.top_k(x, k)
         return values, indices.astype(jnp.int64)
-    if k == 1:  # NaN is never found, but where it is first
+    if k == 1:  # NaN is found only where it comes first
         unknown = jnp.isnan(x)
         indices = jnp.argmax(jnp.where(unknown, -jnp.inf, x), -1, keepdims=True)
         indices = jnp.where(unknown[..., :1], 0, indices)

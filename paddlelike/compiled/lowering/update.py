@@ -56,7 +56,8 @@ def is_empty_sparse(grad: Gradient) -> bool:
 class _Held:
     """A gradient in an update rule with few nonzero rows, perhaps plus an array: ``g + x``.
 
-    Sums and products are computed of these rows alone, and an array gets them last: no other one is made.
+    Sums and products are computed only for these rows, and added to the array at the end, without another
+    array.
     """
 
     def __init__(self, rows: Array, values: Array, behind: Array | None = None) -> None:
@@ -94,9 +95,9 @@ class _Held:
 def apply(step: Step, param: Array, grad: Gradient, *state: Array, rows: Rows = Rows.ZEROS) -> Results:
     """Return a parameter and its state after a step.
 
-    Of a sparse gradient that leaves the other rows as they are, a step does not depend on the height of the
-    table. One whose other rows are zeros is made dense where it has many rows: a dense gradient of a tall
-    table is one pass to fill it with zeros and two to read it.
+    With a sparse gradient that leaves other rows unchanged, the cost of a step does not depend on the height
+    of the table. A gradient whose other rows are zeros is made dense if it has many rows: for a tall table
+    that takes one pass to fill it with zeros and two to read it.
     """
     function = translate(step.rule.function)
     numbers = [number.astype(param.dtype) if isinstance(number, Array) else number for number in step.numbers]
@@ -155,8 +156,8 @@ def _update(ctx: OpContext, args: list[Any], cls: type[Update], given: Mapping[s
 def _spoil_others(found: Array | Results, grad: SparseRows, rate: Array) -> Results:
     """Return tables with some rows updated; as with a dense gradient, other rows may become NaN.
 
-    They are for a learning rate that is not finite: ``0 * lr`` is NaN. A loop, of one step at most, needs no
-    copy of the table; a choice does.
+    This is for an infinite or NaN learning rate: ``0 * lr`` is NaN. A loop of at most one step needs no copy
+    of the table, unlike a choice.
     """
     param, *state = found if isinstance(found, tuple) else (found,)
 

@@ -12,7 +12,7 @@ from paddlelike.compiled.values import Packed, SparseRows
 from paddlelike.foundation.warn import warn_user
 
 _MOST: Final = 10  # compilations of one piece before the warning
-_OFTEN: Final = 20  # runs with new shapes, of the last ones, from which on these are not compiled
+_OFTEN: Final = 20  # so many of the last runs with new shapes end their compilation
 _RECENT: Final = 24
 Signature = tuple[Any, ...]
 
@@ -24,9 +24,9 @@ class PassedOverError(Exception):
 class Compilations:
     """The executables of a piece by the shapes of its inputs.
 
-    Where nearly every run has other shapes, as batches of images of any size, to compile each of them takes
-    longer than numpy. Then shapes are compiled when they come for the second time. The decision depends on
-    the shapes alone, so that equal runs have equal bits.
+    If nearly every run has new shapes (such as batches of images of any size), compiling each takes longer
+    than numpy. Then shapes are compiled at their second use. The decision depends on the shapes alone, so
+    that equal runs have equal bits.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Compilations:
         self.count = 0
         self.passed_over = 0
         self._plan, self._first_reader, self._pads = plan, first_reader, pads
-        self._sized = sized  # inputs that sizes follow from
+        self._sized = sized  # inputs that determine sizes
         self._executables: dict[Signature, Executable] = {}
         self._seen: set[int] = set()  # the hashes of signatures that numpy ran
         self._recent: deque[bool] = deque(maxlen=_RECENT)  # whether the shapes of a run were new

@@ -33,7 +33,7 @@ class Executable(NamedTuple):
     """A compiled piece for one choice of shapes.
 
     ``run`` takes three lists: the values at the positions ``donated`` and ``kept``, and the random values. It
-    returns those at the positions ``results``, which of the checks hold, and old values of other shapes.
+    returns the values at the positions ``results``, whether each check holds, and old values of other shapes.
     """
 
     run: Any
@@ -81,7 +81,7 @@ def compile_piece(
 ) -> Executable:
     """Return a piece, compiled for values of these shapes and for these sizes.
 
-    It may write into the memory of ``donated``. ``same``: the positions of values that are those of another
+    It may write into the memory of ``donated``. ``same``: the positions of values that equal those of another
     position, before and after.
 
     Raises RefusedError for an operator that cannot be traced.

@@ -37,9 +37,9 @@ class Piece:
     Attributes
     ----------
     compiled : Compilations
-        What was compiled of it.
+        The compilations of the piece.
     seconds : float
-        The time that took.
+        The time that they took.
     """
 
     def __init__(self, plan: CompiledPlan, start: int, stop: int, device: jax.Device) -> None:
@@ -178,8 +178,8 @@ class Piece:
     ) -> Any:
         found = executable.run(list(donated), list(kept), draws)
         if self._reads_memory:
-            # Before anybody writes into the memory it reads. Where JAX computes in a thread of its own, one
-            # result may be there before another.
+            # Before other code writes into the memory it reads. If JAX computes in a thread of its own, some
+            # results may be ready before others.
             for value in found[0]:
                 if type(value) is self._array_type:
                     value.block_until_ready()
@@ -225,7 +225,7 @@ class Piece:
                 described += position, describe(value)
             kept[position] = value
         if not self._reads_memory:
-            jax.block_until_ready(sent)  # before anybody writes into the memory that is sent
+            jax.block_until_ready(sent)  # before other code writes into the memory that is sent
         if sequences:
             fed = [lods[position] for position in self.plan.batch if position in lods]
             packed = pack_all(sequences, fed, self.plan.gradients, counts=self._counts, padded=self._pads)

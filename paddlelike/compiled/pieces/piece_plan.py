@@ -32,7 +32,7 @@ class CompiledPlan(Plan):
     row_updates : dict
         By ``id`` of an update that takes such a gradient, its index.
     batch : set
-        The positions of what is fed, and of what a reader in the program gives.
+        The positions of feeds, and of the results of readers in the program.
     reads, writes : list
         The positions that each step reads or writes, blocks included.
     """
@@ -57,7 +57,7 @@ class CompiledPlan(Plan):
         kept = self.layout.persistables.keys()
         for step, read, written in zip(self.steps, self.reads, self.writes, strict=True):
             if step.op.sub_blocks():
-                read |= written & kept  # what they hold already, where the block is not run
+                read |= written & kept  # their present values, if the block is not run
         top = program.global_block()
         run = [step.op for step in self.steps]
         kept_names = {*self.fetches, *self.fetched_by_op.values(), *self.fed}
@@ -118,7 +118,7 @@ class CompiledPlan(Plan):
     def writes_behind(self, index: int) -> bool:
         """Return whether the blocks of a step write persistables that are not outputs of its operator.
 
-        So does a block that minimizes its loss.
+        A block that minimizes its loss does so.
         """
         named = set(_flatten(self.outputs_of.get(id(self.steps[index].op), ())))
         return not (self.writes[index] & self.layout.persistables.keys()) <= named

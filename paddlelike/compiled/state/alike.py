@@ -1,8 +1,8 @@
 """Persistables that always have equal values, such as the powers of beta that Adam keeps for each parameter.
 
-Each is small, but an input, a result and a kernel of XLA of its own: a sixth of the time of a step of a
-small net. Those that the same rule updates, of their own values alone, and that have the same elements before
-a run, have the same after it: a piece gets one of them, and gives one result for all.
+Each is small, but needs its own input, result and kernel of XLA: a sixth of the time of a step of a small
+net. If the same rule updates several from their own values alone, and they are equal before a run, they are
+equal after it: a piece takes one of them, and gives one result for all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, Final
 from paddlelike.compiled.pieces.piece_plan import CompiledPlan
 from paddlelike.framework import Operator
 
-#: Outputs of operators with several that depend on one input and one attribute alone, or on a tensor instead.
+#: By operator with several outputs, those that depend only on one input and one attribute (or a tensor in its
+#: place).
 _OWN: Final = {
     "adam": {
         "Beta1PowOut": ("Beta1Pow", "beta1", "Beta1Tensor"),

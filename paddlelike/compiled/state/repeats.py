@@ -1,7 +1,7 @@
 """State that a run of a program keeps for the next run, which usually has the same shapes.
 
-A step of a small net takes XLA some ten microseconds. To look up each variable, to see what kind of value it
-holds, and to describe it takes Python longer than that; to see that nobody wrote to it since takes a tenth.
+A step of a small net takes XLA some ten microseconds. Looking up each variable, finding the kind of its value
+and describing it takes Python longer than that; checking that it was not written since takes a tenth.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ class CompiledFrame(Frame):
 class Repeat:
     """The persistables of a scope after a run of a program's only piece, and how to run it again.
 
-    It is in ``Scope.found``, taken from there by one run at a time: where two threads run one program, the
-    second does without.
+    It is in ``Scope.found``, and one run at a time takes it from there: if two threads run one program, the
+    second runs without it.
 
     Parameters
     ----------
     executable
-        What the piece was compiled to for these shapes.
+        The executable of the piece for these shapes.
     holders
-        The persistables that the piece reads or writes, those that it writes first.
+        The persistables that the piece reads or writes; written ones first.
     arrays
         Their values on the device.
     stored
-        By position of what the piece writes, the index of the result.
+        By position of a written value, the index of the result.
     fed
-        By position of what is fed: its shape and dtype.
+        By position of a feed, its shape and dtype.
     copied
-        The positions of what is fed and may have to be copied first.
+        The positions of feeds that may have to be copied first.
     only
-        The positions that others must not write: several share one array.
+        The positions that other code must not write: several share one array.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ def create_repeat(
 ) -> Repeat | None:
     """Return the state for the next run of a plan's only piece, or None if each run must check its values.
 
-    ``given``: the inputs of the piece. ``same``: the persistables that are one with another.
+    ``given``: the inputs of the piece. ``same``: the persistables that share an array with another.
     """
     scope, array_type, persistables = frame.scope, find_array_type(), plan.layout.persistables
     plain = scope.parent is None and not frame.lods and not frame.unshown

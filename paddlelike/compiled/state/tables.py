@@ -1,8 +1,9 @@
 """Large persistables on a CPU, which saves read between steps.
 
-XLA writes into the memory of the step before. With it shared with a forked process, each page that is written
-costs a fault and a copy: 18,000 in a step of a wide embedding. Here what a step is about to write is kept
-before it, rows whose ids are fed or else the whole array, and a save reads the others between two steps.
+XLA writes into the memory of the previous step. If a forked process shares that memory, each written page
+costs a fault and a copy: 18,000 in a step of a wide embedding. So the values that a step is about to write
+are copied before it (rows whose ids are fed, or else the whole array), and a save reads the others between
+two steps.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class DeviceTables:
                 old.begin(np.concatenate(ids) if ids else None)
 
     def end(self, kept: KeptRows, results: Mapping[int, Any]) -> None:
-        """Let saves continue to read: from the results, or from the old arrays if the step gave none."""
+        """Let saves continue to read from the results, or from the old arrays if the step failed."""
         arrays = {n: value for n, value in results.items() if isinstance(value, jax.Array)}
         try:
             for position, old in kept.rows.items():
@@ -102,8 +103,8 @@ class _DeviceTable(Table):
 class _DeviceRows(OldRows):
     """The rows of a table on a device, read under a lock that each step takes.
 
-    A step gives their memory away, most often to its result. So all rows that are neither read nor kept are
-    the same in the next array.
+    A step passes their memory on, usually to its result. So rows that are neither read nor kept are unchanged
+    in the next array.
     """
 
     def __init__(self, table: Table, array: jax.Array) -> None:
@@ -159,7 +160,7 @@ class _DeviceRows(OldRows):
 _kept: Final[dict[int, _DeviceRows]] = {}
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_kept.clear)  # the saves are the parent's
+    os.register_at_fork(after_in_child=_kept.clear)  # the saves belong to the parent process
 
 
 def keep_tables() -> None:

@@ -21,8 +21,8 @@ def _make_reduction(function: np.ufunc) -> Callable[..., Any]:
     return lambda axes, **_: functools.partial(function.reduce, axis=axes)
 
 
-#: What numpy computes as XLA does, of integers and truth values, by the name of a primitive: functions of the
-#: parameters of an equation that return one of its values.
+#: Primitives of integers and truth values that numpy computes like XLA, by name: functions from an equation's
+#: parameters to a function of its values.
 _IN_NUMPY: Final[dict[str, Callable[..., Any]]] = {
     "and": _make(np.bitwise_and),
     "broadcast_in_dim": lambda shape, broadcast_dimensions, **_: (
@@ -53,7 +53,7 @@ class _Steps(NamedTuple):
     ``steps``: each a function, the indexes of its inputs and that of its result.
     """
 
-    read: Sequence[int]  # the indexes of what is read of the given values
+    read: Sequence[int]  # the indexes of the given values that are read
     constants: Sequence[Any]
     steps: Sequence[tuple[Callable[..., Any], Sequence[int], int]]
 
@@ -61,8 +61,8 @@ class _Steps(NamedTuple):
 def find_check(traced: ClosedJaxpr, *, on_cpu: bool) -> object:
     """Return the last result of a traced piece as a function of the flat arguments of the piece.
 
-    ``on_cpu``: numpy computes it where it can, in a tenth of the time of a call of XLA. Return None when the
-    result depends on floating-point values, which may take as long as the piece.
+    ``on_cpu``: numpy computes it where it can, in a tenth of the time of a call of XLA. Return None if the
+    result depends on floating-point values, since that check may take as long as the piece.
 
     Examples
     --------

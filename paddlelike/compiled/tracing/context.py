@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Bound(NamedTuple):
     """An upper bound of numbers that are known only on the device.
 
-    ``read`` tells the one number from the inputs of the piece; None where the host cannot know it.
+    ``read`` returns the one number from the inputs of the piece; None if the host cannot know it.
     ``is_reached``: the greatest of the numbers is ``most``.
     """
 

@@ -17,9 +17,9 @@ Given = Mapping[int, Any]  # the inputs of a piece, by position
 class Draw(NamedTuple):
     """The random values of one operator.
 
-    ``rows`` tells from the piece's inputs, and the numbers of the steps of the loops around it, how many rows
-    are in use, for which numpy draws values; None: all of the shape. ``seed_from``: the index of the draw of
-    the same piece whose number is the seed.
+    ``rows`` returns the number of used rows, for which numpy draws values, from the piece's inputs and the
+    step numbers of enclosing loops; None: all rows. ``seed_from``: the index of the draw in the same piece
+    whose number is the seed.
     """
 
     seed: int  # 0: from the scope's generator
@@ -33,7 +33,7 @@ class Draw(NamedTuple):
 class DrawLoop(NamedTuple):
     """The random values of a loop: of all operators of its block, step by step.
 
-    ``count`` tells from the piece's inputs how many steps there are; at most ``most``.
+    ``count`` returns the number of steps from the piece's inputs; at most ``most``.
     """
 
     most: int

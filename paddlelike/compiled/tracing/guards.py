@@ -11,19 +11,19 @@ from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
 from paddlelike.compiled.tracing.orders import bind_equation
 
-_LARGE: Final = 1 << 20  # bytes of an array from which on a copy takes longer than a branch
+_LARGE: Final = 1 << 20  # from this many bytes on, copying an array takes longer than a branch
 
 
 def keep_unless_checked(traced: Any, places: Sequence[int], results: Sequence[int]) -> Callable[..., Any]:
     """Return the function of a piece that keeps old persistables unless all checks hold.
 
     ``traced``: a function of a list of persistables to overwrite, those at ``places``, and of other values.
-    It returns a list of ``results``, by position, too, and whether each check holds. The returned one gives
-    old persistables by position as a third result where the new ones have another shape, as the table of
-    `auc` after the first step.
+    It returns a list of ``results``, also by position, and whether each check holds. The returned function
+    has a third result: old persistables by position, where the new ones have another shape (such as the table
+    of `auc` after the first step).
 
-    A choice between an old and a new array needs both of them: a copy of every table of which some rows are
-    updated. What only such updates need is therefore a branch, which is entered where the checks hold.
+    A choice between an old and a new array needs both, so it copies every table with some updated rows.
+    Therefore operations that only such updates need are in a branch, which runs if the checks hold.
     """
     jaxpr, likes = traced.jaxpr.jaxpr, dict(zip(results, traced.out_info[0], strict=True))
 

@@ -11,7 +11,7 @@ from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed
 from paddlelike.framework.opdef import GRAD, OpDef
 
-#: Besides ``elementwise_``: operators with one row of the one operand for each row of the other.
+#: Besides ``elementwise_``: operators that pair the rows of two operands.
 _PAIRING: Final = """
     bpr_loss cos_sim cross_entropy cross_entropy2 cross_entropy_grad2 dropout hinge_loss huber_loss log_loss
     margin_rank_loss modified_huber_loss rank_loss sigmoid_cross_entropy_with_logits sigmoid_focal_loss
@@ -22,8 +22,8 @@ _PAIRING: Final = """
 def match_rows(ctx: OpContext, cls: type[OpDef], args: list[Any], like: Packed) -> list[Any]:
     """Return the arguments of an operator with two operands, adding unused rows to an array without a LoD.
 
-    Numpy runs the operator, or refuses it, where these are not as many rows as the sequences have. So it is
-    with XShape, which a piece before keeps without the unused rows.
+    With another number of rows numpy runs the operator, or refuses it. XShape is treated likewise: an earlier
+    piece keeps it without the unused rows.
     """
     if any(slot.name == "XShape" for slot in cls.input_slots) and cls.type.endswith("2_grad"):
         return [
@@ -49,7 +49,7 @@ def match_rows(ctx: OpContext, cls: type[OpDef], args: list[Any], like: Packed) 
 def cut_gradients(ctx: OpContext, cls: type[OpDef], args: list[Any]) -> list[Any]:
     """Return the arguments of a gradient operator; the gradient of an array has no unused rows.
 
-    It comes with some where a loss pairs the array with sequences, as `cross_entropy` does with labels.
+    It has some if a loss pairs the array with sequences, as `cross_entropy` does with labels.
     """
     given = {slot.name: arg for slot, arg in zip(cls.input_slots, args, strict=True)}
     packed = {name: arg for name, arg in given.items() if isinstance(arg, Packed)}

@@ -1,9 +1,9 @@
 """Delay transposes of images as long as operations work in the other order of dims.
 
-The convolutions of XLA for CPUs are fastest on images whose channels come last, but the shapes of programs
-have them second. Lowerings of convolutions and pools transpose their images there and back. XLA cancels two
-transposes only where nothing is between them; here what is between, element by element or along dims, is
-done in the order that the data already have.
+The convolutions of XLA for CPUs are fastest on images with channels last, but programs have channels second.
+Lowerings of convolutions and pools transpose their images there and back. XLA cancels two transposes only if
+no operation is between them; here operations between them, by element or along dims, are done in the present
+order of the data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from paddlelike.compiled.backend import computes_on_cpu
 from paddlelike.compiled.tracing.fusions import compute_once, find_repeated
 
-_LEAST_DIMS: Final = 4  # of images
+_LEAST_DIMS: Final = 4  # dims of images
 
 _ELEMENTWISE_NAMES: Final = """
     abs add add_any and atan2 cbrt ceil clamp convert_element_type copy copy_p cos cosh div eq erf erf_inv exp
@@ -56,7 +56,7 @@ class _Moved(NamedTuple):
 def delay_transposes(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function with the same results that transposes images as late as possible.
 
-    Of images are those that take the channels from behind the samples to the end, and back.
+    Only transposes that move the channels from dim 1 to the end, or back, count as such.
 
     >>> import jax.numpy as jnp
     >>> def add(x):  # shape (N, H, W, C)

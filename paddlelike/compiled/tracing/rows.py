@@ -16,7 +16,7 @@ from paddlelike.framework.opdef import OpDef
 def call_with_rows(ctx: OpContext, cls: type[OpDef], row: Lowering, args: list[Any]) -> object:
     """Return the results of a lowering for plain arrays, called with sequences without unused rows.
 
-    Those that show a LoD, as the kernel's do, are sequences again.
+    Results that have a LoD with numpy's kernel become sequences again.
     """
     results = row.function(ctx, to_rows(args), cls, ctx.op.attrs)
     several = (results,) if len(cls.output_slots) == 1 else results

@@ -1,8 +1,8 @@
 """Numbers that determine shapes. numpy computes them from the inputs of a piece before it is compiled or run.
 
-The shape of an XLA computation is known when it is compiled. Programs compute sizes all the same: of the fed
-number of a graph's nodes, of the greatest of the fed lengths. These numbers are constants while a piece is
-traced, and part of what it is compiled for.
+The shape of an XLA computation is known when it is compiled. Yet programs compute sizes, such as the number
+of a graph's nodes or the greatest length, from feeds. These numbers are constants while a piece is traced,
+and a piece is compiled for each choice of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from paddlelike.framework.opdef import OpDef, registry
 
 KnownSizes = Mapping[int, Mapping[int, Array]]  # by step and by position
 
-#: The input slots whose numbers say the shape of a result.
+#: The input slots whose numbers determine the shape of a result.
 _NAMES: Final = (
     "AxesTensor AxesTensorList AxisTensor EndsTensor EndsTensorList ExpandTimes K MaxLenTensor OffsetsTensor "
     "OutSize OutputShape RepeatTimes SectionsTensorList ShapeTensor ShapeTensorList SizeTensor StartsTensor "
@@ -38,7 +38,7 @@ _SLOTS_OF: Final[Mapping[str, Sequence[str]]] = {
     "expand_v2": ("Shape",),
     "crop_tensor": ("Shape", "Offsets"),
 }
-_MOST: Final = 4096  # elements that numpy computes a size of
+_MOST: Final = 4096  # elements from which numpy computes a size
 
 
 class Sizes:

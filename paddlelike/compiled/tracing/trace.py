@@ -49,7 +49,7 @@ class Trace:
     values
         By position in the plan's layout; changed by :meth:`run`.
     draws
-        The random values, in the order of the operators that ask for them; None: collect what they ask for.
+        The random values, in the order of the operators that draw them; None: collect the draws.
     """
 
     def __init__(self, plan: CompiledPlan, values: dict[int, Any], draws: Sequence[Any] | None) -> None:
@@ -64,11 +64,11 @@ class Trace:
         self.bounds: dict[int, Bound] = {}  # of numbers, by position
         self.noted_bounds: dict[int, Bound] = {}  # by output slot of the operator that is being traced
         self.capacities: dict[int, int] = {}  # of arrays that a loop writes, by position
-        self.sizes: KnownSizes = {}  # those that the host knows already
+        self.sizes: KnownSizes = {}  # values that the host knows already
         self.seeds: dict[int, int] = {}  # by position of a number that the host draws, the index of its draw
         self._draws = draws
         self._records: dict[Any, list[_Record]] = {}  # see _find_key
-        self.counts: list[tuple[Any, Any]] = []  # offsets, and how the host counts the rows that are in use
+        self.counts: list[tuple[Any, Any]] = []  # offsets, and the host's count of the used rows
 
     def enter(
         self,
@@ -122,7 +122,7 @@ class Trace:
             raise
         except LoweringError as error:
             raise RefusedError(index, self._locate(op, str(error))) from error
-        except Exception as error:  # of whatever a lowering and JAX raise: numpy's kernel runs it, or refuses
+        except Exception as error:  # any error of a lowering or JAX: numpy's kernel runs it, or refuses
             first = str(error).strip().split("\n")[0]
             raise RefusedError(index, self._locate(op, f"{type(error).__name__}: {first}")) from error
 
@@ -312,8 +312,8 @@ class Trace:
 def _find_key(op: Operator, base: type[OpDef]) -> object:
     """Return the key of the forward operator's record for a gradient operator.
 
-    By the first result of which there is a gradient: there may be thousands of operators of one type. None
-    takes the place of a result whose gradient has a name of its own.
+    The key is the first result with a gradient: there may be thousands of operators of one type. None
+    replaces a result whose gradient has a name of its own.
     """
     for i, name in enumerate(op.input(base.output_slots[0].name + GRAD)):
         if GRAD in name:

@@ -4,9 +4,9 @@ The directory is the one a single process would write: a file per variable of th
     Paddle's format, whatever the number of servers: any number of servers, or none, can continue with it.
 Only a table that is sharded by id has a file per server, ``__lookup_table__/<table>_<server>``.
 
-:mod:`.partitions` and :mod:`.local` plan the saves and loads of a program in this process, :mod:`.view` is a
-directory as the contents for one server, :mod:`.gather` (with :mod:`.streams` and :mod:`.tables`) brings
-variables together in files, :mod:`.shards` reads sharded tables, :mod:`.servers` is what a save needs of the
-client, :mod:`.export` makes a trainer's program run without servers, :mod:`.operators` are Fluid's own save
+:mod:`.partitions` and :mod:`.local` plan the saves and loads of a program in this process, :mod:`.view` gives
+one server its rows of a directory, :mod:`.gather` (with :mod:`.streams` and :mod:`.tables`) joins variables
+in files, :mod:`.shards` reads sharded tables, :mod:`.servers` has the calls of the client that a save needs,
+:mod:`.export` makes a trainer's program run without servers, :mod:`.operators` are Fluid's own save
 operators.
 """

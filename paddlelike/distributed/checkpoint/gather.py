@@ -1,8 +1,8 @@
 """Gather variables whose slices are on servers into one file each, while the file is written.
 
-Either everything comes to trainer 0, which holds no more of it than one piece at a time; or, where all
-processes see the same directory, trainer 0 writes the header of each large file and every server writes its
-own rows at their offset. The files are the same.
+Either trainer 0 pulls everything, one piece at a time; or, where all processes see the same directory,
+trainer 0 writes the header of each large file and every server writes its own rows at their offset. The files
+are the same.
 
 :mod:`.streams` has the large variables, :mod:`.tables` the tables that are sharded by id.
 """

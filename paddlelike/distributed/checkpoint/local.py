@@ -1,4 +1,4 @@
-"""Ordinary programs in place of distributed ones: loads of what servers saved, and local lookups."""
+"""Ordinary programs in place of distributed ones: loads of servers' saves, and local lookups."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The operators of Fluid's own save programs: recv_save and checkpoint_notify.
 
 ``fluid.io.save_persistables`` does without them, since it writes everything in one transaction; they are for
-programs that hold them. Each of them replaces its file, or its files, whole.
+programs that hold them. Each replaces its files as a whole.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class TrainerPartition:
     def plan_save(
         self, executor: Executor, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> SaveShare:
-        """Return the variables that are here and the files to gather: in asynchronous training all.
+        """Return the variables of this process and the files to gather (in asynchronous training, all).
 
         Raises SaveError where the servers of the program cannot be reached or lack a variable.
         """
@@ -158,7 +158,7 @@ class TrainerPartition:
             return SaveShare([], idle=f"nothing was saved into {where}: trainer 0 saves for all trainers")
         names = {variable.name for variable in chosen}
         kinds = list(Kind)
-        if self._is_synchronous():  # the last round brought what the servers hold
+        if self._is_synchronous():  # the last round brought the servers' values
             kinds.remove(Kind.PARAMETER)
         persistables = {v.name for v in get_program_persistable_vars(self._program)}
         if part == "params" or names < persistables:  # only what was requested by name
@@ -184,7 +184,7 @@ class TrainerPartition:
         is_synchronous = self._is_synchronous()
         positions = read_positions(servers, is_synchronous=is_synchronous)
         how = Gathering(options.checksum, by_servers, local, joined=part == "params")
-        if not is_synchronous:  # updates continue: the manifest must not count fewer than the values have
+        if not is_synchronous:  # updates continue: the manifest must count at least the updates in the values
 
             def recount() -> None:
                 positions.update(read_positions(servers, is_synchronous=False))

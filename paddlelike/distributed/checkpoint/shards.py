@@ -2,8 +2,9 @@
 
 A shard is a file of SelectedRows: the ids met so far, and room for as many rows as the server may come to
 keep. Rows that no id uses yet hold initial values. Any number of servers can continue with a table: the same
-count reads each its own file as it is; another count looks through all ids and keeps its own; from a whole
-table (a single process wrote it) every server takes each n-th row; and a single process joins the shards.
+number of servers read their own files; with another number, each server searches all ids and keeps its own.
+From a whole table (which a single process wrote) server i of n takes every n-th row. A single process joins
+the shards.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from paddlelike.storage.manifest import Manifest, Record
 
 Choice = Callable[[Array], Array]
 
-_CHUNK: Final = 4 << 20  # bytes that are looked through at a time
+_CHUNK: Final = 4 << 20  # bytes searched at a time
 
 
 class _Selection(NamedTuple):
@@ -36,7 +37,7 @@ class _Selection(NamedTuple):
 
     files: tuple[Held, ...]
     mine: Choice  # selects from ids
-    one: Slice | None  # the shard that it becomes; None: the whole table
+    one: Slice | None  # the index of the resulting shard; None: the whole table
 
 
 class Shards:

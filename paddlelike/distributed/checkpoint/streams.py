@@ -41,13 +41,14 @@ class Gathering:
     Attributes
     ----------
     checksum
-        For the manifest; of files that servers write it is always xxh3_128, whose pieces can be joined.
+        The algorithm for the manifest; files that servers write always use xxh3_128, whose pieces can be
+        joined.
     by_servers
         Servers write their rows of large files themselves.
     local
         The files are on this machine's file systems; otherwise they cannot be written at offsets.
     joined
-        Tables that are sharded by id become one file, as prediction needs them; else one for each server.
+        Whether tables that are sharded by id become one file, as prediction needs; else one for each server.
     after
         Called whenever values have been pulled.
     """

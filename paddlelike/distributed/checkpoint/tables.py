@@ -126,7 +126,7 @@ class _GrowingFile:
                     f"the server at {part.endpoint} forgot rows of {part.origin!r} while they were saved",
                     hint="call shrink and clear between saves, with all trainers waiting",
                 )
-            yield data[: len(own) * width]  # those that came meanwhile are at the end
+            yield data[: len(own) * width]  # rows added meanwhile are at the end
         self.how.after()
 
 

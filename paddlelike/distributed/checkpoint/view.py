@@ -16,10 +16,9 @@ from paddlelike.storage.manifest import Manifest
 
 
 class View:
-    """The contents of a directory for the load of a server's program.
-
-    Every file is compared with the placement (element type and shape of the whole variable; a size that is
-    not the manifest's is a warning) before any of its rows are read; then only the server's own rows are.
+    """The contents of a directory for the load of a server's program. Every file is compared with the
+    placement (element type and shape of the whole variable) before any of its rows are read; a size other
+    than the manifest's gives a warning. Then only the server's own rows are read.
 
     Parameters
     ----------
@@ -119,7 +118,7 @@ class View:
 def _name_values(contents: Positional) -> None:
     """Name the values of a combined file as the manifest does.
 
-    The names of the server's program do not serve: it has other variables than the program that saved.
+    The server's program has other variables than the program that saved, so its names cannot be used.
 
     Raises
     ------

@@ -29,13 +29,13 @@ class _Sum:
 class Background:
     """The thread of a :class:`~paddlelike.distributed.communicator.Communicator`.
 
-    Each gradient is part of one push, which the server applies once. Parameters are pulled after every push
-    and written into the arrays that training reads meanwhile.
+    Each gradient is part of one push, which the server applies once. Parameters are pulled after every push,
+    into the arrays that training reads.
 
     Parameters
     ----------
     most
-        The largest number of steps whose gradients are pushed together; one step more waits.
+        The largest number of steps whose gradients are pushed together; a further step waits.
     average
         Push the mean of the steps; else their sum.
     """

@@ -35,8 +35,8 @@ class Exchange:
     receiver: Any = None
 
 
-#: Completes the request to a server (an index) with what the goal under way sends and receives; the last
-#: argument says whether the call goes over a direct connection, which sends parts as they come.
+#: Completes the request to a server (an index) with the data that the current goal sends and receives. The
+#: last argument says whether the call uses a direct connection, which sends parts as they come.
 Payload = Callable[[int, Any, bool], Exchange]
 
 
@@ -53,7 +53,7 @@ class Calls:
     Attributes
     ----------
     payload
-        Of the goal under way.
+        The payload of the current goal.
     """
 
     def __init__(self, channels: Sequence[Channel], values: Sequence[dict[int, Array]]) -> None:

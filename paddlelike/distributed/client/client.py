@@ -66,7 +66,7 @@ class Client(Transfers):
         before: Client | None = None,
     ) -> None:
         super().__init__(trainer, endpoints, settings)
-        self._received: set[tuple[int, int]] = set()  # parameters that the scope took since the last pull
+        self._received: set[tuple[int, int]] = set()  # parameters copied to the scope since the last pull
         self._background: Background | None = None
         self._has_left = False
         self.follows_rollbacks = False
@@ -83,7 +83,7 @@ class Client(Transfers):
 
     @property
     def is_closed(self) -> bool:
-        """Whether this trainer has left, or was interrupted in a call and another client takes its place."""
+        """Whether this trainer has left, or an interrupt in a call made another client take its place."""
         return self._has_left or self.driver.was_interrupted
 
     # A training step
@@ -111,7 +111,7 @@ class Client(Transfers):
         if self._background is not None:
             self._background.put(server, entry, value)
             return
-        if entry.index in self._gradients.outboxes[server]:  # the step before never came to its barrier
+        if entry.index in self._gradients.outboxes[server]:  # the previous step never reached its barrier
             self._clear_gradients() if self.mode == "sync" else self.push()
         if self._gradients.put(server, entry.index, value) and not self._gradients.has_begun:
             self._begin_push()

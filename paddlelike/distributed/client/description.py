@@ -31,9 +31,9 @@ def describe(channel: Channel, window: float) -> Description:
     Raises
     ------
     FaultError
-        Nobody answered; names the endpoint.
+        No server answered; names the endpoint.
     RejectedError
-        Whoever answers is not a parameter server, or wants another token.
+        The process at the endpoint is not a parameter server, or requires another token.
     FormatError
         The server's table is malformed.
     """

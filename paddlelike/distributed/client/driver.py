@@ -30,7 +30,7 @@ Goal = Callable[[TrainerState, float], None]
 _Result = TypeVar("_Result")
 
 SMALL = 64 << 10  # bytes for one server that one thread sends, or receives, for all servers in turn
-_POLL = 1.0  # seconds between two looks at what to do
+_POLL = 1.0  # seconds between two checks for work
 
 
 class _Begun(NamedTuple):
@@ -49,13 +49,13 @@ class Driver:
     Attributes
     ----------
     tables, mode
-        What the servers serve, as each describes itself.
+        The tables and the mode in the servers' own descriptions.
     values
         By server, the newest parameters by index of the entry; every round writes into these arrays.
     is_lost
         Whether a fault has ended the job for this trainer.
     was_interrupted
-        Whether an interrupt, such as that of Ctrl-C, did: another driver may go on in its place.
+        Whether an interrupt such as Ctrl-C ended it; another driver may then continue.
     """
 
     def __init__(self, trainer: int, endpoints: Sequence[str], settings: Settings) -> None:
@@ -75,7 +75,7 @@ class Driver:
         self._abandon: Callable[[], None] = lambda: None
 
     def join(self) -> None:
-        """Connect to the servers and join the job; whoever calls it disconnects, also after an error.
+        """Connect to the servers and join the job; the caller disconnects, also after an error.
 
         Raises
         ------
@@ -116,8 +116,8 @@ class Driver:
     def reach(self, goal: Goal, payload: Payload | None = None, *, is_small: bool = False) -> bool:
         """Set a goal and call all servers concurrently until it is reached.
 
-        ``is_small``: what travels to and from one server is at most ``SMALL`` bytes. Returns False where the
-        servers went back to a save instead, whose parameters are in ``values`` then.
+        ``is_small``: at most ``SMALL`` bytes travel to and from one server. Returns False where the servers
+        went back to a save instead, whose parameters are in ``values`` then.
 
         Raises
         ------
@@ -197,7 +197,7 @@ class Driver:
     def _start_pushers(self) -> None:
         """Start a thread for each server.
 
-        They are not of the pool, which a script that fails in the midst of a step would wait for at its end.
+        They are not in the pool: a script that fails during a step would wait for the pool at its end.
         """
         for server in range(len(self.endpoints)):
             orders: queue.SimpleQueue[bool] = queue.SimpleQueue()
@@ -225,7 +225,7 @@ class Driver:
         outcome = self.state.outcome
         if isinstance(outcome, Closed):
             outcome = FaultError(f"trainer {self.trainer} had finished this job in an earlier process")
-            outcome.exit_code = 0  # nothing is left to do, so no launcher need start it again
+            outcome.exit_code = 0  # nothing is left to do: the launcher must not restart it
         if isinstance(outcome, FaultError):
             self._lose(outcome)
         if self._why is not None:
@@ -233,7 +233,7 @@ class Driver:
         return not isinstance(outcome, Resumed)
 
     def _interrupt(self) -> None:
-        """End the job here after an error that nobody noted, such as Ctrl-C: what is open cannot be known."""
+        """End the job here after an unrecorded error such as Ctrl-C: the state of open calls is unknown."""
         if self._why is not None:
             return
         self.was_interrupted = True
@@ -256,7 +256,7 @@ class Driver:
         For small calls this takes half the time of a thread for each server.
         """
         directs: list[Connection] = []
-        with contextlib.suppress(RemoteError):  # the threads will meet it again, and report it
+        with contextlib.suppress(RemoteError):  # the threads will get the same error and report it
             for channel in self.channels:
                 direct = channel.open_direct()
                 if direct is None:
@@ -286,7 +286,7 @@ class Driver:
             events = poller.poll(1000 * min(one.call.timeout for one in begun.values()))
             if not events:
                 for one in begun.values():
-                    one.direct.limit_waits(0.001)  # the deadline is over: to wait for them is an error
+                    one.direct.limit_waits(0.001)  # the deadline has passed: waiting for them raises an error
                 return
             for number, _ in events:
                 poller.unregister(number)

@@ -1,12 +1,12 @@
 """Geo-SGD of one trainer: the differences it sends, and the updates of others it adds.
 
-Every ``push_nums`` steps the difference since the last exchange, over the number of trainers, goes to the
-servers, which add it up; then what others have added comes back. Of a table only the rows that were looked up
-go, and the rows that anybody sent since come. Fluid does so in threads beside the training; here a step waits
-for it, so that it is known which steps the servers have.
+Every ``push_nums`` steps, a trainer sends the difference since the last exchange, divided by the number of
+trainers, to the servers, which add it up; then it receives the sums of the others. Of a table it sends only
+the rows that were looked up, and receives only the rows that changed since. Fluid does so in threads beside
+the training; here a step waits for it, so that it is known which steps the servers have.
 
-Source: ``GeoSgdCommunicator`` of Fluid 1.8.5, ``operators/distributed/communicator.cc``, which takes int64
-ids for int32, so that it sends half of the rows. Here all rows that were looked up are sent.
+Source: ``GeoSgdCommunicator`` of Fluid 1.8.5, ``operators/distributed/communicator.cc``, which reads int64
+ids as int32 and so sends half of the rows. Here all rows that were looked up are sent.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class Geo:
     """
 
     def __init__(self, client: Client, placement: Placement, *, trainers: int, push_nums: int) -> None:
-        self._client: Client = weakref.proxy(client)  # which ``exchanges`` has as its key
+        self._client: Client = weakref.proxy(client)  # the key of ``exchanges``
         self._trainers, self._push_nums = trainers, max(push_nums, 1)
         origins = placement.origins(Kind.PARAMETER, Kind.REMOTE)
         self._slices = {name: placement.of(name) for name in origins}
         self._old: dict[str, Array] = {}  # as of the last exchange
         self._ids: dict[str, list[Array]] = {name: [] for name in origins if self._is_sparse(name)}
-        self._seen: dict[str, int] = {}  # by endpoint, the last of its updates whose rows came
+        self._seen: dict[str, int] = {}  # by endpoint, the last update whose rows were received
         self._steps = 0
-        self._pending = False  # whether steps came since the last exchange
+        self._pending = False  # whether there were steps since the last exchange
 
     def begin(self, scope: Scope) -> None:
         """Note the parameters with which the training begins."""

@@ -13,8 +13,8 @@ from paddlelike.distributed.wire import FLUSH, Item, Note
 from paddlelike.errors import EnforceNotMet
 from paddlelike.foundation.locks import Condition, Lock
 
-#: Bytes for one server that leave before the step is over. Each departure costs two threads some 50
-#: microseconds, so small gradients wait for others, or for the barrier.
+#: From this many bytes for one server on, gradients are sent before the step is over. Each send costs two
+#: threads some 50 microseconds, so small gradients wait for others, or for the barrier.
 EARLY: Final = 1 << 20
 _ALIVE: Final = 10.0  # seconds without a gradient after which the server hears that more will come
 
@@ -69,7 +69,7 @@ class Gradients:
         with self._lock.hold():
             self.outboxes[server][index] = value
             self._sizes[server] += size
-            if self._has_enough(server):  # to be woken for less costs more than to send it later
+            if self._has_enough(server):  # waking a thread for less costs more than sending it later
                 self._changed[server].notify_all()
         return True
 
@@ -89,7 +89,7 @@ class Gradients:
         return [i for i, table in enumerate(self._tables) if table.having(Kind.GRADIENT)]
 
     def close(self) -> None:
-        """Note that no further gradient comes."""
+        """Record that no further gradient comes."""
         with self._lock.hold():
             self._is_open = False
             self._notify()

@@ -18,7 +18,7 @@ from paddlelike.foundation.threads import Thread
 
 @functools.cache
 def exit_by_code() -> None:
-    """Let a FaultError that nobody catches end this process with its ``exit_code`` instead of 1.
+    """Let an uncaught FaultError end this process with its ``exit_code`` instead of 1.
 
     The traceback is printed as before.
     """
@@ -55,7 +55,7 @@ class Heartbeat:
         Parameters
         ----------
         state
-            Of the trainer; ``changed`` guards it.
+            The state of the trainer, guarded by ``changed``.
         interval
             Seconds between two heartbeats.
         """

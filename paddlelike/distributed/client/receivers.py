@@ -7,7 +7,7 @@ from typing import Final
 
 from paddlelike.errors import FrameError
 
-_CHUNK: Final = 4 << 20  # bytes that are passed on at a time; at least as much as comes at a time
+_CHUNK: Final = 4 << 20  # bytes forwarded at a time; at least as many as arrive at a time
 
 
 class Pieces:

@@ -1,4 +1,4 @@
-"""The clients of this process by scope: a scope's parameters belong to one job, whoever runs its programs."""
+"""The clients of this process by scope: a scope's parameters belong to one job, for all executors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def find_client(scope: Scope, trainer: int, block: Block) -> Client:
             before.abandon()
         connect = functools.partial(Client, trainer, _endpoints(block), before=before)
         connected = itertools.starmap(connect, ((),))
-        mine.update(zip((trainer,), connected, strict=True))  # at once: no interrupt loses it
+        mine.update(zip((trainer,), connected, strict=True))  # in one statement: an interrupt cannot lose it
     return mine[trainer]
 
 
@@ -67,7 +67,7 @@ def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
     client.follows_rollbacks = True
     try:
         while (step := client.round) < steps:
-            client.step_discarded = client.parameters_stale  # a step that does nothing but receive
+            client.step_discarded = client.parameters_stale  # a step that only receives
             yield step
     finally:
         client.follows_rollbacks = False

@@ -1,7 +1,7 @@
 """The program that one worker runs of ``CompiledProgram.with_data_parallel`` (mode nccl2).
 
-Fluid's compilation adds the gradients up without operators in the program; here the program that runs is a
-copy that has them.
+Fluid's compilation adds the gradients up without operators in the program; here a copy with such operators
+runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from paddlelike.storage.options import SaveOptions
 if TYPE_CHECKING:
     from paddlelike.executor.run import Executor
 
-#: Options of BuildStrategy that change what is computed, and are not here: the value that is, and why.
+#: Options of BuildStrategy that change results and are not supported: the supported value, and the reason.
 _REFUSED: Final = {"async_mode": (False, "async_mode is for parameter servers", "leave it False")}
 
 
@@ -39,7 +39,7 @@ def distribute_program(program: Program, strategy: BuildStrategy, scope: Scope) 
     Raises
     ------
     UnsupportedError
-        The strategy asks for what is not here.
+        The strategy sets an unsupported option.
     RoleError
         This process is another worker than the strategy says, or in no job.
     GraphError

@@ -1,7 +1,7 @@
 """JAX's distributed runtime, as one worker uses it: joining a job, its exchanges, and signs of life.
 
 Between CPUs XLA exchanges through gloo, between GPUs through NCCL. Worker 0 runs JAX's coordinator, which
-also keeps a few texts by name: there workers leave signs of life, and say that they have left.
+also keeps a few texts by name: there workers write signs of life, and a note when they leave.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def connect(job: Job, *, window: float, lease: float, ending: Event) -> Notes:
         Not all workers came in time.
     """
     jax = load_jax()
-    from jax._src import distributed, xla_bridge  # texts by name, and gloo's address, have no public door
+    from jax._src import (
+        distributed,
+        xla_bridge,
+    )  # JAX has no public function for either
 
     if xla_bridge.backends_are_initialized():
         raise RoleError(
@@ -53,7 +56,7 @@ def connect(job: Job, *, window: float, lease: float, ending: Event) -> Notes:
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     # Else JAX aborts every process as soon as one is lost, without our error.
     jax.config.update("jax_enable_recoverability", True)
-    jax.config.update("jax_enable_preemption_service", False)  # it would ignore SIGTERM
+    jax.config.update("jax_enable_preemption_service", False)  # else JAX ignores SIGTERM
     joined = Event()
     handler = _exit_when_jax_aborts(job, ending, joined)
     host, _, port = job.endpoints[0].rpartition(":")
@@ -79,7 +82,8 @@ def connect(job: Job, *, window: float, lease: float, ending: Event) -> Notes:
         ) from error
     joined.set()
     client = distributed.global_state.client
-    # Else gloo listens where the machine's name leads: often 127.0.1.1, where no other machine finds it.
+    # Else gloo listens at the address of the machine's name, often 127.0.1.1, which other machines cannot
+    # reach.
     own = job.endpoints[job.rank].rpartition(":")[0].strip("[]")
     gloo = xla_bridge._jax.make_gloo_tcp_collectives(distributed_client=client, hostname=own)
     xla_bridge.register_backend_factory("cpu", partial(xla_bridge.make_cpu_client, collectives=gloo))
@@ -111,8 +115,8 @@ def stdout_to_stderr() -> Iterator[None]:
 def _exit_when_jax_aborts(job: Job, ending: Event, joined: Event) -> object:
     """Let this process end with the exit code for restarts if JAX's runtime aborts it.
 
-    It does so when the coordinator is lost, and in worker 0 when not all join in time, without a way to be
-    asked not to. Return what must live as long as the process.
+    JAX aborts when the coordinator is lost, and in worker 0 when not all join in time; no option prevents it.
+    Return an object that must live as long as the process.
     """
     others = " or ".join(map(job.name, range(1, job.size)))
 
@@ -124,7 +128,7 @@ def _exit_when_jax_aborts(job: Job, ending: Event, joined: Event) -> object:
         return f"{others}, which did not join in time (JAX names it above as a task)"
 
     def end(number: int) -> None:
-        if ending.is_set():  # the coordinator was faster to end
+        if ending.is_set():  # the coordinator ended first
             error = getattr(sys, "last_value", None)  # that ended this process, such as our own FaultError
             os._exit(0 if error is None else getattr(error, "exit_code", 1))
         text = f"paddlelike: FaultError: lost {find_lost()}; {job.name(job.rank)} ends\n  hint: {HINT}\n"

@@ -1,8 +1,8 @@
 """The meeting of a job's workers, before JAX's runtime joins them.
 
-JAX aborts a process whose coordinator cannot listen, or which waits too long, and does not say for whom. So
-worker 0 listens at its endpoint itself first. Each other worker connects there, sends one line, ``worker
-RANK of COUNT``, and reads lines: ``waits RANKS`` each second, of the workers that are missing, then ``go``;
+JAX aborts a process if its coordinator cannot listen or the wait is too long, without naming the missing
+worker. So worker 0 first listens at its endpoint itself. Each other worker connects there, sends one line,
+``worker RANK of COUNT``, and reads lines: ``waits RANKS`` with the missing workers each second, then ``go``;
 or ``ends RANKS`` at the deadline, or ``refused WHY``.
 """
 

@@ -65,7 +65,7 @@ class Member:
         for thread in (Thread(self._run, "paddlelike-exchanges"), self._life):
             thread.start()
         atexit.register(self._leave)
-        with stdout_to_stderr():  # gloo prints whom it is connected to, at the first exchange
+        with stdout_to_stderr():  # at the first exchange gloo prints its connections
             self.wait(self.submit(lambda exchanges: exchanges.sum(np.zeros(1, np.float32))))
 
     def submit(self, function: Callable[[Exchanges], Array]) -> Task[Array]:
@@ -159,7 +159,7 @@ class Member:
             self._notes.write(f"left/{self.job.rank}", "after a fault" if self._fault else "at its end")
             if self.job.rank == 0:
                 watch = self._watch if self._fault is not None else Watch(self._notes, self.job, 3 * PULSE)
-                # After an error JAX ends those that neither exchange nor leave: they may wait for this one.
+                # After an error JAX ends workers that neither exchange nor leave: they may wait for this one.
                 end_by = math.inf if error is None else time.monotonic() + _EXIT
                 while not watch.have_all_left() and time.monotonic() < end_by:
                     time.sleep(PULSE / 10)
@@ -193,8 +193,8 @@ class Member:
 def _listen_at(job: Job) -> Iterator[None]:
     """Listen at this worker's endpoint while it joins: worker 0 of some scripts waits for that, as in Fluid.
 
-    Nobody is answered. Worker 0 has the meeting and JAX's coordinator there; an address that cannot be used
-    is left alone.
+    It answers no connection. Worker 0 has the meeting and JAX's coordinator there; an unusable address is
+    ignored.
     """
     host, _, port = job.endpoints[job.rank].rpartition(":")
     with ExitStack() as stack:

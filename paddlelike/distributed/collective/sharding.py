@@ -2,8 +2,8 @@
 
 Each parameter has an owner, chosen as Fluid does among its devices: the worker with the fewest elements so
 far. Owners alone run a parameter's update and hold its state; gradients that nothing else reads are summed
-for the owner alone, and updated parameters are gathered from all owners. What is not separable stays with
-everybody: parameters that are written by more than their own update, and those of sparse gradients.
+for the owner alone, and updated parameters are gathered from all owners. Some parameters stay with all
+workers: those that other operators write too, and those of sparse gradients.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _is_update(op: Operator) -> bool:
 def _find_updates(block: Block) -> dict[str, list[int]]:
     """Return, for each parameter, its update operator and the operators that depend on it.
 
-    Left out are parameters of which anything else reads or writes the state, or reads the values before all
+    Parameters are left out if another operator reads or writes their state, or reads their values before all
     are gathered.
     """
     writers: dict[str, list[int]] = {}
@@ -157,4 +157,4 @@ def _find_common(block: Block, updates: Mapping[str, list[int]]) -> set[int]:
     """Return the update operators that every worker runs: operators without an owner, and what these need."""
     own = {index for chain in updates.values() for index in _find_needed(block, chain)}
     rest = {index for index, op in enumerate(block.ops) if _is_update(op) and index not in own}
-    return _find_needed(block, rest, updates)  # which are gathered
+    return _find_needed(block, rest, updates)  # gathered parameters

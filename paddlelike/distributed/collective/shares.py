@@ -1,11 +1,10 @@
 """Optimizer state divided among the workers: each sends its part to a worker that saves.
 
 A worker that saves asks each owner, through the texts that JAX's coordinator keeps: a request names
-variables, and the steps, and loads since then, that the asking worker has completed. The owner, in a thread
-of its own, waits until it has completed as many, and answers with the variables' types and shapes and with
-an address and a token, of one connection over which their elements come. No owner can be a step further
-meanwhile, since a step needs all workers. The elements go into temporary files, which the scope holds as
-arrays until the next step.
+variables, and the counts of completed steps and of loads since then. A thread of the owner waits until the
+owner's counts are equal, and answers with the variables' types and shapes, an address, and a token for one
+connection that sends the elements. No owner can be a step ahead, since a step needs all workers. The elements
+go into temporary files, which the scope holds as arrays until the next step.
 """
 
 from __future__ import annotations

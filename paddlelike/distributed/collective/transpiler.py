@@ -1,8 +1,8 @@
 """``fluid.transpiler.collective``: puts collective operators into a training program.
 
-Every worker has the whole program. GradAllReduce adds the gradients up over the workers, so that all make
-the same update; LocalSGD lets every worker update, then takes the mean of what the updates changed.
-The programs are those that Fluid 1.8.5 makes, operator by operator.
+Every worker has the whole program. GradAllReduce adds the gradients up over the workers, so that all make the
+same update; LocalSGD lets every worker update, then takes the mean of the changes. The programs are those
+that Fluid 1.8.5 makes, operator by operator.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ class Collective:
     Parameters
     ----------
     nrings
-        How many rings share the communication. They are in the programs, as Fluid's are; one connection
-        carries them all.
+        The number of rings. The programs name them as Fluid's do; one connection carries all of them.
     """
 
     mode = ""

@@ -1,9 +1,9 @@
 """The workers of this process's job: carries out collective operators.
 
-Exchanges run in a thread of their own, in the order of the program. Sums whose results nobody reads before
-the next ``c_sync_comm_stream`` are put together, 4 MiB for one exchange and more from 32 workers on, and go
-on behind the computation; what is put together depends on the program, its shapes and the number of workers
-alone, so that bits do not depend on time.
+Exchanges run in a thread of their own, in the order of the program. Sums whose results are not read before
+the next ``c_sync_comm_stream`` are joined, 4 MiB for one exchange and more from 32 workers on, and run beside
+the computation. Only the program, its shapes and the number of workers decide which sums are joined, so
+results do not depend on timing.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class JobWorkers:
                 f"another job as {job.name(rank)} of {job.size}"
             )
         if not is_bound:
-            self._is_joining = True  # JAX, when it is loaded, asks for it again
+            self._is_joining = True  # JAX reads it again when it is loaded
             try:
                 self._member = Member(job) if job.size > 1 else None
             finally:
@@ -213,9 +213,9 @@ class JobWorkers:
     def share(self, scope: Scope, program: Program, made: Program) -> None:
         """Give all workers the persistables of worker 0, before the first run of a program in a scope.
 
-        ``made``, the source of them, is made again when one worker alone changes the program, for an export
-        say: no reason for an exchange. Where workers have loaded their own state alone, that stays. Raises
-        GraphError where only some have.
+        ``made``, their source, is created again when one worker changes the program, for example for an
+        export; that is no reason for an exchange. State that all workers loaded stays. Raises GraphError
+        where only some have loaded.
         """
         shared = self._shared.setdefault(scope, weakref.WeakSet())
         if self._find_job().size == 1 or program in shared:
@@ -282,7 +282,7 @@ class JobWorkers:
         dtype = value.dtype.str
         staged = self._staged.setdefault(dtype, [])
         staged.append((value.copy(), result))  # its memory may be used again before it is sent
-        # In a ring of many workers a message is a small part of it, and takes its time whatever it carries.
+        # In a ring of many workers each message is a small part, and its latency dominates.
         if sum(one.nbytes for one, _ in staged) >= _BUCKET * max(self._find_job().size // 16, 1):
             self._send_staged(dtype)
         return result
@@ -301,7 +301,8 @@ class JobWorkers:
         if self._find_job().size == 1:
             return SelectedRows(rows.copy(), value.height(), values.copy())
         self.wait()
-        # All in one exchange, for which the last step's room is enough; of few sizes, since each is compiled.
+        # All in one exchange, with the room of the last step if it is enough; few sizes, since each is
+        # compiled.
         count, shape, dtype = len(rows), values.shape[1:], values.dtype
         width = dtype.itemsize * math.prod(shape)
         key = ctx.op.input("X")[0], width

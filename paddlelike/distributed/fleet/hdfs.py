@@ -16,7 +16,7 @@ _PAUSE = 3.0  # seconds before a command is tried again
 class HDFSClient:
     """Runs ``<hadoop_home>/bin/hadoop fs -Dname=value ...`` for each call.
 
-    As in Fluid, methods return False, "" or [] when the command fails, and log what it said.
+    As in Fluid, methods return False, "" or [] when the command fails, and log its output.
     """
 
     def __init__(self, hadoop_home: str, configs: Mapping[str, str]) -> None:

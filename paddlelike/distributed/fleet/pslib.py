@@ -6,9 +6,8 @@ the tables as well.
 Counters follow pslib's accessors (``distributed/table/downpour_accessor.cc`` of Paddle): each id of a batch
 counts a show, and a click where the label of its sample is 1. The label is the variable of
 ``fleet_embedding(click_name=...)``, or else the one named ``click`` (``label_var_name`` in 1.8.5's
-``device_worker.py``). ``shrink_sparse_table`` multiplies shows and clicks, then forgets what scores too
-little or was not seen for too many days. A save with ``mode=3`` ends a day: what was not seen since is a
-day older.
+``device_worker.py``). ``shrink_sparse_table`` multiplies shows and clicks, then forgets ids with a low score
+and ids not seen for too many days. A save with ``mode=3`` ends a day: ids not seen since become a day older.
 """
 
 from __future__ import annotations
@@ -67,8 +66,8 @@ class DownpourOptimizer(TranspilerOptimizer):
     """An optimizer whose ``minimize`` makes the programs of asynchronous training with servers.
 
     ``sparse_delete_threshold``, ``sparse_show_click_decay_rate``, ``sparse_delete_after_unseen_days``,
-    ``sparse_nonclk_coeff`` and ``sparse_click_coeff`` say what is forgotten: of the dict of a table in the
-    dict ``strategy``, or else of ``strategy`` itself.
+    ``sparse_nonclk_coeff`` and ``sparse_click_coeff`` decide which ids are forgotten. They come from the dict
+    of a table in the dict ``strategy``, or else from ``strategy`` itself.
     """
 
     def __init__(self, optimizer: Optimizer, strategy: Mapping[str, Any] | None = None) -> None:
@@ -161,7 +160,7 @@ class _Copies:
 class _Pointer:
     """``fleet._fleet_ptr``: calls of pslib's client that one trainer makes without waiting for the others.
 
-    Raises UnsupportedError for what only pslib's own servers know.
+    Raises UnsupportedError for methods that need pslib's own servers.
     """
 
     def __getattr__(self, name: str) -> Callable[..., Any]:

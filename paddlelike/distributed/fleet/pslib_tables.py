@@ -31,7 +31,7 @@ def grow_tables(program: Program, startup: Program) -> None:
     for old in [op for op in block.ops if op.type in LOOKUPS and op.attrs.get("is_distributed")]:
         (name,), (ids,), (out,) = old.input("W"), old.input("Ids"), old.output("Out")
         table = block.var(name)
-        if out not in read and block.var(out).stop_gradient:  # a table that only ``copy_table`` fills
+        if out not in read and block.var(out).stop_gradient:  # only ``copy_table`` fills this table
             block._remove_op(block.ops.index(old))
             continue
         if table.type != VarType.SELECTED_ROWS:
@@ -143,7 +143,7 @@ class fleet_embedding:  # noqa: N801  (pslib's name)
     """Inside a ``with``, ``fluid.layers.embedding`` and ``fluid.embedding`` look rows up in servers' tables.
 
     ``click_name``: the variable with a click for each sample; None: clicks are not counted.
-    ``scale_sparse_grad`` is taken, and gradients are those of the loss as it is.
+    ``scale_sparse_grad`` has no effect: gradients are not scaled.
     """
 
     click_name = ""

@@ -39,7 +39,7 @@ def main(
 ) -> int:
     """Run the launcher and return its exit code. Exits with code 2 for an invalid command line.
 
-    ``run_mode``: which kind of job it is when no option says so.
+    ``run_mode``: the default kind of job.
     """
     parser = make_parser(program, log_dir, run_mode)
     options = parser.parse_args(arguments)
@@ -83,7 +83,7 @@ async def _launch_on_ray(
 async def _launch_locally(
     job: JobPlan, command: Sequence[str], options: argparse.Namespace, log_dir: Path | None, viewer: Viewer
 ) -> int:
-    environment = add_to_path(os.environ)  # for scripts that say ``import paddle``
+    environment = add_to_path(os.environ)  # for scripts with ``import paddle``
     if is_loopback_job(job):
         # Other users of this machine can connect to the ports, so every job gets a secret of its own.
         environment.setdefault("PADDLELIKE_JOB_TOKEN", secrets.token_hex(16))

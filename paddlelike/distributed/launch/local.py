@@ -78,7 +78,7 @@ class LocalSlot:
         self.pid: int | None = None
         settings = Settings.from_environment(environment)
         self._patience, self._limit = settings.limits.window, "FLAGS_rpc_deadline"
-        if "PADDLE_PSERVERS_NUM" not in plan.variables:  # workers alone, to whom it is lost by then
+        if "PADDLE_PSERVERS_NUM" not in plan.variables:  # only other workers, which have lost it by then
             self._patience, self._limit = settings.lease, "PADDLELIKE_LEASE"
 
     async def run(self, *, attempt: int) -> int:
@@ -110,10 +110,10 @@ class LocalSlot:
     async def _kill_if_stopped(self, pid: int) -> None:
         """Kill the process when it has been stopped for so long that it counts as lost.
 
-        Perhaps nobody waits for it.
+        No other process may be waiting for it.
         """
         looks, pause = 0, min(1.0, self._patience / 4)
-        while looks * pause < self._patience:  # looks, not seconds: the launcher may be stopped as well
+        while looks * pause < self._patience:  # not seconds: the launcher may be stopped as well
             await asyncio.sleep(pause)
             looks = looks + 1 if _is_stopped(pid) else 0
         said = f"stopped (SIGSTOP) for {self._patience:g} s, {self._limit}: killed by the launcher\n"

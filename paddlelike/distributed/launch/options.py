@@ -101,7 +101,7 @@ def make_parser(program: str, log_dir: str, run_mode: str = "ps") -> Parser:
 
 
 def plan_job(parser: Parser, options: argparse.Namespace) -> JobPlan:
-    """Return the job that the options ask for. Exits with code 2 where they contradict each other."""
+    """Return the job that the options describe. Exits with code 2 if they contradict each other."""
     if is_collective(parser, options):
         return _plan_workers(parser, options)
     servers = options.servers

@@ -1,11 +1,11 @@
 """The other launchers of a job, and the attempts of their servers.
 
 Where several launchers run the processes of one job, a lost process is first noticed by its own launcher, and
-later by the others, whose trainers find its servers restarted. If each started its processes at once, new
-trainers would meet servers of the attempt before and end, and the launchers could restart one another until
-no restart is left. So attempts are numbered, servers report theirs (``PADDLELIKE_JOB_ATTEMPT``, verb
-``Status``), and every launcher joins the highest number that it sees: its workers start when the servers of
-the others have reached it too.
+later by the others, whose trainers find its servers restarted. If each restarted its processes at once, new
+trainers would find servers of the previous attempt and end, and the launchers could use up each other's
+restarts. So attempts are numbered, servers report theirs (``PADDLELIKE_JOB_ATTEMPT``, verb ``Status``), and
+every launcher joins the highest number that it sees: its workers start when the servers of the others have
+reached it too.
 
 The servers are asked by a child process, since gRPC's threads do not go with a process that forks::
 
@@ -29,7 +29,7 @@ from paddlelike.errors import RemoteError
 
 ATTEMPT: Final = "PADDLELIKE_JOB_ATTEMPT"
 
-_EVERY: Final = 0.3  # seconds between two looks
+_EVERY: Final = 0.3  # seconds between two checks
 _PATIENCE: Final = 2.0  # seconds for an answer
 
 

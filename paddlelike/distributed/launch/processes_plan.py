@@ -154,7 +154,7 @@ class JobPlan:
                 "PADDLE_PSERVER_PORT": ports[0],
             }
         if self.trainer_endpoints:
-            # Only if they were given: to dist_train scripts these variables mean collective training.
+            # Only if they were given: dist_train scripts take these variables for collective training.
             variables["PADDLE_TRAINER_ENDPOINTS"] = ",".join(self.trainer_endpoints)
         return variables
 

@@ -26,7 +26,7 @@ from paddlelike.distributed.launch.processes_plan import ProcessPlan
 RESTART: Final = 75
 
 _SETTLE: Final = 1.0  # seconds in which the cause of a failure may still show
-_FOLLOW: Final = 5.0  # the same where all that ended say that they lost another
+_FOLLOW: Final = 5.0  # the same if all processes that ended had lost another process
 _PEERS: Final = 180.0  # seconds for other launchers to restart their servers, as for calls
 
 
@@ -109,7 +109,7 @@ class Supervisor:
         Restart only the process that failed.
     peers
         The servers of other launchers of the same job, if there are any: the job is restarted when one of
-        them has reached a later attempt, and workers start when all of them have reached the same.
+        them has reached a later attempt, and workers start when all have reached the same attempt.
     replan
         Returns the processes to go on with after a failure; None: the same.
     """
@@ -190,7 +190,7 @@ class Supervisor:
             await self._pause(_backoff(attempt))
 
     async def _attempt(self, attempt: int) -> _Failure | _Overtaken | None:
-        """Run one attempt until every process has ended; return what stopped it early, if anything."""
+        """Run one attempt until every process has ended; return the reason for an early stop, if any."""
         begin = time.monotonic()
         self._running = {}
         try:
@@ -284,7 +284,8 @@ class Supervisor:
     async def _find_cause(self, seconds: float) -> _Failure:
         """Return the failure that caused the other failures; it may be noticed after them.
 
-        It is a process that was killed, else an error of the script: with ``RESTART`` others follow either.
+        It is a killed process, else an error of the script; processes that end with ``RESTART`` follow such a
+        failure.
         """
         begin = time.monotonic()
         while True:

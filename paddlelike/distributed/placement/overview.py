@@ -11,7 +11,7 @@ from paddlelike.distributed.placement.slices import Slice
 
 
 class VarStruct(NamedTuple):
-    """A variable as Fluid's table has it."""
+    """A variable in the form of Fluid's table."""
 
     name: str
     shape: tuple[int, ...]

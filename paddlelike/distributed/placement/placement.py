@@ -72,7 +72,7 @@ class Placement(Sequence[Slice]):
 
         self._slices = tuple(sorted(given, key=key))
 
-    # What a sequence offers
+    # As a sequence
 
     def __len__(self) -> int:
         return len(self._slices)

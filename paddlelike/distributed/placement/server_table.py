@@ -22,13 +22,13 @@ from paddlelike.core import VarType, numpy_dtype
 from paddlelike.distributed.placement.slices import Kind
 from paddlelike.errors import FormatError
 
-#: What the transpiler appends to a gradient's name for the trainer that sends it.
+#: The suffix of a gradient's name for the trainer that sends it.
 TRAINER_SUFFIX: Final = re.compile(r"\.trainer_(\d+)(\.pserver_\d+)?$")
 
 
-#: What follows the name of a parameter in that of its difference, which geo-SGD sends.
+#: The suffix of a parameter's name for its difference, which geo-SGD sends.
 DELTA: Final = ".delta"
-#: What follows the name of a table's counts in that of what trainers have seen of it.
+#: The suffix of the name of a table's counts, for the ids that trainers have seen.
 SEEN: Final = "@SEEN"
 
 

@@ -26,7 +26,7 @@ class Kind(StrEnum):
     GROWING = "growing"  # a growing table, its counts or its state (SelectedRows), by id on all servers
     OPTIMIZER = "optimizer"  # state of an optimizer: stays on the servers
     AVERAGE = "average"  # means of parameters, updated beside them: stay on the servers
-    SCHEDULE = "schedule"  # what a schedule computes with, such as its counter: the same on every server
+    SCHEDULE = "schedule"  # the state of a schedule, such as its counter: the same on every server
     RATE = "rate"  # a learning rate that no operator changes: every server takes the script's
     COUNTER = "counter"  # the step counter of a schedule to which asynchronous trainers add
     GRADIENT = "gradient"  # trainers push it

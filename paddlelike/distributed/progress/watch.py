@@ -26,13 +26,13 @@ class ServerView:
     rounds
         Rounds (in asynchronous modes: updates) applied since it started.
     rate
-        Rounds per second since the last look.
+        Rounds per second since the last query.
     received, sent
-        Bytes per second of gradients and parameters since the last look.
+        Bytes per second of gradients and parameters since the last query.
     silent
         Trainers that it has not heard of for longer than the lease.
     state
-        What to show of a server that does not answer.
+        The text for a server that does not answer.
     """
 
     endpoint: str
@@ -56,7 +56,7 @@ class Watch:
         Returns the time in seconds.
     codes
         By endpoint the exit code of a server, or None while it runs, as a launcher reports it. Such a server
-        is shown as starting before its first answer, and as not answering only after two missed looks.
+        is shown as starting before its first answer, and as not answering only after two missed queries.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Watch:
         self._clock = clock
         self._codes: Mapping[str, int | None] = {} if codes is None else codes
         self._last: dict[str, tuple[float, Mapping[str, Any]]] = {}
-        self._missed: dict[str, int] = {}  # looks since the last answer, of servers that have answered
+        self._missed: dict[str, int] = {}  # queries since the last answer, of servers that have answered
 
     def __enter__(self) -> Watch:
         return self

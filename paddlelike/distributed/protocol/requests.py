@@ -158,7 +158,7 @@ class Save(_Addressed):
 class Share(_Addressed):
     """Gives a text to all trainers; waits up to ``poll`` seconds for theirs. The payload is ``size`` bytes.
 
-    ``number`` counts the exchanges of a process, which all trainers make alike.
+    ``number`` counts the exchanges of a process; it is equal in all trainers.
     """
 
     verb = "Share"

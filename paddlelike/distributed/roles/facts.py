@@ -36,8 +36,8 @@ class ProcessRole:
     endpoint
         A server's own endpoint, an element of ``servers``; None for others.
     trainer_endpoints
-        The trainers' endpoints, if the environment has them. To those of trainers no process connects; at
-        the first of workers JAX's runtime coordinates the job.
+        The trainers' endpoints, if the environment has them. No process connects to trainers' endpoints; at
+        the first worker's endpoint JAX's runtime coordinates the job.
     """
 
     kind: Kind
@@ -82,7 +82,7 @@ GENERATIONS: Final[Mapping[str, str]] = {
 #: The generation of variables without servers.
 COLLECTIVE: Final = "3 (collective training, without servers)"
 
-#: The same variables, with the one that has the port of hosts without any.
+#: The same variables, with the variable for the port of hosts that name none.
 SERVER_LISTS: Final[Mapping[str, str | None]] = {
     "PADDLE_PSERVERS_IP_PORT_LIST": None,
     "PADDLE_PSERVER_ENDPOINTS": None,

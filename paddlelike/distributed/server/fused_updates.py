@@ -33,7 +33,7 @@ class FusedUpdate:
     gradients
         The names of the trainers' gradients, in the order in which they are added.
     scale
-        The factor of the sum; None: there is no ``scale``.
+        The factor of the sum; None without a ``scale``.
     update
         The optimizer's operator, and ``keywords``, those of its formula.
     elements

@@ -1,6 +1,6 @@
 """Sum, mean and update of many small parameters together.
 
-A call of numpy, and more so an operator, takes longer than the elements of a small gradient. The gradients of
+A call of numpy takes longer than its work on a small gradient, and an operator even longer. The gradients of
 such parameters lie behind one another in a server's staging: sum and mean are one call for all of them, and
 the updates share the numbers of their formula. Every element sees the operations that the operators of its
 own block apply, in the same order, so that the results have the same bits.
@@ -23,7 +23,7 @@ from paddlelike.framework import Block
 from paddlelike.framework.opdef import Context, GroupKernel
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 
-Member = tuple[int, int, FusedUpdate]  # the index of the gradient, the block, and what that does
+Member = tuple[int, int, FusedUpdate]  # the index of the gradient, the block, and its update
 
 
 class GroupedUpdate:
@@ -34,14 +34,14 @@ class GroupedUpdate:
     at
         The index of this group in the staging.
     members
-        Of one optimizer with one set of attributes.
+        Updates by one optimizer with equal attributes.
 
     Attributes
     ----------
     indexes
-        Of the gradients, in the order in which they lie behind one another.
+        The indexes of the gradients, in their order in memory.
     blocks
-        Whose work this does.
+        The blocks that this replaces.
     """
 
     def __init__(self, at: int, members: Sequence[Member], kernel: GroupKernel) -> None:
@@ -118,8 +118,8 @@ class GroupedUpdate:
 def find_groups(served: Served, updates: dict[int, FusedUpdate]) -> list[GroupedUpdate]:
     """Return the groups of small parameters among the updates by block.
 
-    Gradients that come as rows are in none. A block whose variables another one uses, other than to read a
-    learning rate, keeps its place.
+    Sparse gradients are in no group. A block is in no group if another block uses its variables (other than
+    to read a learning rate).
     """
     blocks = served.op.block.program.blocks
     size: dict[int, int] = {}

@@ -54,7 +54,7 @@ class Monitor:
         Raises
         ------
         FaultError
-            None of them has given a sign of life for FLAGS_worker_update_interval_secs.
+            No trainer has given a sign of life for FLAGS_worker_update_interval_secs.
         """
         alone = self.presence.seconds_alone(remaining)
         if alone > self._patience:

@@ -1,7 +1,7 @@
 """The training position of servers: read from the manifest of a saved directory.
 
-``"servers"`` in the manifest's state has by endpoint what each server reported, in the form in which its
-state machine takes it back: ``{"round": 120, "completed": [...], "updates": [...]}``.
+``"servers"`` in the manifest's state holds each server's report by endpoint, in the form that its state
+machine reads: ``{"round": 120, "completed": [...], "updates": [...]}``.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ _empty_loads: WeakKeyDictionary[Scope, str] = WeakKeyDictionary()
 def read_position(dirname: str | os.PathLike[str], endpoint: str | None = None) -> Mapping[str, Any] | None:
     """Return the position of a server when a directory was saved; None if the manifest has none.
 
-    A server that is not among those that saved (their count has changed) begins with what all have in
-    common: the round.
+    A server that did not take part in the save (the count has changed) begins with the common round.
     """
     return find_position(locate(dirname).manifest(), endpoint)
 

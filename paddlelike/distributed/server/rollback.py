@@ -64,7 +64,7 @@ class RollbackPoints:
         Raises
         ------
         LoadError
-            There is no save of that round any more, or it cannot be read.
+            The save of that round no longer exists, or cannot be read.
         """
         saves = self._find_saves()
         if round in saves:

@@ -1,7 +1,7 @@
 """The directories that a server writes into, below the directories given at its start.
 
-Who holds the job's token may ask a server to save its rows. Without a limit the directory in such a request
-could be any that the server's user can write.
+Any process with the job's token may request a save. Without a limit, such a request could name any directory
+that the server's user can write.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def serve(service: Service) -> None:
             with wire:
                 service.run()
         except BaseException:
-            wire.stop()  # which an interrupt may have left
+            wire.stop()  # an interrupt may have left it
             raise
 
 
@@ -38,7 +38,7 @@ def _stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    signals = (signal.SIGINT, signal.SIGTERM)  # while the first is ours, nothing interrupts
+    signals = (signal.SIGINT, signal.SIGTERM)  # once the first handler is ours, no signal interrupts this
     before = [signal.signal(one, lambda *_: stop()) for one in signals]
     try:
         yield

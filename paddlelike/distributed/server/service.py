@@ -17,8 +17,8 @@ from paddlelike.distributed.server.staging import Contribution
 from paddlelike.distributed.server.update_threads import Workers
 from paddlelike.foundation.threads import Task
 
-_POLL = 0.25  # seconds between two looks at whether memory has become free
-_LONGEST_WAIT = 1.0  # seconds in which a call that waits finds that its trainer was replaced
+_POLL = 0.25  # seconds between two checks for free memory
+_LONGEST_WAIT = 1.0  # seconds between two checks whether the trainer of a waiting call was replaced
 
 
 class Service(Workers):
@@ -65,8 +65,8 @@ class Service(Workers):
     def take_memory(self, request: Push, patience: float) -> Contribution | Reply:
         """Return memory for a push, or Waiting if there is none for ``patience`` seconds.
 
-        The first trainer that the round waits for gets memory at once, so that those behind it do in the end.
-        Raises FrameError as :meth:`Staging.take`.
+        The first trainer that the round waits for gets memory at once, so that the others get theirs in the
+        end. Raises FrameError as :meth:`Staging.take`.
         """
         end = time.monotonic() + patience
         with self.changed.hold():
@@ -75,7 +75,7 @@ class Service(Workers):
                 left = end - time.monotonic()
                 if left <= 0 or self.is_stopping:
                     return self.state.wait_for_memory(request.trainer, time.monotonic())
-                self.changed.wait(min(left, _POLL))  # a push that broke off gives its memory back in silence
+                self.changed.wait(min(left, _POLL))  # a broken push frees its memory silently
             return self.staging.take(request.rows)
 
     def lookup(self, table: str, ids: Array) -> Array:
@@ -88,7 +88,7 @@ class Service(Workers):
         task: Task[Array] = Task(partial(self.variables.run_lookup, found, ids))
         with self.changed.hold():  # its block adds rows, so the thread that owns the variables runs it
             self.tasks.append(task)
-            self.asked.notify_all()  # that thread is one of those that wait
+            self.asked.notify_all()  # that thread waits like the others
         return task.result(timeout=60)
 
     def status(self) -> dict[str, Any]:

@@ -39,8 +39,7 @@ class Contribution(Into):
         self._wanted = wanted
         self._make_rows = make_rows
         self._came: dict[int, Array | SelectedRows] | None = None  # once the push is whole
-        #: By (trainer, index), what came from other trainers and is not added here: selected rows, which one
-        #: operator merges in the end.
+        #: By (trainer, index), selected rows of other trainers, which one operator merges in the end.
         self.others: dict[tuple[int, int], Array | SelectedRows] = {}
         super().__init__({values_at(index): array for index, array in self.dense.items()}, views)
 
@@ -101,7 +100,7 @@ class Contribution(Into):
             missing = self._wanted - self.dense.keys() - self.sparse.keys()
             if missing:
                 raise FrameError(f"the push lacks the gradients {sorted(missing)[:5]}")
-        else:  # every array that was begun, and those that the header announced
+        else:  # all arrays that were begun or announced in the header
             begun = {index for index, filled in self._filled.items() if filled}
             announced = {at(index) for index in self.sparse for at in (rows_at, values_at)}
             self.check(begun | announced)
@@ -126,7 +125,7 @@ class Staging:
     only_rows
         Indexes of gradients that come as selected rows only: a table may be too large to be in memory twice.
     most
-        Bytes of dense gradients that may be here at once; three sets of arrays may always be.
+        Bytes of dense gradients in memory at once; three sets of arrays are always allowed.
     groups
         Indexes of gradients of one dtype that lie behind one another in memory.
     """
@@ -151,7 +150,7 @@ class Staging:
             for index, entry in self._entries.items()
             if index not in self._only_rows
         ]
-        self._most_sets = max(most // max(sum(sizes), 1) - 2, 1)  # beside the sum, and the push to add next
+        self._most_sets = max(most // max(sum(sizes), 1) - 2, 1)  # besides the sum and the push to add next
 
     @property
     def is_full(self) -> bool:

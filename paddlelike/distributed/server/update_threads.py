@@ -1,8 +1,8 @@
 """The work on the variables of a server, and the threads that do it.
 
-When :mod:`paddlelike.distributed.protocol` says so, one thread runs the program's blocks on what was staged
-and publishes the new version: the thread of the wire whose call completed the round, which saves a change of
-threads, or the thread that called ``exe.run``, which does all other work too.
+When :mod:`paddlelike.distributed.protocol` says so, one thread runs the program's blocks on the staged
+gradients and publishes the new version. It is the thread of the wire whose call completed the round (this
+saves a change of threads) or the thread that called ``exe.run``, which also does all other work.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _STATE = (Kind.OPTIMIZER, Kind.AVERAGE, Kind.SCHEDULE)
 STAGED = 256 << 20
 APPLIERS = 4  #: threads that apply asynchronous updates at most; numpy works on several processors at once
 
-_POLL = 0.25  # seconds between two looks at whether a signal came
+_POLL = 0.25  # seconds between two checks for a signal
 _LAST_WORDS = 3.0  # seconds in which this server tells trainers that it failed
 
 
 class Workers:
     """The shared state of one server's threads, and the threads that update its variables.
 
-    One lock guards ``state``. ``asked`` wakes the thread that called, ``changed`` those that wait for what it
-    does: a call that comes in wakes no other call. In synchronous training one thread at a time works on the
-    variables.
+    One lock guards ``state``. ``asked`` wakes the thread that called ``exe.run``; ``changed`` wakes the
+    threads that wait for its results. So an incoming call wakes no other call. In synchronous training one
+    thread at a time works on the variables.
 
     Raises
     ------
@@ -99,8 +99,8 @@ class Workers:
     def _find_loaded_directory(self) -> str | None:
         """Return the directory from which this server's parameters were loaded, or None.
 
-        A server without parameters goes by its optimizer state and schedules, one without any variable by
-        the directory that it was to load.
+        Without parameters the optimizer state and schedules decide; without any variable, the directory that
+        the server was to load.
         """
         states = [e.name for e in self.served.table.having(*_STATE)]
         names = list(self.served.parameters.values()) or states
@@ -111,7 +111,7 @@ class Workers:
     def _read_position(self, directory: str | None) -> dict[str, Any]:
         """Return the training position recorded in a directory, {} if there is none.
 
-        Which trainers had finished by then does not count: the trainers of this job are others.
+        The list of finished trainers is ignored: this job has other trainers.
         """
         position = None if directory is None else read_position(directory, self.served.endpoint)
         return {key: value for key, value in (position or {}).items() if key in ("round", "updates")}
@@ -158,7 +158,7 @@ class Workers:
         """Start the threads that apply asynchronous updates beside the one that owns the variables."""
         most = 1 if self.mode == "sync" else min(self.served.trainers, os.cpu_count() or 1, APPLIERS)
         threads: list[Thread] = []
-        with contextlib.suppress(RuntimeError):  # the system starts no more: these do the work
+        with contextlib.suppress(RuntimeError):  # no more threads: the present ones do the work
             for _ in range(most - 1):
                 thread = Thread(partial(run_quietly, self._apply_updates), "paddlelike-apply")
                 thread.start()
@@ -181,7 +181,7 @@ class Workers:
     def wake(self) -> None:
         """Wake the thread of the caller, if there is work. Called under the lock."""
         if self._is_working:
-            return  # at the end of that it is woken
+            return  # the end of that work wakes it
         state = self.state
         if state.has_work or state.is_finished or self.tasks or state.find_merge() or self._has_ended:
             self.asked.notify_all()

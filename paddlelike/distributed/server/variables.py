@@ -50,11 +50,11 @@ class Variables:
         self._fused = _find_fused_updates(served) if served.is_synchronous else {}
         #: Parameters that are updated together; their gradients lie behind one another in the staging.
         self.groups = find_groups(served, self._fused)
-        self._schedule = Lock()  # its block is one for all trainers
+        self._schedule = Lock()  # one block for all trainers
         self._updates = 0  # by geo-SGD
-        self._touched: dict[str, Array] = {}  # by table, the number of the last of them for each row
+        self._touched: dict[str, Array] = {}  # by table, the number of the last update of each row
         self._finding = RLock()  # places in tables, in synchronous training
-        self._bytes: dict[int, tuple[Array, memoryview]] = {}  # by index of the entry, which stays mostly
+        self._bytes: dict[int, tuple[Array, memoryview]] = {}  # by index of the entry; rarely changes
         self._check_values()
         self._start_counters()
 
@@ -66,11 +66,11 @@ class Variables:
         Raises
         ------
         EnforceNotMet
-            The scope holds something else than the program declares.
+            The value in the scope is not of the declared kind.
         """
         value = self._find_value(entry)
         if isinstance(value, np.ndarray) and value.shape == () and entry.shape == (1,):
-            return value.reshape(1)  # scripts set a learning rate as a number without dims, which Fluid takes
+            return value.reshape(1)  # as in Fluid, scripts may set a learning rate as a number without dims
         if not isinstance(value, np.ndarray) or tuple(value.shape) != entry.shape:
             found = f"shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
             raise EnforceNotMet(
@@ -135,7 +135,7 @@ class Variables:
     def grown(self, table: str, ids: Array) -> Array:
         """Return the rows of ids in a growing table, or the initial rows of new ids, and a column.
 
-        It holds how often each id was shown so far, -1 for those that have rows.
+        The column holds how often each id was shown so far, -1 for ids with rows.
         """
         with self.guard(table):
             rows, counts = self.find_growing(table), self.find_growing(self._served.growing[table][0])
@@ -159,7 +159,7 @@ class Variables:
     def edit_tables(self, request: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         """Shrink, clear, count or copy the growing tables, as ``request["do"]`` says.
 
-        Return a number by table, those of ``count`` by what they count.
+        Return a number for each table; for ``count``, a number for each kind of count.
         """
         answer: dict[str, dict[str, float]] = {}
         if request["do"] == "copy":
@@ -241,7 +241,7 @@ class Variables:
         """
         served, ctx = self._served, self._ctx
         given = contribution.finish(whole=False)
-        if served.schedule > 0 and not served.counters:  # rates that are a parameter's own, without steps
+        if served.schedule > 0 and not served.counters:  # a parameter's own learning rate, without steps
             with self._schedule.hold():
                 ctx.run_block(served.schedule)
         for entry in served.table.having(Kind.COUNTER):

@@ -37,7 +37,7 @@ Asked = TypeVar("Asked", bound=Request)
 Answer = tuple[Header, Iterable[Part]]
 
 _LONGEST_TURN = 30.0  # seconds that one call may wait for something on this server
-_MOST_IDS = 1 << 24  # of one prefetch
+_MOST_IDS = 1 << 24  # ids of one prefetch
 _LONGEST_TEXT = 1 << 28  # bytes of one trainer's text in an exchange
 
 

@@ -24,8 +24,9 @@ _CHUNK: Final = 1 << 20  # bytes that are hashed, then written while they are in
 def write_rows(scope: Scope, slices: Iterable[Slice], directory: str, names: Iterable[str]) -> dict[str, Any]:
     """Write the rows of ``slices`` into the files ``names`` of a directory, at their offsets.
 
-    A server never creates a file, and writes only into one that already is the variable it has rows of, or
-    into an empty one for its shard. Otherwise whoever may ask it to save could make it write anywhere.
+    A server never creates a file. It writes only into the existing file of a variable of which it has rows,
+    or into an empty file for its shard. Otherwise any process that may request a save could make it write
+    anywhere.
 
     Returns
     -------
@@ -35,7 +36,7 @@ def write_rows(scope: Scope, slices: Iterable[Slice], directory: str, names: Ite
     Raises
     ------
     SaveError
-        A file is not there, or is not of this variable.
+        A file is missing, or belongs to another variable.
     NotInitializedError
         A variable has no value.
     """

@@ -18,7 +18,7 @@ class DistributedMode(IntEnum):
     """When a server applies gradients (attribute ``distributed_mode`` of listen_and_serv)."""
 
     SYNC = 0  # when those of all trainers have arrived
-    ASYNC = 1  # each as it arrives, merged by the trainer before
+    ASYNC = 1  # each as it arrives, merged by the trainer before sending
     HALF_ASYNC = 2  # each as it arrives
     GEO = 3  # differences of parameters, each as it arrives
 

@@ -1,8 +1,7 @@
 """Geo-SGD: trainers update parameters themselves and send differences to servers now and then.
 
-A trainer's program keeps its updates. Behind them it has one ``send`` of the ids that the step looked up;
-what then goes to servers is the affair of :mod:`paddlelike.distributed.client.geo`. They add each difference
-to its parameter.
+A trainer's program keeps its updates. After them, one ``send`` reports the ids that the step looked up;
+:mod:`paddlelike.distributed.client.geo` decides what to send. Servers add each difference to its parameter.
 """
 
 from __future__ import annotations

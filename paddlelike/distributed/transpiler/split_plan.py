@@ -18,7 +18,7 @@ from paddlelike.framework import Program, Variable
 from paddlelike.framework.codec.schema import messages
 from paddlelike.lazy import dataclass
 
-#: Optimizers that look at all rows of a parameter at once, so that it must stay in one piece.
+#: Optimizers that read all rows of a parameter at once, so that it must stay in one piece.
 _NEEDS_WHOLE = ("lamb",)
 
 

@@ -7,7 +7,7 @@ from paddlelike.distributed.transpiler.training import own_attrs
 from paddlelike.errors import GraphError
 from paddlelike.framework import Block, Operator, OpRole, Program
 
-#: Initializers that can make a slice by its shape: the whole shape matters only for their bounds, which are
+#: Initializers that can fill a slice: they depend on the whole shape only by their bounds, which are
 #: attributes.
 _SHAPED = ("fill_constant", "gaussian_random", "truncated_gaussian_random", "uniform_random")
 _TRAFFIC = ("recv", "fetch_barrier", "concat", "fake_init")

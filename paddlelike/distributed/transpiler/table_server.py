@@ -1,7 +1,7 @@
 """One server's shard of a table that is sharded by id: its update, its lookups, its saving.
 
-The table is SelectedRows there: a row is created when it is first looked up. Its update is that of sgd:
-``minimize`` gives such a table no other, whatever the optimizer.
+The table is SelectedRows there: a row is created when it is first looked up. Its update is always sgd:
+``minimize`` appends no other update for such a table.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def add_table(
     asked = _add_lookup(lookup, table, source, server)
     block.create_var(name="kLookupTablePath", persistable=True, type=VarType.RAW)
     save = program._create_block(update.idx)
-    save.append_op("save", {"X": [table]}, {}, {"file_path": "none"})  # the request says where
+    save.append_op("save", {"X": [table]}, {}, {"file_path": "none"})  # the request names the directory
     return TableBlocks(gradient, asked, update, lookup, save)
 
 

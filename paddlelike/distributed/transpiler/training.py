@@ -121,7 +121,7 @@ def tables_read_whole(program: Program, lookups: Mapping[str, Sequence[Operator]
         for block in program.blocks
         for op in block.ops
         if id(op) not in answered
-        and op.type not in _LOOKUP_GRADS  # they read its shape only
+        and op.type not in _LOOKUP_GRADS  # they read only its shape
         and op.attrs.get("op_role") != OpRole.Optimize
         for name in op.input_arg_names
         if name in lookups

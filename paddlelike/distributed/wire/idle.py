@@ -1,9 +1,9 @@
 """Bounds on calls that wait for their peer: how many may wait at once, and for how long.
 
 A call whose peer neither sends nor reads holds a thread of the server. :class:`IdleWatch` cancels such a call
-when its deadline has passed, or earlier, when more calls wait than there are threads to spare: then the one
-that has waited longest for its next message. A proper client sends its messages without a pause, so its waits
-are the youngest.
+when its deadline has passed. If more calls wait than there are spare threads, it cancels the call that has
+waited longest for its next message. A proper client sends its messages without a pause, so its waits are the
+shortest.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Flush(enum.Enum):
 
 
 FLUSH: Final = Flush.FLUSH
-#: What a direct connection sends; gRPC sends parts alone.
+#: The items that a direct connection sends; gRPC sends only parts.
 Item: TypeAlias = Part | Note | Flush
 
 
@@ -65,7 +65,7 @@ def as_bytes(array: Array) -> memoryview:
         raise ValueError(f"an array with strides {array.strides} is not contiguous; pass a C-order copy")
     try:
         return array.data.cast("B")
-    except (TypeError, ValueError):  # an empty array, or a dtype that is numpy's alone
+    except (TypeError, ValueError):  # an empty array, or a dtype that only numpy has
         return array.reshape(-1).view(np.uint8).data
 
 

@@ -1,6 +1,6 @@
 """Who may connect: clear text stays on this machine, everything else is TLS with certificates on both sides.
 
-A server that has a job token asks every call for it and compares it in constant time. A token is sent only
+A server with a job token requires it in every call and compares it in constant time. A token is sent only
 over TLS or on this machine. Where the environment sets neither a token nor TLS, calls on the loopback use the
 token in the user's token file (:mod:`.token_file`).
 """
@@ -59,7 +59,7 @@ class Security:
     tls
         Certificates; None for clear text.
     token
-        The job's token; a server without one asks for none.
+        The job's token; a server without one requires none.
     insecure
         Allow clear text to and from other machines.
     use_token_file

@@ -86,7 +86,7 @@ class Server:
         self._verbs = dict(verbs)
         self._workers = workers
         waits = max(workers, _FEWEST_WAITS)
-        self.threads = workers + waits + 1  # one to notice that too many wait
+        self.threads = workers + waits + 1  # one more thread, to cancel waits when there are too many
         self._watch = IdleWatch(idle, waits)
         self._idle = idle
         self._direct = os.environ.get("PADDLELIKE_DIRECT", "1") != "0" if direct is None else direct
@@ -113,7 +113,7 @@ class Server:
         self._pool = concurrent.futures.ThreadPoolExecutor(
             self.threads, thread_name_prefix="paddlelike-serve"
         )
-        self._server = grpc.server(  # no frame refers to it, which an interrupt may keep
+        self._server = grpc.server(  # an interrupt may keep a frame alive: no frame may refer to it
             self._pool,
             handlers=(
                 grpc.method_handlers_generic_handler(SERVICE, handlers.verb_methods(verbs)),

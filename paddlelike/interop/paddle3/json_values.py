@@ -66,7 +66,8 @@ class Type(NamedTuple):
 
 def load(data: bytes) -> object:
     """Return the tree of JSON text. Raises FormatError for damage, and for nesting deeper than in any
-    program."""
+    program.
+    """
     try:
         tree: object = json.loads(data)
         return tree

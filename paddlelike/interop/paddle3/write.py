@@ -28,7 +28,8 @@ from paddlelike.interop.paddle3.upgrades import FORMS
 
 def write_pir(program: Program) -> bytes:
     """Return a program as Paddle 3 writes one. Raises UnsupportedError, which names the parts that Paddle 3
-    lacks."""
+    lacks.
+    """
     writer = Writer(program, _SPECIAL)
     ops = program.global_block().ops
     for op in sorted(ops, key=lambda op: op.attrs["col"] if op.type == "feed" else len(ops)):
@@ -119,7 +120,8 @@ def _write_select(writer: Writer, op: Operator) -> None:
 
 def _write_branch(writer: Writer, op: Operator) -> None:
     """Write a block that runs on a condition. Otherwise its results keep their values, or are zeros that are
-    never read."""
+    never read.
+    """
     if not op.attrs.get("is_scalar_condition"):
         raise UnsupportedError(
             "a conditional_block that only tests whether its input has elements is not written"

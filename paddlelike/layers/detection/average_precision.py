@@ -37,8 +37,8 @@ def detection_map(
     ``detect_res`` (M, 6) has rows (label, score, box), ``label`` (N, 5) rows (label, box) or (N, 6) rows
     (label, difficult, box), those of an image as one sequence; boxes are shares of the image.
     ``input_states`` and ``out_states`` are counts of true boxes, rows of right and rows of wrong detections
-    of earlier batches, read where ``has_state`` (1,) int32 is not 0. As in Fluid ``background_label`` is not
-    handed on. Operator ``detection_map``.
+    of earlier batches, read where ``has_state`` (1,) int32 is not 0. As in Fluid ``background_label`` has no
+    effect. Operator ``detection_map``.
     """
     check_variable("detection_map", "detect_res", detect_res)
     check_variable("detection_map", "label", label)

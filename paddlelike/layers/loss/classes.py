@@ -80,7 +80,7 @@ def cross_entropy(
 
 
 def _is_sum_with_product(x: Variable) -> bool:
-    """Return whether a variable is what ``fc`` or ``conv2d`` compute without an activation."""
+    """Return whether a variable is the result of ``fc`` or ``conv2d`` without an activation."""
     if x.op is None or x.op.type != "elementwise_add":
         return False
     scores = x.block._find_var_recursive(x.op.inputs["X"][0])

@@ -196,7 +196,7 @@ def _tile(x: Variable, beam_size: int) -> Variable:
 
 
 def _force_end(log_probs: Variable, finished: Variable, ending: Variable) -> Variable:
-    """Return ``ending`` in finished beams: every probability but that of the end token is 0."""
+    """Return ``ending`` in finished beams: every probability except the end token's is 0."""
     mask = cast(finished, log_probs.dtype)
     words = log_probs.shape[-1]
     ended = elementwise_mul(expand(unsqueeze(mask, [2]), [1, 1, words]), ending)

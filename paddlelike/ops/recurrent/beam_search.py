@@ -135,7 +135,8 @@ def _find_row_offsets(lod: list[list[int]], level: int) -> list[int]:
 
 def _insert(best: list[_Item], item: _Item, size: int) -> None:
     """Keep the ``size`` best, best first. Later ones come after their equals, but replace an equal last
-    one."""
+    one.
+    """
     if len(best) == size:
         if item.below(best[-1]):
             return

@@ -73,7 +73,7 @@ def _save(saved: Array | tuple[list[int], list[int]] | None, steps: SavedSteps) 
 
 def _know(conditions: list[Array], *, scalar: bool) -> bool | None:
     """Return whether a block will run; None if that is only known at run time."""
-    if not scalar:  # whether all are not empty, which their shapes say
+    if not scalar:  # whether no variable is empty, by their shapes
         return all(condition.size for condition in conditions)
     return bool(conditions[0].item()) if isinstance(conditions[0], np.ndarray) else None
 
@@ -88,7 +88,7 @@ def conditional_block_grad(
     names = list_targets(ctx, "Input")
     wanted = [(i, name) for i, name in enumerate(names) if name != EMPTY]
     places = ctx.find_positions([name for _, name in wanted], sub_block)
-    for position, value in scope.entry.items():  # what gradients of earlier operators read
+    for position, value in scope.entry.items():  # read by gradients of earlier operators
         ctx.trace.values[ctx.plan.layout.earlier[position]] = value
 
     def run(saved: Array) -> list[Any]:

@@ -1,7 +1,7 @@
 """Loops as ``lax.while_loop``, and their gradients: the gradient of the block for every step, backwards.
 
-A step leaves what its gradient reads in stacked arrays, which have room for as many steps as the loop can
-have. So the gradient needs a bound of that number; a loop without one has no gradient here.
+A step saves the values for its gradient in stacked arrays, with room for the largest possible number of
+steps. So the gradient needs a bound of that number; a loop without a bound has no gradient here.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def loop_grad(
     for name, position, d_out, value in zip(passed, outside, d_outs, last[:split], strict=True):
         if follows and name not in arrays and d_out is not None:  # in Fluid the steps write into it
             ctx.trace.values[position] = value
-    for position, value in scopes.entry.items():  # what gradients of earlier operators read
+    for position, value in scopes.entry.items():  # read by gradients of earlier operators
         if position in ctx.plan.layout.earlier:
             ctx.trace.values[ctx.plan.layout.earlier[position]] = value
     results = dict(zip(passed, last[:split], strict=True)) | {
@@ -218,7 +218,7 @@ def _find_counters(ctx: OpContext, block: int, gradients: set[int]) -> list[int]
 
 
 def _start_gradient(ctx: OpContext, name: str, d_out: Array | None) -> Array | TensorArray | Packed | None:
-    """Return the gradient of a variable behind the last step; zeros where there is none."""
+    """Return the gradient of a variable after the last step, or zeros."""
     (position,) = ctx.find_positions([name.partition(GRAD)[0]])
     value = ctx.trace.values.get(position)
     if isinstance(value, TensorArray):

@@ -23,7 +23,7 @@ def _read_mask(mask: Array | Packed, *values: Value | None) -> Array:
 @lowers("split_lod_tensor", sequences=True)
 def split_lod_tensor(x: Array | Packed, mask: Array | Packed, *, ctx: OpContext) -> tuple[Packed, Packed]:
     if isinstance(x, Packed) and x.offsets and _is_gradient(ctx, "OutTrue") and not isinstance(mask, Packed):
-        # Of rows that a loss pairs with those of sequences.
+        # For rows that a loss pairs with rows of sequences.
         ctx.require(x.total == mask.shape[0], "the gradient has another number of rows than Mask")
         x = x.rows[: mask.shape[0]]
     chosen = _read_mask(mask, x)
@@ -53,7 +53,7 @@ def merge_lod_tensor(x: Value, mask: Value, in_true: Value, in_false: Value) -> 
             raise LoweringError("a branch returns another number of rows than it got")
         sides.append(None if part is None else jnp.take(part.rows, place, axis=0, mode="clip"))
     first, second = sides
-    if first is None or second is None:  # nobody computes the gradient of one branch
+    if first is None or second is None:  # the gradient of one branch is not computed
         known = second if first is None else first
         first, second = (jnp.zeros_like(known) if side is None else side for side in sides)
     return jnp.where(chosen.reshape(-1, *[1] * (first.ndim - 1)), first, second)

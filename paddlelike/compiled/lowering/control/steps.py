@@ -16,8 +16,8 @@ from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import SparseRows
 from paddlelike.framework.opdef import EMPTY, GRAD, grad_name
 
-T = TypeVar("T")  # what a function returns besides the values that go around
-_ROUNDS = 5  # until what goes around a loop has found its form
+T = TypeVar("T")  # the function's results besides the carried values
+_ROUNDS = 5  # until the carried values have their final form
 
 
 class Form(NamedTuple, Generic[T]):
@@ -28,9 +28,9 @@ class Form(NamedTuple, Generic[T]):
     start
         The values before the first step, in the form that they keep.
     results
-        Shapes of what the function returned besides them.
+        Shapes of the function's other results.
     draws, checks
-        What the operators of the block draw and check.
+        The random values and checks of the block's operators.
     """
 
     start: list[Any]
@@ -90,7 +90,7 @@ def _describe(
 def find_saved(ctx: OpContext, block: int, scopes: str) -> tuple[list[int], list[int]] | None:
     """Return the positions that a block's gradient reads: its own, and those of overwritten variables.
 
-    None if nobody computes it; ``scopes`` is the slot that says so.
+    None if it is not computed, as the slot ``scopes`` shows.
     """
     layout = ctx.plan.layout
     if not any(position in layout.reads for position in ctx.find_positions(ctx.op.output(scopes))):
@@ -108,7 +108,7 @@ def select(values: dict[int, Any], positions: Sequence[int]) -> dict[int, Any]:
 def flatten_rows(total: Array | SparseRows, count: Array | None = None) -> Array | SparseRows:
     """Return the sparse rows of all steps, which are stacked, as those of one gradient.
 
-    The places of steps after ``count`` hold zeros, for the rows of the first step: so no others are touched.
+    Entries after step ``count`` hold zeros for the rows of the first step, so no other rows change.
     """
     if not isinstance(total, SparseRows):
         return total

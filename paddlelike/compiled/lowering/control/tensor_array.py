@@ -35,7 +35,7 @@ def write_to_array(x: Value, i: Value, *, ctx: OpContext) -> TensorArray:
         array = array.grow(int(place) + 1)
         array.touched = touched
     else:
-        # In a loop whose number of steps is unknown there is room for what it was given.
+        # In a loop with an unknown number of steps, keep the present room.
         ctx.require((place >= 0) & (place < array.capacity), "the length of the array depends on values")
     x = jnp.asarray(x) if isinstance(x, np.ndarray) else x
     return array.write(place, x)
@@ -44,7 +44,7 @@ def write_to_array(x: Value, i: Value, *, ctx: OpContext) -> TensorArray:
 def _find_room(ctx: OpContext, position: int, place: Array | np.ndarray[Any, Any]) -> int:
     """Return how many elements to allocate for an array at its first write."""
     (name,) = ctx.op.output("Out")
-    if GRAD in name:  # as many as the array that it is the gradient of
+    if GRAD in name:  # as many as the array whose gradient it is
         (base,) = ctx.find_positions([name.partition(GRAD)[0]])
         forward = ctx.trace.values.get(base)
         if isinstance(forward, TensorArray):
@@ -71,7 +71,7 @@ def read_from_array(
         return x.read(place)
     if isinstance(place, np.ndarray) and place >= x.capacity:
         return _zeros(like)
-    found = x.read(place)  # of the gradient; zeros if nobody wrote it
+    found = x.read(place)  # of the gradient; zeros if it was not written
     if isinstance(like, Packed):
         rows = get_rows(found)
         return like.replace(jnp.where(there, rows, jnp.zeros_like(rows)))

@@ -1,9 +1,9 @@
 """Find the number of steps of a loop before it runs, where that is possible.
 
-The operators that compute the condition of a loop are run by numpy's kernels while the program is traced,
-where what they start from is known: constants, or lengths of sequences, of which a bound is known. A
-condition may join a known one to one that depends on values, as "not at the last step, and no sentence is
-finished": then the known one gives a bound.
+While the program is traced, numpy's kernels run the operators that compute the condition of a loop, if their
+inputs are known: constants, or lengths of sequences, which have a bound. A condition may join a known part to
+a part that depends on values ("not at the last step, and no sentence is finished"): then the known part gives
+a bound.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class Trips(NamedTuple):
     Attributes
     ----------
     most : int
-        There are no more.
+        The largest number of steps.
     exact : bool
-        Whether there are as many.
+        Whether there are exactly that many.
     lengths : dict
-        By position of an array that the block writes, the length that it has afterwards at least.
+        By position of an array that the block writes, its least length after the loop.
     last : dict
-        The values, after the last step, of what the condition depends on, by position; if exact.
+        The values after the last step that the condition depends on, by position; only if exact.
     count
-        Tells the number from the inputs of the piece. Raises LoweringError where that is not possible.
+        Returns the number from the inputs of the piece. Raises LoweringError if that is not possible.
     """
 
     most: int
@@ -108,7 +108,7 @@ class _Follower:
         bounds = ctx.trace.bounds
         self._bounds = {n: bounds[n] for n in self._needed if n not in self._start and n in bounds}
         self.bounded = bool(self._bounds)
-        self.is_open = False  # whether a step may be the last one, as values say
+        self.is_open = False  # whether values may end the loop after a step
 
     def _find(self, names: list[str]) -> list[int]:
         return self._ctx.find_positions(names, self._block)
@@ -210,7 +210,7 @@ class _Follower:
 def _decide(type: str, args: list[Array]) -> Array | np.ndarray[Any, Any] | None:
     """Return the result of a logical operator of which not all arguments are known; None if it is unknown.
 
-    One known argument may decide; where it does not, the result is open.
+    One known argument may decide the result.
     """
     known = [arg for arg in args if isinstance(arg, np.ndarray)]
     if len(known) == len(args):

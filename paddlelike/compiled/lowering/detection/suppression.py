@@ -63,7 +63,7 @@ def multiclass_nms2(
     flat = (which, index.reshape(-1, size), (best > -jnp.inf).reshape(-1, size))
     kept = jax.lax.map(lambda given: keep(*given), flat).reshape(images, -1)
     if keep_top_k > -1:
-        # Of an image the best ones, by label and then by score, which is the order that they have.
+        # The best boxes of an image, by label and then by score: they are in that order.
         order = jnp.argsort(jnp.where(kept, -best.reshape(images, -1), jnp.inf), 1, stable=True)
         rank = jnp.argsort(order, 1, stable=True)
         kept &= rank < keep_top_k

@@ -11,7 +11,7 @@ from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.framework import follows_fluid
 
-_LARGEST = 1e20  # what Paddle takes for an infinite logarithm
+_LARGEST = 1e20  # Paddle's number for an infinite logarithm
 
 
 def _negative_log(x: Array) -> Array:

@@ -13,7 +13,7 @@ from paddlelike.compiled.packing import LoweringError
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value
 
-_NEVER = -1e30  # the logarithm of no chance, whose differences are numbers
+_NEVER = -1e30  # the logarithm of probability 0, finite so that differences are not NaN
 
 
 @lowers("warpctc", sequences=True)

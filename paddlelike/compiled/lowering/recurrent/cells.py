@@ -79,7 +79,7 @@ ACTIVATIONS: Final[dict[str, Callable[[Array], Array]]] = {
 }
 
 
-#: With these a state stays finite behind the end of its sequence, where nobody reads it.
+#: With these a state stays finite after the end of its sequence, where it is not read.
 BOUNDED = (jax.nn.sigmoid, jnp.tanh)
 
 
@@ -93,8 +93,8 @@ def scan_steps(
 ) -> Array:
     """Return the outputs of ``step(carry, row)`` along sequences; it returns the new carry and an output.
 
-    Behind the end of a sequence its carry is kept, or, if it stays finite there anyway, left to itself: a
-    choice in every step takes a sixth of the time of an LSTM.
+    After the end of a sequence its carry is kept. A carry that stays finite anyway is computed on without a
+    choice, which takes a sixth of the time of an LSTM.
     """
 
     def run(carry: Array, given: Array) -> tuple[Any, Any]:

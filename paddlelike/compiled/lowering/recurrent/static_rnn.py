@@ -59,7 +59,7 @@ def recurrent(
         held = [old & new for old, (_, _, new) in zip(held, inner.checks, strict=True)]
         return ([fit(v, shape) for v, shape in zip(values, form.start, strict=True)], held), results
 
-    # Numpy runs, and draws for, the last step first when it runs backwards.
+    # When numpy runs backwards, it draws for the last step first.
     if reverse and drawn is not None:
         drawn = jax.tree_util.tree_map(lambda x: x[::-1], drawn)
     first = (jax.tree_util.tree_map(jnp.asarray, form.start), [jnp.ones((), bool) for _ in form.checks])

@@ -16,7 +16,7 @@ class Admission:
     Parameters
     ----------
     trainers, mode, plan, job
-        What a caller must agree with.
+        The values that a caller must have too.
     lease
         Seconds without a request after which a trainer counts as silent.
 
@@ -81,7 +81,7 @@ class Admission:
         return "stale", "this session has not said Hello, or another one has since"
 
     def record_life(self, request: Request, now: float) -> None:
-        """Note that the trainer is alive."""
+        """Record that the trainer is alive."""
         self._seen[request.trainer] = now
 
     def is_silent(self, trainer: int, now: float) -> bool:

@@ -31,7 +31,7 @@ class ServerBase:
         saved = saved or {}
         self.incarnation, self.trainers, self.mode = incarnation, trainers, mode
         self.generation = 0
-        self.round = self.base = self.start = int(saved.get("round", 0))  # start: of the start values
+        self.round = self.base = self.start = int(saved.get("round", 0))  # start: that of the start values
         self._adopts = adopts
         self.completed: dict[int, int] = dict(saved.get("completed", ()))
         self._admission = Admission(trainers=trainers, mode=mode, plan=plan, job=job, lease=lease, now=now)

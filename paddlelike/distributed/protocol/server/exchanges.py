@@ -52,7 +52,7 @@ def _key(request: Save) -> tuple[int, int]:
     return request.process, request.number
 
 
-_KEPT: Final = 2  # the last exchanges: a slow trainer may still ask for the one before the last
+_KEPT: Final = 2  # exchanges kept: a slow trainer may still request the one before the last
 
 
 class Shares:
@@ -88,8 +88,7 @@ class Apply:
     """Apply one synchronous round, or one update of one trainer (async).
 
     ``round`` is the round, or the number of updates before this one. ``contributions`` are (trainer,
-    contribution) in the order of trainer ids: sum them in this order. Those that were merged are not among
-    them.
+    contribution) in the order of trainer ids: sum them in this order. Merged contributions are left out.
     """
 
     round: int
@@ -123,4 +122,4 @@ class Write:
     request: Save
 
 
-Work: TypeAlias = Apply | Restore | Write  #: see also Merge, which may be left out
+Work: TypeAlias = Apply | Restore | Write  #: Merge is optional work and not among these.

@@ -25,7 +25,7 @@ class Round:
     def __init__(self) -> None:
         self.staged: dict[int, tuple[Staged, Any]] = {}
         self.marks: set[int] = set()
-        self._merged: dict[int, int] = {}  # by trainer: whose contribution its own was added to
+        self._merged: dict[int, int] = {}  # by trainer: the trainer to whose contribution its own was added
 
     def find_push(self, trainer: int) -> Staged | None:
         """Return the push that is staged for a trainer."""

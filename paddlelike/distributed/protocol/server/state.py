@@ -244,8 +244,8 @@ class ServerState(ServerBase):
     def complete(self, request: Complete, now: float) -> Reply:
         """Let rounds from ``request.round`` on be complete without this trainer.
 
-        The last request of a trainer counts also on a server that was restarted since the trainer began to
-        leave: every server has acknowledged that.
+        A trainer's last request is accepted even by a server that was restarted since the trainer began to
+        leave: every server has acknowledged that beginning.
         """
         refused = self._refuse_caller(request) if request.last else self._refuse_addressed(request, now)
         if refused:

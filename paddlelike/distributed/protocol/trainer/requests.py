@@ -51,7 +51,7 @@ class TrainerRequests:
         self.may_roll_back, self.limits = rollback, limits if limits is not None else Limits()
         self.session = self.generation = self.round = 0
         self.has_joined = False
-        self._other_run = ""  # where the servers had trained before this process joined: their rounds
+        self._other_run = ""  # the servers' rounds, if they had trained before this process joined
         self.update = 0  # the id of the last update of this process, in the asynchronous modes
         self.manifests: list[Any] = [None for _ in endpoints]  # of the last save
         self.outcome: Outcome | None = Success(0)

@@ -65,7 +65,7 @@ class TrainerState(TrainerAgreements):
     # Goals. Each is open until `outcome` is not None.
 
     def join(self, now: float) -> None:
-        """Agree with every server, finish what a predecessor began, pull all parameters."""
+        """Agree with every server, finish the round of a predecessor, pull all parameters."""
         self._open(None)
         self._agree(now)
 

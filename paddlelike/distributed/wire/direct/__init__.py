@@ -1,7 +1,7 @@
 """Calls over a plain TCP connection beside gRPC, for the arrays of training.
 
-A client learns port and ticket of a server's direct listener by a gRPC call (:data:`VERB`), so that whoever
-connects has passed the checks of gRPC's endpoint: the job's token, and the refusal of clear text beyond one
+A client learns port and ticket of a server's direct listener by a gRPC call (:data:`VERB`), so every
+connection has passed the checks of gRPC's endpoint: the job's token, and the refusal of clear text beyond one
 machine. Where certificates are in use, direct connections are TLS with the same ones. Where the port cannot
 be reached, calls go over gRPC.
 
@@ -14,8 +14,8 @@ A connection carries one call at a time. Request and answer are each a sequence 
 Integers are little-endian. The text of the first frame is a JSON object: the verb and the header of a
 request, the header of an answer. Later texts are notes to the receiver. The first frame of a connection has
 the ticket as its text; over TLS the server answers it by an empty last frame, since with TLS 1.3 a client
-learns only after the handshake whether its certificate was accepted. A frame without anything in it says that
-its sender is alive and has nothing to send yet.
+learns only after the handshake whether its certificate was accepted. An empty frame says that its sender is
+alive and has nothing to send yet.
 """
 
 from __future__ import annotations

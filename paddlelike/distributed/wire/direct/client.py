@@ -31,7 +31,7 @@ class DirectClient:
     Parameters
     ----------
     endpoint
-        Of the server.
+        The server's endpoint.
     ask
         Asks the server by gRPC for its direct listener; takes seconds, returns the answer's header.
     hints
@@ -179,7 +179,7 @@ class DirectClient:
         """Return a new connection; None where the server has no direct listener that can be reached."""
         try:
             found = self._ask(min(timeout, 10.0))
-        except RejectedError as error:  # a server of another version, or one that speaks gRPC alone
+        except RejectedError as error:  # a server of another version, or without direct connections
             _log.debug("%s: no direct listener: %s", self.endpoint, error)
             return None
         port, ticket = found.get("port"), found.get("ticket")

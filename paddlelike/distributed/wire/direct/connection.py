@@ -43,7 +43,7 @@ class Connection:
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock
         self._memory = memoryview(bytearray(_BUFFER))
-        self._start = self._end = 0  # of what was received ahead
+        self._start = self._end = 0  # of the bytes received ahead
         self._timeout = 0.0
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -87,7 +87,7 @@ class Connection:
     def send(self, header: Header, items: Iterable[Item] = (), *, kind: int = LAST) -> None:
         """Send a header and parts; the last frame is of ``kind``.
 
-        Parts travel in frames of up to 8 MiB. At a Flush what there is leaves at once.
+        Parts travel in frames of up to 8 MiB. A Flush sends all data so far at once.
         """
         text = encode_header(header)
         batch: list[Part] = []
@@ -136,7 +136,7 @@ class Connection:
     def receive_frame(self) -> Frame:
         """Return the next frame; its records are to be read with :meth:`receive_records`.
 
-        Raises FrameError for a frame that says of itself what cannot be.
+        Raises FrameError for a frame with an impossible header.
         """
         kind, length, count, size = _PREFIX.unpack(self._take(_PREFIX.size))
         if kind > ERROR or length > MAX_HEADER or count > _MOST or size > _LARGEST:
@@ -158,7 +158,7 @@ class Connection:
             return
         if receiver is None:
             raise FrameError(f"{len(frame.records)} records in a call that takes none")
-        if isinstance(receiver, Into):  # its places do not depend on what came before
+        if isinstance(receiver, Into):  # its places do not depend on earlier records
             self._fill([_find_place(receiver, record) for record in frame.records])
         else:
             for record in frame.records:

@@ -26,7 +26,7 @@ from paddlelike.foundation.threads import Thread
 
 VERB: Final = "Direct"  # asks by gRPC for port and ticket
 _LONGEST_TEXT: Final = 1000  # characters of an error
-_POLL: Final = 0.5  # seconds between two looks at whether the server stops
+_POLL: Final = 0.5  # seconds between two checks whether the server stops
 
 _log = logging.getLogger("paddlelike.distributed")
 
@@ -37,11 +37,11 @@ class DirectServer:
     Parameters
     ----------
     host
-        Where to listen.
+        The host to listen at.
     verbs
         By name.
     idle
-        Seconds after which a connection is closed whose peer neither sends nor reads what is due.
+        Seconds after which a connection is closed if its peer neither sends nor reads data that is due.
     most
         The number of connections that may wait for their peer at once. When there are more, the one that has
         waited longest is closed, and its trainer connects again.
@@ -70,7 +70,7 @@ class DirectServer:
         if self._tls is not None:
             try:
                 self._context = make_server_context(self._tls)
-            except (ssl.SSLError, ValueError) as error:  # which gRPC takes all the same
+            except (ssl.SSLError, ValueError) as error:  # gRPC accepts them all the same
                 _log.warning("no direct connections: Python cannot use the TLS certificates: %s", error)
                 return
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
@@ -196,7 +196,7 @@ class DirectServer:
         receiver: Any = None
         try:
             receiver = verb.begin(head)
-        except Refused as refused:  # what the caller still sends must be read before it reads the answer
+        except Refused as refused:  # the caller reads the answer only after its remaining data was read
             refusal = refused
         read: Callable[[Frame], None] = connection.skip_records
         if refusal is None:
@@ -224,7 +224,7 @@ class DirectServer:
         with contextlib.suppress(OSError), self._wait(connection, FIRST_MESSAGE):
             connection.send(header, kind=ERROR)
             connection.socket.shutdown(socket.SHUT_WR)
-            while connection.socket.recv(1 << 16):  # else the error is lost with the bytes that nobody read
+            while connection.socket.recv(1 << 16):  # else the error is lost together with unread bytes
                 pass
 
     def _add_working(self, count: int) -> None:

@@ -14,7 +14,7 @@ from paddlelike.distributed.wire.security import Tls
 
 _PIECE: Final = 1 << 18  # bytes that are encrypted and sent at a time, or received
 _ENCRYPTED: Final = (1 << 14) + 512  # bytes of an encrypted record at most
-_RECORD: Final = 1 << 14  # bytes of a record of TLS at most; what is smaller travels together
+_RECORD: Final = 1 << 14  # bytes of a record of TLS at most; smaller buffers are joined
 
 
 def make_client_context(tls: Tls) -> ssl.SSLContext:
@@ -37,7 +37,7 @@ def make_server_context(tls: Tls) -> ssl.SSLContext:
 
 def _load(context: ssl.SSLContext, tls: Tls) -> ssl.SSLContext:
     context.load_verify_locations(cadata=tls.authority.decode("ascii", "replace"))
-    with tempfile.NamedTemporaryFile() as file:  # of mode 600; Python reads a key from files alone
+    with tempfile.NamedTemporaryFile() as file:  # of mode 600; Python reads keys only from files
         file.write(tls.certificate + b"\n" + tls.key)
         file.flush()
         context.load_cert_chain(file.name)
@@ -47,8 +47,8 @@ def _load(context: ssl.SSLContext, tls: Tls) -> ssl.SSLContext:
 class TlsConnection(Connection):
     """A connection over TLS. :meth:`shake_hands` comes first.
 
-    OpenSSL works on memory, not on the socket: so limits of time, and closing by another thread, are those of
-    every connection, and one system call brings many records of TLS.
+    OpenSSL works on memory, not on the socket. So time limits and closing by another thread work as for other
+    connections, and one system call brings many records of TLS.
     """
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, *, server_name: str | None) -> None:

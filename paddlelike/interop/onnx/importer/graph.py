@@ -71,7 +71,8 @@ class Graph:
 
     def take_name(self, wanted: str) -> str:
         """Return a variable's name: as wanted, without characters that file names cannot have; numbered if
-        taken."""
+        taken.
+        """
         plain = "".join("." if c in "/\\" else "_" if c == "@" or not c.isprintable() else c for c in wanted)
         plain = name = plain.strip(". ")[:200] or "value"
         count = self._counts.get(plain, 0)

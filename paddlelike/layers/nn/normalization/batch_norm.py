@@ -291,7 +291,7 @@ def data_norm(
     check_variable("data_norm", "input", input, WIDE_FLOATS)
     helper = LayerHelper("data_norm", name=name, act=act)
     first = {"batch_size": 1e4, "batch_sum": 0.0, "batch_square": 1e4, "scale_w": 1.0, "bias": 0.0}
-    first |= param_attr if isinstance(param_attr, dict) else {}  # as in Fluid, a ParamAttr says nothing
+    first |= param_attr if isinstance(param_attr, dict) else {}  # as in Fluid, a ParamAttr is ignored
     shape = [input.shape[1 if data_layout == "NCHW" else -1]]
     prefix = "dn" if name is None else name
 

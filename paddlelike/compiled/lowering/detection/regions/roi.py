@@ -43,8 +43,8 @@ def roi_align(
 def _sample_axis(start: Array, end: Array, bins: int, ratio: int, length: int) -> Array:
     """Return the weight of every pixel in the mean of each bin, along one dim: (R, bins, length).
 
-    Without a ratio the points of a bin are at most a pixel apart. Of a bin that is larger than the image only
-    those inside are computed, of which there are at most two for each pixel.
+    Without a ratio the points of a bin are at most a pixel apart. Of a bin that is larger than the image,
+    only the points inside are computed: at most two for each pixel.
     """
     dtype = start.dtype
     size = jnp.maximum(end - start, 1)
@@ -95,7 +95,7 @@ def prroi_pool(
     columns = _integrate_axis(corners[:, 0], corners[:, 2], pooled_width, x.shape[3])
     area = (corners[:, 2] > corners[:, 0]) & (corners[:, 3] > corners[:, 1])
     out = _pool_by_axes(x, owners, rows, columns)
-    # 0, whose gradient is NaN, as Fluid's is where a region has no area
+    # 0, whose gradient is NaN: as in Fluid for a region without area
     nothing = 0 * jnp.sqrt(jnp.where(area, 1, 0 * corners.sum(1)))
     return like_regions(rois, jnp.where(area[:, None, None, None], out, nothing[:, None, None, None]))
 

@@ -2,11 +2,11 @@
 
 ``x`` is ``(N, *dims, C)``, ``w`` is ``(*kernel, C / groups, O)``.
 
-XLA multiplies vectors of filters. With few filters and channels it takes Eigen's kernels, which are up
-to ten times as slow: there some neighbouring columns of results become the filters of one wider kernel,
-whose other elements are zeros. Processor milliseconds for kernels of 3 x 3 on 32 images of 32 x 32, and here:
-3 channels to 16 2.2, 0.6; 3 to 32 2.7, 0.8; 8 to 8 1.9, 0.7; 12 to 12 3.5, 1.3; 16 to 16 3.0, 2.0; 16 to 3
-3.4, 1.1. With more of them zeros are multiplied for nothing: 24 to 16 2.6, 3.1.
+XLA multiplies vectors of filters. With few filters and channels it uses Eigen's kernels, which are up to ten
+times as slow. In that case neighbouring columns of results become the filters of one wider kernel, whose
+other elements are zeros. Processor milliseconds for kernels of 3 x 3 on 32 images of 32 x 32, and here: 3
+channels to 16 2.2, 0.6; 3 to 32 2.7, 0.8; 8 to 8 1.9, 0.7; 12 to 12 3.5, 1.3; 16 to 16 3.0, 2.0; 16 to 3 3.4,
+1.1. With more filters and channels the zeros cost too much: 24 to 16 2.6, 3.1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Pair = tuple[Any, Any]
 _FEW: Final = 256  # channels by filters
 _MOST_COLUMNS: Final = 8
 _WIDE: Final = 32  # filters of the wider kernel
-_WIDEST: Final = 64  # those with at most so many channels:
+_WIDEST: Final = 64  # up to this many channels:
 _FEWEST: Final = 4
 
 
@@ -174,7 +174,7 @@ def _multiply_forward(x: Array, w: Array) -> tuple[Array, Pair]:
 def _multiply_backward(kept: Pair, d_out: Array) -> Pair:
     """Return the gradients. The one of ``w`` needs a transposed operand: the smaller one, by samples.
 
-    Left to itself it takes up to 2.6 times as long, through rows that are not in the cache.
+    XLA's own choice takes up to 2.6 times as long, since its rows are not in the cache.
     """
     x, w = kept
     if x.shape[-1] <= d_out.shape[-1]:

@@ -1,11 +1,11 @@
 """Convolutions with channels last, and their gradients, written so that XLA does not swap the operands.
 
 XLA exchanges the operands of a convolution whose kernel has more elements than its data, and reverses them;
-for what comes of that on a CPU it has only loops, up to 80 times as slow as its other code. Kernels of 3 x 3
-on images of 2 x 2 are such, the gradient of Filter where padding makes an image larger, and the gradients of
-transposed convolutions. Data are padded here before the convolution. Processor milliseconds on one thread:
-512 kernels of 3 x 3 on 4 x 512 x 2 x 2: 74, here 5; the gradient of 64 transposed kernels of 4 x 4 on
-20 x 128 x 7 x 7: 117, here 4.
+on a CPU it has only loops for the result, up to 80 times as slow as its other code. This concerns kernels of
+3 x 3 on images of 2 x 2, the gradient of Filter where padding makes an image larger, and the gradients of
+transposed convolutions. So data are padded here before the convolution. Processor milliseconds on one thread:
+512 kernels of 3 x 3 on 4 x 512 x 2 x 2: 74, here 5; the gradient of 64 transposed kernels of 4 x 4 on 20 x
+128 x 7 x 7: 117, here 4.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _convolve(
         for dim, (low, high), step in zip(dims, pads, data_steps or ones, strict=True):
             config[names[0].index(dim)] = (low, high, step - 1)
         data = jax.lax.pad(data, jnp.zeros((), data.dtype), config)
-        data = jax.lax.optimization_barrier(data)  # else XLA takes it for padding of the convolution
+        data = jax.lax.optimization_barrier(data)  # else XLA merges it into the convolution's padding
         pads, data_steps = ((0, 0),) * len(dims), None
     return jax.lax.conv_general_dilated(
         data, kernel, strides or ones, pads,

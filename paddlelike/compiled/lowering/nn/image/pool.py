@@ -103,7 +103,7 @@ def _find_maxima_backward(
     first = jnp.full(maxima.shape, len(places), jnp.uint8)
     for i, values in reversed(list(enumerate(list_places(x, kernel, strides, (1,) * len(kernel))))):
         first = jnp.where(values == maxima, np.uint8(i), first)
-    first = jax.lax.optimization_barrier(first)  # else it is computed for each place again
+    first = jax.lax.optimization_barrier(first)  # else each position computes it again
     total = jnp.zeros((), x.dtype)
     for i, place in enumerate(places):
         dims = zip(place, x.shape[2:], maxima.shape[2:], strides, strict=True)

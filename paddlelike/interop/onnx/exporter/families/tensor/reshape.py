@@ -123,7 +123,8 @@ def _convert_slice(step: Step) -> str:
 
 def _find_ends(step: Step, axes: list[int], gone: list[int]) -> list[int]:
     """Return the ends of a slice. With a negative step, an end of -1 includes element 0; a lower end stops at
-    element 1 in Paddle 2."""
+    element 1 in Paddle 2.
+    """
     starts, ends = step.attr("starts") or [0] * len(axes), list(step.attr("ends"))
     strides = (
         (step.attr("strides") or [1] * len(axes)) if step.op.type == "strided_slice" else [1] * len(axes)

@@ -138,7 +138,8 @@ def _is_computed(node: Node) -> bool:
 
 def make_matrix(node: Node, mode: str, side: _Side) -> tuple[Array, Array]:
     """Return the weights ``(n, count)`` of a dim's elements in each new element, and a mask of those that lie
-    outside."""
+    outside.
+    """
     n, size, *region = side
     if n * size > _LARGEST:
         node.refuse(f"it makes {size} of {n} elements, by a matrix that is too large")

@@ -73,7 +73,8 @@ def _find_lengths(node: Node, x: str) -> str:
 
 def _find_state(node: Node, layer: _Layer, place: int, index: int) -> str | None:
     """Return the initial state ``(N, hidden)`` of a direction, or None for zeros. With another N the run
-    fails."""
+    fails.
+    """
     if not node.has(place):
         return None
     known = node.find_known(place)
