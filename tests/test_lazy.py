@@ -137,7 +137,7 @@ def outcome(use: Callable[[Any, Any], object], cls: Any) -> object:
     [{}, {"frozen": True}, {"eq": False}, {"kw_only": True, "frozen": True}, {"repr": False, "frozen": True}],
     ids=str,
 )
-def test_a_late_dataclass_behaves_as_the_standard_library_has_it(options: dict[str, bool]) -> None:
+def test_a_late_dataclass_behaves_like_one_of_the_standard_library(options: dict[str, bool]) -> None:
     ours, theirs = make_class(dataclass, **options), make_class(dataclasses.dataclass, **options)
     uses: list[Callable[[Any, Any], object]] = [
         lambda cls, _: inspect.signature(cls).replace(parameters=[]),
@@ -181,7 +181,7 @@ def test_a_late_dataclass_inherits_and_keeps_methods_of_its_own() -> None:
         Below(1).x = 3  # type: ignore[misc]
 
 
-def test_a_package_keeps_functions_that_are_named_as_its_modules(package: str, tmp_path: Path) -> None:
+def test_a_package_keeps_functions_that_are_named_like_its_modules(package: str, tmp_path: Path) -> None:
     home = tmp_path / package
     (home / "__init__.pyi").write_text(f"from {package}.twice import twice\n__all__ = ['twice']\n")
     (home / "__init__.py").write_text(
@@ -198,14 +198,14 @@ def test_a_package_keeps_functions_that_are_named_as_its_modules(package: str, t
     assert module.twice(3) == 6
 
 
-def test_the_library_makes_a_dataclass_below_a_late_one() -> None:
+def test_the_standard_library_makes_subclasses_of_a_late_dataclass() -> None:
     frozen: Any = dataclasses.dataclass(frozen=True)(type("Below", (make_class(dataclass, frozen=True),), {}))
     assert frozen(3, [1]).x == 3
     with pytest.raises(TypeError, match="cannot inherit non-frozen dataclass from a frozen one"):
         dataclasses.dataclass(type("Below", (frozen,), {}))
 
 
-def test_an_init_wrapped_around_the_one_of_a_late_dataclass_stays() -> None:
+def test_a_wrapped_init_of_a_late_dataclass_stays_wrapped() -> None:
     cls, seen = make_class(dataclass), []
     first = cls.__init__
 
@@ -219,7 +219,7 @@ def test_an_init_wrapped_around_the_one_of_a_late_dataclass_stays() -> None:
     assert cls(3).x == 3 == seen[-1]
 
 
-def test_annotations_of_a_late_dataclass_mean_what_they_mean_in_its_module() -> None:
+def test_annotations_of_a_late_dataclass_are_resolved_in_its_module() -> None:
     assert typing.get_type_hints(make_class(dataclass, frozen=True)(1).__init__)["x"] is int
     hints = typing.get_type_hints(SaveOptions().__init__)  # type: ignore[misc]
     assert hints["wait"] == float | None

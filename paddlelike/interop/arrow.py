@@ -208,7 +208,7 @@ def _read_file(arrow: Any, path: str | os.PathLike[str]) -> _Rows:
     if not {"id", "row"} <= set(table.column_names):
         raise FormatError(
             f"{path} has the columns {', '.join(table.column_names)}",
-            hint="expected id (int64), row (a list of fixed size) and, for ids that go, forgotten (bool)",
+            hint="expected id (int64), row (a list of fixed size) and, for removed ids, forgotten (bool)",
         )
     row, ids = table.schema.field("row").type, table["id"]
     if not arrow.types.is_fixed_size_list(row) or ids.type != arrow.int64() or ids.null_count:

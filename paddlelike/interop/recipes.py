@@ -162,7 +162,7 @@ def db(names: Iterable[str]) -> Rules:
         raise LoadError(
             "the rules db are for PaddleOCR's DB: expected 9, 2 and 2 layers conv2d_*, batch_norm_* and "
             f"conv2d_transpose_* without names of their own, or 10, 4 and 4 in training; there are {counts}",
-            hint="the rules pytorch take a network of any layers",
+            hint="use the rules pytorch, which fit networks of any layers",
         )
     layers = [*(f"neck.{layer}_conv" for layer in _NECK), *(f"{head}.conv1" for head in heads)]
     for index, layer in zip(convs, layers, strict=True):

@@ -98,7 +98,7 @@ def split(
         held = _check_variables(content)
         if content.unnamed and names is None:
             raise LoadError(
-                f"{', '.join(content.unnamed)} stores no names, and nothing beside it says them",
+                f"{', '.join(content.unnamed)} stores no names, and no file beside it says them",
                 hint="copy the program (__model__ or .pdmodel) beside it, or pass the names",
             )
         if names is not None:

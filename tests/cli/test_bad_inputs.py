@@ -204,7 +204,7 @@ NAMED = {
 
 
 @pytest.mark.parametrize(("kind", "command"), NAMED)
-def test_what_cannot_be_read_is_named_beside_what_can(
+def test_unreadable_files_are_named_beside_readable_ones(
     home: Path, tmp_path: Path, kind: str, command: str
 ) -> None:
     assert NAMED[kind, command] in _call(CALLS[command], home, kind, tmp_path / "out").output

@@ -213,7 +213,9 @@ def test_a_file_that_holds_no_rules_is_refused(saved: Path) -> None:
     ],
     ids=["skip", "rename"],
 )
-def test_a_rule_that_matches_nothing_is_said_with_near_names(saved: Path, rules: Rules, said: str) -> None:
+def test_a_rule_that_matches_nothing_is_reported_with_near_names(
+    saved: Path, rules: Rules, said: str
+) -> None:
     with pytest.warns(UserWarning, match=re.escape(said)) as caught:
         assert len(convert(saved, rules)) == 3
     assert "'fc_0.w_0'" in str(caught[0].message)

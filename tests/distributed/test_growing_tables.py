@@ -104,7 +104,7 @@ def test_rows_begin_with_the_same_bits_in_any_order() -> None:
         assert len(np.unique(whole)) > 0.99 * whole.size
 
 
-def test_new_rows_are_distributed_as_their_initializer_says() -> None:
+def test_new_rows_have_the_distribution_of_their_initializer() -> None:
     ids = np.arange(20_000)
     even = RowRule("uniform_random", -1.0, 3.0).make(ids, 4, np.dtype("float64"))
     normal = RowRule("gaussian_random", 2.0, 0.5).make(ids, 4, np.dtype("float64"))

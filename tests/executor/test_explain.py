@@ -134,7 +134,7 @@ def build_nets() -> dict[str, Callable[[Any], Any]]:
 
 
 @pytest.mark.parametrize("net", ["deep", "views", "loop", "rows"])
-def test_the_peak_of_memory_is_what_counting_every_value_after_every_step_gives(
+def test_the_peak_of_memory_equals_a_count_of_all_values_after_every_step(
     exe: fluid.Executor, net: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: list[tuple[int, int]] = []
@@ -159,7 +159,7 @@ def test_the_peak_of_memory_is_what_counting_every_value_after_every_step_gives(
     assert explained.peak_bytes == max(every for _, every in counts)
 
 
-def test_the_memory_of_a_program_of_twice_the_operators_takes_twice_the_work(
+def test_computing_the_memory_of_twice_the_operators_takes_twice_the_work(
     exe: fluid.Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def count_work(layers: int) -> int:

@@ -403,7 +403,7 @@ def test_a_clone_that_evaluates_before_and_after_training_is_not_reported(exe: f
     assert len(count_loss_steps(exe, clone, loss.name)) == 1
 
 
-def test_an_evaluation_that_trains_is_cloned_for_test_as_the_warning_says(exe: fluid.Executor) -> None:
+def test_the_advice_for_an_evaluation_that_trains_works(exe: fluid.Executor) -> None:
     main, startup, out = build()
     with fluid.program_guard(main, startup):
         loss = fluid.layers.mean(out)

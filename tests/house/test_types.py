@@ -73,14 +73,14 @@ def test_mypy_knows_every_public_name(errors: list[tuple[str, int, str]]) -> Non
     assert unknown == ["fluid.nothing", "fluid.layers.nothing"], found
 
 
-def test_mypy_follows_what_a_save_returns(errors: list[tuple[str, int, str]]) -> None:
+def test_mypy_knows_the_type_that_a_save_returns(errors: list[tuple[str, int, str]]) -> None:
     lines = SAVES.splitlines()
     found = {lines[line - 1]: text for name, line, text in errors if name == "saves"}
     assert list(found) == lines[-2:], found
 
 
 @pytest.mark.parametrize("face", ["stub", "modules"])
-def test_mypy_follows_the_script(face: str, errors: list[tuple[str, int, str]]) -> None:
+def test_mypy_finds_no_error_in_the_script(face: str, errors: list[tuple[str, int, str]]) -> None:
     assert [one for one in errors if one[0] in (face, "face")] == []
 
 

@@ -151,7 +151,7 @@ def test_random_functions_of_paddle_3_have_the_mean_and_variance_of_their_distri
         assert drawn.var() == pytest.approx(variance, abs=5 * (fourth / 600) ** 0.5)
 
 
-def test_the_state_of_the_generator_of_the_scope_determines_what_operators_draw(tmp_path: Path) -> None:
+def test_the_generator_of_the_scope_determines_random_draws(tmp_path: Path) -> None:
     files = read_archive("exports331")["drawn_gamma"]
     first, again, other = (next(run(tmp_path, files, files["io.npz"], seed=seed))[0] for seed in (7, 7, 8))
     np.testing.assert_array_equal(first, again)

@@ -25,7 +25,7 @@ def differentiable(case: Case) -> bool:
 
 @pytest.mark.usefixtures("textbook")  # where Fluid's gradient is odd, differences are not
 @pytest.mark.parametrize("case", list(filter(differentiable, CASES)), ids=lambda case: case.id)
-def test_the_gradient_of_an_operator_is_its_slope(case: Case) -> None:
+def test_the_gradient_of_an_operator_matches_finite_differences(case: Case) -> None:
     check_gradient(case)
 
 

@@ -120,7 +120,7 @@ def test_each_script_gets_the_expected_verdict(title: str, tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("title", [title for title, row in SCRIPTS.items() if row[1] != "may stop"])
-def test_each_script_runs_as_its_verdict_says(title: str, tmp_path: Path, fork_server: str) -> None:
+def test_each_script_runs_as_its_verdict_predicts(title: str, tmp_path: Path, fork_server: str) -> None:
     text, verdict, _ = SCRIPTS[title]
     (tmp_path / "script.py").write_text(text)
     environment = find_environment(tmp_path, "paddlelike", "run", "script.py")

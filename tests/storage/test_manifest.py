@@ -108,7 +108,7 @@ def test_verification_names_each_kind_of_fault(tmp_path):
     assert "cut: w (5 bytes, saved were 76800)" in str(found)
 
 
-def test_a_directory_without_a_manifest_is_said_to_have_none(tmp_path):
+def test_verifying_a_directory_without_a_manifest_says_so(tmp_path):
     save(tmp_path / "m", manifest=False)
     found = verify(tmp_path / "m")
     assert not found

@@ -67,7 +67,7 @@ class Function:
     def __init__(self, tree: Mapping[str, Any]) -> None:
         if not is_function(tree):
             raise FormatError(
-                "the file is a dictionary of CNTK, but no function",
+                "the file is a dictionary of CNTK, but not a function",
                 hint="a model is a .model, .dnn or .cmf; the .ckp beside it holds the state of training",
             )
         check_function(tree)
@@ -239,7 +239,7 @@ class Function:
             root = self._blocks[root]
         node = self._raw.get(root)
         if node is None:
-            raise FormatError(f"the file has no function {root!r:.200}, which it says is the last one")
+            raise FormatError(f"the file names {root!r:.200} as its last function, but does not hold it")
         if node.op == _COMBINE:
             return [self.resolve(uid) for uid in node.inputs]
         count = 2 if node.op == NUMBERS["TopK"] else 1

@@ -116,7 +116,7 @@ class Writer:
         var = self.find_var(name)
         if var.type not in (VarType.LOD_TENSOR, VarType.LOD_TENSOR_ARRAY) or var.dtype not in ELEMENTS:
             raise UnsupportedError(
-                f"variable {name!r} is not a tensor that Paddle 3's form holds: {var.type}"
+                f"variable {name!r} of type {var.type} has no place in a program of Paddle 3"
             )
         dtype, shape = self.kinds.get(name, (var.dtype, list(var.shape)))
         element = {"#": ELEMENTS[dtype]}

@@ -85,7 +85,7 @@ def get(tree: Any, key: str | int, wanted: type[Wanted]) -> Wanted:
         ) from None
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
         raise FormatError(
-            f"the program of Paddle 3 is damaged: {key!r} is {value!r:.80}, no {wanted.__name__}"
+            f"the program of Paddle 3 is damaged: {key!r} is {value!r:.80}, expected {wanted.__name__}"
         )
     return value
 

@@ -61,7 +61,7 @@ def _write_fill(writer: Writer, op: Operator) -> None:
     tensors = [*op.input("ShapeTensor"), *op.input("ShapeTensorList")]
     ranks = {len(writer.find_var(name).shape) for name in tensors}
     if op.input("ValueTensor") or len(ranks) > 1:
-        raise UnsupportedError("fill_constant with a value that is computed, or mixed sizes, is not written")
+        raise UnsupportedError("fill_constant with a computed value, or mixed sizes, cannot be written")
     if not tensors:
         writer.fill(list(op.attrs["shape"]), value, dtype, out)
         return
@@ -87,7 +87,7 @@ def _write_mul(writer: Writer, op: Operator) -> None:
         writer.find_var(out).shape,
     )
     if len(writer.find_var(y).shape) != 2 or min(flattened) < 0 or (len(flattened) > 1 and len(known) != 2):
-        raise UnsupportedError(f"operator 'mul' of {x!r} and {y!r} flattens them, which is not written")
+        raise UnsupportedError(f"operator 'mul' of {x!r} and {y!r} flattens them, which cannot be written")
     if len(flattened) > 1:
         shape, sizes = [-1, math.prod(flattened)], writer.constant("i64s", [-1, math.prod(flattened)])
         node = writer.number(make_tensor(ELEMENTS[writer.find_var(x).dtype], shape))
@@ -124,7 +124,7 @@ def _write_branch(writer: Writer, op: Operator) -> None:
     """
     if not op.attrs.get("is_scalar_condition"):
         raise UnsupportedError(
-            "a conditional_block that only tests whether its input has elements is not written"
+            "a conditional_block that only tests whether its input has elements cannot be written"
         )
     (number,) = op.sub_blocks()
     block = op.block.program.block(number)

@@ -32,7 +32,7 @@ from paddlelike.ops.kernels.addition import Totals
 
 Result = TypeVar("Result")
 
-_HINT: Final = "is its condition computed again in the block? A loop that ends needs a higher limit"
+_HINT: Final = "compute the condition again in the block; if the loop does end, raise the limit"
 
 
 class _OfThread(threading.local):
@@ -56,7 +56,7 @@ class LoopLimit:
     Traceback (most recent call last):
       ...
     paddlelike.errors.EnforceNotMet: the loop has not ended after 2 steps, the limit of this run
-      hint: is its condition computed again in the block? A loop that ends needs a higher limit
+      hint: compute the condition again in the block; if the loop does end, raise the limit
     """
 
     def __init__(self, *, steps: int | None = None, seconds: float | None = None) -> None:

@@ -70,7 +70,7 @@ class ColdRows:
             yield ids, rows.view(self._dtype).reshape(-1, self._width)
         if found != self.count:
             raise StorageError(
-                f"a table of {self.count} rows has {found} in its store",
+                f"the table has {self.count} rows, but its store holds {found}",
                 hint="the changes since the last save are lost: load that save in a new process",
             )
 

@@ -212,7 +212,7 @@ def check_dtype(op: str, dtype: int, allowed: tuple[VarType, ...]) -> VarType:
 def check_order(op: str, low: float, high: float, names: tuple[str, str] = ("min", "max")) -> None:
     """Raise ShapeError unless ``low`` is below ``high``."""
     if not low < high:
-        raise ShapeError(f"{op}: {names[0]} is {low}, {names[1]} is {high}: no number is between")
+        raise ShapeError(f"{op}: {names[0]} is {low}, {names[1]} is {high}, an empty range")
 
 
 def _set_diagonal(out: Array, count: int, step: int, value: Any) -> Array:

@@ -314,5 +314,5 @@ def _read_number(op: str, text: str) -> float:
 def _check_count(op: str, name: str, values: Sequence[Any], shape: Sequence[int]) -> None:
     if len(values) != math.prod(shape):
         raise ShapeError(
-            f"{op}: {name} holds {len(values)} numbers, shape {list(shape)} asks for {math.prod(shape)}"
+            f"{op}: {name} holds {len(values)} numbers, shape {list(shape)} needs {math.prod(shape)}"
         )

@@ -206,7 +206,7 @@ def values_of(scope: fluid.Scope) -> dict[str, bytes]:
 def test_another_kind_of_optimizer_is_refused(kind: str, optimizer: str, scope: fluid.Scope) -> None:  # C42
     found = open_and_minimize(kind, optimizer=optimizer)
     before = values_of(scope)
-    with pytest.raises(LoadError, match=rf"is not that of {optimizer}: .* another kind of learner"):
+    with pytest.raises(LoadError, match=rf"does not fit {optimizer}: .* another kind of learner"):
         found.restore()
     assert values_of(scope) == before
 
@@ -374,7 +374,7 @@ def test_learners_of_cntk_continue_with_its_numbers(
     [
         ("momentum", LEARNERS["adagrad"], "is of momentum_sgd, whose formula differs"),
         ("adam", LEARNERS["fsadagrad"], "is of adam, whose formula differs"),
-        ("rmsprop", LEARNERS["adadelta"], "is not that of cntk_adadelta"),
+        ("rmsprop", LEARNERS["adadelta"], "does not fit cntk_adadelta"),
         ("adagrad", lambda: fluid.optimizer.Momentum(0.05, 0.9), "is of adagrad, whose formula differs"),
         ("fsadagrad", lambda: fluid.optimizer.Adam(0.05), "is of fsadagrad, whose formula differs"),
         (

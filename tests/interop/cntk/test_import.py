@@ -46,7 +46,7 @@ def test_an_operation_computes_what_cntk_computes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["attend", "scatter", "translate", "translate-attending"])
-def test_a_network_of_sequences_is_trained_on(name: str) -> None:
+def test_a_network_of_sequences_can_be_trained_further(name: str) -> None:
     """Every parameter has a gradient, and the loss falls; a layer is added where there is none."""
     case = read_cases()[name]
     program, feeds, (out,) = fluid.import_cntk(case["model"].tobytes())
@@ -241,7 +241,7 @@ def take_output_of(tree, index: int) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda tree: tree.update(root="nothing"), "no function 'nothing'"),
+        (lambda tree: tree.update(root="nothing"), "names 'nothing' as its last function"),
         (lambda tree: tree["inputs"].pop(0), "is not in the file"),
         (lambda tree: tree["primitive_functions"][0].pop("op"), "lacks op"),
         (lambda tree: tree["primitive_functions"][0].pop("attributes"), "lacks attributes"),
@@ -254,7 +254,7 @@ def take_output_of(tree, index: int) -> None:
             "outputRank is '1'",
         ),
         (lambda tree: tree["primitive_functions"][0]["inputs"].pop(), "has 1 inputs"),
-        (lambda tree: tree.update(type="Dictionary"), "no function"),
+        (lambda tree: tree.update(type="Dictionary"), "not a function"),
         (lambda tree: take_output_of(tree, 0), "takes its own output"),
         (lambda tree: take_output_of(tree, 1), "depend on each other in a circle"),
         (lambda tree: take_output_of(tree, -1), "depend on each other in a circle"),
@@ -302,5 +302,5 @@ def test_a_file_of_another_kind_is_explained(data: bytes, text: str) -> None:
 
 
 def test_the_second_file_of_a_checkpoint_is_not_a_model() -> None:
-    with pytest.raises(FormatError, match="no function"):
+    with pytest.raises(FormatError, match="not a function"):
         fluid.import_cntk(MODELS / "ck-sgd.dnn.ckp")

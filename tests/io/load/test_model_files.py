@@ -61,7 +61,7 @@ def test_conversions_accept_the_path_prefix_of_a_model(path: str, tmp_path: Path
     open_model(str(tmp_path / "again"))
 
 
-def test_the_advice_of_doctor_is_followed(path: str) -> None:
+def test_following_the_advice_of_doctor_opens_the_model(path: str) -> None:
     calls = dict(diagnose(path).calls)
     exe = fluid.Executor()
     with fluid.scope_guard(fluid.Scope()):

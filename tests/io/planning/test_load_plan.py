@@ -104,7 +104,7 @@ def test_a_large_plan_prints_its_problems_first(tmp_path: Path) -> None:
     assert "... and 60 more (see rows)" in lines
 
 
-def test_a_refused_load_says_what_the_plan_says(tmp_path: Path, started: fluid.Program) -> None:
+def test_a_refused_load_lists_the_problems_of_its_plan(tmp_path: Path, started: fluid.Program) -> None:
     save(tmp_path / "a", network(classes=3))
     made = plan(tmp_path / "a", started)
     assert not made

@@ -69,7 +69,7 @@ WHOLE = np.array([-7, 7, -7, 7]), np.array([2, -2, -2, 2])
     ids=lambda value: value if isinstance(value, str) else "",
 )
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_version_of_a_program_says_what_an_operator_computes(
+def test_the_version_of_a_program_selects_the_form_of_an_operator(
     type: str, arrays: list[Any], wanted: dict[str, list[Any]], version: str
 ) -> None:
     np.testing.assert_array_equal(compute(type, version, *arrays), wanted[version])

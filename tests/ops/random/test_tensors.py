@@ -204,7 +204,7 @@ def infer(type: str, specs: list[Any], attrs: Arrays) -> Spec:
             "uniform_random",
             [None, []],
             {"shape": [2], "min": 1.0},
-            "min is 1.0, max is 1.0: no number",
+            "min is 1.0, max is 1.0, an empty range",
         ),
         ("uniform_random", [Spec((-1,), 3), []], {}, r"ShapeTensor has shape \(-1,\)"),
         ("truncated_gaussian_random", [], {"shape": [2], "dtype": 6}, "expected VarType.FP32"),
@@ -276,7 +276,7 @@ def test_numbers_are_drawn_for_scalars(type: str, inputs: Arrays) -> None:
     assert drawn >= 0
 
 
-def test_bernoulli_draws_1_as_often_as_its_input_says() -> None:
+def test_bernoulli_draws_1_with_the_given_probability() -> None:
     """As a type of its own, which models of Paddle 2 have and the recorded exports do not."""
     drawn = compute("bernoulli", {"X": np.repeat(np.float32([0, 0.3, 1]), 4000).reshape(3, 4000)}, {})
     assert drawn.dtype == np.float32

@@ -56,7 +56,7 @@ def test_the_gradient_of_increment_subtracts_its_step() -> None:
         ("eye", [], {"num_rows": -3}, "-3 rows and -1 columns"),
         ("diag", [Spec((2, 2), REAL)], {}, r"Diagonal has shape \(2, 2\), expected one dim"),
         ("diag_embed", [Spec((2, 2), REAL)], {"dim1": 1, "dim2": 1}, "dim1 and dim2 are both 1"),
-        ("fill", [], {"value": [1.0], "shape": [2]}, "value holds 1 numbers, shape .2. asks for 2"),
+        ("fill", [], {"value": [1.0], "shape": [2]}, "value holds 1 numbers, shape .2. needs 2"),
         ("assign_value", [], {"shape": [2], "dtype": 6}, "dtype is VarType.FP64, expected one of"),
         (
             "linspace",
@@ -91,7 +91,7 @@ def one(number: float) -> Any:
             "assign_value",
             {},
             {"shape": [2, 2], "dtype": 5, "fp32_values": [1.0]},
-            r"fp32_values holds 1 numbers, shape \[2, 2\] asks for 4",
+            r"fp32_values holds 1 numbers, shape \[2, 2\] needs 4",
         ),
         (
             "assign_value",

@@ -43,7 +43,7 @@ def test_numpy_uses_only_update_formulas_of_the_rules(case: Case, monkeypatch: p
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.id)
-def test_the_rule_gives_compiled_loops_that_agree_with_the_second_formula(case: Case) -> None:
+def test_compiled_loops_of_a_rule_match_the_second_formula(case: Case) -> None:
     with force_kernels(compiled=False) as called:
         check_value_and_shape(case)
     named = {name.partition(".")[0] for name in called}

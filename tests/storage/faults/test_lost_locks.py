@@ -178,7 +178,7 @@ def test_a_saver_stopped_at_any_call_changes_nothing_after_another_has_saved(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_saver_is_stopped_and_whoever_takes_over_is_killed(
+def test_a_stopped_saver_and_the_kill_of_its_successor_leave_one_whole_save(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Proves S19."""
@@ -194,7 +194,7 @@ def test_a_saver_is_stopped_and_whoever_takes_over_is_killed(
         check_later(directory)
 
 
-def test_a_load_meets_a_save_that_is_killed_at_any_call(
+def test_a_load_during_a_save_that_is_killed_at_any_call_reads_one_whole_save(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Proves S10."""

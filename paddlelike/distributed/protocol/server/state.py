@@ -295,7 +295,7 @@ class ServerState(ServerBase):
     def _refuse_in_async(self, request: Request) -> Refused | None:
         if self.mode == "sync":
             return None
-        return self._refuse("mode", f"{request.verb} has no meaning in {self.mode} mode")
+        return self._refuse("mode", f"{request.verb} is not supported in {self.mode} mode")
 
     def _refuse_version(self, version: int | None) -> Refused | None:
         if self.mode != "sync" or version is None or version == self.round:

@@ -143,7 +143,7 @@ def decode_state(
         return {}
     if kind == "momentum":
         if not rate:
-            raise LoadError("the learning rate is 0, so that the velocity cannot be known")
+            raise LoadError("the learning rate is 0, so the velocity cannot be computed")
         return {op.input("Velocity")[0]: array.reshape(shape) / np.asarray(rate, array.dtype)}
     values = {
         op.input(slot)[0]: half.reshape(shape)
@@ -167,8 +167,8 @@ def _check_shape(op: Update, array: Array, shape: tuple[int, ...], count: float 
     counted = op.type in _PAIRS or op.type in COUNTED
     if array.size != wanted or counted != (count is not None) or (parts > 1 and array.shape[0] % parts):
         raise LoadError(
-            f"the checkpoint keeps an array of shape {list(array.shape)} of {name} {list(shape)}, which is "
-            f"not that of {op.type}: it was trained with another kind of learner",
+            f"the checkpoint keeps an array of shape {list(array.shape)} of {name} {list(shape)}, which "
+            f"does not fit {op.type}: it was trained with another kind of learner",
             hint="minimize with the optimizer that matches the learner of the checkpoint",
         )
 

@@ -92,7 +92,7 @@ def _read_eye(step: Step) -> Value:
     """Return ones on the diagonal; the rows may be the samples."""
     value, dtype = step.value(), step.value().variable.dtype
     if value.sequence or value.rank != (1 if value.dynamic else 2):
-        step.refuse("its input has no two dims")
+        step.refuse("its input does not have two dims")
     columns = value.shape[-1]
     if not value.dynamic:
         attrs = {"num_rows": value.shape[0], "num_columns": columns, "dtype": int(dtype)}

@@ -39,7 +39,7 @@ def add_recurrence(
     read_in_steps = {uid for node in group for uid in node.inputs[: 1 if node.op in SHIFTS else None]}
     stepped = {uid: value for uid, value in given.items() if value.sequence and uid in read_in_steps}
     if not stepped:
-        raise InexpressibleError("no sequence goes into the loop")
+        raise InexpressibleError("the loop reads no sequence")
     starts = {
         node.uid: _find_start(function, node, given, next(iter(stepped.values())), backwards)
         for node in shifts

@@ -23,7 +23,7 @@ def make_images(shape: tuple[int, ...]) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_images_in_c_order_are_normalised_as_the_formula_says(shape: tuple[int, ...]) -> None:
+def test_normalized_images_in_c_order_match_the_formula(shape: tuple[int, ...]) -> None:
     x, d, scale, bias = make_images(shape)
     y, mean, variance, inverse = normalize_planes(x, scale, bias, 1e-5)
     dx, d_scale, d_bias = normalize_planes_dx(x, d, mean, inverse, scale * inverse, fixed=False)
