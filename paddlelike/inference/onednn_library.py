@@ -185,7 +185,7 @@ class Library:
     def run(self, call: Call) -> None:
         """Run a primitive."""
         if self._execute(*call[:4]):
-            raise RuntimeError("oneDNN did not run a primitive that it has made")
+            raise RuntimeError("oneDNN failed to run a primitive")
 
     def get_stream(self) -> Handle:
         """Return the stream of this thread."""

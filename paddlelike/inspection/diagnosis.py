@@ -280,7 +280,7 @@ def _find_unnamed(found: Inspection) -> list[Finding]:
     return [
         Finding(
             "note",
-            f"{name} stores no names, and neither a manifest nor a program says them",
+            f"{name} stores no names, and neither a manifest nor a program names its values",
             "load it with the program it belongs to: variables are in the order of their sorted names",
         )
         for name in found.unnamed

@@ -80,7 +80,7 @@ def split(
     Parameters
     ----------
     names
-        The variables, if neither a manifest nor a program beside the file says them; their sorted order is
+        The variables, if neither a manifest nor a program beside the file names them; their sorted order is
         that of the file.
     verify
         Compare the files with their manifest first, if there is one. False: copy damaged values, too.
@@ -98,7 +98,7 @@ def split(
         held = _check_variables(content)
         if content.unnamed and names is None:
             raise LoadError(
-                f"{', '.join(content.unnamed)} stores no names, and no file beside it says them",
+                f"{', '.join(content.unnamed)} stores no names, and no file beside it names its values",
                 hint="copy the program (__model__ or .pdmodel) beside it, or pass the names",
             )
         if names is not None:

@@ -136,6 +136,6 @@ def _fit(feed: Mapping[Any, Any], target: ProgramVariable) -> dict[str, Array]:
     """Return the value to feed for a placeholder; a scalar takes the shape [1]."""
     by_name = {placeholder.name: value for placeholder, value in feed.items()}
     if set(by_name) != {target.name}:
-        raise ValueError(f"the assignment is fed for {sorted(by_name)}, expected {target.name!r} alone")
+        raise ValueError(f"the assignment got values for {sorted(by_name)}, expected {target.name!r} alone")
     array = np.asarray(by_name[target.name], numpy_dtype(target.dtype))
     return {target.name: array.reshape(target.shape) if array.size == 1 and not array.shape else array}

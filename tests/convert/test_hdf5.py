@@ -226,7 +226,7 @@ def test_feeding_a_placeholder_other_than_the_assigned_one_is_refused(exe: fluid
     first, second = tf.trainable_variables()
     assert {one.name for one in tf.global_variables()} > {first.name, second.name}
     value = tf.placeholder(first.dtype, first.shape, "a")
-    with pytest.raises(ValueError, match=r"is fed for \['a'\], expected 'b'"):
+    with pytest.raises(ValueError, match=r"got values for \['a'\], expected 'b'"):
         tf.Session().run(tf.assign(first, tf.placeholder(first.dtype, first.shape, "b")), {value: 1})
 
 

@@ -214,8 +214,8 @@ class JobWorkers:
         """Give all workers the persistables of worker 0, before the first run of a program in a scope.
 
         ``made``, their source, is created again when one worker changes the program, for example for an
-        export; that is no reason for an exchange. State that all workers loaded stays. Raises GraphError
-        where only some have loaded.
+        export; that needs no exchange. State that all workers loaded stays. Raises GraphError where only some
+        have loaded.
         """
         shared = self._shared.setdefault(scope, weakref.WeakSet())
         if self._find_job().size == 1 or program in shared:

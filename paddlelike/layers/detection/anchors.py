@@ -11,7 +11,7 @@ variance
 clip
     Whether boxes are cut off at the borders of the image.
 offset
-    The share of a step before the first center.
+    The position of the first center, as a fraction of a step.
 steps
     The pixels between places along x and y; 0 for the size of the image divided by the size of the map.
 densities

@@ -37,7 +37,7 @@ min_sizes, max_sizes
 steps, step_w, step_h
     For each map, the pixels between places; None for the size of the image divided by the size of the map.
 offset
-    The share of a step before the first center.
+    The position of the first center, as a fraction of a step.
 variance
     The four numbers by which codes of boxes are divided.
 flip

@@ -57,7 +57,7 @@ class ServerBase:
 
         Asynchronous updates may be under way side by side, of several trainers; a save is alone.
         """
-        assert self._work is None or self.mode != "sync", "the last work was not ended"
+        assert self._work is None or self.mode != "sync", "the previous work has not ended"
         if self._failure or self._work is not None:
             return None
         work = self._next_work()
