@@ -123,8 +123,9 @@ def convert(
 
     A model is a program with its values. It becomes a model of ONNX, Paddle 2.x or Paddle 3 if ``dst`` ends
     in ``.onnx``, ``.pdmodel`` or ``.json`` and ``format`` is None. A ``.pdmodel``, ``.json`` or ``.onnx``
-    becomes a directory of Fluid 1.8 if ``dst`` has no suffix. Only ``overwrite``, ``verify`` and
-    ``durability`` of the arguments below apply to models. The rest of this text is about files of values.
+    becomes a directory of Fluid 1.8 if ``dst`` has no suffix; so does a directory with one ``.pdmodel`` or
+    ``.json``. Only ``overwrite``, ``verify`` and ``durability`` of the arguments below apply to models. The
+    rest of this text is about files of values.
 
     Values in the dicts and lists of a pickle are named by their paths, ``model/linear_0.w_0``; ``rename`` and
     ``rules`` take these names. Values that the target cannot hold are listed in ``left_out`` of the report,

@@ -25,6 +25,7 @@ from paddlelike.interop.onnx.models import ModelReport, find_values
 from paddlelike.interop.paddle3.write import write_pir
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import find_ports
+from paddlelike.io.load.model_files import find_model
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.options import Durability, SaveOptions
 from paddlelike.storage.problems import is_there
@@ -69,7 +70,9 @@ _LATER: Final[dict[tuple[str, str], Any]] = {
 def is_arrangement(source: Path, target: Path) -> bool:
     """Return whether a conversion is one to the files of Paddle 2.x or 3, or of these to a directory."""
     here, there = os.fspath(source), os.fspath(target)
-    return there.endswith((SUFFIX, _PIR)) or (not os.path.splitext(there)[1] and _is_program_file(here))
+    if there.endswith((SUFFIX, _PIR)) or os.path.splitext(there)[1]:
+        return there.endswith((SUFFIX, _PIR))
+    return _is_program_file(here) or (os.path.isdir(here) and find_model(here) is not None)
 
 
 def convert_arrangement(

@@ -32,10 +32,10 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(tmp_path / "model" / request.param).removesuffix("/.")
 
 
-def open_model(path: str) -> fluid.Program:
+def open_model(path: str, *names: str) -> fluid.Program:
     """Return the program of a model, whose numbers are those that Paddle recorded."""
     with fluid.scope_guard(fluid.Scope()), np.load(io.BytesIO(FILES["io.npz"])) as arrays:
-        program, (feed,), fetches = fluid.io.load_inference_model(path, exe := fluid.Executor())
+        program, (feed,), fetches = fluid.io.load_inference_model(path, exe := fluid.Executor(), *names)
         (out,) = exe.run(program, feed={feed: arrays["in0"]}, fetch_list=fetches)
         np.testing.assert_allclose(out, arrays["out0"], rtol=2e-5, atol=2e-5)
     return program
@@ -55,10 +55,54 @@ def test_every_load_accepts_the_path_prefix_of_a_model(path: str) -> None:
     assert sorted(fluid.load_program_state(path)) == names
 
 
+def test_parameters_of_a_built_network_load_from_the_path_prefix_of_a_model(path: str) -> None:
+    built = fluid.Program()
+    for one in open_model(path).list_vars():
+        if one.persistable and one.type == VarType.LOD_TENSOR:
+            built.global_block().create_parameter(name=one.name, shape=one.shape, dtype=one.dtype)
+    for load in fluid.io.load_params, fluid.io.load_persistables:
+        with fluid.scope_guard(fluid.Scope()):
+            assert len(load(fluid.Executor(), path, built).loaded) == 2
+
+
 def test_conversions_accept_the_path_prefix_of_a_model(path: str, tmp_path: Path) -> None:
     assert len(fluid.convert(path, tmp_path / "values.npz").names) == 2
-    fluid.convert(path, tmp_path / "again.pdmodel")
-    open_model(str(tmp_path / "again"))
+    for target in "again.pdmodel", "newer.json", "old":
+        fluid.convert(path, tmp_path / target)
+    for one in "again", "newer":
+        open_model(str(tmp_path / one))
+    open_model(str(tmp_path / "old"), "__model__", "__params__")
+
+
+def test_a_directory_of_a_model_becomes_a_directory_of_values_when_the_format_says_so(
+    path: str, tmp_path: Path
+) -> None:
+    names = fluid.convert(path, tmp_path / "values", format="directory").names
+    assert {one.name for one in (tmp_path / "values").iterdir()} == {*names, "__manifest__"}
+
+
+@pytest.mark.parametrize("_", [pytest.param("", marks=pytest.mark.slow)])
+def test_commands_accept_the_path_prefix_of_a_model(path: str, tmp_path: Path, _: str) -> None:
+    from typer.testing import CliRunner
+
+    from paddlelike.cli.app import app
+    from paddlelike.view.server import Predictor
+
+    with np.load(io.BytesIO(FILES["io.npz"])) as arrays, fluid.scope_guard(fluid.Scope()):
+        _, (feed,), (fetch,) = fluid.io.load_inference_model(path, fluid.Executor())
+        given = arrays["in0"]
+        np.savez(tmp_path / "in.npz", **{feed: given})
+        np.savez(tmp_path / "out.npz", **{fetch.name: arrays["out0"]})
+    inputs, expected, part = (str(tmp_path / name) for name in ("in.npz", "out.npz", "part"))
+    for command in (
+        ["check", path, inputs, "--expected", expected],
+        ["prune", path, part, "--fetch", fetch.name],
+        ["check", part, inputs, "--expected", expected],
+        ["plan", path, "--program", path],
+    ):
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+    assert list(Predictor(path).run({feed: given.tolist()})["outputs"]) == [fetch.name]
 
 
 def test_following_the_advice_of_doctor_opens_the_model(path: str) -> None:
