@@ -6,7 +6,8 @@ the first operator that needs the total. An operator that runs a block gets a gr
 block of gradient operators.
 
 The work goes through these modules: ``paths`` finds the forward operators to differentiate, ``build`` turns
-them into gradient operators, ``steps`` drops, sums and completes these, ``names`` keeps several passes apart.
+them into gradient operators, ``transform`` drops, sums and completes these, ``names`` keeps several passes
+apart.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from paddlelike.backward.paths import (
     get_name,
 )
 from paddlelike.backward.recompute import build_recomputing_steps, finish_as_fluid
-from paddlelike.backward.steps import Step, add_sums, collect_gradients
+from paddlelike.backward.transform import Step, add_sums, collect_gradients
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.foundation.garbage import pause_collection

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddlelike.backward import steps as transform
+from paddlelike.backward import transform
 from paddlelike.backward.paths import find_constants, find_path, has_gradient
-from paddlelike.backward.steps import GradBlock, Step
+from paddlelike.backward.transform import GradBlock, Step
 from paddlelike.core import VarType
 from paddlelike.framework import Block, Operator, follows_fluid, warn_quirk
 from paddlelike.framework.opdef import BlockGradient, GradOp, grad_name, registry

@@ -7,7 +7,7 @@ A name that an earlier pass uses is kept for it: pass n prefixes it with ``grad/
 from __future__ import annotations
 
 from paddlelike import unique_name
-from paddlelike.backward.steps import Step, find_total_name, find_variable_name, restore_names
+from paddlelike.backward.transform import Step, find_total_name, find_variable_name, restore_names
 from paddlelike.framework import Block
 from paddlelike.framework.opdef import EMPTY, GRAD, grad_name
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from paddlelike import unique_name
-from paddlelike.backward import steps as transform
+from paddlelike.backward import transform
 from paddlelike.backward.paths import find_path, find_unused_outputs, has_gradient
-from paddlelike.backward.steps import Step
+from paddlelike.backward.transform import Step
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Block, Operator, OpRole, Variable

@@ -34,7 +34,7 @@ from paddlelike.collection.parameters import Parameters
 from paddlelike.errors import FormatError, GraphError, LoadError, MissingFileError, SaveError
 from paddlelike.formats.dynet import Block, encode
 from paddlelike.formats.state import pickles
-from paddlelike.formats.state.plain_pickles import Reference, encode_plain
+from paddlelike.formats.state.pickle_writer import Reference, encode_plain
 from paddlelike.foundation.warn import warn_user
 from paddlelike.storage.local.transaction import write_all
 

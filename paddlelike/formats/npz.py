@@ -22,7 +22,7 @@ from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import view_elements
 from paddlelike.formats.entry import Entry, LeftOut, Listing, check_entries, deliver, read_dense
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
-from paddlelike.formats.state.plain_pickles import encode_text
+from paddlelike.formats.state.pickle_writer import encode_text
 from paddlelike.formats.zips import Member, find_damage, open_zip, write_zip
 from paddlelike.lazy import dataclass
 

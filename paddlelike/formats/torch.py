@@ -31,8 +31,8 @@ from paddlelike.formats.state import pickles
 from paddlelike.formats.state.format import describe_array
 from paddlelike.formats.state.machine import Reference
 from paddlelike.formats.state.nested import Flat, flatten
+from paddlelike.formats.state.pickle_writer import encode_text
 from paddlelike.formats.state.pickled import Foreign, PickledArray
-from paddlelike.formats.state.plain_pickles import encode_text
 from paddlelike.formats.zips import Member, find_damage, open_zip, write_zip
 from paddlelike.lazy import dataclass
 

@@ -20,7 +20,7 @@ from paddlelike.formats.paddle.server_tables import ServerTables
 from paddlelike.formats.sources import Buffer
 from paddlelike.formats.state.fluid_save import PrefixedFolder
 from paddlelike.formats.state.format import StateFile
-from paddlelike.formats.state.plain_pickles import encode_item
+from paddlelike.formats.state.pickle_writer import encode_item
 from paddlelike.foundation.amounts import format_count, format_size
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.progress import show_progress

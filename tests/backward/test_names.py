@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import paddlelike as fluid
 from paddlelike.backward.names import PassNames
-from paddlelike.backward.steps import Step
+from paddlelike.backward.transform import Step
 from paddlelike.framework.opdef import GradOp
 
 L = fluid.layers

@@ -193,7 +193,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a late answer counts",
-        "distributed/protocol/trainer/steps.py",
+        "distributed/protocol/trainer/links.py",
         "        is_awaited = self.ticket == ticket\n",
         "        is_awaited = abs(self.ticket) == ticket\n",
         "D14",

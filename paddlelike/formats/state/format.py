@@ -23,8 +23,8 @@ from paddlelike.formats.explain import explain
 from paddlelike.formats.sources import Buffer, Readable, as_source
 from paddlelike.formats.state import pickles
 from paddlelike.formats.state.nested import flatten
+from paddlelike.formats.state.pickle_writer import encode_item
 from paddlelike.formats.state.pickled import Foreign, PickledArray
-from paddlelike.formats.state.plain_pickles import encode_item
 from paddlelike.formats.state.writer import StateWriter
 from paddlelike.lazy import dataclass
 

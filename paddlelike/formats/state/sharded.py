@@ -25,8 +25,8 @@ from paddlelike.formats.safetensors import Safetensors
 from paddlelike.formats.sources import Buffer, Folder
 from paddlelike.formats.state import pickles
 from paddlelike.formats.state.format import decode, describe_array, encode
+from paddlelike.formats.state.pickle_writer import Instance, Reference, encode_plain
 from paddlelike.formats.state.pickled import Foreign, PickledArray
-from paddlelike.formats.state.plain_pickles import Instance, Reference, encode_plain
 from paddlelike.lazy import dataclass
 
 _METADATA: Final = re.compile(r"(\d{1,18})\.metadata")

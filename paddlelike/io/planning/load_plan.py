@@ -20,7 +20,7 @@ from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework import Parameter, Variable
 from paddlelike.io.contents.interface import Held
-from paddlelike.io.planning.match import Proposal
+from paddlelike.io.planning.proposals import Proposal
 from paddlelike.io.planning.recipe import Recipe
 from paddlelike.io.rules.encoding import describe_changes
 from paddlelike.io.rules.rules import Rules

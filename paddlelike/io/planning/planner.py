@@ -25,7 +25,7 @@ from paddlelike.io.planning.load_plan import (
     explain_misfit,
     get_facts,
 )
-from paddlelike.io.planning.match import Proposal, propose
+from paddlelike.io.planning.proposals import Proposal, propose
 from paddlelike.io.planning.recipe import Misfit, Recipe, infer_facts
 from paddlelike.io.rules.rule import Init, Rename, Skip, find_sources, get_matcher, match_targets
 from paddlelike.io.rules.rules import Rules, find_idle

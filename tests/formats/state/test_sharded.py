@@ -14,7 +14,7 @@ from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveErro
 from paddlelike.formats.entry import list_left_out
 from paddlelike.formats.state import sharded
 from paddlelike.formats.state.format import encode
-from paddlelike.formats.state.plain_pickles import encode_plain
+from paddlelike.formats.state.pickle_writer import encode_plain
 from paddlelike.formats.state.sharded import PaddleDistributed
 from paddlelike.testing.formats import FormatContract, MemoryFolder
 from tests.helpers.golden_data import GOLDEN

@@ -12,7 +12,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.framework.hints import Named
-from paddlelike.io.planning.match import propose
+from paddlelike.io.planning.proposals import propose
 from paddlelike.io.rules.rules import Rules
 from tests.io.load.reads import counting_reads, needs_read_counts
 from tests.io.loading import (
@@ -230,7 +230,7 @@ def test_proposals_become_rules_by_full_name() -> None:
 
 
 def plan_proposals() -> Any:
-    from paddlelike.io.planning.match import Proposal
+    from paddlelike.io.planning.proposals import Proposal
 
     return Proposal("a*", "b", ""), Proposal("re:x", "c", "")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
@@ -181,6 +181,47 @@ def complete_steps(
     return [*steps[: len(starts)], *drop_detached_steps(steps[len(starts) :], known)]
 
 
+class _Total:
+    """A gradient that steps contribute to.
+
+    Attributes
+    ----------
+    parts
+        The names of the contributions so far.
+    places
+        The slots, and the indices in them, that name the only contribution: a second one renames it.
+    was_read
+        Whether a step has read a contribution.
+    """
+
+    def __init__(self, name: str, numbers: Iterator[int], block_idx: int) -> None:
+        self.name = name
+        self.parts: list[str] = []
+        self.places: list[tuple[list[str], int]] = []
+        self.was_read = False
+        self._names = (f"{name}@RENAME@block{block_idx}@{number}" for number in numbers)
+
+    def contribute(self, names: list[str], index: int) -> None:
+        """Add the contribution that a slot names; from the second on each has a name of its own."""
+        if not self.parts:
+            self.places.append((names, index))
+        else:
+            if len(self.parts) == 1:
+                self.parts[0] = next(self._names)
+                for slot, place in self.places:
+                    slot[place] = self.parts[0]
+                self.places.clear()
+            names[index] = next(self._names)
+        self.parts.append(names[index])
+
+    def sum_up(self) -> GradOp:
+        """Return the operator that sums the contributions; its result is then the only one."""
+        grad = make_plain_op("sum", {"X": self.parts}, {"Out": [self.name]}, {"use_mkldnn": False})
+        self.parts = [self.name]
+        self.places.append((grad.outputs["Out"], 0))
+        return grad
+
+
 def add_sums(steps: list[Step], block_idx: int) -> list[Step]:
     """Return the steps with a name for each contribution to a gradient, summed before they are read.
 
@@ -188,59 +229,42 @@ def add_sums(steps: list[Step], block_idx: int) -> list[Step]:
     value of a variable that the program overwrites. With the textbook's they get their own sum.
     """
     follows = follows_fluid("overwritten_gradient")
-    steps = [Step(_copy(step.grad), step.forward, step.inner) for step in steps]
-    before: list[list[Step]] = [[] for _ in (*steps, None)]  # the sums in front of each step
-    parts: dict[str, list[str]] = {}
-    places: dict[str, list[tuple[list[str], int]]] = defaultdict(list)  # where a contribution is named
-    counts: Counter[str] = Counter()
-    finished: set[str] = set()  # contributions that were read
+    totals: dict[str, _Total] = {}
+    numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
     warns = False
+    result: list[Step] = []
 
-    def make_name(name: str) -> str:
-        counts[name] += 1
-        return f"{name}@RENAME@block{block_idx}@{counts[name] - 1}"
-
-    def add_sum(at: int, name: str) -> None:
-        grad = make_plain_op("sum", {"X": parts[name]}, {"Out": [name]}, {"use_mkldnn": False})
-        before[at].append(Step(grad, steps[min(at, len(steps) - 1)].forward))
-        parts[name] = [name]
-        places[name].append((grad.outputs["Out"], 0))
-
-    for at, step in enumerate(steps):
-        reads = [(names, n) for _, names in sorted(step.grad.inputs.items()) for n in range(len(names))]
-        for names, index in reads:
-            name = names[index]
-            if GRAD in name and len(parts.setdefault(name, [])) > 1:
-                add_sum(at, name)
-            if not follows:
-                parts.pop(name, None), places.pop(name, None)
-            elif parts.get(name):
-                places[name].append((names, index))
-                finished.add(name)
-        # in Fluid an operator that reads a gradient overwrites it
-        is_read = {names[index] for names, index in reads} if follows else ()
-        for _, names in sorted(step.grad.outputs.items()):
+    def find_totals(slots: dict[str, list[str]]) -> Iterator[tuple[_Total, list[str], int]]:
+        for _, names in sorted(slots.items()):
             for index, name in enumerate(names):
-                if name in is_read and parts.get(name):
-                    places[name].append((names, index))
-                if GRAD not in name or name in is_read:
-                    continue
-                mine = parts.setdefault(name, [])
-                if len(mine) == 1:
-                    mine[0] = make_name(name)
-                    for where, place in places.pop(name):
-                        where[place] = mine[0]
-                if mine:
-                    names[index] = make_name(name)
-                    warns = warns or name in finished
-                mine.append(names[index])
-                if len(mine) == 1:
-                    places[name].append((names, index))
-    for name in [name for name, names in parts.items() if len(names) > 1]:
-        add_sum(len(steps), name)
+                if GRAD in name:
+                    if name not in totals:
+                        totals[name] = _Total(name, numbers[name], block_idx)
+                    yield totals[name], names, index
+
+    for step in [Step(_copy(step.grad), step.forward, step.inner) for step in steps]:
+        read: set[_Total] = set()
+        for total, names, index in find_totals(step.grad.inputs):
+            if len(total.parts) > 1:
+                result.append(Step(total.sum_up(), step.forward))
+            if not follows:
+                del totals[total.name]
+                continue
+            read.add(total)
+            if total.parts:
+                total.places.append((names, index))
+                total.was_read = True
+        for total, names, index in find_totals(step.grad.outputs):
+            if total not in read:
+                warns = warns or total.was_read
+                total.contribute(names, index)
+            elif total.parts:  # in Fluid an operator that reads a gradient overwrites it
+                total.places.append((names, index))
+        result.append(step)
+    result += [Step(total.sum_up(), steps[-1].forward) for total in totals.values() if len(total.parts) > 1]
     if warns:
         warn_quirk("overwritten_gradient")
-    return [one for sums, step in zip(before, (*steps, None), strict=True) for one in (*sums, step) if one]
+    return result
 
 
 def _copy(grad: GradOp) -> GradOp:

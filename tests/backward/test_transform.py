@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import paddlelike as fluid
-from paddlelike.backward.steps import (
+from paddlelike.backward.transform import (
     Step,
     add_sums,
     add_zeros,
