@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import os
 import re
 import signal
 import sys
@@ -18,6 +19,7 @@ import pytest
 from paddlelike.foundation.warn import find_user_frame
 from paddlelike.framework import flags
 from paddlelike.storage.local import syncing
+from paddlelike.storage.local.filesystem import system
 from tests.helpers.fork_server import start_fork_server
 from tests.helpers.fresh import fresh_programs
 
@@ -46,6 +48,20 @@ def check_place(message: Any, category: Any, filename: str, *rest: Any, **option
     issue_warning(message, category, filename, *rest, **options)
 
 
+find_in_libc = system._function
+
+
+def check_descriptor(fd: int) -> int:
+    """Refuse what is not open, as ``fsync`` and ``syncfs`` do, but do not wait for the disk."""
+    os.fstat(fd)
+    return 0
+
+
+def find_function(name: str) -> Any:
+    """Find a function of the C library, but none that waits for the disk."""
+    return check_descriptor if name == "syncfs" else find_in_libc(name)
+
+
 class FreshStart:
     """A plugin, not a fixture of this folder, so that the doctests of the package get it too."""
 
@@ -56,6 +72,9 @@ class FreshStart:
         monkeypatch.setattr(warnings, "warn_explicit", check_place)
         monkeypatch.setattr(syncing, "_PATIENCE", None)  # what waits for the disk ends with the save
         monkeypatch.setattr(syncing, "_SMALL", sys.maxsize)
+        # Other processes wait for the disk: tests/crash/ kills them, or cuts the power.
+        monkeypatch.setattr(os, "fsync", check_descriptor)
+        monkeypatch.setattr(system, "_function", find_function)
         with fresh_programs():
             yield
 
@@ -117,26 +136,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say how many programs of the real system's layer and optimizer zoos are met, and what tests report.
-
-    A test reports lines as its property ``summary``.
-    """
+    """Print the lines that a test reports as its property ``summary``."""
     for report in terminalreporter.stats.get("passed", []) + terminalreporter.stats.get("failed", []):
         for key, text in getattr(report, "user_properties", ()):
             if key == "summary":
                 terminalreporter.write_line(text)
-    for zoo in ("zoo/test_layers.py::test_layer[", "zoo/test_optimizers.py::test_programs["):
-        outcomes = {
-            outcome: [
-                report.nodeid.split("[")[-1].rstrip("]")
-                for report in terminalreporter.stats.get(outcome, [])
-                if zoo in getattr(report, "nodeid", "")
-            ]
-            for outcome in ("passed", "failed", "xfailed")
-        }
-        total = sum(map(len, outcomes.values()))
-        if total:
-            name = zoo.split(".")[0].replace("/test_", " of ")
-            differ = sorted(outcomes["failed"] + outcomes["xfailed"])
-            rest = f"; differ: {', '.join(differ)}" if differ else ""
-            terminalreporter.write_line(f"{name}: {len(outcomes['passed'])} of {total} equal{rest}")

@@ -24,9 +24,30 @@ def test_recorded_points_have_unique_names() -> None:
 
 
 @pytest.mark.parametrize("name", POINTS)
-def test_recorded_values_and_lods_are_computed(name: str) -> None:
+def test_values_lods_shapes_and_gradients_are_the_recorded_ones(name: str) -> None:
     replay = Replay(name, POINTS[name])
+    check_declared(name, replay)
     replay.run()
+    check_values(name, replay)
+    if "grad" in GOLDEN[name]:
+        got = replay.gradients()
+        for variable, record in GOLDEN[name]["grad"].items():
+            compare(got[variable], record, get_tolerance(name), variable)
+    if "levels" in GOLDEN[name] and name != "sequence_reverse":  # its own gradient has the level of its input
+        check_levels_of_gradients(name, replay)
+
+
+def check_declared(name: str, replay: Replay) -> None:
+    built = GOLDEN[name]["built"]
+    for slot, spec in replay.specs().items():
+        if slot not in built:
+            continue
+        compared = 2 if slot == "MaxIndex" else 3  # the layer declares the dtype of MaxIndex, as that of X
+        declared = [list(spec.shape), spec.lod_level, int(spec.dtype)]
+        assert declared[:compared] == built[slot][:compared], slot
+
+
+def check_values(name: str, replay: Replay) -> None:
     for slot, record in GOLDEN[name]["out"].items():
         if slot in POINTS[name].ignore:
             continue
@@ -39,34 +60,7 @@ def test_recorded_values_and_lods_are_computed(name: str) -> None:
             assert lod == record[1], slot
 
 
-@pytest.mark.parametrize("name", POINTS)
-def test_declared_shapes_match_the_recorded_ones(name: str) -> None:
-    built = GOLDEN[name]["built"]
-    for slot, spec in Replay(name, POINTS[name]).specs().items():
-        if slot not in built:
-            continue
-        compared = 2 if slot == "MaxIndex" else 3  # the layer declares the dtype of MaxIndex, as that of X
-        declared = [list(spec.shape), spec.lod_level, int(spec.dtype)]
-        assert declared[:compared] == built[slot][:compared], slot
-
-
-@pytest.mark.parametrize("name", [name for name, record in GOLDEN.items() if "grad" in record])
-def test_recorded_gradients_are_computed(name: str) -> None:
-    replay = Replay(name, POINTS[name])
-    replay.run()
-    got = replay.gradients()
-    for variable, record in GOLDEN[name]["grad"].items():
-        compare(got[variable], record, get_tolerance(name), variable)
-
-
-def levels_of_gradients() -> list[str]:
-    """LoD levels of gradients; that of sequence_reverse, its own gradient, has the level of its input."""
-    return [name for name, record in GOLDEN.items() if "levels" in record and name != "sequence_reverse"]
-
-
-@pytest.mark.parametrize("name", levels_of_gradients())
-def test_declared_lod_levels_of_gradients_match_the_recorded_ones(name: str) -> None:
-    replay = Replay(name, POINTS[name])
+def check_levels_of_gradients(name: str, replay: Replay) -> None:
     gradient = replay.op.gradient
     for variable, level in GOLDEN[name]["levels"].items():
         own = gradient is not None and gradient.lod == OWN

@@ -26,7 +26,11 @@ if __name__ == "__main__":
 
 import paddlelike as fluid
 
-__all__ = ["digest", "drop_lines", "encode_layer", "encode_optimizer"]
+__all__ = ["VARYING", "digest", "drop_lines", "encode_layer", "encode_optimizer"]
+
+#: Fluid collects the variables that a loop or branch reads in sets of Python, whose order changes from run
+#: to run, and so do its bytes.
+VARYING = ("dynamic_rnn", "optimizer Lookahead", "static_rnn", "switch", "while", "cond")
 
 
 def encode_layer(build: Callable[[], Any]) -> dict[str, bytes]:

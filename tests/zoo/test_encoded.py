@@ -12,13 +12,10 @@ from paddlelike.framework.graph.attributes import COMMON_ATTRS
 from paddlelike.framework.opdef import registry
 from tests.helpers.fresh import fresh_programs
 from tests.helpers.golden_data import table
-from tests.zoo.encoded import digest, encode_layer, encode_optimizer
+from tests.zoo.encoded import VARYING, digest, encode_layer, encode_optimizer
 from tests.zoo.layers import LAYERS
 from tests.zoo.optimizers import OPTIMIZERS, net
 
-#: Fluid collects the variables that a loop or branch reads in sets of Python, whose order changes from run
-#: to run, and so do its bytes.
-VARYING = ("dynamic_rnn", "optimizer Lookahead", "static_rnn", "switch", "while", "cond")
 GOLDEN = table("encoded")
 PROGRAMS = GOLDEN["programs"]
 

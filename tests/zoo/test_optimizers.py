@@ -19,19 +19,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:Ftrl")  # its l2 is l1's, as in 
 
 GOLDEN = table("optimizers")
 
-#: Entries whose programs are not equal yet, and why; each must go on failing.
-DIFFERENT: dict[str, str] = {}
 #: Entries whose values cannot be compared, and why.
 RANDOM = {"Dpsgd": "adds noise of the system's own generator"}
-
-
-def names() -> list[Any]:
-    return [
-        pytest.param(name, marks=pytest.mark.xfail(reason=DIFFERENT[name], strict=True))
-        if name in DIFFERENT
-        else name
-        for name in GOLDEN
-    ]
 
 
 @contextmanager
@@ -44,10 +33,10 @@ def minimized(name: str) -> Iterator[tuple[Any, Any, Any]]:
 
 def test_the_table_of_cases_is_complete() -> None:
     assert sorted(OPTIMIZERS) == sorted(GOLDEN)
-    assert set(GOLDEN) >= set(DIFFERENT) | set(RANDOM)
+    assert set(GOLDEN) >= set(RANDOM)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", GOLDEN)
 def test_programs_of_optimizers_match_fluid(name: str) -> None:
     golden = GOLDEN[name]
     with minimized(name) as (main, startup, loss):

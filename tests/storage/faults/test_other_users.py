@@ -218,6 +218,14 @@ def plant_pipe(home: Path, form: str) -> None:
 
 
 PLANTS = [plant_journal, plant_staged, plant_link, plant_pipe]
+MODES = {"sticky": 0o1777, "open": 0o777, "group": 0o2775, "sticky group": 0o3775}
+
+#: Every plant beside every form, and each of both in a parent of every mode.
+PAIRS = [
+    pytest.param(plant, form, [*MODES.values()][(i + j) % len(MODES)], id=f"{plant.__name__}-{form}")
+    for i, plant in enumerate(PLANTS)
+    for j, form in enumerate(FORMS)
+]
 
 
 @pytest.fixture(scope="module")
@@ -240,11 +248,7 @@ def home(imported: None) -> Iterator[Path]:
     shutil.rmtree(place)
 
 
-@pytest.mark.parametrize(
-    "mode", [0o1777, 0o777, 0o2775, 0o3775], ids=["sticky", "open", "group", "sticky group"]
-)
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("plant", PLANTS)
+@pytest.mark.parametrize(("plant", "form", "mode"), PAIRS)
 def test_files_planted_by_another_user_are_named_and_never_acted_on(
     home: Path, plant: Callable[[Path, str], None], form: str, mode: int
 ) -> None:
