@@ -18,11 +18,12 @@ def write_reference(module: str, name: str) -> bytes:
     return f"c{module}\n{name}\n.".encode()
 
 
-@pytest.mark.parametrize(("module", "name"), MOVED)
-def test_a_pickle_finds_functions_under_names_of_an_earlier_release(module: str, name: str) -> None:
-    found = pickle.loads(write_reference(module, name))
-    assert found.__name__ == name
-    assert pickle.loads(pickle.dumps(found)) is found
+def test_a_pickle_finds_functions_under_names_of_an_earlier_release() -> None:
+    assert len(MOVED) > 300
+    for module, name in MOVED:
+        found = pickle.loads(write_reference(module, name))
+        assert found.__name__ == name, module
+        assert pickle.loads(pickle.dumps(found)) is found
 
 
 def test_a_bundle_loads_an_allowed_function_by_its_earlier_name() -> None:

@@ -125,6 +125,16 @@ def test_parameters_match_paddle(module: str) -> None:
     assert wrong == []
 
 
+def test_layers_take_no_other_parameters() -> None:
+    layers = [(name, found) for name, (_, found) in FOUND.items() if name.module == "paddle.fluid.layers"]
+    functions = [(name, found) for name, found in layers if inspect.isfunction(found)]
+    assert len(functions) > 280
+    for name, found in functions:
+        kinds = {one.kind for one in inspect.signature(found).parameters.values()}
+        assert inspect.Parameter.KEYWORD_ONLY not in kinds, name
+        assert (inspect.Parameter.VAR_KEYWORD in kinds) == ("**" in name.parameters), name
+
+
 @pytest.mark.parametrize("path", DIFFERENT)
 def test_parameters_listed_as_different_differ(path: str) -> None:
     (name,) = (name for name in NAMES if f"{name.module}.{name.name}" == path)

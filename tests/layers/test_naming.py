@@ -6,8 +6,6 @@ import gzip
 import inspect
 import json
 import warnings
-from collections.abc import Callable
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -45,17 +43,6 @@ def test_a_named_parameter_with_an_unnamed_attribute_is_saved_under_the_name_of_
     assert np.array(fluid.global_scope().find_var("w.w_0").get_tensor()).tolist() == [2, 2]
 
 
-SIGNATURES = [
-    tuple(line.split("(", 1))
-    for line in (Path(__file__).parent / "signatures185.txt").read_text().splitlines()
-]
-
-
-@pytest.mark.parametrize(("name", "arguments"), SIGNATURES, ids=[name for name, _ in SIGNATURES])
-def test_signatures_match_fluid(name: str, arguments: str) -> None:
-    assert written(attrgetter(name)(fluid)) == f"({arguments}"
-
-
 def test_every_layer_is_documented() -> None:
     for name in fluid.layers.__all__:
         assert (inspect.getdoc(getattr(fluid.layers, name)) or "").strip(), name
@@ -63,16 +50,3 @@ def test_every_layer_is_documented() -> None:
 
 def test_layers_are_listed_in_order() -> None:
     assert fluid.layers.__all__ == sorted(fluid.layers.__all__)
-
-
-def written(function: Callable[..., Any]) -> str:
-    """The signature as Python 2 would write it: no annotations."""
-    return f"({', '.join(map(parameter, inspect.signature(function).parameters.values()))})"
-
-
-def parameter(one: inspect.Parameter) -> str:
-    stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
-    if one.default is one.empty:
-        return stars + one.name
-    is_kind = isinstance(one.default, fluid.core.VarDesc.VarType)
-    return f"{one.name}={one.default if is_kind else repr(one.default)}"
