@@ -56,11 +56,32 @@ def test_every_operator_belongs_to_paddle_or_is_listed_as_ours() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FORWARD if name in GOLDEN])
-def test_operator_slots_and_attributes_match_paddle(name: str) -> None:
+def test_the_slots_attributes_and_gradient_of_an_operator_match_paddle(name: str) -> None:
     op, golden = FORWARD[name], GOLDEN[name]
     assert list(op.inputs) == golden["inputs"]
     assert list(op.outputs) == golden["outputs"]
     assert {key: describe_attr(attr) for key, attr in op.attrs.items()} == golden["attrs"]
+    if name not in NOT_ASKED:
+        check_gradient(name, golden["grad"], bare=False)
+        if any("?" in slot for slot in golden["inputs"]):
+            check_gradient(name, golden.get("grad_bare", golden["grad"]), bare=True)
+
+
+def check_gradient(name: str, wanted: list[Any], *, bare: bool) -> None:
+    """Compare the gradient with all slots filled or, ``bare``, with those empty that may be absent."""
+    op = FORWARD[name]
+    if not wanted:
+        assert op.gradient is None
+        assert "make_grad" not in vars(op)
+        return
+    view = fill_slots(op, bare=bare)
+    got = op.make_grad(view)
+    assert [grad.type for grad in got] == [grad["type"] for grad in wanted], f"bare: {bare}"
+    for mine, theirs in zip(got, wanted, strict=True):
+        assert mine.inputs == theirs["inputs"]
+        assert mine.outputs == theirs["outputs"]
+        assert mine.own_attrs is not theirs["inherits_op_namescope"]
+        assert attributes(mine) == wanted_attributes(theirs, view.attrs)
 
 
 def test_functions_with_many_attributes_take_an_attributes_object() -> None:
@@ -70,34 +91,6 @@ def test_functions_with_many_attributes_take_an_attributes_object() -> None:
         if derived is not None and derived.forward_of is op:
             functions += derived.forward_attrs
         assert isinstance(op.attrs, AttrTable) or len(set(functions)) <= 3, f"{name}: a subclass of Attrs"
-
-
-def gradient_cases() -> list[Any]:
-    """Each operator with all slots filled and, where some may be absent, with those empty."""
-    asked = [name for name in FORWARD if name in GOLDEN and name not in NOT_ASKED]
-    return [pytest.param(name, False, id=name) for name in asked] + [
-        pytest.param(name, True, id=f"{name}-bare")
-        for name in asked
-        if any("?" in slot for slot in GOLDEN[name]["inputs"])
-    ]
-
-
-@pytest.mark.parametrize(("name", "bare"), gradient_cases())
-def test_gradient_operators_match_paddle(name: str, bare: bool) -> None:
-    op, golden = FORWARD[name], GOLDEN[name]
-    wanted = golden.get("grad_bare", golden["grad"]) if bare else golden["grad"]
-    if not wanted:
-        assert op.gradient is None
-        assert "make_grad" not in vars(op)
-        return
-    view = fill_slots(op, bare=bare)
-    got = op.make_grad(view)
-    assert [grad.type for grad in got] == [grad["type"] for grad in wanted]
-    for mine, theirs in zip(got, wanted, strict=True):
-        assert mine.inputs == theirs["inputs"]
-        assert mine.outputs == theirs["outputs"]
-        assert mine.own_attrs is not theirs["inherits_op_namescope"]
-        assert attributes(mine) == wanted_attributes(theirs, view.attrs)
 
 
 def describe_attr(attr: Attr) -> list[Any]:

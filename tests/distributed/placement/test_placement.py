@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -57,11 +59,24 @@ def test_the_variable_follows_from_the_name_of_a_block(name: str, block: int, bl
 
 
 @pytest.mark.filterwarnings("ignore:.*set_gradient_clip", "ignore:padding_idx has no effect")
+@pytest.mark.filterwarnings("ignore:server .* keeps no variable", "ignore:.*takes the value of l1")
 @pytest.mark.parametrize("name", JOBS)
-def test_every_row_of_every_variable_has_one_server(name: str) -> None:
-    _, main, _ = transpile_case(fluid, JOBS[name])
+def test_every_row_has_one_server_whose_program_matches_the_table(name: str) -> None:
+    job, main, _ = transpile_case(fluid, JOBS[name])
     table = main._parameters_on_pservers
     assert table.endpoints == tuple(endpoints(JOBS[name]))
+    trained = {p.name for p in main.all_parameters() if p.trainable}
+    assert set(table.origins(Kind.PARAMETER, Kind.REMOTE, Kind.TABLE)) == trained
+    check_rows(table)
+    begun = {n for op in main_startup(job) for n in op.output_arg_names}
+    for endpoint in endpoints(JOBS[name]):
+        block = job.get_pserver_program(endpoint).global_block()
+        check_variables(table.on(endpoint), block, begun)
+        check_derived(table.on(endpoint), block)
+
+
+def check_rows(table: Placement) -> None:
+    """Each row of each variable is in one slice."""
     for origin in table.origins(Kind.PARAMETER, Kind.REMOTE, Kind.TABLE):
         slices = table.of(origin)
         rows = [s.first_row + i * s.stride for s in slices for i in range(s.rows)]
@@ -70,47 +85,32 @@ def test_every_row_of_every_variable_has_one_server(name: str) -> None:
         assert sorted(rows) == list(range(declared))  # shards are declared with equal heights
         assert declared - whole < len(slices)
         assert all(table.find_endpoint(origin, row=row) for row in (0, whole // 2, whole - 1))
-    trained = {p.name for p in main.all_parameters() if p.trainable}
-    assert set(table.origins(Kind.PARAMETER, Kind.REMOTE, Kind.TABLE)) == trained
 
 
-@pytest.mark.filterwarnings("ignore:.*set_gradient_clip", "ignore:padding_idx has no effect")
-@pytest.mark.filterwarnings("ignore:server .* keeps no variable", "ignore:.*takes the value of l1")
-@pytest.mark.parametrize("name", JOBS)
-def test_the_placement_table_matches_the_programs_of_the_servers(name: str) -> None:
-    made, main, _ = transpile_case(fluid, JOBS[name])
-    table = main._parameters_on_pservers
-    for endpoint in endpoints(JOBS[name]):
-        block = made.get_pserver_program(endpoint).global_block()
-        for one in table.on(endpoint):
-            var = block.var(one.name)
-            assert (var.shape, var.dtype, var.persistable) == (one.shape, one.dtype, True), one
-            assert not one.gradient or block.has_var(one.gradient)
-        state = {v.name for v in block.vars.values() if v.persistable and v.type == VarType.LOD_TENSOR}
-        begun = {n for op in main_startup(made) for n in op.output_arg_names}
-        known = {one.name for one in table.on(endpoint)}
-        assert {n for n in state - known if n in begun} == set()
+def check_variables(slices: Sequence[Slice], block: Any, begun: set[str]) -> None:
+    """A server's program has the variables of its slices, and no others that the script initializes."""
+    for one in slices:
+        var = block.var(one.name)
+        assert (var.shape, var.dtype, var.persistable) == (one.shape, one.dtype, True), one
+        assert not one.gradient or block.has_var(one.gradient)
+    state = {v.name for v in block.vars.values() if v.persistable and v.type == VarType.LOD_TENSOR}
+    known = {one.name for one in slices}
+    assert {n for n in state - known if n in begun} == set()
 
 
-@pytest.mark.filterwarnings("ignore:.*set_gradient_clip", "ignore:padding_idx has no effect")
-@pytest.mark.filterwarnings("ignore:server .* keeps no variable", "ignore:.*takes the value of l1")
-@pytest.mark.parametrize("name", JOBS)
-def test_kinds_and_shapes_read_from_a_server_program_match_the_placement(name: str) -> None:
+def check_derived(slices: Sequence[Slice], block: Any) -> None:
     """A server derives its table from its program alone; the transpiler's placement must agree with it.
 
     Two things its program does not say: of a schedule's variables, trainers add to the counter; and a program
     as Fluid makes it lists a table in blocks of rows only if the gradient stays sparse on the server.
     """
     known = {("counter", "schedule"), ("parameter", "remote")}
-    job, main, _ = transpile_case(fluid, JOBS[name])
-    for endpoint in endpoints(JOBS[name]):
-        ops = job.get_pserver_program(endpoint).global_block().ops
-        table = Served(next(op for op in ops if op.type == "listen_and_serv")).table
-        for one in main._parameters_on_pservers.on(endpoint):
-            entry = table[one.name]
-            assert (entry.shape, entry.dtype) == (one.shape, one.dtype), one
-            assert entry.kind == one.kind or (entry.kind, one.kind) in known, one
-            assert not one.gradient or table[base_name(one.gradient)].kind == Kind.GRADIENT
+    table = Served(next(op for op in block.ops if op.type == "listen_and_serv")).table
+    for one in slices:
+        entry = table[one.name]
+        assert (entry.shape, entry.dtype) == (one.shape, one.dtype), one
+        assert entry.kind == one.kind or (entry.kind, one.kind) in known, one
+        assert not one.gradient or table[base_name(one.gradient)].kind == Kind.GRADIENT
 
 
 def main_startup(made: fluid.DistributeTranspiler) -> list[object]:

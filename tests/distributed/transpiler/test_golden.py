@@ -23,15 +23,11 @@ def test_the_golden_file_holds_every_case() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_trainer_and_server_programs_match_fluid(name: str) -> None:
+def test_trainer_and_server_programs_and_slices_match_fluid(name: str) -> None:
     wanted = records()[name]["programs"]
     made = programs(fluid, CASES[name], reset_name_scope)
     assert sorted(made) == sorted(wanted)
     for role, pair in made.items():
         for got, want in zip(pair, wanted[role], strict=True):
             assert_same_program(mask_program(got), want)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_slices_of_variables_match_fluid(name: str) -> None:
     assert overview(fluid, CASES[name], reset_name_scope) == records()[name]["overview"]

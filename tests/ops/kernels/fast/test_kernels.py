@@ -19,7 +19,7 @@ from tests.ops import test_recorded
 from tests.ops.harness import contract
 from tests.ops.harness.collect import CASES
 from tests.ops.harness.contract import Case, check_gradient, check_value_and_shape
-from tests.ops.harness.points import GOLDEN, POINTS
+from tests.ops.harness.points import POINTS
 from tests.ops.kernels.fast.test_large import OF_STEPS
 
 for _module in pkgutil.iter_modules(fast.__path__, f"{fast.__name__}."):
@@ -127,9 +127,7 @@ def test_every_kernel_gives_what_fluid_gives(name: str) -> None:
 def check_recorded(name: str, *, compiled: bool) -> set[str]:
     """Compare with Fluid 1.8.5's values and gradients; return the kernels that were called."""
     with force_kernels(compiled=compiled) as called:
-        test_recorded.test_recorded_values_and_lods_are_computed(name)
-        if "grad" in GOLDEN[name]:
-            test_recorded.test_recorded_gradients_are_computed(name)
+        test_recorded.test_values_lods_shapes_and_gradients_are_the_recorded_ones(name)
     return called
 
 
