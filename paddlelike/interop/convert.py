@@ -269,7 +269,6 @@ def convert(
         stack.enter_context(show_progress(f"{source} -> {target}" if wanted else None, (total,)))
         report_bytes = _Progress(progress if callable(progress) else None, total)
         _write(target, target_format, written, spool, report_bytes, options)
-    seconds = time.perf_counter() - begin
     return ConvertReport(
         source,
         source_format.name,
@@ -277,7 +276,7 @@ def convert(
         target_format.name,
         tuple(values),
         total,
-        seconds,
+        time.perf_counter() - begin,
         tuple(without_lod),
         tuple(left_out),
     )

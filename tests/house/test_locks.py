@@ -25,17 +25,19 @@ PYTHONS = {
     "queue": ["Queue", "LifoQueue", "PriorityQueue"],
     "concurrent.futures": ["ThreadPoolExecutor", "Future", "wait", "as_completed"],
 }
+NAMES = {"acquire", "Thread", "open"}.union(*PYTHONS.values())  #: of the attributes that are looked at
 
 
 def find_faults(tree: ast.Module) -> Iterator[str]:
     """Yield the lines of a module that hold a lock or a descriptor in another way."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr in PYTHONS.get(ast.unparse(node.value), ()):
-            yield f"{node.lineno}: {ast.unparse(node)}"
+        if isinstance(node, ast.Attribute) and node.attr in NAMES:
+            if node.attr in PYTHONS.get(ast.unparse(node.value), ()):
+                yield f"{node.lineno}: {ast.unparse(node)}"
         elif isinstance(node, ast.ImportFrom):
             found = [one.name for one in node.names if one.name in PYTHONS.get(node.module or "", ())]
             yield from (f"{node.lineno}: {node.module}.{name}" for name in found)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in NAMES:
             if node.func.attr == "acquire" or ast.unparse(node.func) in ("threading.Thread", "os.open"):
                 yield f"{node.lineno}: {ast.unparse(node.func)}"
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
@@ -39,10 +38,13 @@ AVOIDED = {
     "requested": r"\basked for\b",
     "the number of": r"\bthe count (?:[A-Z] )?of [a-z]+s\b(?! that\b)",
 }
+ANY_AVOIDED = re.compile("|".join(AVOIDED.values()))
 
 
 def find_avoided(text: str) -> list[str]:
     """Return each avoided phrase of a text with its line and what to write instead."""
+    if ANY_AVOIDED.search(text) is None:
+        return []
     return [
         f"line {number}: {found[0]!r}: write {instead!r}"
         for number, line in enumerate(text.splitlines(), 1)
@@ -63,10 +65,9 @@ def test_hard_phrases_are_found() -> None:
 
 def test_names_of_tests_need_no_second_reading() -> None:
     names = [
-        node.name
+        name
         for path in sorted((PROJECT / "tests").rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        for name in re.findall(r"^\s*def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
     ]
     assert len(names) > 3000
     assert [

@@ -37,6 +37,7 @@ def run_job(fork_server: str, run: dict[str, Any], **counts: int) -> list[Proces
     return trainers
 
 
+@pytest.mark.slow
 def test_only_the_first_process_writes_and_each_restores_its_own_state(
     fork_server: str, tmp_path: Path
 ) -> None:
@@ -61,6 +62,7 @@ def test_only_the_first_process_writes_and_each_restores_its_own_state(
         assert worker.parameters() == trained
 
 
+@pytest.mark.slow
 def test_a_killed_job_ends_with_the_same_bits(fork_server: str, tmp_path: Path) -> None:
     """Row C13 for C37: readers, dropout and the schedule of every process continue."""
     whole, parts = tmp_path / "whole", tmp_path / "parts"

@@ -75,9 +75,15 @@ def test_negative_computed_pads_of_some_axes_crop_the_tensor() -> None:
 RULES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric")
 
 
-@pytest.mark.parametrize("rule", [*RULES, "tf_crop_and_resize"])
-@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
-@pytest.mark.parametrize("fed", ["sizes", "scales"])
+#: Every rule in every mode, and each of both with sizes and with scales that are fed.
+RESIZES = [
+    (rule, mode, ("sizes", "scales")[(i + j) % 2])
+    for i, rule in enumerate([*RULES, "tf_crop_and_resize"])
+    for j, mode in enumerate(["nearest", "linear", "cubic"])
+]
+
+
+@pytest.mark.parametrize(("rule", "mode", "fed"), RESIZES)
 def test_a_resize_by_computed_numbers_equals_one_by_known_numbers(rule: str, mode: str, fed: str) -> None:
     """Known ones are a product with a matrix, computed ones a sum of the elements near each place."""
     options: dict[str, Any] = {"coordinate_transformation_mode": rule, "mode": mode}
