@@ -122,12 +122,15 @@ LINUX = {
 }  # fmt: skip
 X86 = re.compile(r"\bavx|\bsse[234]|x86|amd64|\bcpuid", re.IGNORECASE)
 FILES = re.compile(r"/(proc|sys)/[\w/]*")
+USES = re.compile(rf"MADV_|/proc/|/sys/|{'|'.join(sorted(LINUX))}")
 
 
 def list_uses() -> dict[str, set[str]]:
     """Return the modules that use each name or file, below the package."""
     found = defaultdict[str, set[str]](set)
     for path, source in SOURCES.items():
+        if USES.search(source) is None:
+            continue
         module = path.relative_to(PROJECT / "paddlelike").as_posix()
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Attribute) and (node.attr in LINUX or node.attr.startswith("MADV_")):
@@ -155,6 +158,8 @@ def test_the_linux_page_lists_exactly_the_uses_of_linux() -> None:
 def test_only_two_modules_mention_a_processor_architecture() -> None:
     naming = set()
     for path, source in SOURCES.items():
+        if X86.search(source) is None:
+            continue
         tree = ast.parse(source)
         docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         texts = (

@@ -1,4 +1,4 @@
-"""The limits, steps and outcomes of a trainer's state machine, and its calls to one server."""
+"""Calls of a trainer to one server: limits, back-off and failures; the steps and outcomes of a trainer."""
 
 from __future__ import annotations
 
