@@ -356,8 +356,8 @@ _ROWS: Final = (
     Quirk(
         "ignored_labels",
         "layers.softmax_with_cross_entropy(ignore_index)",
-        "elements with that label cost 0 but have a gradient: that of the label if it is a class, else "
-        "the softmax",
+        "elements with that label have a loss of 0, but still a gradient: the usual one if the label is a "
+        "class, else the softmax",
         "they have no gradient",
         "paddle/fluid/operators/softmax_with_cross_entropy_op.h, "
         "SoftmaxWithCrossEntropyGradKernel::Compute (1.8.5): the kernel for CPUs does not read "

@@ -381,7 +381,7 @@ def parse_sample(line: str, variables: Sequence[Variable], texts: Sequence[str],
     sample, at = [], 0
     for text in texts:
         if words[at : at + 1] != ["1"] or len(words) < at + 2:
-            raise _bad_line(where, f"expected 1 and {text}, which the dataset is set to read")
+            raise _bad_line(where, f"expected 1, then the {text}, then the values")
         at += 2
     for variable in variables:
         try:

@@ -176,7 +176,7 @@ def test_slots_may_have_words_before_their_values(variables: list[Any], tmp_path
     (feed,) = data.feeds()
     np.testing.assert_array_equal(np.array(feed["x"]), [[1.5, 2.5]])
     data.set_parse_logkey(True)
-    with pytest.raises(FeedError, match="expected 1 and log key"):
+    with pytest.raises(FeedError, match="expected 1, then the log key"):
         data.load_into_memory()
 
 

@@ -18,7 +18,7 @@ def command(
     operators: Annotated[bool, typer.Option("--operators", help="Leave out the variables.")] = False,
     level: Annotated[
         str | None,
-        typer.Option(help="variables, operators, layers, chains or blocks; by the size of the program."),
+        typer.Option(help="variables, operators, layers, chains or blocks; default: chosen by size."),
     ] = None,
     json: bool = Json,
 ) -> None:

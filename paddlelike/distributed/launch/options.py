@@ -263,7 +263,7 @@ def _add_collective(job: argparse._ArgumentGroup) -> None:
         "--devices",
         type=_items,
         metavar="N,...",
-        help="collective: a worker for each of these devices, whose number is its FLAGS_selected_gpus",
+        help="collective: start a worker for each of these devices, with its number in FLAGS_selected_gpus",
     )
     job.add_argument(
         "--cluster_node_ips",

@@ -37,7 +37,7 @@ def _compare(kind: str, found: list[tuple[str, str]], targets: list[str], holder
     names = [name for _, name in found]
     if found and (sorted(names) != sorted(targets) or {one for one, _ in found} != {holder}):
         raise GraphError(
-            f"the block has {kind} operators of {names}, expected operators of {targets} at {holder!r}"
+            f"the block has {kind} operators of {names}, expected {kind} operators of {targets} at {holder!r}"
         )
     return bool(found)
 

@@ -64,7 +64,7 @@ def test_the_feeds_and_fetches_of_a_saved_model_are_compared(tmp_path: Path, exe
     assert has_feeds(block, {"x": 1}, "feed")
     assert has_fetches(block, [target], "fetch")
     with pytest.raises(
-        GraphError, match=r"feed operators of \['x'\], expected operators of \['z'\] at 'feed'"
+        GraphError, match=r"feed operators of \['x'\], expected feed operators of \['z'\] at 'feed'"
     ):
         has_feeds(block, ["z"], "feed")
     with pytest.raises(GraphError, match="at 'other'"):
