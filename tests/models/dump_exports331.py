@@ -38,6 +38,15 @@ def truth(*shape, seed=0):
 
 BOXES = np.array([[0, 0, 4, 4], [1, 1, 6, 6], [2, 0, 7, 5], [0, 0, 4.2, 4.1]], "float32")
 CASES = {
+    "histogramdd": (lambda x: paddle.histogramdd(x, bins=[3, 2])[0], real(9, 2)),
+    "histogramdd_weights": (
+        lambda x, w: paddle.histogramdd(x, bins=[2, 3, 2], weights=w)[0],
+        real(8, 3, seed=1),
+        real(8, lo=0),
+    ),
+    "linspace_whole": (lambda x: paddle.linspace(x[0, 0], x[0, 1], 7, "int64"), np.array([[-30, 49]])),
+    "linspace_real": (lambda x: paddle.linspace(x[0, 0], x[0, 1], 9), real(1, 2)),
+    "lp_pool_ceil": (lambda x: F.lp_pool2d(x, 2.0, [4, 3], [3, 2], [0, 1], ceil_mode=True), real(2, 3, 8, 8)),
     "baddbmm": (lambda a, b, c: paddle.baddbmm(a, b, c), real(2, 2, 2), real(2, 2, 3), real(2, 3, 2)),
     "bcel": (
         lambda x, y: F.binary_cross_entropy_with_logits(x, y, pos_weight=paddle.to_tensor(2.0)),

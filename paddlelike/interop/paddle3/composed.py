@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from paddlelike.core import VarType
 from paddlelike.errors import FormatError
-from paddlelike.interop.paddle3.block_reader import Block, Read
+from paddlelike.interop.paddle3.block_reader import Block, Constant, Read
 from paddlelike.interop.paddle3.json_values import Type, get, read_attributes
+from paddlelike.interop.paddle3.row_reader import read_row
 
 
 class _Call:
@@ -38,6 +39,10 @@ class _Call:
 
     def scale(self, name: str, factor: float) -> str:
         return self.make("scale", {"X": name}, self.type(name), scale=factor, bias=0.0, bias_after_scale=True)
+
+    def cast(self, name: str, out: str | Type) -> str:
+        kinds = self.type(name).dtype, (self.type(out) if isinstance(out, str) else out).dtype
+        return self.make("cast", {"X": name}, out, in_dtype=int(kinds[0]), out_dtype=int(kinds[1]))
 
     def refuse(self, why: str) -> None:
         raise FormatError(f"operator {self.block.kind!r} of Paddle 3 {why}, which is not supported")
@@ -118,15 +123,61 @@ def _pool_norms(call: _Call) -> None:
     """Compute the p-norm of each window, from the mean of powers."""
     attrs = dict(call.attrs)
     norm, ksize = attrs.pop("norm_type"), attrs.pop("kernel_size")
-    if attrs["ceil_mode"] or attrs["adaptive"] or attrs["global_pooling"]:
+    is_plain = not attrs["ceil_mode"] and len(attrs["paddings"]) == len(ksize)
+    if (
+        attrs["adaptive"]
+        or attrs["global_pooling"]
+        or not (is_plain or attrs["padding_algorithm"] == "EXPLICIT")
+    ):
         call.refuse("pools uneven windows")
     attrs |= {"pooling_type": "avg", "exclusive": False, "ksize": ksize}
     kind = call.type(call.out)
     powers = call.make("pow", {"X": call.read(0)}, call.type(call.read(0)), factor=norm)
+    if not is_plain:  # zeros around: Paddle's own pools have smaller windows at the edges
+        pads = attrs["paddings"]
+        pads = [pad for one in pads for pad in (one, one)] if len(pads) == len(ksize) else list(pads)
+        more = [attrs["ceil_mode"] * (step - 1) for step in attrs["strides"]]
+        pads[1::2] = [pad + one for pad, one in zip(pads[1::2], more, strict=True)]
+        pads = [0, 0, *pads, 0, 0] if attrs["data_format"].endswith("C") else [0, 0, 0, 0, *pads]
+        wide = call.type(powers)
+        sums = zip(wide.shape, pads[::2], pads[1::2], strict=True)
+        wide = wide._replace(shape=[size if size < 0 else size + low + high for size, low, high in sums])
+        powers = call.make("pad", {"X": powers}, wide, paddings=pads, pad_value=0.0)
+        attrs |= {"ceil_mode": False, "paddings": [0] * len(ksize)}
     mean = call.make(
         "pool2d", {"X": powers}, kind, **{name: value for name, value in attrs.items() if value is not None}
     )
     call.make("pow", {"X": call.scale(mean, float(math.prod(ksize)))}, call.out, factor=1 / norm)
+
+
+def _count_numbers(call: _Call) -> None:
+    """Count numbers. The last place of a computed length is counted once more, with the weight 0."""
+    wide = Type(VarType.LOD_TENSOR, VarType.FP64, [-1])
+    x, kind = call.read(0), call.type(call.read(0))
+    if call.has(1):
+        weights = call.cast(call.read(1), wide)
+    else:
+        weights = call.make("fill_any_like", {"X": x}, wide, value=1.0, dtype=int(VarType.FP64))
+    none = call.make(
+        "fill_constant", {}, wide._replace(shape=[1]), shape=[1], value=0.0, dtype=int(wide.dtype)
+    )
+    length = call.cast(call.read(2), kind._replace(shape=[1]))
+    last = call.make("scale", {"X": length}, kind._replace(shape=[1]), scale=1.0, bias=-1.0)
+    last = call.make("reshape2", {"X": last}, kind._replace(shape=[1]), shape=[1])
+    xs, all_weights = (
+        call.make("concat", {"X": pair}, call.type(pair[0])._replace(shape=[-1]), axis=0)
+        for pair in ([x, last], [weights, none])
+    )
+    counts = call.make("bincount", {"X": xs, "Weights": all_weights}, wide, minlength=0)
+    call.cast(counts, call.out)
+
+
+def _read_counts(block: Block, op: dict[str, Any]) -> None:
+    length = block.find(get(get(op, "I", list), 2, dict))
+    if isinstance(length, Constant):
+        read_row(block, op)
+    else:
+        _count_numbers(_Call(block, op))
 
 
 def _weigh_entropy(call: _Call) -> None:
@@ -243,6 +294,7 @@ def _read(compose: Any) -> Read:
 COMPOSED: Final[dict[str, Read]] = {
     "baddbmm": _read(_add_products),
     "bernoulli": _read(_draw_truth),
+    "bincount": _read_counts,
     "empty_like": _read(_fill_alike),
     "fused_bias_residual_layernorm": _read(_norm_residual),
     "fused_softmax_mask": _read(_masked_softmax),

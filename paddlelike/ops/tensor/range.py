@@ -69,6 +69,19 @@ def _count_steps(first: np.generic, step: np.generic, count: int) -> Array:
     return np.add.accumulate(out, dtype=out.dtype)
 
 
+@register_kernel("linspace", "Start Stop Num -> Out", {"dtype": Int(5)}, changed=True)
+def _linspace(start: Array, stop: Array, num: Array, *, dtype: int) -> Array:
+    """Numbers at equal distances. Steps are of float64, and the second half is counted from the end."""
+    kind = numpy_dtype(VarType(dtype))
+    first, last = (one.reshape(-1)[0].astype(kind) for one in (start, stop))
+    count = num.item()
+    if count < 1:
+        raise ShapeError(f"linspace: Num is {count}, expected 1 at least")
+    most, places = max(count - 1, 1), np.arange(count)
+    step = float(last - first) / most
+    return np.where(2 * places < most, first + step * places, last - step * (most - places)).astype(kind)
+
+
 @register_kernel("logspace", "Start Stop Num Base -> Out", {"dtype": Int(5)})
 def _logspace(start: Array, stop: Array, count: Array, base: Array, *, dtype: int) -> Array:
     """Powers of ``base`` with evenly spaced exponents."""

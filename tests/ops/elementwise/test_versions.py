@@ -75,6 +75,27 @@ def test_the_version_of_a_program_selects_the_form_of_an_operator(
     np.testing.assert_array_equal(compute(type, version, *arrays), wanted[version])
 
 
+@pytest.mark.parametrize(
+    ("start", "stop", "count", "wanted"),
+    [
+        (-30, 49, 4, [-30, -3, 22, 49]),
+        (28, 30, 4, [28, 28, 29, 30]),
+        (0.1, 0.9, 4, np.array([0.1, 0.36666664, 0.6333333, 0.9], "float32")),
+        (-0.62455755, 0.7414646, 3, np.array([-0.62455755, 0.05845356, 0.7414646], "float32")),
+        (4.0, 5.0, 1, [4.0]),
+    ],
+)
+def test_linspace_of_paddle_2_ends_at_its_last_number_and_rounds_whole_numbers_towards_zero(
+    start: float, stop: float, count: int, wanted: Any
+) -> None:
+    kind = np.array(start).dtype if isinstance(start, int) else np.dtype("float32")
+    dtype = int(VarType.INT64 if isinstance(start, int) else VarType.FP32)
+    ends = np.array([start], kind), np.array([stop], kind)
+    found = compute("linspace", "2.6", *ends, np.array([count], "int32"), dtype=dtype)
+    assert found.dtype == kind
+    assert found.tolist() == np.asarray(wanted, kind).tolist()
+
+
 @pytest.mark.parametrize(("version", "wanted"), [("2.6", [1.0, 1.0078125]), ("3.3", [1.0, 1.015625])])
 def test_bfloat16_is_cut_in_paddle_2_and_rounded_in_paddle_3(version: str, wanted: list[float]) -> None:
     x = np.array([1.00390625, 1.01171875], "float32")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from paddlelike.core import VarType, numpy_dtype
+from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.interop.onnx.exporter.graph import Step, converts
 
 if TYPE_CHECKING:
@@ -95,11 +96,20 @@ def _convert_eye(step: Step) -> str:
 def _convert_linspace(step: Step) -> str:
     start, stop, count = (step.reshape(step.input(slot)) for slot in ("Start", "Stop", "Num"))
     count = step.cast(count, "int64")
-    one, dtype = step.constant(1, np.int64), step.dtype("Start")
+    is_later = step.op.block.program.paddle_version >= PADDLE2_VERSION
+    one, dtype = step.constant(1, np.int64), np.dtype(np.float64) if is_later else step.dtype("Start")
     places = step.cast(step.add("Range", step.constant(0, np.int64), count, one), dtype)
     gaps = step.cast(step.add("Max", step.add("Sub", count, one), one), dtype)
+    if is_later:
+        start, stop = step.cast(start, dtype), step.cast(stop, dtype)
     gap = step.add("Div", step.add("Sub", stop, start), gaps)
-    return step.add("Add", start, step.add("Mul", places, gap))
+    out = step.add("Add", start, step.add("Mul", places, gap))
+    if is_later:  # the second half is counted from the end
+        rest = step.add("Mul", step.add("Sub", gaps, places), gap)
+        is_first = step.add("Less", step.add("Add", places, places), gaps)
+        out = step.add("Where", is_first, out, step.add("Sub", stop, rest))
+        out = step.cast(out, numpy_dtype(VarType(step.attr("dtype", VarType.FP32))))
+    return out
 
 
 @converts("where")
