@@ -199,6 +199,26 @@ def test_all_operators_that_cannot_be_expressed_are_listed() -> None:
     assert caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (helper.make_tensor_type_proto(TensorProto.UINT16, [2]), "input 'x' is of UINT16, which variables"),
+        (helper.make_tensor_type_proto(TensorProto.STRING, [2]), "input 'x' is of STRING, which variables"),
+        (helper.make_tensor_type_proto(TensorProto.FLOAT, None), "input 'x' does not say how many dims"),
+        (
+            helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [2])),
+            "input 'x' is of optional_type, expected tensor_type",
+        ),
+    ],
+)
+def test_inputs_that_no_variable_can_hold_are_refused_with_their_type(kind, message: str) -> None:
+    node = helper.make_node("Identity", ["x"], ["y"])
+    ports = [helper.make_value_info(name, kind) for name in "xy"]
+    model = helper.make_model(helper.make_graph([node], "g", ports[:1], ports[1:]))
+    with pytest.raises(UnsupportedError, match=message):
+        fluid.import_onnx(model.SerializeToString())
+
+
 def test_attributes_that_cannot_be_expressed_are_listed_with_their_nodes() -> None:
     nodes = [
         helper.make_node("ArgMax", ["x"], ["a"], name="one", axis=0, select_last_index=1),

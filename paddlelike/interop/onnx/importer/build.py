@@ -215,6 +215,19 @@ def _read_type(port: ValueInfoProto) -> Typed:
     return Typed(dtype, tuple(dims))
 
 
+def _say_odd_type(port: ValueInfoProto) -> str:
+    """Return what an input is that no variable of a program can be."""
+    kind = port.type.WhichOneof("value")
+    if kind != "tensor_type":
+        return f"is of {kind or 'no type'}, expected tensor_type"
+    element = port.type.tensor_type.elem_type
+    if element not in ELEMENT_TYPES:
+        types = import_onnx_package("import_onnx").TensorProto.DataType
+        name = types.Name(element) if element in types.values() else f"element type {element}"
+        return f"is of {name}, which variables of a program cannot hold"
+    return "does not say how many dims it has"
+
+
 # The program
 
 
@@ -231,7 +244,8 @@ def _read_ports(graph: Graph, model: ModelProto, directory: str | None) -> list[
         typed = _read_type(port)
         if typed.dtype is None or typed.dims is None:
             raise UnsupportedError(
-                f"import_onnx: input {port.name!r:.80} is not a tensor of known type and number of dims"
+                f"import_onnx: input {port.name!r:.80} {_say_odd_type(port)}",
+                hint="cut the model behind it by onnx.utils.extract_model, or give it another type there",
             )
         name = graph.take_name(port.name)
         graph.program.global_block().create_var(
