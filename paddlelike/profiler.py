@@ -13,9 +13,19 @@ __all__ = ["cuda_profiler", "profiler", "reset_profiler", "start_profiler", "sto
 
 
 def start_profiler(state: str, tracer_option: str = "Default") -> None:
-    """Start to time operators; ``state`` is "CPU", "GPU" or "All"; each means the CPU.
+    """Start to time operators.
 
-    Raises ValueError for another ``state`` or ``tracer_option``.
+    Parameters
+    ----------
+    state
+        "CPU", "GPU" or "All"; each means the CPU.
+    tracer_option
+        "Default", "OpDetail" or "AllOpDetail"; all three give the same table.
+
+    Raises
+    ------
+    ValueError
+        ``state`` or ``tracer_option`` is another text.
     """
     if state not in ("CPU", "GPU", "All"):
         raise ValueError(f"state must be 'CPU', 'GPU' or 'All', got {state!r}")
@@ -28,12 +38,21 @@ def start_profiler(state: str, tracer_option: str = "Default") -> None:
 
 
 def stop_profiler(sorted_key: str | None = None, profile_path: str = "/tmp/profile") -> None:  # noqa: S108
-    """Stop timing, print the table, and write it to ``profile_path``.
+    """Stop timing, print the table, and write it to a file.
 
-    ``profile_path + ".json"`` holds a trace of every operator for chrome://tracing and ui.perfetto.dev.
+    Parameters
+    ----------
+    sorted_key
+        How the table is sorted: "calls", "total", "max", "min", "ave" or "default" (the order of execution).
+        None means "default".
+    profile_path
+        The file of the table. A second file, with ``.json`` added to its name, holds a trace of every
+        operator for chrome://tracing and ui.perfetto.dev.
 
-    ``sorted_key``: "calls", "total", "max", "min", "ave" or "default" (the order of execution).
-    Raises ValueError for another key.
+    Raises
+    ------
+    ValueError
+        ``sorted_key`` is another text.
     """
     key = "default" if sorted_key is None else sorted_key
     if key not in profile.ORDERS:
@@ -58,7 +77,20 @@ def profiler(
     profile_path: str = "/tmp/profile",  # noqa: S108  (Fluid's default)
     tracer_option: str = "Default",
 ) -> Iterator[None]:
-    """Time the runs inside of the ``with`` block; see :func:`stop_profiler`."""
+    """Time the runs inside of the ``with`` block.
+
+    Parameters
+    ----------
+    state, tracer_option
+        As for :func:`start_profiler`.
+    sorted_key, profile_path
+        As for :func:`stop_profiler`.
+
+    Raises
+    ------
+    ValueError
+        ``state``, ``sorted_key`` or ``tracer_option`` is a text that those functions do not know.
+    """
     start_profiler(state, tracer_option)
     try:
         yield

@@ -46,6 +46,16 @@ def __getattr__(name: str) -> UniqueNameGenerator:
 def generate(key: str) -> str:
     """Return the next name for ``key``.
 
+    Parameters
+    ----------
+    key
+        What the name begins with, such as "fc".
+
+    Returns
+    -------
+    name : str
+        The prefix of :func:`guard` if it has one, then the key, an underscore, and the next number.
+
     >>> with guard():
     ...     generate("fc"), generate("fc"), generate("conv2d")
     ('fc_0', 'fc_1', 'conv2d_0')
@@ -60,16 +70,34 @@ generate_with_ignorable_key = generate
 def switch(
     new_generator: UniqueNameGenerator | None = None, new_para_name_checker: object = None
 ) -> tuple[UniqueNameGenerator, object]:
-    """Install ``new_generator`` (new counters if None), and return the previous one.
+    """Replace the counters until the next switch.
 
-    As in Fluid the result is a pair; its second item belongs to the dynamic graph and is always None.
+    Parameters
+    ----------
+    new_generator
+        The counters to use, such as those that an earlier switch returned; None means new ones.
+    new_para_name_checker
+        Accepted as in Fluid and ignored: it belongs to the dynamic graph.
+
+    Returns
+    -------
+    previous : UniqueNameGenerator
+        The counters in use until now.
+    checker : None
+        Fluid's second result, which belongs to the dynamic graph.
     """
     return _current.set(UniqueNameGenerator() if new_generator is None else new_generator), None
 
 
 @contextmanager
 def guard(new_generator: UniqueNameGenerator | str | bytes | None = None) -> Iterator[None]:
-    """Use new counters inside of the ``with`` block; a str or bytes is a prefix of every name.
+    """Use other counters inside of the ``with`` block.
+
+    Parameters
+    ----------
+    new_generator
+        The counters to use. None means new ones; a str or bytes means new ones that put it in front of
+        every name.
 
     >>> with guard("old_"):
     ...     generate("fc")

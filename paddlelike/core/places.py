@@ -133,9 +133,23 @@ def cpu_places(device_count: int | None = None) -> list[CPUPlace]:
 
 
 def cuda_places(device_ids: list[int] | None = None) -> list[CUDAPlace]:
-    """Return the GPUs of these ids; for None the GPUs of the variable FLAGS_selected_gpus, or all.
+    """Return places of GPUs.
 
-    Raises UnsupportedError where there is no GPU.
+    Parameters
+    ----------
+    device_ids
+        The numbers of the GPUs. None means those that the environment variable FLAGS_selected_gpus lists,
+        or all GPUs if it is not set.
+
+    Returns
+    -------
+    places : list of CUDAPlace
+        One place for each number.
+
+    Raises
+    ------
+    UnsupportedError
+        There is no GPU here.
     """
     gpus = count_gpus()
     if gpus == 0:
@@ -147,9 +161,22 @@ def cuda_places(device_ids: list[int] | None = None) -> list[CUDAPlace]:
 
 
 def cuda_pinned_places(device_count: int | None = None) -> list[CUDAPinnedPlace]:
-    """Return ``device_count`` places of pinned memory; by default CPU_NUM of the environment, or one.
+    """Return places of pinned memory.
 
-    Raises UnsupportedError where there is no GPU.
+    Parameters
+    ----------
+    device_count
+        The number of places. None means the environment variable CPU_NUM, or 1 if it is not set.
+
+    Returns
+    -------
+    places : list of CUDAPinnedPlace
+        That many equal places.
+
+    Raises
+    ------
+    UnsupportedError
+        There is no GPU here.
     """
     if count_gpus() == 0:
         raise UnsupportedError("there are no GPU places here", hint=_HINT)

@@ -255,6 +255,15 @@ class SelectedRows(Versioned, Displayed):
     """Some rows of a tall matrix: ``value[i]`` belongs to row ``rows()[i]`` of ``height()`` rows.
 
     Rows may be unsorted and repeat; as a gradient, repeated rows add up.
+
+    Parameters
+    ----------
+    rows
+        The row ids.
+    height
+        The number of rows of the whole matrix.
+    value
+        The values of these rows, an array of shape (N, ...).
     """
 
     __slots__ = ("_height", "_indexes", "_rows", "_tensor")

@@ -16,7 +16,22 @@ Names = Collection[str]
 
 
 def convert_dtype(dtype: object) -> str:
-    """Return the name of an element type. Raises TypeError for one that is not a tensor's.
+    """Return the name of an element type.
+
+    Parameters
+    ----------
+    dtype
+        A type of NumPy, a ``VarType`` or a name.
+
+    Returns
+    -------
+    name : str
+        The name in NumPy, such as "float32".
+
+    Raises
+    ------
+    TypeError
+        Tensors have no elements of that type.
 
     >>> import numpy as np
     >>> convert_dtype(np.float32), convert_dtype("int64")

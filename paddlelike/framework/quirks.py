@@ -308,7 +308,7 @@ _ROWS: Final = (
         "computes f(y, x), with the gradients of f(x, y)",
         "computes f(x, y)",
         "paddle/fluid/operators/elementwise/elementwise_op_function.h, ElementwiseComputeEx (1.8.5): "
-        "the longer one comes first, and these functors have no inverse",
+        "x and y are exchanged if y has more dims, and these functors have no inverse",
     ),
     Quirk(
         "order_of_equals",

@@ -126,6 +126,8 @@ class Optimizer(State):
     ) -> tuple[list[Operator], ParamGrads]:
         """Append the operators of one training step to the program of ``loss``.
 
+        A warning names parameters that the program updates already, as every run then updates them twice.
+
         Parameters
         ----------
         loss
@@ -147,7 +149,7 @@ class Optimizer(State):
         Raises
         ------
         GraphError
-            ``loss`` is not of shape [1], or this optimizer already updates these parameters.
+            ``loss`` is not of shape [1], or this optimizer already keeps accumulators for these parameters.
         TypeError
             ``loss`` is not a variable.
 

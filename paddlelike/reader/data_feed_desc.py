@@ -22,7 +22,17 @@ class DataFeedDesc:
     """The description in a file, in protobuf's text format; ``proto_desc`` is the message.
 
     Nothing reads it here: a dataset (``fluid.DatasetFactory``) reads the same lines, and its ``set_use_var``
-    takes the place of ``set_use_slots``. Raises FormatError for another file.
+    takes the place of ``set_use_slots``.
+
+    Parameters
+    ----------
+    proto_file
+        The path of the file.
+
+    Raises
+    ------
+    FormatError
+        The file is not a description of a data feed.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "data.proto"

@@ -416,7 +416,7 @@ def xmap_readers(
 
 
 def multiprocess_reader(readers: Sequence[Reader], use_pipe: bool = True, queue_size: int = 1000) -> Reader:
-    """Return a reader of the samples of several readers as they arrive, each read by its own thread.
+    """Return a reader that reads each of several readers in a thread, and returns samples as they arrive.
 
     The threads read up to ``queue_size`` samples ahead, together.
 

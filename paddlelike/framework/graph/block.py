@@ -32,7 +32,19 @@ _format_block: Final[Hook[..., str]] = Hook("format_block")
 
 
 class Block(Versioned):
-    """Part of a :class:`Program`: block 0 is the outermost, the others belong to control-flow operators."""
+    """Part of a :class:`Program`: block 0 is the outermost, the others belong to control-flow operators.
+
+    A program creates its blocks; scripts read them.
+
+    Parameters
+    ----------
+    program
+        The program that contains this block.
+    idx
+        The place of this block in ``program.blocks``.
+    parent_idx
+        The place of the block that contains this one; -1 for the outermost.
+    """
 
     #: Whether its encoding lists the variables in the order of ``vars``, otherwise in the order of Fluid's
     #: hash table.

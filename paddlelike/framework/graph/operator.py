@@ -50,7 +50,18 @@ _format_operator: Final[Hook[[Operator], str]] = Hook("format_operator")
 class Operator(EncodedState):
     """One step of a program, created and checked by :meth:`Block.append_op`.
 
-    ``inputs`` and ``outputs`` map slots to lists of variable names.
+    Parameters
+    ----------
+    block
+        The block that the operator belongs to.
+    type
+        The name of the operator in Paddle, such as "mul".
+    inputs, outputs
+        The names of the variables in each slot.
+    attrs
+        The attributes by name.
+    line
+        The line of the script that created the operator, for messages.
     """
 
     __slots__ = (

@@ -361,7 +361,38 @@ class Variable(EncodedState, Displayed):
 
 
 class Parameter(Variable):
-    """A variable that training changes. Always persistable."""
+    """A variable that training changes. Always persistable.
+
+    Parameters
+    ----------
+    block
+        The block that the parameter belongs to.
+    shape
+        Positive dims, at least one.
+    dtype
+        The element type, such as "float32".
+    type
+        The type of variable.
+    name
+        The name; None for a generated one.
+    trainable
+        Whether optimizers change it.
+    optimize_attr
+        ``{"learning_rate": factor}``: the factor multiplies the learning rate of the optimizer.
+    regularizer
+        The penalty on this parameter, instead of the optimizer's.
+    do_model_average
+        Whether ``optimizer.ModelAverage`` averages it; None means yes.
+    is_distributed
+        Kept for scripts that read it; the look-up of a table decides whether its rows are on servers.
+    **kwargs
+        Further arguments of :class:`Variable`.
+
+    Raises
+    ------
+    GraphError
+        The shape has no dims, or a dim that is not positive; or there is no element type.
+    """
 
     def __init__(
         self,

@@ -162,7 +162,7 @@ def _explain_training_program(where: str) -> str:
     """Return the next step for a program that names no outputs, with the files of its values."""
     prefix = os.path.splitext(where)[0] if where.endswith(".pdmodel") else os.path.dirname(where) or where
     return (
-        f"{where} is not a model for prediction: it names no outputs, as the program that fluid.save writes. "
+        f"{where} is not a model for prediction: it names no outputs, like those that fluid.save writes. "
         f"`paddlelike prune {prefix} DIR --fetch NAME` makes a model of it and its values; in a script: "
         "build the network, fluid.load its values, and call fluid.io.save_inference_model"
     )

@@ -145,7 +145,7 @@ def label_smooth(
 
     Operator ``label_smooth``.
 
-    As in Fluid, ``label`` gets no gradient from then on: see ``fluid.quirks()``.
+    As in Fluid, no gradient flows into ``label`` after this call: see ``fluid.quirks()``.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def label_smooth(
 def teacher_student_sigmoid_loss(
     input: Variable, label: Variable, soft_max_up_bound: float = 15.0, soft_max_lower_bound: float = -15.0
 ) -> Variable:
-    """Return the sigmoid cross entropy (N, 1) against clicks and, if labels hold them, a teacher's scores.
+    """Return the sigmoid cross entropy against clicks and, if the labels hold them, a teacher's scores.
 
     Operator ``teacher_student_sigmoid_loss``. A label below -1 means no click and no score; from -1 to 0, a
     click and no score; from 0 to 1, no click and the score ``label``; from 1, a click and the score ``label -

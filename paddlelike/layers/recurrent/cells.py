@@ -314,7 +314,7 @@ def rnn(
     cell
         The cell. It is called with the inputs and states of one step, and ``kwargs``.
     inputs
-        ``(N, T, ...)``, or ``(T, N, ...)`` with ``time_major``; or nested such variables.
+        ``(N, T, ...)``, or ``(T, N, ...)`` with ``time_major``; or a structure of such variables.
     initial_states
         The states before the first step; None for zeros.
     sequence_length

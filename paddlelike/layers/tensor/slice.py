@@ -303,7 +303,7 @@ def pad2d(
 
 
 def pad_constant_like(x: Variable, y: Variable, pad_value: float = 0.0, name: str | None = None) -> Variable:
-    """Return ``y`` padded with ``pad_value`` after each dim to the shape of ``x`` (``pad_constant_like``).
+    """Return ``y`` padded at the end of each dim to the shape of ``x`` (operator ``pad_constant_like``).
 
     Parameters
     ----------

@@ -245,10 +245,11 @@ def lrn(
 def spectral_norm(
     weight: Variable, dim: int = 0, power_iters: int = 1, eps: float = 1e-12, name: str | None = None
 ) -> Variable:
-    """Return ``weight`` divided by its greatest singular value, as a matrix with dim ``dim`` as rows.
+    """Return ``weight`` divided by its greatest singular value.
 
-    Operator ``spectral_norm``. The value comes from ``power_iters`` power iterations on two persistable
-    vectors; for its gradient see ``fluid.quirks()``. Miyato et al. 2018.
+    Operator ``spectral_norm``. Dim ``dim`` counts as the rows of a matrix. The value comes from
+    ``power_iters`` power iterations on two persistable vectors; for its gradient see ``fluid.quirks()``.
+    Miyato et al. 2018.
 
     Returns
     -------
