@@ -454,7 +454,7 @@ def open_content(path: str | os.PathLike[str]) -> Content:
 
 def _make_missing(text: str, where: Location, name: str) -> MissingFileError:
     """Return the error for a path that is neither a file nor a directory."""
-    if os.path.islink(text):
+    if os.path.islink(text) and not os.path.exists(text):
         return MissingFileError(f"{text} is a link to {os.readlink(text)!r}, which does not exist")
     if os.path.lexists(text):
         return MissingFileError(f"{text} is neither a file nor a directory")

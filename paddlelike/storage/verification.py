@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any, Final
 
@@ -124,7 +124,8 @@ def describes(root: str, records: Mapping[str, Record], differing: Iterable[str]
     match it. If not, the manifest was copied from elsewhere, or the files were restored from a backup or
     saved by another program, such as Paddle. This is assumed of several files if none has its recorded inode
     and time of writing, and either more than half of them differ, or all were written in one go at least a
-    second after the manifest. Otherwise the differing files are damaged; so is a single file.
+    second after the manifest. Otherwise the differing files are damaged; so is a single file. Files with a
+    recorded time were not written after it, even if the clock of another machine dates them later.
     """
     wrong = sum(1 for _ in differing)
     if not wrong or len(records) < 2:
@@ -133,17 +134,19 @@ def describes(root: str, records: Mapping[str, Record], differing: Iterable[str]
         return True
     if wrong > 1 and 2 * wrong > len(records):
         return False
-    return not _were_saved_after(os.path.join(root, MANIFEST), [os.path.join(root, name) for name in records])
+    return not _were_saved_after(root, records)
 
 
-def _were_saved_after(manifest: str, paths: Sequence[str]) -> bool:
+def _were_saved_after(root: str, records: Mapping[str, Record]) -> bool:
     """Return whether files were written after the manifest, within the time of a slow save."""
     try:
-        end = os.lstat(manifest).st_mtime_ns + _MARGIN
-        facts = [os.lstat(path) for path in paths]
+        end = os.lstat(os.path.join(root, MANIFEST)).st_mtime_ns + _MARGIN
+        facts = [os.lstat(os.path.join(root, name)) for name in records]
     except OSError:
         return False
     times = [each.st_mtime_ns for each in facts]
+    if any(time == record.stamp[1] for time, record in zip(times, records.values(), strict=True)):
+        return False
     most = _MARGIN // 5 + _SLOW_FILE * len(facts) + _SLOW_BYTE * sum(each.st_size for each in facts)
     return min(times) > end and max(times) - min(times) <= most
 

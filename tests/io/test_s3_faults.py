@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import signal
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +18,8 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import PaddlelikeError
+from tests.helpers.fork_server import Forked
+from tests.io.deltas.tables import Training
 
 pytest.importorskip("s3fs", reason="s3fs is in the extra 'test-all'")
 pytest.importorskip("moto.server", reason="moto is in the extra 'test-all'")
@@ -33,6 +40,8 @@ class Faults:
         self._application = application
         self._turn = threading.Lock()
         self.count, self.at, self.span, self.kind = 0, 0, 1, ""
+        self.address = ""
+        self.victim: Forked | None = None
 
     def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         with self._turn:
@@ -48,7 +57,16 @@ class Faults:
             return _refuse(start, "403 Forbidden", "AccessDenied")
         if self.kind == "cut":
             return self._cut(environ, start)
+        if self.kind == "killed before":
+            self._kill()
         list(self._application(environ, lambda *answer: None))  # it is carried out, but nobody hears of it
+        if self.kind == "killed behind":
+            self._kill()
+        raise ConnectionAbortedError
+
+    def _kill(self) -> None:
+        assert self.victim is not None
+        os.kill(self.victim.pid, signal.SIGKILL)
         raise ConnectionAbortedError
 
     def _cut(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterator[bytes]:
@@ -64,7 +82,7 @@ def _refuse(start: Callable[..., Any], status: str, code: str) -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[tuple[Faults, str]]:
+def server() -> Iterator[Faults]:
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -80,21 +98,21 @@ def server() -> Iterator[tuple[Faults, str]]:
     serving = make_server("127.0.0.1", 0, faults, threaded=True, request_handler=Quiet)
     thread = threading.Thread(target=serving.serve_forever, daemon=True)
     thread.start()
-    yield faults, f"http://127.0.0.1:{serving.server_port}"
+    faults.address = f"http://127.0.0.1:{serving.server_port}"
+    yield faults
     serving.shutdown()
     thread.join()
     serving.server_close()
 
 
 @pytest.fixture
-def bucket(server: tuple[Faults, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Faults, str]]:
+def bucket(server: Faults, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Faults, str]]:
     """A bucket whose client tries each request once."""
     import fsspec
     import s3fs
 
-    faults, address = server
     options = {
-        "endpoint_url": address,
+        "endpoint_url": server.address,
         "key": "test",
         "secret": "test",
         "config_kwargs": {"retries": {"total_max_attempts": 1}},
@@ -103,11 +121,11 @@ def bucket(server: tuple[Faults, str], monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setitem(fsspec.config.conf, "s3", options)
     monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
     s3fs.S3FileSystem.clear_instance_cache()
-    faults.at = 0
+    server.at = 0
     name = uuid.uuid4().hex
     fsspec.filesystem("s3").mkdir(f"bucket-{name}")
-    yield faults, f"s3://bucket-{name}"
-    faults.at = 0
+    yield server, f"s3://bucket-{name}"
+    server.at = 0
 
 
 class Script:
@@ -218,3 +236,94 @@ def test_a_failing_request_leaves_the_old_or_the_new_values(form: str, bucket: t
             span = dice.choice([1, 1000])
             check_save(faults, script, form, kind, dice.randint(1, of_save), span)
             check_load(faults, script, form, kind, dice.randint(1, of_load), span)
+
+
+def compact_again(training: Training, url: str) -> None:
+    """Compact a directory that holds the values of a training, after a compaction that failed."""
+    assert training.loaded(url) == training.values()
+    fluid.io.compact(url)
+    assert training.loaded(url, verify=True) == training.values()
+    assert fluid.io.compact(url).written == 0
+
+
+def save_chain(place: str) -> Training:
+    """Save a chain of two links, and return the training that has its values."""
+    training = Training()
+    training.save(place, delta=True)
+    training.step(1)
+    training.save(place, delta=True)
+    return training
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_compaction_whose_requests_fail_loses_nothing(kind: str, bucket: tuple[Faults, str]) -> None:
+    """Together the kinds fail at every request."""
+    faults, url = bucket
+    save_chain(f"{url}/counted")
+    requests = count(faults, lambda: fluid.io.compact(f"{url}/counted"))
+    assert requests > 10
+    for at in range(1 + FAULTS.index(kind), requests + 1, len(FAULTS)):
+        place = f"{url}/{at}"
+        training = save_chain(place)
+        faults.count, faults.at, faults.kind, faults.span = 0, at, kind, 1 if at % 2 else 1000
+        error = None
+        try:
+            assert fluid.io.compact(place).written
+        except PaddlelikeError as failed:
+            error = failed
+        faults.at = 0
+        if error is None:
+            assert fluid.io.compact(place).written == 0, (kind, at)
+        compact_again(training, place)
+
+
+def start_client(address: str, module: str, faults: Faults, **given: str) -> Forked:
+    """Start a process that uses the store; it is the victim of kills."""
+    options = {"endpoint_url": faults.address, "key": "test", "secret": "test"}
+    faults.victim = Forked(address, module, os.environ | {"FSSPEC_S3": json.dumps(options)} | given)
+    return faults.victim
+
+
+KILLS = ["killed before", "killed behind"]
+
+
+@pytest.mark.parametrize("kind", KILLS)
+def test_a_compaction_that_is_killed_at_a_request_loses_nothing(
+    kind: str, bucket: tuple[Faults, str], fork_server: str
+) -> None:
+    faults, url = bucket
+    save_chain(f"{url}/counted")
+    requests, killed = count(faults, lambda: fluid.io.compact(f"{url}/counted")), 0
+    for at in range(requests - KILLS.index(kind), 0, -requests // 6):  # the last ones commit
+        training = save_chain(place := f"{url}/{at}")
+        faults.count, faults.at, faults.kind, faults.span = 0, at, kind, 1
+        with closing(start_client(fork_server, "tests.io.deltas.compacting", faults, PLACE=place)) as process:
+            code = process.wait(120)
+            assert code in (0, -signal.SIGKILL), process.errors
+            killed += code != 0
+        faults.at = 0
+        compact_again(training, place)
+    assert killed > 2
+
+
+def test_a_training_whose_store_fails_or_that_is_killed_ends_with_the_same_bits(
+    bucket: tuple[Faults, str], fork_server: str, tmp_path: Path
+) -> None:
+    faults, url = bucket
+
+    def train(name: str) -> Any:
+        given = {"ROOT": str(tmp_path / name), "MODEL": f"{url}/{name}", "SOURCE": "memory", "SAMPLES": "110"}
+        with closing(start_client(fork_server, "tests.training.resumed", faults, **given)) as process:
+            code = process.wait(120)
+            faults.at = 0
+            return code, process.errors
+
+    faults.count = 0
+    assert train("whole") == (0, "")
+    requests, dice = faults.count, random.Random(1)
+    for kind in (*FAULTS, *KILLS):
+        faults.count, faults.at, faults.kind, faults.span = 0, dice.randint(1, requests // 2), kind, 1000
+        code, errors = train("hurt")
+        assert code in (0, -signal.SIGKILL) or "paddlelike.errors." in errors, errors
+    assert train("hurt")[0] == 0
+    assert (tmp_path / "hurt" / "final").read_text() == (tmp_path / "whole" / "final").read_text()

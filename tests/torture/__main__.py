@@ -5,6 +5,7 @@ PADDLELIKE_TORCH_PYTHON, PADDLELIKE_ORBAX_PYTHON or PADDLELIKE_PADDLE262_PYTHON 
 stands in ``tutorials/measurements/storage.md``.
 
 - kill: a save over a save is killed at a random moment. Old or new is whole; a mix of both that loads is silent
+- interrupt: the same with a Ctrl-C; full: the disk has too little space, and others fill it (root alone)
 - power: the same on an ext4 image, which is shut down at a random moment of the save or after it (root alone)
 - flip: one random bit of a random file; cut: a random file ends early; empty: a random file has no bytes
 - code: each file in turn is a pickle that creates a file when it is loaded
@@ -19,6 +20,7 @@ import os
 import pickle
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,7 +28,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from tests.crash.real_power import explain_refusal, format_image, mounted, shut_down
 
@@ -68,6 +70,7 @@ class Tortured:
         self._command = [python, str(PEERS), name]
         self.home = home
         self.home.mkdir()
+        self.said = Counter[str]()  # the errors
         self._environ = {**os.environ, "PYTHONPATH": str(ROOT)} if python == sys.executable else None
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
@@ -95,26 +98,73 @@ class Tortured:
         """Return what each directory holds."""
         with self.start("load", *map(str, homes)) as process:
             lines = process.communicate()[0].split("\n")[:-1]
-        return lines + ["refused Crash"] * (len(homes) - len(lines))  # the process itself died
+        lines += ["refused Crash"] * (len(homes) - len(lines))  # the process itself died
+        self.said.update(line for line in lines if line.startswith("refused"))
+        return lines
 
-    def kill(self, rounds: int, dice: random.Random) -> Counter[str]:
-        """Kill saves over a save."""
+    def stop(self, number: int, rounds: int, dice: random.Random) -> str:
+        """Send a signal to saves over a save."""
         old = self.home / "old"
-        self.save(old, 1)
+        if not old.exists():
+            self.save(old, 1)
         seconds = self.save(self.home / "other", 1)
         homes = []
-        for number in range(rounds):
-            home = self.home / f"kill-{number}"
+        for each in range(rounds):
+            home = self.home / f"{signal.Signals(number).name}-{each}"
             shutil.copytree(old, home)
             homes.append(home)
             with self.start("save", str(home), "2") as process:
                 assert process.stdout is not None
                 process.stdout.readline()
                 time.sleep(dice.random() * seconds)
-                process.kill()
-        return Counter({"1": "old", "2": "new", "mix": "mix"}.get(word, "lost") for word in self.load(homes))
+                process.send_signal(number)
+                process.communicate()
+        words = self.load(homes)
+        for home in homes:
+            shutil.rmtree(home)
+        return _sum_up(words)
 
-    def cut_power(self, rounds: int, dice: random.Random) -> Counter[str]:
+    def fill_disk(self, rounds: int, dice: random.Random) -> str:
+        """Save over a save on a disk with too little space, which others fill as soon as some is free."""
+        place, words = self.home / "full", []
+        place.mkdir()
+        for _ in range(rounds):
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", str(place)], check=True)
+            try:
+                self.save(place / "model", 1)
+                found = os.statvfs(place)
+                size = sum(path.stat().st_size for path in (place / "model").rglob("*") if path.is_file())
+                with (place / "others").open("wb", 0) as others:
+                    room = found.f_bavail * found.f_frsize - dice.randrange(size)
+                    os.posix_fallocate(others.fileno(), 0, room)
+                    others.seek(room)
+                    with self.start("save", str(place / "model"), "2") as process:
+                        self._fill(others, process)
+                (place / "others").unlink()
+                words += self.load([place / "model"])
+                if words[-1] != "2" and not process.returncode:
+                    words[-1] = "mix"  # it was said to be saved
+            finally:
+                subprocess.run(["umount", str(place)], check=True)
+        return _sum_up(words)
+
+    def _fill(self, others: IO[bytes], process: subprocess.Popen[str]) -> None:
+        """Take what a save frees on a disk with little space, until it ends."""
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        found = os.statvfs(others.name)
+        least = found.f_bavail
+        while process.poll() is None:
+            free = os.statvfs(others.name).f_bavail
+            if free > least:
+                with contextlib.suppress(OSError):
+                    others.write(bytes((free - least) * found.f_frsize))
+            least = min(least, free)
+            time.sleep(0.0005)
+        self.said[f"disk full, exit {process.returncode}: {process.stderr.read()[-160:]!r}"] += 1
+
+    def cut_power(self, rounds: int, dice: random.Random) -> str:
         """Cut the power of a file system during saves over a save, or shortly after them."""
         image, place, words = self.home / "image", self.home / "mounted", []
         place.mkdir()
@@ -132,9 +182,9 @@ class Tortured:
                     process.kill()
             with mounted(image, place):
                 words += self.load([place / "model"])
-        return Counter({"1": "old", "2": "new", "mix": "mix"}.get(word, "lost") for word in words)
+        return _sum_up(words)
 
-    def plant_code(self) -> Counter[str]:
+    def plant_code(self) -> str:
         """Let each file of a save in turn be a pickle with code."""
         found = Counter[str]()
         for path in sorted(path for path in (self.home / "old").rglob("*") if path.is_file()):
@@ -148,22 +198,29 @@ class Tortured:
             shutil.rmtree(home)
             with contextlib.suppress(FileNotFoundError):
                 mark.unlink()
-        return found
+        return f"{found['refused']} / {found['run']}"
 
-    def harm(self, how: str, rounds: int, dice: random.Random) -> Counter[str]:
+    def harm(self, ways: str, rounds: int, dice: random.Random) -> str:
         """Damage files of a save."""
         homes = []
-        for number in range(rounds):
-            home = self.home / f"{how}-{number}"
-            shutil.copytree(self.home / "old", home)
-            homes.append(home)
-            files = [path for path in sorted(home.rglob("*")) if path.is_file() and path.stat().st_size]
-            path = dice.choice(files)
-            path.write_bytes(HARMS[how](bytearray(path.read_bytes()), dice))
+        for how in ways.split():
+            for number in range(rounds):
+                home = self.home / f"{how}-{number}"
+                shutil.copytree(self.home / "old", home)
+                homes.append(home)
+                files = [path for path in sorted(home.rglob("*")) if path.is_file() and path.stat().st_size]
+                path = dice.choice(files)
+                path.write_bytes(HARMS[how](bytearray(path.read_bytes()), dice))
         words = [word.partition(" ")[0] for word in self.load(homes)]
         for home in homes:
             shutil.rmtree(home)
-        return Counter({"1": "harmless", "refused": "refused"}.get(word, "silent") for word in words)
+        found = Counter({"1": "harmless", "refused": "refused"}.get(word, "silent") for word in words)
+        return f"{found['refused']} / {found['silent']}"
+
+
+def _sum_up(words: list[str]) -> str:
+    found = Counter({"1": "whole", "2": "whole", "mix": "mix"}.get(word, "lost") for word in words)
+    return f"{found['whole']} / {found['lost']} / {found['mix']}"
 
 
 class _Code:
@@ -176,10 +233,11 @@ class _Code:
 
 def torture(names: list[str], rounds: int, cuts_of_power: int, seed: int) -> list[str]:
     """Return the rows of the table, of the libraries that are found."""
-    heads: tuple[str, ...] = "killed: old or new", "lost", "a mix", "power cut: old or new", "lost", "a mix"
-    heads += "bit: refused", "silent", "cut, empty: refused", "silent", "code: refused", "run"
+    whole, refused = "old or new / lost / a mix", "refused / silent"
+    heads = [f"killed: {whole}", "interrupted", "disk full", "power cut", f"bit: {refused}", "cut, empty"]
+    heads.append("code: refused / run")
     rows = [f"| | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
-    has_power = cuts_of_power and explain_refusal("ext4") is None
+    can_mount = explain_refusal("ext4") is None
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             python = find_python(name)
@@ -187,19 +245,14 @@ def torture(names: list[str], rounds: int, cuts_of_power: int, seed: int) -> lis
                 rows.append(f"| {name} | not found |" + " |" * (len(heads) - 1))
                 continue
             dice, one = random.Random(seed), Tortured(name, python, Path(folder) / name)
-            killed, flips = one.kill(rounds, dice), one.harm("flip", rounds, dice)
-            cuts = one.harm("cut", rounds, dice) + one.harm("empty", rounds, dice)
-            cells: list[object] = [killed["old"] + killed["new"], killed["lost"], killed["mix"]]
-            power = one.cut_power(cuts_of_power, dice) if has_power else None
-            cells += (
-                ["", "", ""] if power is None else [power["old"] + power["new"], power["lost"], power["mix"]]
-            )
-            code = one.plant_code()
-            cells += [flips["refused"], flips["silent"], cuts["refused"], cuts["silent"]]
-            cells += [code["refused"], code["run"]]
-            rows.append(f"| {name} | {' | '.join(map(str, cells))} |")
+            cells = [one.stop(signal.SIGKILL, rounds, dice), one.stop(signal.SIGINT, rounds, dice)]
+            cells.append(one.fill_disk(rounds, dice) if can_mount else "")
+            cells.append(one.cut_power(cuts_of_power, dice) if can_mount and cuts_of_power else "")
+            cells += [one.harm("flip", rounds, dice), one.harm("cut empty", rounds, dice), one.plant_code()]
+            rows.append(f"| {name} | {' | '.join(cells)} |")
             shutil.rmtree(one.home)
-            sys.stderr.write(rows[-1] + "\n")
+            said = "".join(f"  {count} {words}\n" for words, count in one.said.most_common())
+            sys.stderr.write(f"{rows[-1]}\n{said}")
     return rows
 
 

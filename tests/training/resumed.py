@@ -1,12 +1,14 @@
 """A training that may be killed at any instant and is started again until it has ended.
 
-It reads the environment: ROOT, a directory for its checkpoints and its log; SOURCE, the kind of its data, a
-name of ``SOURCES``; STRIKE, at which system call of its writes it kills itself (0: never); SAMPLES, where it
-ends. At its end it writes ``ROOT/final``: a checksum of all variables, and the curves.
+It reads the environment: ROOT, a directory for its checkpoints and its log; MODEL, another place for its
+checkpoints; SOURCE, the kind of its data, a name of ``SOURCES``; STRIKE, at which system call of its writes
+it kills itself (0: never); FAULT, the error that this call has instead; SAMPLES, where it ends. At its end it
+writes ``ROOT/final``: a checksum of all variables, and the curves.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -102,8 +104,8 @@ SOURCES: dict[str, Callable[[list[Any], Path], Any]] = {
 }  # fmt: skip
 
 
-def die_at_call(strike: int) -> None:
-    """Kill this process at a call of those that write, rename or delete."""
+def die_at_call(strike: int, fault: str | None) -> None:
+    """Kill this process at a call of those that write, rename or delete, or let the call fail."""
     count = 0
 
     def count_call(event: str, arguments: tuple[Any, ...]) -> None:
@@ -113,6 +115,9 @@ def die_at_call(strike: int) -> None:
         )
         if writes or event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "shutil.rmtree"):
             count += 1
+            if count == strike and fault is not None:
+                number = getattr(errno, fault)
+                raise OSError(number, os.strerror(number))
             if count == strike:
                 os.kill(os.getpid(), signal.SIGKILL)
 
@@ -139,14 +144,16 @@ def main() -> None:
     source = SOURCES[os.environ["SOURCE"]](data, root)
     strike = int(os.environ.get("STRIKE", "0"))
     if strike:
-        die_at_call(strike)
+        die_at_call(strike, os.environ.get("FAULT"))
     training.training_session(
         trainer,
         source,
         training.minibatch_size_schedule([6, 8], 60),
         max_samples=int(os.environ.get("SAMPLES", "230")),
         progress_frequency=50,
-        checkpoint_config=training.CheckpointConfig(root / "model", frequency=20, keep_best=2),
+        checkpoint_config=training.CheckpointConfig(
+            os.environ.get("MODEL", root / "model"), frequency=20, keep_best=2
+        ),
         cv_config=training.CrossValidationConfig((DATA, WORDS, LABELS), 70, 25),
     ).train()
     curves = {name: curve._asdict() for name, curve in log.log.curves().items()}

@@ -20,7 +20,7 @@ from paddlelike.io.contents.lazy import Mapper
 from paddlelike.io.contents.read import Job, Part, read_jobs
 from paddlelike.storage.location import File, LocalDirectory, Location
 from paddlelike.storage.manifest import Record
-from paddlelike.storage.problems import is_file
+from paddlelike.storage.problems import find_kind
 
 _SMALL: Final = 16 << 20  # bytes of a file that is read at once, because it may hold thousands of values
 
@@ -71,7 +71,7 @@ class FileContents:
         self._file = source
         self.where = os.path.join(location.path, source)
         self._local = isinstance(location, LocalDirectory)
-        if self._local and not is_file(self.where):
+        if self._local and find_kind(self.where, follow=True) is None:
             raise MissingFileError(
                 f"nothing can be loaded: there is no file {self.where}",
                 hint="leave filename out for a directory with one file per variable",

@@ -95,10 +95,13 @@ def write_staged(
     written: Mapping[str, tuple[int, int]],
     files: Mapping[str, int],
     dropped: Iterable[str] | None = None,
+    *,
+    begun: int = 0,
 ) -> None:
     """Write ``staged``: the token of the new version or its files' stamps, and the files of the present
     version. ``dropped``: if the previous version stays until the new one is on the disk, the files that only
-    it has; ``staged`` itself is then written to the disk, with its name.
+    it has; ``staged`` itself is then written to the disk, with its name. ``begun``: a time before all files
+    of the new version, by the clock that dates them.
 
     Raises
     ------
@@ -108,7 +111,7 @@ def write_staged(
     import json  # late: it takes long
 
     before = None if dropped is None else _identify(layout.directory, files)
-    held = {"token": token, "written": written, "files": files, "before": before}
+    held = {"token": token, "written": written, "files": files, "before": before, "begun": begun}
     path = os.path.join(layout.staging, "staged")
     with open(path, "xb") as file:
         held |= {"dropped": list(dropped or ()), "mount": identify_mount(path)}
@@ -168,7 +171,8 @@ class _Staged(NamedTuple):
     files: dict[str, int]  # path -> inode
     before: object  # identity of the previous version, see _identify; None if not needed
     dropped: frozenset[str]  # files that only the previous version has
-    time: int  # time of writing, after all files of the new version
+    begun: int  # a time before all files of the new version
+    time: int  # time of writing, after them
     is_mounted_since: bool  # tells whether the power failed since
 
 
@@ -193,8 +197,9 @@ def _read_staged(layout: Layout) -> _Staged | None:
         token = held["token"]
         dropped = frozenset(map(str, held.get("dropped") or ()))
         token = token if isinstance(token, str) else None
+        begun = int(held.get("begun", 0))
         mounted = mount is not None and mount == held.get("mount")
-        return _Staged(token, written, files, held.get("before"), dropped, facts.st_mtime_ns, mounted)
+        return _Staged(token, written, files, held.get("before"), dropped, begun, facts.st_mtime_ns, mounted)
     return None
 
 
@@ -202,13 +207,14 @@ def _list_known(staged: _Staged, new: str) -> dict[str, int]:
     """Return the files of the previous version; dropped files have the inodes that a copy of the disk gave
     them. A file that others wrote in place of one is newer.
     """
-    known = dict(staged.files)
-    for path in staged.dropped & known.keys():
+    present = {}
+    for path in staged.files:
         with contextlib.suppress(OSError):  # removed since
-            facts = os.lstat(os.path.join(new, path))
-            if facts.st_mtime_ns < staged.time:
-                known[path] = facts.st_ino
-    return known
+            present[path] = os.lstat(os.path.join(new, path))
+    if any(facts.st_ino == staged.files[path] for path, facts in present.items()):
+        return staged.files  # no copy
+    older = {path: facts.st_ino for path, facts in present.items() if facts.st_mtime_ns < staged.time}
+    return staged.files | {path: inode for path, inode in older.items() if path in staged.dropped}
 
 
 def _identify(directory: str, files: Iterable[str]) -> object:
@@ -254,7 +260,7 @@ def _settle(layout: Layout, staged: _Staged, new: str) -> bool:
                     return True
             elif staged.is_mounted_since:
                 return False
-            if not _is_before(new, staged) or _has_newer(layout.directory, staged.time):
+            if not _is_before(new, staged) or _has_newer(layout.directory, new, staged):
                 return _is_swapped(layout, staged)
         # S17
         exchange(new, layout.directory)
@@ -293,10 +299,18 @@ def _is_whole(layout: Layout, staged: _Staged) -> bool:
     return not ((found.missing and not staged.is_mounted_since) or found.cut or found.changed)
 
 
-def _has_newer(directory: str, time_ns: int) -> bool:
-    """Return whether somebody has written a file of a directory after a time."""
-    paths = (os.path.join(directory, path) for path, _, is_folder in walk(directory) if not is_folder)
-    return any(os.lstat(path).st_mtime_ns > time_ns for path in paths)
+def _has_newer(directory: str, old: str, staged: _Staged) -> bool:
+    """Return whether somebody wrote a file of a directory after the save, by a clock that may differ. ``old``
+    is the previous version, with the times of the files that were kept.
+    """
+    for path in (path for path, _, is_folder in walk(directory) if not is_folder):
+        written = os.lstat(os.path.join(directory, path)).st_mtime_ns
+        if written > staged.time or written < staged.begun:
+            with contextlib.suppress(FileNotFoundError):
+                if os.lstat(os.path.join(old, path)).st_mtime_ns == written:
+                    continue
+            return True
+    return False
 
 
 def _is_swapped(layout: Layout, staged: _Staged) -> bool:

@@ -48,6 +48,7 @@ class Generation:
         self._modes: dict[str, int] = {}  # of copied folders
         self._files: dict[str, int] = {}  # path -> inode, of the present version
         self._present: OpenFile | None = None  # the present version, open
+        self._begun = 0  # before all files of the new version, by the clock that dates files
         self._spares: dict[str, int] = {}  # path -> inode, of the previous version, which is reused
         self.step = self._choose()
         self._make()
@@ -74,6 +75,7 @@ class Generation:
         try:
             if self.step == "exchange" and is_directory(spare, follow=False):
                 os.rename(spare, self.new)
+                os.utime(self.new)
                 self._spares = {path: inode for path, inode, is_folder in walk(self.new) if not is_folder}
                 self._drop_links()
             else:
@@ -134,6 +136,7 @@ class Generation:
         facts = os.stat(source)
         os.makedirs(target, exist_ok=True)
         own = os.stat(target)
+        self._begun = self._begun or own.st_mtime_ns
         if own.st_dev != facts.st_dev:
             raise OSError("another file system")
         if (own.st_uid, own.st_gid) != (facts.st_uid, facts.st_gid):
@@ -235,7 +238,8 @@ class Generation:
         written = {}
         if token is None:
             written = {path: records[path].stamp for path in self._changed if path in records}
-        write_staged(self._layout, token, written, self._files, self._dropped if keep else None)
+        dropped = self._dropped if keep else None
+        write_staged(self._layout, token, written, self._files, dropped, begun=self._begun)
 
     # The commit
 

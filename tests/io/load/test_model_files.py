@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.core import VarType
-from paddlelike.errors import MissingFileError
+from paddlelike.errors import MissingFileError, StorageError
 from paddlelike.inspection.diagnosis import diagnose
 from tests.models.archive import read_archive, write_files
 
@@ -126,3 +127,12 @@ def test_paths_without_a_model_are_refused(tmp_path: Path) -> None:
         fluid.io.load_inference_model(tmp_path, fluid.Executor())
     with pytest.raises(ValueError, match="there is no directory"):
         fluid.io.load_inference_model(str(tmp_path / "config"), fluid.Executor())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes")
+def test_a_pipe_in_place_of_a_combined_file_is_named(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "all")
+    program = fluid.Program()
+    program.global_block().create_parameter(name="w", shape=[2], dtype="float32")
+    with pytest.raises(StorageError, match="all is a pipe; a file is expected"):
+        fluid.io.load_persistables(fluid.Executor(), tmp_path, program, "all")
