@@ -24,6 +24,7 @@ from paddlelike.formats.explain import HEAD
 from paddlelike.formats.explain import explain as explain_file
 from paddlelike.formats.zips import check_sizes
 from paddlelike.foundation.warn import warn_user
+from paddlelike.storage.local.filesystem.opening import open_regular
 from paddlelike.storage.problems import explain, raises_own_errors
 
 Array = np.ndarray[Any, Any]
@@ -140,11 +141,14 @@ def arrays(f: Source) -> dict[str, Array]:
 
 @contextmanager
 def open_binary(f: Source) -> Iterator[IO[bytes]]:
-    """Yield a binary file object for a path or a file object. Raises LoadError for a text file object."""
+    """Yield a binary file object for a path or a file object. Raises LoadError for a text file object, and
+    StorageError for a pipe, which would be waited for.
+    """
     if isinstance(f, str | os.PathLike):
         if not FilePath(f).exists():
             raise MissingFileError(f"there is no file {os.fspath(f)}")
-        with FilePath(f).open("rb") as file:
+        opened, _ = open_regular(os.fspath(f))
+        with opened as (fd, _), open(fd, "rb", closefd=False) as file:
             yield file
         return
     if isinstance(f, io.TextIOBase):

@@ -8,9 +8,10 @@ from pathlib import Path as FilePath
 
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats.dynet import Block, encode, read_blocks
+from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.transaction import write_all
 
-__all__ = ["blocks_below", "check_key", "check_shape", "find", "read", "write"]
+__all__ = ["blocks_below", "check_key", "check_shape", "find", "read", "read_bytes", "write"]
 
 Path = str | os.PathLike[str]
 
@@ -18,18 +19,22 @@ Path = str | os.PathLike[str]
 def read(filename: Path) -> list[Block]:
     """Return every block of a text file.
 
-    Raises MissingFileError when there is no such file, and FormatError, naming it, when it is damaged.
+    Raises MissingFileError when there is no such file, StorageError when it cannot be read, and FormatError,
+    naming it, when it is damaged.
     """
-    try:
-        data = FilePath(filename).read_bytes()
-    except FileNotFoundError:
-        raise MissingFileError(f"there is no file {os.fspath(filename)}") from None
-    except OSError as error:
-        raise LoadError(f"{os.fspath(filename)} cannot be read: {error.strerror}") from None
+    data = read_bytes(filename)
     try:
         return list(read_blocks(data))
     except FormatError as error:
         raise FormatError(f"{os.fspath(filename)}: {error.message}", hint=error.hint) from None
+
+
+def read_bytes(filename: Path) -> bytes:
+    """Return the bytes of a file. Raises MissingFileError when there is none, StorageError for a pipe."""
+    if not FilePath(filename).exists():
+        raise MissingFileError(f"there is no file {os.fspath(filename)}")
+    with File(filename) as file:
+        return file.read()
 
 
 def find(filename: Path, kind: str, key: str) -> Block:

@@ -24,14 +24,13 @@ import os
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path as FilePath
 from typing import Any, Final, NamedTuple
 
 from paddlelike.collection import builders, expressions, files, functions
 from paddlelike.collection.collection import ParameterCollection
 from paddlelike.collection.lookup import LookupParameters
 from paddlelike.collection.parameters import Parameters
-from paddlelike.errors import FormatError, GraphError, LoadError, MissingFileError, SaveError
+from paddlelike.errors import FormatError, GraphError, LoadError, SaveError
 from paddlelike.formats.dynet import Block, encode
 from paddlelike.formats.state import pickles
 from paddlelike.formats.state.pickle_writer import Reference, encode_plain
@@ -301,10 +300,7 @@ def _build_allow_list(classes: Classes) -> dict[str, Any]:
 
 def _read_records(path: str, allowed: Mapping[str, Any]) -> Iterator[_Record]:
     """Yield the records of a ``.meta`` file."""
-    try:
-        data = FilePath(path).read_bytes()
-    except FileNotFoundError:
-        raise MissingFileError(f"there is no file {path}") from None
+    data = files.read_bytes(path)
     references = {tuple(name.rsplit(".", 1)): Reference(*name.rsplit(".", 1)) for name in allowed}
     try:
         for value in pickles.load_all(data, references)[0]:  # type: ignore[arg-type]

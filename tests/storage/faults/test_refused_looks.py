@@ -21,6 +21,7 @@ import paddlelike as fluid
 from paddlelike.errors import PaddlelikeError
 from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
 from paddlelike.io.incremental import ledger
+from paddlelike.io.training_log import TrainingLog
 from paddlelike.storage.problems import is_directory, is_file, is_there
 from tests.storage.faults.test_table import EXE, READERS, build, get, put
 
@@ -125,3 +126,37 @@ def test_path_checks_distinguish_files_directories_and_links(tmp_path: Path) -> 
         "nowhere": (False, False, False, True),
         **dict.fromkeys(("nothing", "file/below", "n" * 300, "a\0b"), (False, False, False, False)),
     }
+
+
+def load_combined(path: str) -> None:
+    fluid.io.load_persistables(EXE, Path(path).parent, build(), Path(path).name)
+
+
+def populate(path: str) -> None:
+    collection = fluid.collection.ParameterCollection()
+    collection.add_parameters((3,))
+    collection.populate(path)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        load_combined,
+        populate,
+        fluid.bundle.load,
+        lambda path: fluid.collection.load(path, fluid.collection.ParameterCollection()),
+        lambda path: TrainingLog(path).curves(),
+    ],
+    ids=["combined", "collection", "bundle", "expressions", "log"],
+)
+def test_a_pipe_or_a_device_in_place_of_a_file_is_not_read(
+    read: Callable[[str], object], tmp_path: Path
+) -> None:
+    """A pipe would be waited for, and a device may never end."""
+    for name in ("it", "it.meta", "it.data"):
+        os.mkfifo(tmp_path / name)
+        (tmp_path / f"zero{name[2:]}").symlink_to("/dev/zero")
+    with pytest.raises(PaddlelikeError, match="is a pipe; a file is expected"):
+        read(str(tmp_path / "it"))
+    with pytest.raises(PaddlelikeError, match="is a device; a file is expected"):
+        read(str(tmp_path / "zero"))
