@@ -204,7 +204,6 @@ def test_all_operators_that_cannot_be_expressed_are_listed() -> None:
     [
         (helper.make_tensor_type_proto(TensorProto.UINT16, [2]), "input 'x' is of UINT16, which variables"),
         (helper.make_tensor_type_proto(TensorProto.STRING, [2]), "input 'x' is of STRING, which variables"),
-        (helper.make_tensor_type_proto(TensorProto.FLOAT, None), "input 'x' does not say how many dims"),
         (
             helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [2])),
             "input 'x' is of optional_type, expected tensor_type",
