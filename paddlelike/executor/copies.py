@@ -77,7 +77,7 @@ class Copies:
         if devices and self.shared:
             warn_numpy(_SHARED)
         elif devices:
-            gradients = _find_gradients(self.program)
+            gradients = find_gradients(self.program)
             found = _run_copies.function(
                 self.program, pieces, fetches, scope, devices, gradients,
                 average=self.average, runs_once=_runs_once,
@@ -146,7 +146,7 @@ class Copies:
         found = self.program.plans.get(key)
         if found is None:
             block = self.program.global_block()
-            names = _find_gradients(self.program)
+            names = find_gradients(self.program)
             plan = Plan(self.program, sorted(feeds), [*fetches, *names], None)
             plan.fetch_positions = plan.fetch_positions[: len(fetches)]
             each_copy = [step for step in plan.steps if not _runs_once(step.op)]
@@ -185,9 +185,7 @@ class Copies:
         if feed is None:
             return [{}] * self.copies
         if isinstance(feed, list | tuple):
-            if not 0 < len(feed) <= self.copies or (
-                len(feed) < self.copies and _find_gradients(self.program)
-            ):
+            if not 0 < len(feed) <= self.copies or (len(feed) < self.copies and find_gradients(self.program)):
                 raise FeedError(
                     f"feed is a list of {len(feed)} dicts, expected {self.copies}, one for each place",
                     hint="feed one dict with the whole batch, which is split; or build with "
@@ -203,7 +201,7 @@ class Copies:
             raise FeedError(
                 f"the feeds cannot be cut into equally many parts for {self.copies} copies: {counts}"
             )
-        if found < self.copies and _find_gradients(self.program):
+        if found < self.copies and find_gradients(self.program):
             name = min(counts)
             raise EnforceNotMet(
                 f"the batch fed to {name!r} is cut into {found} parts, fewer than the {self.copies} copies",
@@ -235,7 +233,7 @@ def _runs_once(op: Any) -> bool:
     return bool(op.attrs.get("op_role", 0) & after)
 
 
-def _find_gradients(program: Program) -> list[str]:
+def find_gradients(program: Program) -> list[str]:
     """Return the gradients of parameters, as the backward pass marked them."""
     found: dict[str, None] = {}
     for op in program.global_block().ops:

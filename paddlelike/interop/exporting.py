@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from paddlelike.errors import FormatError, PaddlelikeError, UnsupportedError
+from paddlelike.core import Array, LoDTensor, Scope
+from paddlelike.errors import FormatError, NotInitializedError, PaddlelikeError, UnsupportedError
 from paddlelike.framework import Operator, Program, Variable
 from paddlelike.framework.opdef import ABSENT, REQUIRED, registry
 from paddlelike.interop.reader_tables import InexpressibleError
@@ -60,6 +61,24 @@ def cut_program(
     targets = [one if isinstance(one, Variable) else block.var(one) for one in fetches]
     check_feeds(program, list(feeds), targets)
     return make_inference_program(program, list(feeds), [one.name for one in targets])
+
+
+def read_parameter(scope: Scope, name: str, title: str) -> Array:
+    """Return the array of a parameter that an export writes; ``title`` names the export in errors.
+
+    Raises
+    ------
+    NotInitializedError
+        The parameter holds no tensor.
+    """
+    holder = scope.find_var(name)
+    value = None if holder is None else holder.value
+    if not isinstance(value, LoDTensor) or value.held_array is None:
+        raise NotInitializedError(
+            f"{title}: parameter {name!r} holds no tensor",
+            hint="run the startup program, or load the values, first; or pass scope=",
+        )
+    return value.held_array
 
 
 def read_attr(op: Operator, name: str, default: Any = None) -> object:

@@ -17,8 +17,9 @@ from paddlelike.distributed.collective.sharding import Sharding, plan_sharding
 from paddlelike.distributed.collective.transpiler import add_up_gradients, is_transpiled, scale_loss_gradient
 from paddlelike.distributed.collective.workers import find_workers
 from paddlelike.errors import GraphError, UnsupportedError
+from paddlelike.executor.copies import find_gradients
 from paddlelike.executor.strategies import BuildStrategy
-from paddlelike.framework import OpRole, Program, Variable
+from paddlelike.framework import Program, Variable
 from paddlelike.io.partition import LoadShare, SaveShare, WholePartition
 from paddlelike.io.rules.rule import Skip
 from paddlelike.storage.options import SaveOptions
@@ -72,7 +73,7 @@ def distribute_program(program: Program, strategy: BuildStrategy, scope: Scope) 
 def share_out(program: Program, workers: int) -> None:
     """Decide which worker holds which part of the optimizer's state, as saves and loads need to know."""
     if program._sharding is None:
-        program._sharding = plan_sharding(program, workers, _find_gradients(program))
+        program._sharding = plan_sharding(program, workers, find_gradients(program))
 
 
 def complete_state(program: Program, names: Sequence[str]) -> None:
@@ -106,21 +107,13 @@ class SharedState(WholePartition):
         return LoadShare(chosen, rules=(skip,), notes=(note,), done=done)
 
 
-def _find_gradients(program: Program) -> list[str]:
-    found: dict[str, None] = {}
-    for op in program.global_block().ops:
-        if op.attrs.get("op_role", 0) & OpRole.Backward:
-            found.update(dict.fromkeys((op.attrs.get("op_role_var") or [])[1::2]))
-    return list(found)
-
-
 def _make_program(program: Program, strategy: BuildStrategy, *, average: bool, is_shared: bool) -> Program:
     if is_transpiled(program):
         raise GraphError(
             "the program adds its gradients up already, and with_data_parallel would do so again",
             hint="run the program itself; with_data_parallel is for config.mode = 'nccl2'",
         )
-    gradients = _find_gradients(program)
+    gradients = find_gradients(program)
     made = program.clone()
     made.random_seed = program.random_seed
     if average:

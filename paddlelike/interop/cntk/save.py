@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from paddlelike.core import LoDTensor, Scope, global_scope, numpy_dtype, scope_guard
-from paddlelike.errors import NotInitializedError, SaveError, UnsupportedError
+from paddlelike.core import Scope, global_scope, numpy_dtype, scope_guard
+from paddlelike.errors import SaveError, UnsupportedError
 from paddlelike.executor.run import Executor
 from paddlelike.formats.cntk.dictionary import SizeT, encode
 from paddlelike.formats.cntk.file import COMPOSITE
@@ -17,7 +17,7 @@ from paddlelike.framework.opdef import registry
 from paddlelike.interop.cntk.function import INPUT
 from paddlelike.interop.cntk.origin import Part, find_origin, find_part
 from paddlelike.interop.cntk.writing.graph import Graph, Ref, Step, load_writers
-from paddlelike.interop.exporting import cut_program
+from paddlelike.interop.exporting import cut_program, read_parameter
 from paddlelike.interop.reader_tables import InexpressibleError
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import find_ports
@@ -206,15 +206,8 @@ def _add_parameters(graph: Graph, program: Program, inputs: list[str], scope: Sc
         name = variable.name
         if not variable.persistable or name in (*_PORTS, *inputs, *graph.values) or name not in read:
             continue
-        holder = scope.find_var(name)
-        value = None if holder is None else holder.value
-        if not isinstance(value, LoDTensor) or value.held_array is None:
-            raise NotInitializedError(
-                f"{title}: parameter {name!r} holds no tensor",
-                hint="run the startup program, or load the values, first; or pass scope=",
-            )
         trained = isinstance(variable, Parameter) and bool(variable.trainable)
-        graph.values[name] = graph.add_array(name, value.held_array, trained=trained)
+        graph.values[name] = graph.add_array(name, read_parameter(scope, name, title), trained=trained)
 
 
 def _find_refs(graph: Graph, outputs: list[str]) -> list[Ref]:

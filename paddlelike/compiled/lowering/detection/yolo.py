@@ -9,7 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from paddlelike.compiled.formulas import translate
 from paddlelike.compiled.lowerings import lowers
+from paddlelike.ops.kernels.detection import yolo as kernels
+
+find_iou = translate(kernels.find_iou)
 
 
 class _Truth(NamedTuple):
@@ -79,7 +83,7 @@ def _match(
     zero = jnp.zeros((), dtype)
     shape = (1, 1, len(sides))
     anchors = (zero, zero, *((side.astype(dtype) / pixels).reshape(shape) for side in sides.T))
-    iou = _find_iou(anchors, (zero, zero, box[..., 2, None], box[..., 3, None]))
+    iou = find_iou(anchors, (zero, zero, box[..., 2, None], box[..., 3, None]))
     best = jnp.where(valid[..., None], iou, 0).argmax(-1)
     in_head = np.full(len(sides), -1)
     for index in reversed(range(len(in_mask))):
@@ -123,20 +127,9 @@ def _find_ignored(
 
     def overlap(best: Array, given: tuple[Array, ...]) -> tuple[Array, None]:
         true, there = given
-        iou = _find_iou(found, tuple(true[:, i, None, None, None] for i in range(4)))
+        iou = find_iou(found, tuple(true[:, i, None, None, None] for i in range(4)))
         return jnp.fmax(best, jnp.where(there[:, None, None, None], iou, 0)), None
 
     start = jnp.zeros(x.shape, dtype)
     best, _ = jax.lax.scan(overlap, start, (jnp.moveaxis(box, 1, 0), jnp.moveaxis(valid, 1, 0)))
     return jnp.where(best > np.float32(threshold).astype(dtype), -1, 0).astype(dtype)
-
-
-def _find_iou(first: tuple[Any, Any, Array, Array], second: tuple[Any, ...]) -> Array:
-    """Return the overlaps of boxes given by x, y of the center, width and height."""
-    sizes = []
-    for axis in (0, 1):
-        low = [box[axis] - box[axis + 2] / 2 for box in (first, second)]
-        high = [box[axis] + box[axis + 2] / 2 for box in (first, second)]
-        sizes.append(jnp.minimum(*high) - jnp.maximum(*low))
-    common = jnp.where((sizes[0] < 0) | (sizes[1] < 0), 0, sizes[0] * sizes[1])
-    return common / (first[2] * first[3] + second[2] * second[3] - common)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from paddlelike.core import Array, LoDTensor, Scope, VarType, dtype_row
-from paddlelike.errors import NotInitializedError, SaveError
+from paddlelike.core import Array, Scope, VarType, dtype_row
+from paddlelike.errors import SaveError
+from paddlelike.interop.exporting import read_parameter
 from paddlelike.interop.onnx.exporter.graph import Graph
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.manifest import library_version
@@ -88,14 +89,7 @@ def collect_constants(
     read = find_reads(model.graph.node)
     arrays = {name: value for name, value in graph.constants.items() if name in read}
     for name in sorted(parameters & read):
-        holder = scope.find_var(name)
-        value = None if holder is None else holder.value
-        if not isinstance(value, LoDTensor) or value.held_array is None:
-            raise NotInitializedError(
-                f"export_onnx: parameter {name!r} holds no tensor",
-                hint="run the startup program, or load the values, first; or pass scope=",
-            )
-        arrays[name] = np.ascontiguousarray(value.held_array)
+        arrays[name] = np.ascontiguousarray(read_parameter(scope, name, "export_onnx"))
     return arrays
 
 
