@@ -100,7 +100,7 @@ def view(data: Buffer) -> SelectedRows:
         The stream is damaged.
     """
     header = read_header(data)
-    rows = np.frombuffer(data, "<i8", header.row_count, IDS_OFFSET).astype(np.int64)
+    rows = np.frombuffer(data, "<i8", header.row_count, IDS_OFFSET).astype(np.int64, copy=False)
     dtype = numpy_dtype(header.dtype).newbyteorder("<")
     values = np.frombuffer(data, dtype, math.prod(header.shape), header.data_offset)
     return SelectedRows(rows, header.height, values.reshape(header.shape))

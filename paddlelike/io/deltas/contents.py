@@ -23,6 +23,7 @@ from paddlelike.storage.problems import is_directory
 from paddlelike.storage.threads import map_in_threads
 
 _ROOM: Final = 64 << 20  # bytes for a link; a larger one gets memory of its own
+_ALIGN: Final = 4  # bytes before a link in that memory, which align its row ids
 
 
 def open_directory(
@@ -183,7 +184,7 @@ class ChainedContents:
     def _stream_links(self, chain: Chain) -> Iterator[SelectedRows]:
         """Yield the rows of each link, whose values are gone when the next one is read."""
         sizes = [0, *(record.size for record in chain.records[1:])]
-        room = np.empty(min(max(sizes), _ROOM), np.uint8).data
+        room = np.empty(min(max(sizes), _ROOM) + _ALIGN, np.uint8).data[_ALIGN:]
         for at in range(1, len(chain.records)):
             yield read_link(self._location, chain, at, room)
 
@@ -270,7 +271,8 @@ def _put_rows(array: Array, first: int, link: SelectedRows) -> None:
     ids, values = link.row_array, link.held_array
     assert values is not None
     start, stop = np.searchsorted(ids, (first, first + len(array)))
-    _set_rows(array, ids[start:stop] - first, values[start:stop])
+    places = ids[start:stop]
+    _set_rows(array, places - first if first else places, values[start:stop])
 
 
 def _set_rows(array: Array, places: Array, values: Array) -> None:

@@ -6,6 +6,7 @@ Two trainers and two servers, four processes on this machine. A model is 40 para
 round each trainer sends all gradients and gets all parameters. The contenders:
 
 tcp      sockets and numpy alone: no headers, no protocol, one process dies and all is lost
+tcp2     the same in two trips: a server applies a round when every server has all gradients
 runtime  the servers run their transpiled programs; the trainers have their gradients ready
 script   the trainers run their transpiled program with the executor
 
@@ -58,7 +59,15 @@ def free_ports(count: int) -> list[int]:
 # Raw TCP
 
 
-def serve_tcp(megabytes: str, ports: str, me: str) -> None:
+def serve_tcp2(megabytes: str, ports: str, me: str) -> None:
+    serve_tcp(megabytes, ports, me, is_confirmed=True)
+
+
+def train_tcp2(megabytes: str, ports: str, me: str) -> None:
+    train_tcp(megabytes, ports, me, is_confirmed=True)
+
+
+def serve_tcp(megabytes: str, ports: str, me: str, *, is_confirmed: bool = False) -> None:
     """Sums what both trainers send, takes a step, answers with the parameters."""
     size = numbers(megabytes)
     parameters = [np.zeros(size, np.float32) for _ in range(COUNT // 2)]
@@ -84,6 +93,9 @@ def serve_tcp(megabytes: str, ports: str, me: str) -> None:
                 trainer = _HELLO.unpack(order)[0]
                 for gradient in gradients[trainer]:
                     receive_into(connection, memoryview(gradient).cast("B"))
+                if is_confirmed:
+                    connection.sendall(order)
+                    receive_into(connection, order)
                 if barrier.wait() == 0:
                     step()
                 barrier.wait()
@@ -98,17 +110,22 @@ def serve_tcp(megabytes: str, ports: str, me: str) -> None:
     answer_questions({})
 
 
-def train_tcp(megabytes: str, ports: str, me: str) -> None:
+def train_tcp(megabytes: str, ports: str, me: str, *, is_confirmed: bool = False) -> None:
     size = numbers(megabytes)
     connections = [socket.create_connection(("127.0.0.1", int(port))) for port in ports.split(",")]
     gradients = [np.full(size, 1.0, np.float32) for _ in range(COUNT // 2)]
     parameters = [[np.zeros(size, np.float32) for _ in range(COUNT // 2)] for _ in connections]
+    arrived = threading.Barrier(2)
 
     def one(server: int) -> None:
         connection = connections[server]
         connection.sendall(_HELLO.pack(int(me)))
         for gradient in gradients:
             connection.sendall(memoryview(gradient).cast("B"))
+        if is_confirmed:
+            receive_into(connection, memoryview(bytearray(_HELLO.size)))
+            arrived.wait()
+            connection.sendall(_HELLO.pack(int(me)))
         for parameter in parameters[server]:
             receive_into(connection, memoryview(parameter).cast("B"))
 
@@ -242,6 +259,7 @@ class Job:
 
 CONTENDERS = {
     "tcp": ("serve_tcp", "train_tcp"),
+    "tcp2": ("serve_tcp2", "train_tcp2"),
     "runtime": ("serve", "train_runtime"),
     "script": ("serve", "train_script"),
 }
@@ -287,7 +305,7 @@ def show(megabytes: str, name: str, found: dict[str, list[dict[str, float]]]) ->
 
 
 if __name__ == "__main__":
-    parts = [serve_tcp, train_tcp, serve, train_runtime, train_script]
+    parts = [serve_tcp, train_tcp, serve_tcp2, train_tcp2, serve, train_runtime, train_script]
     chosen = {part.__name__: part for part in parts}.get(sys.argv[1] if len(sys.argv) > 1 else "")
     if chosen is None:
         main()

@@ -33,9 +33,9 @@ def _make_sgd(loss_of, rate):
 
 
 def _make_adam(loss_of):
-    def step(state, batch):
+    def step(state, batch, axis=None):
         loss, grads = jax.value_and_grad(loss_of)(state[0], batch)
-        return _update(state, grads), loss
+        return _update(state, grads if axis is None else lax.pmean(grads, axis)), loss
 
     return step
 

@@ -80,8 +80,8 @@ def prepare_jax(net):
         sharding = jax.sharding.NamedSharding(mesh, where)
         return jax.make_array_from_single_device_arrays(shape, sharding, [part])
 
-    if net == "wide_deep":
-        state, step = in_jax_small.start(net), partial(in_jax_small._wide_deep, axis="workers")
+    if net in in_jax_small.ADAM:
+        state, step = in_jax_small.start(net), partial(in_jax_small.STEPS[net], axis="workers")
     else:
         init, loss_of, update = in_jax.NETS[net]
         average = lambda grads: jax.lax.pmean(grads, "workers")

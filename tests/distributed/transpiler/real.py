@@ -26,7 +26,7 @@ def ask(python: str, cases: Mapping[str, Any], workplace: Path) -> dict[str, Any
         env={**os.environ, **QUIET},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1200,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     records = json.loads(answers.read_text())
