@@ -270,11 +270,11 @@ def _explain(text: str, entry: TracebackType) -> Iterator[str]:
         yield "it returns three values: program, feed_names, fetch_vars = fluid.io.load_inference_model(...)"
     if re.match(r"'list' object has no attribute '(?:item|shape|dtype|mean|sum|max|astype)'", text):
         yield from _explain_results(entry)
-    if text.startswith("'Program' object does not support the context manager protocol"):
+    if "Program' object does not support the context manager protocol" in text:
         yield "with fluid.program_guard(main_program, startup_program): layers are added to these programs"
     if text in ("No module named 'paddle'", "No module named 'paddle.fluid'"):
         yield "import paddlelike as fluid; or run the script as it is: python -m paddlelike run SCRIPT.py"
-    if text == "unhashable type: 'list'" and "feed" in _read_line(entry):
+    if "unhashable type: 'list'" in text and "feed" in _read_line(entry):
         yield "a feed has names as keys; load_inference_model returns a list of them: feed={names[0]: array}"
     if text != "'module' object is not callable":
         return
