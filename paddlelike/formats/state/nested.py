@@ -128,10 +128,10 @@ class _Walk(Generic[A]):
                 self.add(
                     item, _describe_key(key) if path is None else f"{path}/{_describe_key(key)}", depth + 1
                 )
-        elif isinstance(value, _PLAIN):
+        elif value is None or isinstance(value, _PLAIN):
             flat.plain[where] = pickles.to_plain(value)
             flat.left_out.append(LeftOut(where, _describe(flat.plain[where]), is_plain=True))
-        elif value is not None:
+        else:
             flat.left_out.append(LeftOut(where, str(value)))
 
     def _add_array(self, value: A, path: str) -> str:
@@ -170,8 +170,7 @@ class _Walk(Generic[A]):
         """Name every value in a plain one."""
         self._left -= 1
         if not is_container(value):
-            if value is not None:
-                self._flat.left_out.append(LeftOut(path, _describe(value), is_plain=True))
+            self._flat.left_out.append(LeftOut(path, _describe(value), is_plain=True))
             return
         for key, item in list_parts(value):
             self._name_values(item, f"{path}/{_describe_key(key)}")

@@ -197,6 +197,7 @@ def test_arrays_in_dicts_and_lists_are_read_and_other_values_are_named():
         "model/StructuredToParameterName@@": "the names of 1 variables",
         "StructuredToParameterName@@": "the names of 1 variables",
         "shadow/1/1": "'text'",
+        "0/nothing": "None",
         "0/LR_Scheduler/last_lr": "0.5",
         "0/LR_Scheduler/inner/last_epoch": "4",
         "counts": "an object of collections.Counter",
