@@ -74,7 +74,7 @@ def _linspace(start: Array, stop: Array, num: Array, *, dtype: int) -> Array:
     """Numbers at equal distances. Steps are of float64, and the second half is counted from the end."""
     kind = numpy_dtype(VarType(dtype))
     first, last = (one.reshape(-1)[0].astype(kind) for one in (start, stop))
-    count = num.item()
+    count = int(num.item())
     if count < 1:
         raise ShapeError(f"linspace: Num is {count}, expected 1 at least")
     most, places = max(count - 1, 1), np.arange(count)
