@@ -233,7 +233,7 @@ def _find_combined(directory: Location) -> str | None:
         return None
     try:
         contents = FileContents(names[0], directory, verify=False)
-    except FormatError:  # its reader raises the error
+    except (FormatError, LoadError):  # its reader raises the error
         return None
     return names[0] if contents.unnamed is not None and len(contents.headers) > 1 else None
 

@@ -35,3 +35,22 @@ def test_a_directory_with_the_file_of_one_variable_is_read(tmp_path: Path) -> No
     assert {name: array.shape for name, array in fluid.load_program_state(str(tmp_path)).items()} == {
         "w": (3,)
     }
+
+
+def test_a_directory_with_one_sparse_table_alone_is_refused_for_the_table(tmp_path: Path) -> None:
+    main = fluid.Program()
+    main.global_block().create_var(
+        name="table",
+        shape=[9, 2],
+        dtype="float32",
+        persistable=True,
+        type=fluid.core.VarDesc.VarType.SELECTED_ROWS,
+    )
+    rows = fluid.global_scope().var("table").get_selected_rows()
+    rows.set_height(9)
+    rows.set_rows([1, 5])
+    rows.get_tensor().set(np.ones((2, 2), "float32"), fluid.CPUPlace())
+    fluid.io.save_persistables(fluid.Executor(), str(tmp_path), main)
+    with pytest.raises(fluid.errors.FormatError, match="sparse table") as error:
+        fluid.load_program_state(str(tmp_path))
+    assert "combined file" not in str(error.value)
