@@ -14,7 +14,7 @@ from paddlelike.foundation.locks import opened
 from paddlelike.io.checkpoints.store import STEPS, Names
 from paddlelike.storage.local import crash_recovery as staged
 from paddlelike.storage.local.filesystem.lock import Lock
-from paddlelike.storage.local.filesystem.owners import ForeignError, list_believed
+from paddlelike.storage.local.filesystem.owners import ForeignError, check_links, list_believed
 from paddlelike.storage.local.filesystem.system import sync_tree
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.manifest_file import read_manifest
@@ -32,7 +32,7 @@ class LocalCheckpointStore:
     """A directory of a local file system. A reader of a checkpoint locks its directory."""
 
     def __init__(self, root: str, names: Names = STEPS) -> None:
-        self.root = os.path.realpath(root)
+        self.root, self._given = os.path.realpath(root), os.path.abspath(root)
         self._name = re.compile(names.pattern)
         self._left_over = re.compile(rf"\.({names.pattern})\.saving-directory")  # by a killed process
         self._earlier = re.compile(
@@ -77,7 +77,9 @@ class LocalCheckpointStore:
         return _hold(path)
 
     def reserve(self, path: str) -> None:
-        """Do nothing: the lock of the save announces it."""
+        """Check the links on the way; the lock of the save announces it."""
+        if self._given != self.root:
+            check_links(self._given)
 
     def sync(self, path: str) -> None:
         sync_tree(path)

@@ -34,6 +34,7 @@ from paddlelike.storage.interfaces import Buffer, Committed, Contents, Path
 from paddlelike.storage.local import crash_recovery as staged
 from paddlelike.storage.local import earlier, generation, target
 from paddlelike.storage.local.filesystem.lock import Lock
+from paddlelike.storage.local.filesystem.owners import check_links
 from paddlelike.storage.local.filesystem.system import sync_file_system
 from paddlelike.storage.local.layout import Layout, resolve
 from paddlelike.storage.local.present_manifest import read_part
@@ -129,7 +130,7 @@ class Transaction:
         SaveOptions(durability=durability)  # checks it
         if checksum is not None and checksum not in hashing.ALGORITHMS:
             raise ValueError(f"checksum must be one of {list(hashing.ALGORITHMS)} or None, not {checksum!r}")
-        self.directory = resolve(directory)
+        self.directory, self._given = resolve(directory), os.path.abspath(directory)
         if prefix is None:
             self._layout = target.choose_layout(self.directory)
         else:
@@ -236,6 +237,8 @@ class Transaction:
             return Committed(self.directory, {})
         try:
             wait_for_disk(self._layout)
+            if self._given != self.directory:
+                check_links(self._given)
             target.check_folders(self.directory, self._names)
             target.prepare_target(self._layout)
             # S2

@@ -624,6 +624,37 @@ def test_a_job_token_that_another_user_planted_is_refused(
     act_on_planted(home, precious, plant, home / "job_token", victim_reads)
 
 
+def save_step(home: Path) -> None:
+    fluid.io.Checkpoints(home / "p").save(EXE, build(), 1)
+
+
+@pytest.mark.parametrize("save", [save_directory, save_chain, save_step, save_prefix])
+def test_nothing_is_saved_through_a_link_that_another_user_planted(
+    home: Path, save: Callable[[Path], None]
+) -> None:
+    """Linux refuses it too, but not where ``fs.protected_symlinks`` is 0, as in many containers."""
+    home.chmod(0o1777)
+
+    def victim_saves_apart() -> None:
+        (home / "mine").mkdir()
+        put(1)
+        save(home / "mine")
+
+    def stranger_plants() -> None:
+        (home / "link").symlink_to(home / "mine")
+
+    def victim_saves() -> None:
+        put(2)
+        with pytest.raises(PaddlelikeError, match=r"belongs to user|Permission denied"):
+            save(home / "link")
+
+    act_as(VICTIM, victim_saves_apart)
+    files = {path: path.read_bytes() for path in (home / "mine").rglob("*") if path.is_file()}
+    act_as(STRANGER, stranger_plants)
+    act_as(VICTIM, victim_saves)
+    assert {path: path.read_bytes() for path in (home / "mine").rglob("*") if path.is_file()} == files
+
+
 def test_another_user_cannot_add_a_link_to_a_chain(home: Path) -> None:
     """The folder of the links belongs to whoever saved, whatever the mode of the directory."""
     home.chmod(0o1777)

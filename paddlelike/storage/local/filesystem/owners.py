@@ -195,6 +195,26 @@ def check_not_planted(path: str) -> None:
                 raise ForeignError(path, facts.st_uid)
 
 
+def check_links(path: str) -> None:
+    """Check that no other user has put a link on the way to a path, as Linux does by default.
+
+    Raises
+    ------
+    ForeignError
+        One is in a folder where others may create files, and belongs neither to this user nor to root nor to
+        the folder's owner.
+    OSError
+        The system does not return the owner.
+    """
+    while (folder := os.path.dirname(path)) != path:
+        if os.path.islink(path):
+            facts, around = os.lstat(path), os.stat(folder)
+            is_shared = around.st_mode & _OTHERS_WRITE and around.st_mode & stat.S_ISVTX
+            if is_shared and facts.st_uid not in (0, around.st_uid) and not is_ours(facts, folder):
+                raise ForeignError(path, facts.st_uid)
+        path = folder
+
+
 def check_replaceable(directory: str, paths: Collection[str]) -> None:
     """Check that no file belongs to another user in a folder whose sticky bit forbids to replace it.
 
