@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from paddlelike.framework import Block, Operator
@@ -99,16 +99,34 @@ def list_levels(block: Block) -> dict[str, Flow]:
     >>> {name: [node.label for node in flow.nodes] for name, flow in list_levels(main.global_block()).items()}
     {'layers': ['x', 'fc_0'], 'operators': ['x', 'mul', 'elementwise_add', 'relu']}
     """
-    operators = _draw_operators(block)
-    layers = _draw_layers(block)
+    facts = _Facts(block)
+    operators = _draw_operators(facts)
+    layers = _draw_layers(facts)
     levels = {"layers": layers, "operators": operators}
     if len(layers.nodes) >= len(operators.nodes):
         del levels["layers"]
-    elif len((chains := _join_chains(block, layers)).nodes) <= _SHORTER * len(layers.nodes):
+    elif len((chains := _join_chains(facts, layers)).nodes) <= _SHORTER * len(layers.nodes):
         levels = {"chains": chains, **levels}
     finest = levels.get("layers", operators)
-    folded = _fold_repeats(block, finest)
+    folded = _fold_repeats(facts, finest)
     return levels if len(folded.nodes) == len(finest.nodes) else {"blocks": folded, **levels}
+
+
+class _Facts:
+    """The operators of a block, and what every level shows of each: role, main output, window and title."""
+
+    def __init__(self, block: Block) -> None:
+        self.block, self.ops = block, block.ops
+        self.roles = [*map(get_role, block.ops)]
+        self.outputs = [*map(find_output, block.ops)]
+        self.windows = [_describe_window(block, op) for op in block.ops]
+        self.titles = [
+            f"{op.type} {it}" if it else op.type for op, it in zip(self.ops, self.windows, strict=True)
+        ]
+
+    def list_forward(self, node: FlowNode) -> list[int]:
+        """Return the forward operators of a node."""
+        return [index for index in node.operators if self.roles[index] == "forward"]
 
 
 class _Drawing:
@@ -141,14 +159,12 @@ class _Drawing:
         return Flow(tuple(self.nodes), edges, wanted)
 
 
-def _draw_operators(block: Block) -> Flow:
-    drawing, wanted = _Drawing(block), {}
-    for index, op in enumerate(block.ops):
-        sources, role = drawing.find_sources(op), get_role(op)
+def _draw_operators(facts: _Facts) -> Flow:
+    drawing, wanted = _Drawing(facts.block), {}
+    for index, (op, role, output) in enumerate(zip(facts.ops, facts.roles, facts.outputs, strict=True)):
+        sources = drawing.find_sources(op)
         kind = ("input" if op.type == "feed" else "output") if op.type in ("feed", "fetch") else _KINDS[role]
-        output = find_output(op)
-        written = "" if output is None else output.name
-        detail = " ".join(filter(None, [_describe_window(block, op), written]))
+        detail = f"{facts.windows[index]} {'' if output is None else output.name}".strip()
         node = drawing.add(FlowNode(op.type, detail, kind, (index,), role))
         for name, source in sources.items():
             drawing.edges[source, node][name] = None
@@ -161,15 +177,15 @@ def _draw_operators(block: Block) -> Flow:
     return drawing.finish(wanted)
 
 
-def _draw_layers(block: Block) -> Flow:
+def _draw_layers(facts: _Facts) -> Flow:
     """Return layers that hold the operators of their gradients and updates as well."""
+    block = facts.block
     drawing = _Drawing(block)
     members: dict[int, list[int]] = defaultdict(list)
     readers: dict[str, int] = {}  # of persistables, the first layer that reads each
     others: dict[str, list[int]] = {"backward": [], "update": []}
     last = None
-    for index, op in enumerate(block.ops):
-        role = get_role(op)
+    for index, (op, role, output) in enumerate(zip(facts.ops, facts.roles, facts.outputs, strict=True)):
         if op.type == "feed":
             for name in op.output_arg_names:
                 variable = block._find_var_recursive(name)
@@ -177,11 +193,10 @@ def _draw_layers(block: Block) -> Flow:
                 drawing.writers[name] = drawing.add(FlowNode(name, shape, "input", (index,)))
             continue
         if role != "forward":
-            owner = _find_owner(op, drawing.writers, readers)
+            owner = _find_owner(op, role, drawing.writers, readers)
             (others[role] if owner is None else members[owner]).append(index)
             continue
         sources = drawing.find_sources(op)
-        output = find_output(op)
         name = op.type if output is None or op.sub_blocks() else name_layer(output)
         if op.type == "fetch" and op.input_arg_names:  # a damaged one fetches nothing
             node = drawing.add(FlowNode(op.input_arg_names[0], "fetched", "output", (index,)))
@@ -202,32 +217,30 @@ def _draw_layers(block: Block) -> Flow:
             node = drawing.add(FlowNode("optimizer" if role == "update" else "gradients", "", "update"))
             members[node] = indices
     for node, indices in members.items():
-        drawing.nodes[node] = _describe(block, drawing.nodes[node], indices)
+        drawing.nodes[node] = _describe(facts, drawing.nodes[node], indices)
     return drawing.finish()
 
 
-def _join_chains(block: Block, layers: Flow) -> Flow:
+def _join_chains(facts: _Facts, layers: Flow) -> Flow:
     """Return layers; layers that only pass values on are joined to their predecessor."""
     before, after = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for source, target in layers.edges:
         before[target].append(source)
         after[source].append(target)
     heads = list(range(len(layers.nodes)))
-    for node, (_, _, kind, operators, _) in enumerate(layers.nodes):
-        if kind != "layer" or len(before[node]) != 1 or _has_matrix(block, operators):
+    for node, one in enumerate(layers.nodes):
+        if one.kind != "layer" or len(before[node]) != 1:
             continue
         (source,) = before[node]
-        if layers.nodes[source].kind == "layer" and len(after[source]) == 1 and source < node:
+        joins = layers.nodes[source].kind == "layer" and len(after[source]) == 1 and source < node
+        if joins and not _has_matrix(facts, one):
             heads[node] = heads[source]
-    return _join(block, layers, heads)
+    return _join(facts, layers, heads)
 
 
-def _fold_repeats(block: Block, layers: Flow) -> Flow:
+def _fold_repeats(facts: _Facts, layers: Flow) -> Flow:
     """Return nodes in which each run of equal blocks, such as the twelve of an encoder, is one node."""
-    kinds = [
-        tuple(block.ops[index].type for index in node.operators if get_role(block.ops[index]) == "forward")
-        for node in layers.nodes
-    ]
+    kinds = [tuple(facts.ops[index].type for index in facts.list_forward(node)) for node in layers.nodes]
     forward = [place for place, node in enumerate(layers.nodes) if node.kind in ("layer", "operator")]
     heads, counts = list(range(len(layers.nodes))), {}
     todo = [forward]
@@ -240,7 +253,7 @@ def _fold_repeats(block: Block, layers: Flow) -> Flow:
             for place in places[start:end]:
                 heads[place] = places[start]
             todo += [places[:start], places[end:]]
-    return _join(block, layers, heads, counts)
+    return _join(facts, layers, heads, counts)
 
 
 def _find_repeat(kinds: list[tuple[str, ...]]) -> tuple[int, int, int]:
@@ -265,7 +278,7 @@ def _find_repeat(kinds: list[tuple[str, ...]]) -> tuple[int, int, int]:
     return best
 
 
-def _join(block: Block, layers: Flow, heads: list[int], counts: dict[int, int] | None = None) -> Flow:
+def _join(facts: _Facts, layers: Flow, heads: list[int], counts: dict[int, int] | None = None) -> Flow:
     """Join layers with equal heads. ``counts``: the number of equal blocks per head."""
     kept = sorted(set(heads))
     number = {node: place for place, node in enumerate(kept)}
@@ -280,7 +293,7 @@ def _join(block: Block, layers: Flow, heads: list[int], counts: dict[int, int] |
             times = (counts or {}).get(head)
             label = f"{times} x " if times else ""
             last = joined[len(joined) // times - 1] if times else joined[-1]
-            first = _describe(block, first, indices)._replace(label=f"{label}{first.label} … {last.label}")
+            first = _describe(facts, first, indices)._replace(label=f"{label}{first.label} … {last.label}")
             if times:
                 first = first._replace(
                     detail=f"{len(joined) // times} {first.kind}s each, {len(indices)} operators"
@@ -293,15 +306,13 @@ def _join(block: Block, layers: Flow, heads: list[int], counts: dict[int, int] |
     return Flow(tuple(nodes), {edge: tuple(names) for edge, names in edges.items()})
 
 
-def _describe(block: Block, node: FlowNode, indices: Iterable[int]) -> FlowNode:
+def _describe(facts: _Facts, node: FlowNode, indices: Iterable[int]) -> FlowNode:
     """Return a node with its operators, and their forward types as the second line."""
-    operators = tuple(indices)
+    node = node._replace(operators=tuple(indices))
     if node.kind == "output":
-        return node._replace(operators=operators)
-    forward = (block.ops[index] for index in operators if get_role(block.ops[index]) == "forward")
-    types = [" ".join(filter(None, [op.type, _describe_window(block, op)])) for op in forward]
-    detail = join_runs(tuple(types)) if types else f"{len(operators)} operators"
-    return node._replace(detail=detail, operators=operators)
+        return node
+    titles = tuple(facts.titles[index] for index in facts.list_forward(node))
+    return node._replace(detail=join_runs(titles) if titles else f"{len(node.operators)} operators")
 
 
 def _describe_window(block: Block, op: Operator) -> str:
@@ -326,12 +337,12 @@ def _describe_window(block: Block, op: Operator) -> str:
     return " ".join(words)
 
 
-def _find_owner(op: Operator, writers: dict[str, int], readers: dict[str, int]) -> int | None:
+def _find_owner(op: Operator, role: str, writers: dict[str, int], readers: dict[str, int]) -> int | None:
     """Return the layer that a gradient or an update belongs to."""
     for name in op.inputs.get("Param", ()):
         if name in readers:
             return readers[name]
-    return find_producer(op, writers) if get_role(op) == "backward" else None
+    return find_producer(op, writers) if role == "backward" else None
 
 
 def find_producer(op: Operator, writers: dict[str, int]) -> int | None:
@@ -344,12 +355,11 @@ def find_producer(op: Operator, writers: dict[str, int]) -> int | None:
     return None
 
 
-def _has_matrix(block: Block, operators: Iterable[int]) -> bool:
+def _has_matrix(facts: _Facts, node: FlowNode) -> bool:
     """Return whether the forward operators read a persistable variable of two or more dims."""
-    find: Callable[[str], object] = block._find_var_recursive
     return any(
-        getattr(variable, "persistable", False) and len(getattr(variable, "shape", ())) > 1
-        for index in operators
-        if get_role(block.ops[index]) == "forward"
-        for variable in map(find, block.ops[index].input_arg_names)
+        variable.persistable and len(variable.shape) > 1
+        for index in facts.list_forward(node)
+        for variable in map(facts.block._find_var_recursive, facts.ops[index].input_arg_names)
+        if variable is not None
     )

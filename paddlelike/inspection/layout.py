@@ -12,6 +12,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from operator import gt
 from typing import Final, NamedTuple
 
 from paddlelike.lazy import dataclass
@@ -191,7 +192,7 @@ class _Grid:
     def add(self, index: int, edge: Edge) -> None:
         """Give an edge a bend in every row that it crosses, unless it is long or leaves its column."""
         column = self.boxes[edge[0]].column
-        upper, lower = sorted(edge, key=lambda node: self.rows[node])
+        upper, lower = edge if self.rows[edge[0]] <= self.rows[edge[1]] else edge[::-1]
         first, last = self.rows[upper], self.rows[lower]
         crossed = last - first - 1
         if self.boxes[edge[1]].column != column or not 0 <= crossed < _LONGEST:
@@ -241,18 +242,19 @@ class _Grid:
         for keys in order:
             wanted = []
             for key in keys:
-                others = near[key] or far[key]
+                others = near[key] or far[key] or [key]
                 if len(others) == 1:  # most have one
                     wanted.append(x[others[0]])
                 else:
-                    wanted.append(sum([x[one] for one in others]) / len(others) if others else x[key])
+                    wanted.append(sum([x[one] for one in others]) / len(others))
             if len(keys) == 1:
                 x[keys[0]] = wanted[0]
                 continue
-            pairs = sorted(zip(wanted, range(len(keys)), keys, strict=True))  # equal ones keep their order
-            changed |= keys != [pair[2] for pair in pairs]
-            keys[:] = [pair[2] for pair in pairs]
-            self._pack(keys, [pair[0] for pair in pairs])
+            if any(map(gt, wanted, wanted[1:])):
+                places = sorted(range(len(keys)), key=wanted.__getitem__)  # equal ones keep their order
+                keys[:], wanted = [keys[place] for place in places], [wanted[place] for place in places]
+                changed = True
+            self._pack(keys, wanted)
         return changed
 
     def _center(self) -> None:

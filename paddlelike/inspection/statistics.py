@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import math
 from typing import Any, Final, NamedTuple
@@ -103,25 +104,34 @@ class Histogram(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Some elements of an array as a matrix: ``rows`` and ``columns``; further dims are joined into one."""
+    """Some elements of an array as a matrix: ``rows`` and ``columns``; further dims are joined into one.
+
+    Attributes
+    ----------
+    values
+        Row by row, base64 of little-endian float32, or of float64 where the array is of float64. Thousands of
+        variables would take long to print as numbers.
+    """
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
-    values: tuple[tuple[float, ...], ...]
+    values: str
 
 
 def take_sample(array: np.ndarray[Any, Any], side: int = 24) -> Sample | None:
     """Return at most ``side`` rows and columns of an array, evenly spread; None: it has no elements.
 
-    >>> take_sample(np.arange(6.0).reshape(3, 2), 2)
-    Sample(rows=(0, 2), columns=(0, 1), values=((0.0, 1.0), (4.0, 5.0)))
+    >>> found = take_sample(np.float32([[0, 1], [2, 3], [4, 5]]), 2)
+    >>> found.rows, found.columns, np.frombuffer(base64.b64decode(found.values), "<f4").tolist()
+    ((0, 2), (0, 1), [0.0, 1.0, 4.0, 5.0])
     """
     if not array.size:
         return None
     matrix = array.reshape(array.shape[0] if array.ndim > 1 else 1, -1)
     rows, columns = (_spread(count, min(count, side)) for count in matrix.shape)
     values = matrix if matrix.shape == (len(rows), len(columns)) else matrix[np.ix_(rows, columns)]
-    return Sample(rows, columns, tuple(map(tuple, values.astype(np.float64).tolist())))
+    data = values.astype("<f8" if array.dtype == np.float64 else "<f4").tobytes()
+    return Sample(rows, columns, base64.b64encode(data).decode())
 
 
 @functools.lru_cache(256)

@@ -1,31 +1,7 @@
 """Conversion between file formats, the HDF5 recipe of TensorFlow users, models of ONNX and of CNTK."""
 
-from paddlelike.interop.cntk import (
-    CntkCheckpoint,
-    CntkReport,
-    export_cntk,
-    export_cntk_checkpoint,
-    import_cntk,
-    import_cntk_checkpoint,
-)
-from paddlelike.interop.convert import ConvertReport, convert
-from paddlelike.interop.hdf5 import ParamSetter, build_param_setters, load_hdf5, save_hdf5
-from paddlelike.interop.onnx import OnnxReport, export_onnx, import_onnx
+from paddlelike import lazy as _lazy
 
-__all__ = [
-    "CntkCheckpoint",
-    "CntkReport",
-    "ConvertReport",
-    "OnnxReport",
-    "ParamSetter",
-    "build_param_setters",
-    "convert",
-    "export_cntk",
-    "export_cntk_checkpoint",
-    "export_onnx",
-    "import_cntk",
-    "import_cntk_checkpoint",
-    "import_onnx",
-    "load_hdf5",
-    "save_hdf5",
-]
+__all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, f"{__file__}i")
+
+_lazy.keep_functions(__name__, "convert")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from paddlelike.core import VarType, numpy_dtype
 from paddlelike.errors import MissingFileError, PaddlelikeError
@@ -73,7 +70,7 @@ def collect_contents(
         "library": found.library,
         "saved": found.saved,
         "files": [list(file) for file in found.files],
-        "variables": [*map(_collect_variable, found.variables, _round_samples(found)), *declared],
+        "variables": [*map(_collect_variable, found.variables), *declared],
         "unnamed": list(found.unnamed),
         "checked": diagnosis is not None,
         "findings": [] if diagnosis is None else [one._asdict() for one in diagnosis.findings],
@@ -106,7 +103,7 @@ def _read_checksums(save: str) -> dict[str, str | None]:
         return {name: record.checksum for name, record in manifest.decode(file.read()).files.items()}
 
 
-def _collect_variable(one: VariableFacts, rounded: list[list[float]]) -> dict[str, Any]:
+def _collect_variable(one: VariableFacts) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "name": one.name,
         "file": one.file,
@@ -126,21 +123,8 @@ def _collect_variable(one: VariableFacts, rounded: list[list[float]]) -> dict[st
     if one.histogram is not None:
         facts["histogram"] = one.histogram._asdict()
     if one.sample is not None:
-        facts["sample"] = {**one.sample._asdict(), "values": rounded}
+        facts["sample"] = one.sample._asdict()
     return facts
-
-
-def _round_samples(found: Inspection) -> Iterator[list[list[float]]]:
-    """Yield the sampled values of each variable with four digits, which a page shows."""
-    samples = [() if one.sample is None else one.sample.values for one in found.variables]
-    rows_of_all = itertools.chain.from_iterable(samples)
-    values = np.fromiter(itertools.chain.from_iterable(rows_of_all), np.float64)
-    with np.errstate(all="ignore"):  # of zeros and of what is not finite, which stay
-        scale = 10.0 ** (3 - np.floor(np.log10(np.abs(values))))
-        rounded = np.rint(values * scale) / scale
-    flat = iter(np.where(np.isfinite(rounded), rounded, values).tolist())
-    for rows in samples:
-        yield [list(itertools.islice(flat, len(row))) for row in rows]
 
 
 def _collect_declared(found: Inspection, programs: dict[str, Program]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from paddlelike.framework import Block, Operator, Program, variable_kind
 from paddlelike.framework.graph.variable import TENSOR_LIKE
-from paddlelike.inspection.flow import COLUMNS, Flow, FlowNode, list_levels
+from paddlelike.inspection.flow import COLUMNS, Flow, list_levels
 from paddlelike.inspection.layers import get_role
 from paddlelike.inspection.layout import Box, place_nodes
 
@@ -20,8 +20,9 @@ _BOOKKEEPING: Final = ("op_role", "op_role_var", "op_namescope", "op_callstack",
 def collect_program(name: str, program: Program) -> dict[str, Any]:
     """Return a program as values that JSON can represent.
 
-    A node of a level is ``[x, y, width, label, detail, kind, operators]``, an edge ``[source, target, names,
-    points]``; x and y are those of the middle, in pixels.
+    "attrs" of an operator is a place in the list "attrs" of its block. A node of a level is ``[x, y, width,
+    label, detail, kind, operators]``, an edge ``[source, target, names, points]``; x and y are those of the
+    middle, in pixels. An edge that leads from border to border directly has no points.
     """
     operators = [op for block in program.blocks for op in block.ops]
     return {
@@ -34,10 +35,12 @@ def collect_program(name: str, program: Program) -> dict[str, Any]:
 
 
 def _collect_block(block: Block) -> dict[str, Any]:
+    attrs = dict[str, tuple[int, dict[str, str]]]()  # equal ones once
     return {
         "index": block.idx,
         "parent": block.parent_idx,
-        "operators": [_collect_operator(op) for op in block.ops],
+        "operators": [_collect_operator(op, attrs) for op in block.ops],
+        "attrs": [shown for _, shown in attrs.values()],
         "variables": {
             one.name: [variable_kind(one), one.dtype.name, list(one.shape)]
             for one in block.vars.values()
@@ -47,43 +50,36 @@ def _collect_block(block: Block) -> dict[str, Any]:
     }
 
 
-def _collect_operator(op: Operator) -> dict[str, Any]:
-    attrs = {name: _shorten(value) for name, value in sorted(op.attrs.items()) if name not in _BOOKKEEPING}
+def _collect_operator(op: Operator, attrs: dict[str, tuple[int, dict[str, str]]]) -> dict[str, Any]:
+    own = {name: value for name, value in op.attrs.items() if name not in _BOOKKEEPING}
+    if (key := repr(own)) not in attrs:
+        attrs[key] = len(attrs), {name: _shorten(own[name]) for name in sorted(own)}
     return {
         "type": op.type,
         "role": get_role(op),
-        "inputs": {slot: list(names) for slot, names in op.inputs.items() if names},
-        "outputs": {slot: list(names) for slot, names in op.outputs.items() if names},
-        "attrs": attrs,
+        "inputs": {slot: names for slot, names in op.inputs.items() if names},
+        "outputs": {slot: names for slot, names in op.outputs.items() if names},
+        "attrs": attrs[key][0],
         "blocks": list(op.sub_blocks()),
     }
 
 
 def _collect_level(flow: Flow) -> dict[str, Any]:
-    boxes = [_measure(node) for node in flow.nodes]
+    texts = [(_cut(node.label), _cut(node.detail)) for node in flow.nodes]
+    boxes = [
+        Box(round(24 + _CHARACTER * max(len(label), len(detail) * 0.9)), _HEIGHT, COLUMNS[node.role])
+        for (label, detail), node in zip(texts, flow.nodes, strict=True)
+    ]
     place = place_nodes(boxes, list(flow.edges), flow.ranks)
     nodes = [
-        [
-            round(x),
-            round(y),
-            box.width,
-            _cut(node.label),
-            _cut(node.detail),
-            node.kind,
-            node.operators,
-        ]
-        for node, box, (x, y) in zip(flow.nodes, boxes, place.centers, strict=True)
+        [round(x), round(y), box.width, *text, node.kind, node.operators]
+        for node, box, text, (x, y) in zip(flow.nodes, boxes, texts, place.centers, strict=True)
     ]
     edges = [
-        [*edge, names, [round(part) for point in path for part in point]]
+        [*edge, names, [round(part) for point in path for part in point] if len(path) > 2 else None]
         for (edge, names), path in zip(flow.edges.items(), place.paths, strict=True)
     ]
     return {"width": place.width, "height": place.height, "row": _HEIGHT, "nodes": nodes, "edges": edges}
-
-
-def _measure(node: FlowNode) -> Box:
-    length = max(len(_cut(node.label)), len(_cut(node.detail)) * 0.9)
-    return Box(round(24 + _CHARACTER * length), _HEIGHT, COLUMNS[node.role])
 
 
 def _cut(text: str) -> str:

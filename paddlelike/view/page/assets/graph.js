@@ -48,8 +48,10 @@ class Graph {
   show(level, variables = {}) {
     this.level = level;
     this.shapes = level.nodes.map(() => "");
-    for (const [source, target, names] of level.edges) {
-      const shape = variables[names[0]]?.[2], down = level.nodes[target][1] > level.nodes[source][1];
+    for (const edge of level.edges) {
+      const [source, target, names] = edge, [x, y] = level.nodes[source], [toX, toY] = level.nodes[target];
+      const shape = variables[names[0]]?.[2], down = toY > y, border = (down ? level.row : -level.row) / 2;
+      edge[3] ||= [x, y + border, toX, toY - border];
       if (shape && down) this.shapes[source] ||= shape.map((dim) => (dim < 0 ? "?" : dim)).join("×");
     }
     this.chosen = null;

@@ -98,7 +98,7 @@ function openBlock(index) {
 function makeOperator(index, operator, open) {
   const slots = (which) => Object.entries(which).map(([slot, names]) => make("div", { class: "slot" }, make("span", { class: "muted" }, slot),
     make("span", null, names.map((name, place) => [place ? ", " : "", describesVariable(name) ? makeLink(name, () => openVariable(name)) : name]))));
-  const attributes = Object.entries(operator.attrs);
+  const attributes = Object.entries(currentBlock().attrs[operator.attrs]);
   return make("details", { class: `operator role-${operator.role}`, open }, make("summary", null, make("b", null, operator.type), make("span", { class: "muted" }, ` ${index}${operator.role === "forward" ? "" : ` ${operator.role}`}`)),
     make("h4", null, "reads"), slots(operator.inputs), make("h4", null, "writes"), slots(operator.outputs),
     operator.blocks.map((block) => makeLink(`runs block ${block}`, () => chooseBlock(program.index, block))),

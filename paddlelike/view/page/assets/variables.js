@@ -165,13 +165,20 @@ function openVariable(name) {
         uses[what].length > 50 && make("li", null, `and ${uses[what].length - 50} more`))] : null).flat().filter(Boolean));
 }
 
+/** Return sampled values as rows of numbers. */
+function readSample({ rows, columns, values }) {
+  const bytes = Uint8Array.from(atob(values), (one) => one.charCodeAt(0)), wide = bytes.length > 4 * rows.length * columns.length;
+  const flat = wide ? new Float64Array(bytes.buffer) : new Float32Array(bytes.buffer);
+  return rows.map((_, row) => [...flat.subarray(row * columns.length, (row + 1) * columns.length)]);
+}
+
 /** Return values of a variable as a heat map, blue below zero and orange above, and as a table. */
 function makeHeatMap({ sample, shape }) {
-  const { rows, columns, values } = sample, side = Math.max(3, Math.min(14, Math.floor(330 / columns.length)));
-  const largest = Math.max(...values.flat().filter((value) => typeof value === "number").map(Math.abs), 1e-30);
+  const { rows, columns } = sample, values = readSample(sample), side = Math.max(3, Math.min(14, Math.floor(330 / columns.length)));
+  const largest = Math.max(...values.flat().filter(Number.isFinite).map(Math.abs), 1e-30);
   const cells = values.flatMap((line, row) => line.map((value, column) => {
-    const share = typeof value === "number" ? Math.abs(value) / largest : 1;
-    const name = typeof value !== "number" ? "odd" : value < 0 ? "below" : "above";
+    const share = Number.isFinite(value) ? Math.abs(value) / largest : 1;
+    const name = !Number.isFinite(value) ? "odd" : value < 0 ? "below" : "above";
     return draw("rect", { x: column * side, y: row * side, width: side, height: side, class: `heat-${name}`, "fill-opacity": Math.max(share, 0.04) },
       draw("title", null, `[${rows[row]}, ${columns[column]}] ${formatNumber(value)}`));
   }));
