@@ -21,7 +21,7 @@ def command(json: bool = Json) -> None:
         return
     rows: list[list[object]] = [
         ["paddlelike", found["paddlelike"]],
-        ["Python", f"{found['python']} ({found['platform']})"],
+        ["Python", f"{found['python']} ({found['platform'].replace('-with-', ', ')})"],
         *([name, version] for name, version in found["core"].items()),
         ["compiled kernels", found["compiled kernels"]],
     ]

@@ -118,8 +118,10 @@ def print_text(text: str, *, indent: int | None = None) -> None:
     for line in text.splitlines():
         shown = escape(line)
         further = " " * (len(shown) - len(shown.lstrip()) + 2 if indent is None else indent)
-        if width and len(shown) > width:  # a long path stays whole
-            shown = "\n".join(textwrap.wrap(shown, width, subsequent_indent=further, break_long_words=False))
+        if width and len(shown) > width:  # a long path stays whole, further left where it would not fit
+            lines = textwrap.wrap(shown, width, subsequent_indent=further, break_long_words=False)
+            rest = (one if len(one) <= width else f"{further[:2]}{one.lstrip()}" for one in lines[1:])
+            shown = "\n".join([lines[0], *rest])
         typer.echo(shown)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 
 import paddlelike
 from paddlelike.cli.app import COMMANDS, app
+from paddlelike.ops.kernels.fast import late
 from tests.io.deltas.tables import HEIGHT, Training
 
 FIT = Path(__file__).parents[1] / "golden" / "fit_a_line"
@@ -264,6 +266,15 @@ def test_env_lists_the_core_dependencies() -> None:
     status, found = parse("env")
     assert status == 0
     assert found["core"]["numpy"] == np.__version__
+
+
+def test_env_fits_a_terminal_of_40_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(platform, "platform", lambda: "Linux-6.18.44-fc-v669-x86_64-with-glibc2.36")
+    monkeypatch.setattr(late, "find_cache", lambda: "/home/somebody/.cache/paddlelike/kernels")  # as wide
+    lines = run("env").stdout.splitlines()
+    assert "  (Linux-6.18.44-fc-v669-x86_64," in lines
+    assert all(len(line) <= 40 or line == "  /home/somebody/.cache/paddlelike/kernels" for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -250,6 +250,36 @@ def test_the_graph_opens_first_and_fills_the_window(driver: Any, model: Path, wi
     )
 
 
+@pytest.mark.parametrize(("branches", "cover"), [(1, ".below"), (3, ".minimap")], ids=["legend", "map"])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_what_lies_over_the_graph_covers_no_node_when_it_opens(
+    driver: Any, tmp_path: Path, width: int, branches: int, cover: str
+) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    exe = fluid.Executor()
+    with fluid.unique_name.guard(), fluid.program_guard(main, startup), fluid.scope_guard(fluid.Scope()):
+        x = fluid.data("x", [None, 8])
+        for _ in range(4 if branches == 1 else 12):
+            layers = [fluid.layers.fc(x, 8, act="relu") for _ in range(branches)]
+            x = fluid.layers.sums(layers) if branches > 1 else layers[0]
+        exe.run(startup)
+        fluid.io.save_inference_model(str(tmp_path / "d"), ["x"], [x], exe, main)
+    (tmp_path / "page.html").write_text(format_page(tmp_path / "d"), "utf-8")
+    page = Page(driver, (tmp_path / "page.html").as_uri(), width)
+    if branches > 1:
+        page.run("chooseBlock(0, 0, 'operators')")
+    count = (
+        f"(() => {{ const g = program.graph, cover = document.querySelector({cover!r});"
+        "const over = cover.getBoundingClientRect(), box = g.canvas.getBoundingClientRect();"
+        "const { x: left, y: top, scale } = g.view;"
+        "return g.level.nodes.filter(([x, y, wide]) => {"
+        "  const [nodeX, nodeY] = [box.left + left + x * scale, box.top + top + y * scale];"
+        "  return nodeX + scale * wide / 2 > over.left && nodeX - scale * wide / 2 < over.right"
+        "    && nodeY + 20 * scale > over.top && nodeY - 20 * scale < over.bottom; }).length; })()"
+    )
+    page.wait(lambda: page.run(count) == 0)
+
+
 def test_a_long_name_breaks_at_its_dots_and_underscores(driver: Any, model: Path) -> None:
     page = Page(driver, (model / "both.html").as_uri() + "#variables", 400)
     parts = page.run(

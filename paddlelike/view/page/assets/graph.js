@@ -69,12 +69,14 @@ class Graph {
 
   /** Show the whole width where texts stay readable, and the top. */
   start() {
-    const { width, height } = this.size(), top = this.above?.offsetHeight || 0, free = height - top - (this.below?.offsetHeight || 0);
-    const whole = Math.min(width / (this.level.width + 40), free / (this.level.height + 40), 1.25);
+    const { width: all, height } = this.size(), top = this.above?.offsetHeight || 0, free = height - top - (this.below?.offsetHeight || 0);
+    const whole = Math.min(all / (this.level.width + 40), free / (this.level.height + 40), 1.25);
+    const width = whole < 0.75 ? all - this.sizeMap()[0] - 12 : all; // beside the map
     const scale = Math.max(whole, Math.min(0.75, width / (this.level.width + 40)), 0.45);
     const hidden = this.level.width * scale - width + 20; // then the first node is near the middle
     const x = hidden > 20 ? Math.min(20, Math.max(-hidden, width / 2 - (this.level.nodes[0]?.[0] || 0) * scale)) : (width - this.level.width * scale) / 2;
     this.view = { scale, x, y: top + (whole === scale ? (free - this.level.height * scale) / 2 : 20) };
+    this.opened = Object.values(this.view).join();
     this.draw();
   }
 
@@ -91,7 +93,7 @@ class Graph {
 
   resize() {
     const ratio = devicePixelRatio || 1, { width, height } = this.size();
-    const fresh = this.canvas.width <= 1 || this.canvas.dataset.empty;
+    const fresh = this.canvas.width <= 1 || this.canvas.dataset.empty || (this.chosen === null && this.opened === Object.values(this.view).join());
     this.canvas.width = width * ratio;
     this.canvas.height = height * ratio;
     delete this.canvas.dataset.empty;
@@ -245,12 +247,11 @@ class Graph {
 
   /** Draw all nodes small in the corner, and what part is visible; nothing where everything is. */
   paintMap(color, window) {
-    const { width, height } = this.level, box = this.size();
+    const { width, height } = this.level;
     const hidden = this.level.nodes.length < 2 || (window.left <= 0 && window.top <= 0 && window.right >= width && window.bottom >= height);
     this.map.hidden = hidden;
     if (hidden) return;
-    const scale = Math.min(Math.min(120, box.width * 0.16) / width, (box.height - 24) / height), ratio = devicePixelRatio || 1;
-    const size = [Math.max(width * scale, 24), height * scale];
+    const size = this.sizeMap(), scale = size[1] / height, ratio = devicePixelRatio || 1;
     this.map.width = size[0] * ratio;
     this.map.height = size[1] * ratio;
     Object.assign(this.map.style, { width: `${size[0]}px`, height: `${size[1]}px` });
@@ -264,6 +265,12 @@ class Graph {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.lineWidth = 1.5;
     context.strokeRect(Math.max(window.left * across, 1), Math.max(window.top * scale, 1), Math.min((window.right - window.left) * across, size[0] - 2), Math.min((window.bottom - window.top) * scale, size[1] - 2));
+  }
+
+  sizeMap() {
+    const { width, height } = this.level, box = this.size();
+    const scale = Math.min(Math.min(120, box.width * 0.16) / width, (box.height - 24) / height);
+    return [Math.max(width * scale, 24), height * scale];
   }
 
   jump(event) {
