@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from paddlelike.errors import GraphError, LoadError, SaveError
 from paddlelike.formats.paddle.combined import CombinedFile
@@ -26,7 +26,15 @@ Path = str | os.PathLike[str]
 _MODEL: Final = "__model__"
 
 
-def merge(source: Path, target: Path, filename: str = "__params__", *, verify: bool = True) -> Committed:
+class Repacked(NamedTuple):
+    """What was written: the names of the files, and of those that were copied unread, why."""
+
+    directory: str
+    files: tuple[str, ...]
+    unread: dict[str, str]
+
+
+def merge(source: Path, target: Path, filename: str = "__params__", *, verify: bool = True) -> Repacked:
     """Write the variables of a directory into one combined file in another, beside its programs.
 
     Parameters
@@ -37,8 +45,8 @@ def merge(source: Path, target: Path, filename: str = "__params__", *, verify: b
     Raises
     ------
     LoadError
-        The source holds no variables, or SelectedRows, which a combined file does not hold; or its files are
-        not what was saved.
+        The source holds no variables, or SelectedRows, which a combined file does not hold; or nothing says
+        the names of its variables; or its files are not what was saved.
     SaveError
         ``target`` exists, or cannot be written.
 
@@ -52,29 +60,29 @@ def merge(source: Path, target: Path, filename: str = "__params__", *, verify: b
     ...     exe.run(startup)
     ...     report = fluid.io.save_persistables(exe, home + "/a", main)
     []
-    >>> sorted(merge(home + "/a", home + "/b").files)
-    ['__params__']
-    >>> sorted(split(home + "/b", home + "/c").files)
-    ['fc_0.b_0', 'fc_0.w_0']
+    >>> merge(home + "/a", home + "/b").files
+    ('__params__',)
+    >>> split(home + "/b", home + "/c").files
+    ('fc_0.b_0', 'fc_0.w_0')
     """
     _check_absent(target)
     refuse_damage(os.fspath(source), verify=verify)
     with open_content(source) as content:
         held = sorted(_check_variables(content), key=lambda one: one.name)
+        if content.unnamed:  # the order of a combined file is that of the names
+            raise _make_unnamed(content, "copy the program (__model__ or .pdmodel) beside it")
         sparse = [one.name for one in held if one.entry.height is not None]
         if sparse:
             raise LoadError(f"a combined file holds no SelectedRows: {', '.join(sparse)}")
         writing = locate(target).begin()
-        _copy_programs(content, writing)
+        unread = _copy_programs(content, writing)
         buffers = CombinedFile().write({one.name: content.read(one) for one in held})
         facts = [[one.name, one.entry.dtype.name, list(one.entry.shape)] for one in held]
         writing.add(filename, buffers, {"kind": "combined", "variables": facts})
-        return writing.commit()
+        return _commit(writing, unread)
 
 
-def split(
-    source: Path, target: Path, names: Sequence[str] | None = None, *, verify: bool = True
-) -> Committed:
+def split(source: Path, target: Path, names: Sequence[str] | None = None, *, verify: bool = True) -> Repacked:
     """Write every variable of a combined file into a file of its own, beside the programs.
 
     Parameters
@@ -97,19 +105,18 @@ def split(
     with open_content(source) as content:
         held = _check_variables(content)
         if content.unnamed and names is None:
-            raise LoadError(
-                f"{', '.join(content.unnamed)} stores no names, and no file beside it names its values",
-                hint="copy the program (__model__ or .pdmodel) beside it, or pass the names",
+            raise _make_unnamed(
+                content, "copy the program (__model__ or .pdmodel) beside it, or pass the names"
             )
         if names is not None:
             if len(names) != len(held):
                 raise LoadError(f"{content.path} holds {len(held)} variables, {len(names)} names were given")
             held = [one._replace(name=name) for one, name in zip(held, sorted(names), strict=True)]
         writing = locate(target).begin()
-        _copy_programs(content, writing)
+        unread = _copy_programs(content, writing)
         for one in held:
             _add_variable(content, one, writing)
-        return writing.commit()
+        return _commit(writing, unread)
 
 
 def prune(
@@ -193,10 +200,23 @@ def _check_variables(content: Content) -> list[Held]:
     return content.variables
 
 
-def _copy_programs(content: Content, writing: Writing) -> None:
-    for name in content.programs:
+def _make_unnamed(content: Content, hint: str) -> LoadError:
+    names = ", ".join(content.unnamed)
+    return LoadError(f"{names} stores no names, and no file beside it names its values", hint=hint)
+
+
+def _copy_programs(content: Content, writing: Writing) -> dict[str, str]:
+    """Copy the programs, also those that are not understood; return why, by the names of these."""
+    unread = {one.name: one.problem for one in content.files if one.problem is not None}
+    for name in (*content.programs, *unread):
         with content.where.open_file(name) as file:
             writing.add(name, [file.read()])
+    return unread
+
+
+def _commit(writing: Writing, unread: dict[str, str]) -> Repacked:
+    done = writing.commit()
+    return Repacked(done.directory, tuple(sorted(done.files)), unread)
 
 
 def _add_variable(content: Content, held: Held, writing: Writing) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import paddlelike as fluid
+from paddlelike.cli.app import app
 from paddlelike.errors import FormatError, GraphError, LoadError, SaveError
 from paddlelike.inspection.inspect import inspect
 from paddlelike.interop.repack import merge, prune, split
@@ -62,10 +64,26 @@ def test_a_combined_file_without_names_needs_them_as_an_argument(tmp_path: Path)
     shutil.copy(GOLDEN / "inference_combined" / "params", tmp_path / "params")
     with pytest.raises(LoadError, match="stores no names"):
         split(tmp_path / "params", tmp_path / "s")
+    with pytest.raises(LoadError, match="stores no names"):  # whose order is that of a merged file
+        merge(tmp_path / "params", tmp_path / "s")
     with pytest.raises(LoadError, match="2 variables, 1 names"):
         split(tmp_path / "params", tmp_path / "s", ["w"])
     split(tmp_path / "params", tmp_path / "s", ["w", "b"])  # in sorted order, as Fluid writes them
     assert (tmp_path / "s" / "b").read_bytes() == (GOLDEN / "inference" / "fc_0.b_0").read_bytes()
+
+
+def test_a_program_that_is_not_understood_is_copied_and_reported(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN.parent / "paddle300", tmp_path / "a")
+    program = tmp_path / "a" / "inference.json"
+    program.write_text(program.read_text().replace('"1.add"', '"1.frobnicate"'))
+    names = ["--names", "fc_0.b_0,fc_0.w_0"]
+    for command, source, target, more in (("split", "a", "b", names), ("merge", "b", "c", [])):
+        done = CliRunner().invoke(app, [command, str(tmp_path / source), str(tmp_path / target), *more])
+        assert (done.exit_code, "inference.json was copied, but not understood" in done.stderr) == (3, True)
+        assert "operators that are not supported: frobnicate" in done.stderr
+        assert (tmp_path / target / "inference.json").read_bytes() == program.read_bytes()
+    merged, real = (tmp_path / "c" / "__params__", tmp_path / "a" / "inference.pdiparams")
+    assert merged.read_bytes() == real.read_bytes()
 
 
 def test_a_model_pruned_from_a_training_program_predicts(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from paddlelike.cli.output import Json, Verify, exits, print_json, progress, say
+from paddlelike.cli.output import UNREAD, Json, Verify, end, escape, exits, print_json, progress, say
 from paddlelike.foundation.amounts import format_count
+
+if TYPE_CHECKING:
+    from paddlelike.interop.repack import Repacked
 
 
 def command(
@@ -19,13 +22,22 @@ def command(
 ) -> None:
     """Write all variables into one combined file.
 
-    Programs are copied beside it. Values are copied bit for bit.
+    Programs are copied beside it. Values are copied bit for bit. The exit status is 3 if a program was copied
+    that nothing here understands.
     """
     from paddlelike.interop.repack import merge
 
     with exits(), progress(f"{source} -> {target}"):
         done = merge(source, target, filename, verify=verify)
+    report(done, json=json)
+
+
+def report(done: Repacked, *, json: bool) -> None:
+    """Say what was written, and end the command."""
     if json:
-        print_json({"directory": done.directory, "files": sorted(done.files)})
-        return
-    say(f"wrote {format_count(len(done.files), 'file')} to {done.directory}")
+        print_json(done._asdict())
+    else:
+        say(f"wrote {format_count(len(done.files), 'file')} to {done.directory}")
+    for name, why in done.unread.items():
+        say(f"paddlelike: {escape(name)} was copied, but not understood: {escape(why)}")
+    end(UNREAD if done.unread else 0)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from paddlelike.cli.output import Json, Verify, exits, print_json, progress, say
-from paddlelike.foundation.amounts import format_count
+from paddlelike.cli.changing.merge import report
+from paddlelike.cli.output import Json, Verify, exits, progress
 
 
 def command(
@@ -24,14 +24,11 @@ def command(
     """Write every variable into a separate file.
 
     The names come from the manifest, or from the program beside the file. Programs are copied. Values are
-    copied bit for bit.
+    copied bit for bit. The exit status is 3 if a program was copied that nothing here understands.
     """
     from paddlelike.interop.repack import split
 
     with exits(), progress(f"{source} -> {target}"):
         listed = None if names is None else [name.strip() for name in names.split(",")]
         done = split(source, target, listed, verify=verify)
-    if json:
-        print_json({"directory": done.directory, "files": sorted(done.files)})
-        return
-    say(f"wrote {format_count(len(done.files), 'file')} to {done.directory}")
+    report(done, json=json)
