@@ -29,6 +29,7 @@ BROWSER, DRIVER = (shutil.which(one) for one in ("chromium", "chromedriver"))
 if BROWSER is None or DRIVER is None:
     pytest.skip("there is no chromium with its chromedriver", allow_module_level=True)
 
+from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
 from selenium.webdriver import Chrome, ChromeOptions, Keys  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
@@ -73,7 +74,9 @@ class Page:
         return found[0]
 
     def wait(self, condition: Any) -> Any:
-        return WebDriverWait(self.driver, 20).until(lambda _: condition())
+        """Wait for a condition; a page that is drawn anew meanwhile is asked again."""
+        stale = [StaleElementReferenceException]
+        return WebDriverWait(self.driver, 20, ignored_exceptions=stale).until(lambda _: condition())
 
     def press(self, *keys: str) -> None:
         ActionChains(self.driver).send_keys(*keys).perform()
