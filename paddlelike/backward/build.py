@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paddlelike.backward import transform
-from paddlelike.backward.paths import find_constants, find_path, has_gradient
+from paddlelike.backward.paths import find_constants, find_path, has_gradient, make_gradients
 from paddlelike.backward.transform import GradBlock, Step
 from paddlelike.core import VarType
 from paddlelike.framework import Block, Operator, follows_fluid, warn_quirk
@@ -26,7 +26,7 @@ def build_steps(
         if op.sub_blocks():
             new_steps = _build_block_steps(op, existing)
         else:
-            new_steps = [Step(grad, op) for grad in registry.find(op.type).make_grad(op)]
+            new_steps = [Step(grad, op) for grad in make_gradients(op)]
         for step in map(transform.mark_values, new_steps):
             grad = transform.drop_stopped_outputs(step.grad, op, stops, keep_empty=step.inner is not None)
             steps.append(Step(grad, op, step.inner))

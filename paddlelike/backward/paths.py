@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
+from paddlelike.core import VarType
 from paddlelike.errors import GraphError, QuirkWarning, UnsupportedError
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Block, Operator, Variable, follows_fluid
-from paddlelike.framework.opdef import GRAD, registry
+from paddlelike.framework.opdef import GRAD, GradOp, OpDef, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 from paddlelike.framework.quirks import QUIRKS
+
+_REAL: Final = (VarType.FP16, VarType.FP32, VarType.FP64)
 
 
 def collect_stops(block: Block, no_grad_set: Iterable[Variable | str] | None) -> set[str]:
@@ -57,7 +61,7 @@ def find_path(
 
     ``differentiable``: those that have a gradient.
 
-    Raises as :func:`has_gradient` does, and UnsupportedError as :func:`_report_ends`.
+    Raises as :func:`has_gradient` does, and UnsupportedError as :func:`_report_ends` and :func:`_check_end`.
     """
     ops = block.ops
     if inputs is not None:
@@ -77,9 +81,27 @@ def find_path(
             needed.update(name for name in op.input_arg_names if name not in blocked)
         elif op.type.endswith("_grad") and needed.intersection(op.output_arg_names) - blocked:
             ends.add(op.type)
+        else:
+            _check_end(op, needed, blocked)
     if ends:
         _report_ends(", ".join(sorted(ends)))
     return path[::-1]
+
+
+def _check_end(op: Operator, needed: set[str], blocked: set[str]) -> None:
+    """Raise UnsupportedError if an operator of a later Paddle would silently end a gradient."""
+    if registry.find(op.type).since == "1":
+        return
+    find = op.block._find_var_recursive
+    read, written = (
+        [name for name in names if (v := find(name)) is not None and v.dtype in _REAL]
+        for names in (op.input_arg_names, needed.intersection(op.output_arg_names))
+    )
+    if written and set(read) - blocked:
+        raise UnsupportedError(
+            f"operator {op.type!r} of Paddle 2 has no gradient here; only its values are computed",
+            hint=f"set stop_gradient = True on {written[0]!r}, if what it is computed from stays as it is",
+        )
 
 
 def _report_ends(types: str) -> None:
@@ -102,7 +124,7 @@ def has_gradient(op: Operator) -> bool:
 
     Raises GraphError for an operator that is not registered.
     """
-    cls = registry.find_or_none(op.type)
+    cls = find_definition(op)
     if cls is None:
         raise GraphError(
             f"operator {op.type!r} cannot be differentiated: its type is unknown "
@@ -110,6 +132,19 @@ def has_gradient(op: Operator) -> bool:
             hint="set stop_gradient = True on its outputs, if no gradient has to pass it",
         )
     return cls.has_gradient(op)
+
+
+def find_definition(op: Operator) -> type[OpDef] | None:
+    """Return the class that makes the gradients of ``op``; the version of the program may have its own."""
+    later = registry.find_for_version(op.type, op.block.program.paddle_version)
+    return later if later is not None and "make_grad" in vars(later) else registry.find_or_none(op.type)
+
+
+def make_gradients(op: Operator) -> list[GradOp]:
+    """Return the gradient operators of ``op``, which has some."""
+    cls = find_definition(op)
+    assert cls is not None
+    return cls.make_grad(op)
 
 
 def find_unused_outputs(path: list[Operator], targets: set[str], blocked: set[str]) -> set[str]:

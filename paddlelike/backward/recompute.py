@@ -13,12 +13,12 @@ from typing import Final
 
 from paddlelike import unique_name
 from paddlelike.backward import transform
-from paddlelike.backward.paths import find_path, find_unused_outputs, has_gradient
+from paddlelike.backward.paths import find_path, find_unused_outputs, has_gradient, make_gradients
 from paddlelike.backward.transform import Step
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework import Block, Operator, OpRole, Variable
-from paddlelike.framework.opdef import GRAD, RECOMPUTED, GradOp, grad_name, registry
+from paddlelike.framework.opdef import GRAD, RECOMPUTED, GradOp, grad_name
 
 Span = tuple[int, int]  # the first operator of a segment, and the one after its last
 
@@ -224,7 +224,7 @@ def _differentiate(op: Operator, stops: set[str], names: dict[str, str]) -> list
     if not has_gradient(op):
         return []
     found = []
-    for grad in registry.find(op.type).make_grad(op):
+    for grad in make_gradients(op):
         kept = transform.drop_stopped_outputs(grad, op, stops, keep_empty=False)
         found.append(Step(kept._replace(inputs=_rename(kept.inputs, names)), op))
     return found

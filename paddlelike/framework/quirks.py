@@ -2,28 +2,19 @@
 
 A training that continues from Fluid's files must give Fluid's numbers. So Fluid's way is the default, and the
 layer or optimizer warns where it makes a difference. ``FLAGS_fluid_quirks`` set to False before the network
-is built selects the textbook's formula in every row. Undefined results of Fluid (reads out of bounds, lost
-rows) are not reproduced.
+is built selects the textbook's formula in every such row. The last rows are results that are not followed:
+a NaN or an infinity of Fluid's own making, its rounding, lost rows. Results that depend on what lies beyond
+an array are in neither.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from paddlelike.errors import QuirkWarning
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework.flags import flag
-
-
-class Quirk(NamedTuple):
-    """One quirk: Fluid's way, the textbook's way, and its source in Fluid 1.8.5: file, line or function."""
-
-    name: str
-    where: str
-    fluid: str
-    ours: str
-    source: str
-
+from paddlelike.framework.not_followed import NOT_FOLLOWED, Quirk
 
 _ROWS: Final = (
     Quirk(
@@ -429,7 +420,8 @@ class QuirkTable(tuple[Quirk, ...]):
         way = flag("FLAGS_fluid_quirks")
         lines = [f"FLAGS_fluid_quirks is {way}: True computes Fluid's, False the textbook's"]
         for row in self:
-            lines += [row.where, f"  Fluid 1.8.5: {row.fluid}", f"  textbook:    {row.ours}"]
+            ours = "textbook:   " if row.followed else "always here:"
+            lines += [row.where, f"  Fluid 1.8.5: {row.fluid}", f"  {ours} {row.ours}"]
             lines += [f"  source:      {row.source}"]
         return "\n".join(lines)
 
@@ -442,7 +434,7 @@ def quirks() -> QuirkTable:
     Returns
     -------
     QuirkTable
-        A row for each oddity; it prints as text.
+        A row for each oddity; it prints as text. Where ``followed`` is False, nothing selects Fluid's way.
 
     >>> print(quirks())
     FLAGS_fluid_quirks is True: True computes Fluid's, False the textbook's
@@ -451,7 +443,7 @@ def quirks() -> QuirkTable:
       textbook:    beta as given
     ...
     """
-    return QuirkTable(_ROWS)
+    return QuirkTable((*_ROWS, *NOT_FOLLOWED))
 
 
 def follows_fluid(name: str) -> bool:

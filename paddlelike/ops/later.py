@@ -1,7 +1,8 @@
 """Register a kernel of Paddle 2.x as an operator, from a function and a line of text for its slots.
 
-These operators run models that Paddle 2.x saved for prediction. They have no shape rules and no gradients;
-their values are compared with those of real Paddle 2.6.2 (``tests/models/``).
+These operators run models that Paddle 2.x saved for prediction. They have no shape rules; their values are
+compared with those of real Paddle 2.6.2 (``tests/models/``). Forms of Fluid's operators have its gradients;
+the others have none, and a backward pass through them is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from paddlelike.framework.opdef import Attr, OpDef, register
+from paddlelike.framework.opdef import Attr, GradOp, OpDef, OpView, register, registry
 from paddlelike.framework.opdef.registry import LATER
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -59,6 +60,13 @@ def register_kernel(
         return function
 
     return decorate
+
+
+def keep_attrs(cls: type[OpDef], op: OpView) -> list[GradOp]:
+    """Return the gradient operators of Fluid's form, with the attributes of this one: a ``make_grad``."""
+    grads = registry.find(cls.type.partition(LATER)[0]).make_grad(op)
+    kept = {name: op.attrs[name] for name in cls.attrs if name in op.attrs}
+    return [grad._replace(attrs=grad.attrs | kept) for grad in grads]
 
 
 def _make_class(name: str, body: dict[str, Any]) -> type[OpDef]:

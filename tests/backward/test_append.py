@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.errors import GraphError
+from paddlelike.errors import GraphError, UnsupportedError
 
 L = fluid.layers
 X = np.linspace(-1.0, 1.3, 8).reshape(2, 4)
@@ -241,6 +241,30 @@ def test_operators_of_later_paddle_versions_have_no_gradient() -> None:
     program = fluid.Program.parse_from_string(message.SerializeToString())
     with pytest.raises(GraphError, match="'warp_drive' cannot be differentiated"):
         fluid.backward.append_backward(program.global_block().var("y"))
+
+
+def test_a_backward_pass_through_an_operator_without_its_gradient_is_refused() -> None:
+    from paddlelike.framework.codec.schema import messages
+
+    message = messages().ProgramDesc()
+    message.version.version = 2_006_002
+    block = message.blocks.add(idx=0, parent_idx=-1)
+    for name in ("x", "y", "z"):
+        variable = block.vars.add(name=name)
+        variable.type.type = 7
+        variable.type.lod_tensor.tensor.data_type = 5
+        variable.type.lod_tensor.tensor.dims.append(1)
+    for type, source, result in (("acosh", "x", "y"), ("square", "y", "z")):
+        op = block.ops.add(type=type)
+        op.inputs.add(parameter="X", arguments=[source])
+        op.outputs.add(parameter="Out", arguments=[result])
+    program = fluid.Program.parse_from_string(message.SerializeToString())
+    x, y, z = (program.global_block().var(name) for name in "xyz")
+    with pytest.raises(UnsupportedError, match="'acosh' of Paddle 2 has no gradient here") as refused:
+        fluid.gradients([z], [x])
+    assert "stop_gradient = True on 'y'" in str(refused.value)
+    y.stop_gradient = True  # what the hint says
+    assert not any(one is not None for one in fluid.gradients([z], [x]))
 
 
 def test_gradients_are_summed_before_the_operator_that_reads_the_total() -> None:

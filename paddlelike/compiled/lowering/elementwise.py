@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from paddlelike.compiled.formulas import stands_for
@@ -41,6 +43,15 @@ def sum_to(shape: tuple[int, ...], gradient: Array, axis: int) -> Array:
 @stands_for(special.bound_below)
 def bound_below(x: Array, bound: float) -> Array:
     return jnp.maximum(x, jnp.asarray(bound, x.dtype))
+
+
+@stands_for(special.convert)
+def convert(x: Array, dtype: np.dtype[Any]) -> Array:
+    if x.dtype.kind != "f" or dtype.kind not in "iu":
+        return x.astype(dtype)
+    wide = np.iinfo(np.int64 if dtype.itemsize == np.dtype(np.int64).itemsize else np.int32)
+    fits = (x >= wide.min) & (x < -float(wide.min))
+    return jnp.where(fits, x.astype(wide.dtype), wide.min).astype(dtype)
 
 
 @stands_for(special.complement)

@@ -115,6 +115,7 @@ def attention_lstm(
     )
     width, columns = weight.shape[1] // 4, x.rows.shape[1]
     rows, there = to_steps(x)
+    rows = jnp.where(there[..., None], rows, 0)
     seen = rows @ attention[:columns, 0]
     seen = seen if bias is None else seen + bias.reshape(-1)[0]
 

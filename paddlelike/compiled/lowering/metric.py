@@ -108,11 +108,13 @@ def _measure(states: Array) -> Array:
 
     def share(part: Array, rest: Array) -> Array:
         whole = part + rest
-        return jnp.where(whole > 0, part / jnp.where(whole > 0, whole, 1), 1.0)
+        known = (part > 0) | (rest > 0)
+        return jnp.where(known, part / jnp.where(known, whole, 1), 1.0)
 
     def join(precision: Array, recall: Array) -> Array:
         both = precision + recall
-        return jnp.where(both > 0, 2 * precision * recall / jnp.where(both > 0, both, 1), 0.0)
+        known = (precision > 0) | (recall > 0)
+        return jnp.where(known, 2 * precision * recall / jnp.where(known, both, 1), 0.0)
 
     true_pos, false_pos, _, false_neg = states.T
     macro = [share(true_pos, rest).mean() for rest in (false_pos, false_neg)]

@@ -20,6 +20,7 @@ from paddlelike.framework.opdef.attributes import COMMON_ATTRS
 from paddlelike.hooks import Hook
 
 _read_paddle3: Final[Hook[[bytes], Any]] = Hook("read_paddle3")
+_BEGIN: Final = b"\n{\x08"  # of a message whose first block has 123 bytes
 _HEAD: Final = 64  # bytes
 _BLOCKS: Final = (AttrType.BLOCK, AttrType.BLOCKS)
 _VAR_TYPES: Final = {int(kind): kind for kind in VarType}  # calling an enum takes ten times as long
@@ -33,7 +34,8 @@ def decode_program(data: bytes, *, trusted: bool = False) -> Program:
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"a serialized program is bytes, not {type(data).__name__}")
-    if bytes(data[:_HEAD]).lstrip().startswith(b"{"):
+    head = bytes(data[:_HEAD])
+    if head.lstrip().startswith(b"{") and not head.startswith(_BEGIN):
         return _decode(_read_paddle3.function(bytes(data)), trusted=trusted)
     try:
         message = parse(messages().ProgramDesc, bytes(data))

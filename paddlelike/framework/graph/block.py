@@ -263,7 +263,7 @@ class Block(Versioned):
         Its outputs must have been created: they get the shapes of the variables they are gradients of.
         Raises ShapeError and EnforceNotMet as :meth:`append_op` does.
         """
-        cls = registry.find(grad.type)
+        cls = registry.find_for_version(grad.type, self.program.paddle_version) or registry.find(grad.type)
         attrs = convert_given_attrs(cls, grad.attrs)
         if grad.own_attrs:
             attrs |= {"op_device": forward.attrs.get("op_device", ""), "op_role": role}

@@ -36,7 +36,7 @@ _KEEPS_TYPE: Final = frozenset(("scale", "assign"))
 #: Operators replaced by another one that computes the same.
 _SAME: Final = {"deformable_conv_v1": "deformable_conv"}
 #: Operators whose later form differs from Fluid's only by more inputs or by other random numbers.
-_WIDENED: Final = frozenset({"gaussian_random", "squeeze2", "uniform_random"})
+_WIDENED: Final = frozenset({"exp", "gaussian_random", "log", "squeeze2", "uniform_random"})
 
 Node = dict[str, Any]
 Write = Callable[["Writer", Operator], None]
@@ -175,6 +175,9 @@ class Writer:
     def _find_row(self, op: Operator) -> Row:
         later = registry.find_or_none(op.type + registry.LATER)
         changed = later is not None and not self.is_later and op.type not in _WIDENED
+        if op.type == "yolo_box":
+            height, width = self.find_var(op.input("X")[0]).shape[2:]
+            changed = changed and height != width
         if op.type == "round" and not self.is_latest:
             raise UnsupportedError(
                 "operator 'round' cannot be written for Paddle 3: it rounds halves away from zero here, "

@@ -27,6 +27,7 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
+from paddlelike.framework.opdef.registry import LATER
 from paddlelike.ops.kernels.detection.yolo import Head, Matches, find_iou, split_head
 from paddlelike.ops.kernels.nn.image.windows import check_image
 from paddlelike.ops.kernels.rounding import exp, log, sigmoid
@@ -81,17 +82,18 @@ class YoloBox(OpDef):
         dims = (x.shape[0], cells)
         return Spec((*dims, 4), x.dtype, NO_LOD), Spec((*dims, attrs.class_num), x.dtype, NO_LOD)
 
-    @staticmethod
-    def forward(x: Array, size: Array, *, attrs: YoloBoxAttrs) -> tuple[Array, Array]:
+    @classmethod
+    def forward(cls, x: Array, size: Array, *, attrs: YoloBoxAttrs) -> tuple[Array, Array]:
         head = split_head(x, len(attrs.anchors) // 2)
         n, anchors, height, width = head.objectness.shape
         number = x.dtype.type
-        # Paddle divides by the height of the grid along both axes.
-        grid, pixels = number(height), number(attrs.downsample_ratio * height)
+        # Fluid divides by the height of the grid along both axes.
+        cells = (number(height if cls.since == "1" else width), number(height))
         image = size.astype(x.dtype)[:, ::-1].T[:, :, None, None, None]
         centers, sides = head.find_centers(attrs.scale_x_y), head.find_sides(attrs.sides())
         boxes = np.empty((n, anchors, height, width, 4), x.dtype)
         for axis in (0, 1):
+            grid, pixels = cells[axis], cells[axis] * number(attrs.downsample_ratio)
             center, half = centers[axis] * image[axis] / grid, sides[axis] * image[axis] / pixels / 2
             low, high = center - half, center + half
             if attrs.clip_bbox:
@@ -105,6 +107,14 @@ class YoloBox(OpDef):
         scores[hidden] = 0
         count = math.prod(boxes.shape[1:-1])
         return boxes.reshape(n, count, 4), scores.reshape(n, count, scores.shape[-1])
+
+
+@register
+class LaterYoloBox(YoloBox):
+    """``yolo_box`` of Paddle 2, which divides by the width of the grid along the first axis."""
+
+    type = "yolo_box" + LATER
+    since = "2"
 
 
 class LossAttrs(HeadAttrs):

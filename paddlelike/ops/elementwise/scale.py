@@ -32,6 +32,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.framework.opdef.registry import LATER, LATEST
 from paddlelike.ops.elementwise.binary import map_row_values
+from paddlelike.ops.kernels.special import convert
 from paddlelike.ops.operands import can_be_equal, keep_spec
 
 Value = Array | SelectedRows
@@ -247,7 +248,7 @@ class Cast(OpDef):
             x = (x.astype(np.uint32) << 16).view(np.float32)
         if out_dtype == VarType.BF16:
             return _round_to_bfloat16(x)
-        return x.astype(numpy_dtype(VarType(out_dtype)))
+        return convert(x, numpy_dtype(VarType(out_dtype)))
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:

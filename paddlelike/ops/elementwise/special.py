@@ -13,7 +13,7 @@ from paddlelike.framework.opdef.registry import LATER, LATEST
 from paddlelike.ops.elementwise.binary import power
 from paddlelike.ops.kernels.broadcasting import align
 from paddlelike.ops.kernels.special import sigmoid
-from paddlelike.ops.later import register_kernel
+from paddlelike.ops.later import keep_attrs, register_kernel
 
 _UNARY: Final[dict[str, Callable[[Array], Any]]] = {
     "acosh": np.arccosh,
@@ -22,7 +22,7 @@ _UNARY: Final[dict[str, Callable[[Array], Any]]] = {
     "cosh": np.cosh,
     "sinh": np.sinh,
     "tan": np.tan,
-    "expm1": np.expm1,
+    "expm1": lambda x: np.expm1(_as_real(x)),
     "log2": np.log2,
     "log10": np.log10,
     "trunc": np.trunc,
@@ -35,7 +35,7 @@ _UNARY: Final[dict[str, Callable[[Array], Any]]] = {
     "real": lambda x: x.real.copy(),
     "imag": lambda x: x.imag.copy(),
     "angle": np.angle,
-    "lgamma": lambda x: _map(math.lgamma, x),
+    "lgamma": lambda x: _map(_lgamma, x),
     "digamma": lambda x: _map(_digamma, x),
     "erfinv": lambda x: _map(_erfinv, x),
     "as_complex": lambda x: np.ascontiguousarray(x[..., 0] + 1j * x[..., 1]),
@@ -48,7 +48,7 @@ _UNARY: Final[dict[str, Callable[[Array], Any]]] = {
 _BINARY: Final[dict[str, Callable[[Array, Array], Any]]] = {
     "elementwise_fmax": np.fmax,
     "elementwise_fmin": np.fmin,
-    "elementwise_heaviside": np.heaviside,
+    "elementwise_heaviside": lambda x, y: np.heaviside(x, y).astype(x.dtype),
     "copysign": np.copysign,
 }
 
@@ -69,8 +69,16 @@ _TERMS: Final = 32  # of a series, before its rest
 _MOST_TERMS: Final = 10_000
 
 
+def _as_real(x: Array) -> Array:
+    return x if x.dtype.kind in "fc" else x.astype(np.float32)
+
+
 def _map(function: Callable[[float], float], x: Array) -> Array:
     return np.fromiter(map(function, x.flat), np.float64, x.size).astype(x.dtype).reshape(x.shape)
+
+
+def _lgamma(x: float) -> float:
+    return math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)
 
 
 def _digamma(x: float) -> float:
@@ -227,7 +235,17 @@ def _logit(x: Array, *, eps: float) -> Array:
     return np.log(inside / (1 - inside)).astype(x.dtype)
 
 
-@register_kernel("softplus", "X -> Out", {"beta": Float(1.0), "threshold": Float(20.0)}, changed=True)
+_SOFTPLUS: Final = {"beta": Float(1.0), "threshold": Float(20.0)}
+
+
+@register_kernel("softplus_grad", "X Out@GRAD -> X@GRAD", _SOFTPLUS, changed=True, by_row=True)
+def _softplus_grad(x: Array, d_out: Array, *, beta: float, threshold: float) -> Array:
+    """The gradient of ``softplus``; that of Out where ``beta X`` is over the threshold."""
+    scaled = x * x.dtype.type(beta)
+    return np.where(scaled > threshold, d_out, d_out * sigmoid(scaled))
+
+
+@register_kernel("softplus", "X -> Out", _SOFTPLUS, changed=True, make_grad=classmethod(keep_attrs))
 def _softplus(x: Array, *, beta: float, threshold: float) -> Array:
     """``ln(1 + e^(beta X)) / beta``; X itself where ``beta X`` is over the threshold."""
     scaled = x * x.dtype.type(beta)
@@ -258,6 +276,33 @@ def _register_later(
 
     run.__doc__ = text
     register_kernel(type, "X Y -> Out", {"axis": Int(-1)}, changed=True, mark=mark)(run)
+
+
+@register_kernel("exp", "X -> Out", changed=True, by_row=True, lod="X", any_order=True)
+def _exp(x: Array) -> Array:
+    """``e^X``, as float32 where X holds integers."""
+    return np.exp(_as_real(x))
+
+
+@register_kernel("log", "X -> Out", changed=True, by_row=True, lod="X", any_order=True)
+def _log(x: Array) -> Array:
+    """``ln(X)``, as float32 where X holds integers."""
+    return np.log(_as_real(x))
+
+
+_LEAKY: Final = {"alpha": Float(0.02)}
+
+
+@register_kernel("leaky_relu_grad", "X? Out? Out@GRAD -> X@GRAD", _LEAKY, changed=True, by_row=True)
+def _leaky_relu_grad(x: Array | None, out: Array | None, d_out: Array, *, alpha: float) -> Array:
+    """The gradient of ``leaky_relu``; that of Out where X is 0, unlike Fluid's."""
+    return np.where((out if x is None else x) < 0, d_out * d_out.dtype.type(alpha), d_out)
+
+
+@register_kernel("digamma", "X -> Out", changed=True, mark=LATEST, traceable=False)
+def _digamma_of_zero(x: Array) -> Array:
+    """The digamma function; of a zero it is the infinity of the other sign, and not NaN as in Paddle 2."""
+    return np.where(x == 0, np.copysign(np.inf, -x).astype(x.dtype), _map(_digamma, x))
 
 
 @register_kernel("round", "X -> Out", {"decimals": Int(0)}, changed=True, mark=LATEST)

@@ -28,6 +28,11 @@ def keep_number(value: float, dtype: np.dtype[Any]) -> Array:
     return number
 
 
+def convert(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Return ``x`` as elements of another type; the least integer for a NaN and for what does not fit."""
+    return x.astype(dtype)
+
+
 def complement(x: Array) -> Array:
     """``1 - x``, written over x."""
     return np.subtract(1, x, out=x)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from paddlelike.errors import ShapeError
@@ -17,6 +19,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
+from paddlelike.framework.opdef.registry import LATEST
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import normalize_axis
 
@@ -297,11 +300,10 @@ def _cholesky_solve(x: Array, y: Array, *, upper: bool) -> Array:
     return np.asarray(np.linalg.solve(other @ factor if upper else factor @ other, x))
 
 
-@register_kernel(
-    "matrix_rank",
-    "X TolTensor? -> Out",
-    {"tol": Float(0.0), "use_default_tol": Bool(True), "hermitian": Bool(False)},
-)
+_RANK_ATTRS: Final = {"tol": Float(0.0), "use_default_tol": Bool(True), "hermitian": Bool(False)}
+
+
+@register_kernel("matrix_rank", "X TolTensor? -> Out", _RANK_ATTRS)
 def _matrix_rank(
     x: Array, tolerance: Array | None, *, tol: float, use_default_tol: bool, hermitian: bool
 ) -> Array:
@@ -311,6 +313,15 @@ def _matrix_rank(
     if use_default_tol:
         limit = values.max(-1) * max(x.shape[-2:]) * np.finfo(x.dtype).eps
     return np.asarray((values > np.asarray(limit)[..., None]).sum(-1), np.int32)
+
+
+@register_kernel("matrix_rank", "X TolTensor? -> Out", _RANK_ATTRS, changed=True, mark=LATEST)
+def _matrix_rank_as_int64(
+    x: Array, tolerance: Array | None, *, tol: float, use_default_tol: bool, hermitian: bool
+) -> Array:
+    """The same number, as int64."""
+    found = _matrix_rank(x, tolerance, tol=tol, use_default_tol=use_default_tol, hermitian=hermitian)
+    return found.astype(np.int64)
 
 
 @register_kernel("matrix_rank_atol_rtol", "x atol rtol? -> out", {"hermitian": Bool(False)})

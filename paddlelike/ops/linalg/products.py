@@ -110,6 +110,7 @@ class Dot(OpDef):
 
     @staticmethod
     def backward(x: Array, y: Array, d_out: Array, *, wanted: Wanted) -> Pair:
+        d_out = d_out.reshape(*x.shape[:-1], 1)  # without the last dim in Paddle 2
         return d_out * y if wanted[0] else None, d_out * x if wanted[1] else None
 
 

@@ -123,7 +123,7 @@ class NllLoss(OpDef):
         reduction: str,
     ) -> Array:
         flat, weights = _find_label_weights(x, label, weight, ignore_index)
-        if reduction == "mean" and total_weight[0]:
+        if reduction == "mean" and total_weight.item():
             weights = weights / total_weight
         rows = np.zeros((len(flat), x.shape[1]), x.dtype)
         rows[np.arange(len(flat)), flat] = -weights * d_out.reshape(-1)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.core import SelectedRows, VarType
-from paddlelike.errors import ShapeError
+from paddlelike.errors import ShapeError, UnsupportedError
 from paddlelike.framework.opdef import (
     Array,
     Attrs,
@@ -28,7 +28,7 @@ from paddlelike.framework.opdef import (
     spares_first,
 )
 from paddlelike.ops.kernels.addition import Value, add_over, add_values
-from paddlelike.ops.later import INTEGERS, register_kernel
+from paddlelike.ops.later import INTEGERS, keep_attrs, register_kernel
 from paddlelike.ops.operands import MKLDNN, can_be_equal, normalize_axis
 
 
@@ -93,7 +93,19 @@ class CumulationAttrs(Attrs):
     reverse: bool = Bool(False)
 
 
-@register_kernel("cumsum", "X -> Out", CumulationAttrs.table(), changed=True)
+def _make_cumsum_grad(cls: type[OpDef], op: OpView) -> list[GradOp]:
+    if op.attrs.get("flatten"):
+        raise UnsupportedError("operator 'cumsum' with flatten=True has no gradient here")
+    return keep_attrs(cls, op)
+
+
+@register_kernel(
+    "cumsum",
+    "X -> Out",
+    CumulationAttrs.table(),
+    changed=True,
+    make_grad=classmethod(_make_cumsum_grad),
+)
 def _cumsum(x: Array, *, attrs: CumulationAttrs) -> Array:
     """The sum of the elements up to each one along an axis, or of all elements in one row."""
     return _cumulate(x, attrs, lambda rows, axis: np.cumsum(rows, axis, dtype=x.dtype), 0)

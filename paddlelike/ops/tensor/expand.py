@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -19,10 +20,11 @@ from paddlelike.framework.opdef import (
     OpDef,
     OpView,
     Spec,
+    derive_grad_op,
     grad_names,
     register,
 )
-from paddlelike.ops.later import register_kernel
+from paddlelike.ops.later import keep_attrs, register_kernel
 from paddlelike.ops.operands import normalize_axis, read_numbers
 
 
@@ -245,17 +247,38 @@ def _broadcast_tensors(arrays: list[Array]) -> list[Array]:
     return [np.copy(array) for array in np.broadcast_arrays(*arrays)]
 
 
-@register_kernel("flip", "X -> Out", {"axis": Ints([])}, changed=True, views=True)
+def _make_flip_grad(cls: type[OpDef], op: OpView) -> list[GradOp]:
+    return [derive_grad_op(op, "flip", axis=op.attrs["axis"])]
+
+
+@register_kernel(
+    "flip",
+    "X -> Out",
+    {"axis": Ints([])},
+    changed=True,
+    views=True,
+    make_grad=classmethod(_make_flip_grad),
+)
 def _flip(x: Array, *, axis: list[int]) -> Array:
     """X with the order along some dims reversed."""
     return np.flip(x, tuple(axis))
 
 
-@register_kernel("roll", "X ShiftsTensor? -> Out", {"shifts": Longs([]), "axis": Longs([])}, changed=True)
+_ROLL: Final = {"shifts": Longs([]), "axis": Longs([])}
+
+
+@register_kernel("roll", "X ShiftsTensor? -> Out", _ROLL, changed=True, make_grad=classmethod(keep_attrs))
 def _roll(x: Array, tensor: Array | None, *, shifts: list[int], axis: list[int]) -> Array:
     """X moved along some dims, the end to the front; without dims as one row."""
     steps = read_numbers(shifts, tensor, None)
     return np.roll(x, steps, tuple(axis)) if axis else np.roll(x, steps[0])
+
+
+@register_kernel("roll_grad", "Out@GRAD X ShiftsTensor? -> X@GRAD", _ROLL, changed=True)
+def _roll_grad(d_out: Array, x: Array, tensor: Array | None, *, shifts: list[int], axis: list[int]) -> Array:
+    """The gradient moved back."""
+    steps = [-step for step in read_numbers(shifts, tensor, None)]
+    return np.roll(d_out, steps, tuple(axis)) if axis else np.roll(d_out, steps[0])
 
 
 @register_kernel("repeat_interleave", "X RepeatsTensor? -> Out", {"Repeats": Int(1), "dim": Int(0)})

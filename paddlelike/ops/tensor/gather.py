@@ -9,7 +9,7 @@ import numpy as np
 from paddlelike.core.rows import add_rows, sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Bool, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.later import register_kernel
+from paddlelike.ops.later import keep_attrs, register_kernel
 from paddlelike.ops.operands import can_be_equal, normalize_axis
 
 
@@ -274,11 +274,25 @@ class Where(OpDef):
         )
 
 
-@register_kernel("gather", "X Index Axis? -> Out", {"axis": Int(0)}, changed=True)
+@register_kernel(
+    "gather", "X Index Axis? -> Out", {"axis": Int(0)}, changed=True, make_grad=classmethod(keep_attrs)
+)
 def _gather(x: Array, index: Array, tensor: Array | None, *, axis: int) -> Array:
     """The slices of X along an axis that an index names."""
     at = axis if tensor is None else int(tensor.item())
     return x.take(index.reshape(-1) if index.ndim else index, at)
+
+
+@register_kernel(
+    "gather_grad", "X Index Axis? Out@GRAD -> X@GRAD", {"axis": Int(0)}, changed=True, traceable=False
+)
+def _gather_grad(x: Array, index: Array, tensor: Array | None, d_out: Array, *, axis: int) -> Array:
+    """The sum of the gradients of the slices that name the same one, unlike Fluid's."""
+    at = (axis if tensor is None else int(tensor.item())) % x.ndim
+    d_x, rows = np.zeros(x.shape, d_out.dtype), index.reshape(-1)
+    slices = d_out.reshape(*x.shape[:at], len(rows), *x.shape[at + 1 :])
+    np.add.at(np.moveaxis(d_x, at, 0), rows, np.moveaxis(slices, at, 0))
+    return d_x
 
 
 @register_kernel("take_along_axis", "Input Index -> Result", {"Axis": Int(0)})

@@ -38,14 +38,15 @@ SCRATCH = {
 }
 _BEYOND = "1.8.5 reads or writes beyond an array"
 _SIZES = "sizes that do not fit together are refused; 1.8.5 reads other places of the arrays"
-#: What is not copied: regular expressions of operators and of differences, and why.
+#: What is not copied: regular expressions of operators and of differences, and why: the name of a row of
+#: `fluid.quirks()`, or a refusal in words.
 DIFFERENT = [
-    ("accuracy|equal_reduce", "LoD", "one element has no sequences here; 1.8.5 leaves those of X on it"),
-    ("unsqueeze2?|expand|.*_interp", "LoD", "sizes and axes of a variable say nothing of sequences here"),
-    ("collect_fpn_proposals", "LoD", "an image without regions has an empty sequence; 1.8.5 leaves it out"),
-    ("clip_by_norm", "nan", "zeros stay zeros; 1.8.5 divides by their norm: clip_by_norm_op.h"),
-    ("fill_constant", "inf", "infinity stays; 1.8.5 reads 0 from its characters: fill_constant_op.h"),
-    ("conv.*|depthwise_conv.*", "bias", "Bias is added; 1.8.5 reads it with MKL-DNN alone: conv_op.h"),
+    ("accuracy|equal_reduce", "LoD", "lods_of_one_number"),
+    ("unsqueeze2?|expand|.*_interp", "LoD", "lods_of_one_number"),
+    ("collect_fpn_proposals", "LoD", "empty_image"),
+    ("clip_by_norm", "nan", "clip_of_zeros"),
+    ("fill_constant", "inf", "constant_infinity"),
+    ("conv.*|depthwise_conv.*", "bias", "conv_bias"),
     (
         "split|unbind",
         "",
@@ -60,45 +61,45 @@ DIFFERENT = [
         _BEYOND,
     ),
     ("crop.*|tdm_child|target_assign|max_pool.d_with_index|mean_iou|auc", "differ", _BEYOND),
-    ("momentum|rmsprop", "", "rows of unsorted ids are lost in 1.8.5: momentum_op.h, rmsprop_op.h"),
+    ("momentum|rmsprop", "", "lost_rows"),
     (
         (
             "exp|r?sqrt|log|log1p|sigmoid|tanh.*|soft_relu|logsigmoid|softplus|stanh|elu|(?:frobenius_)?norm"
             "|.*adagrad"
         ),
         "differ",
-        "Eigen gives NaN, infinities, -0.0 and denormals other numbers in whole packets than behind the last",
+        "packets",
     ),
-    ("box_coder", "", "float32 variances are read as if float64, and beyond their end: box_coder_op.h"),
+    ("box_coder", "", "box_variances"),
     (
         "pool.d|spp",
         "nan wanted",
-        "NaN stays in a maximum; 1.8.5 forgets it and what precedes it, if an element follows: pooling.h",
+        "maximum_of_nan",
     ),
-    ("dist", "differ", "Eigen skips a NaN, or keeps it, by its place in a packet"),
+    ("dist", "differ", "dist_nan"),
     (
         "pool.d",
         "grad X.*'pooling_type': 'avg'",
-        "1.8.5 multiplies by a float32 in float64 averages too: pooling.cc",
+        "average_gradient",
     ),
     ("pad2d", "too small to be reflected", _BEYOND),
-    ("lstm", ": -?0.0 wanted", "the argument of the sigmoid of a gate begins at -40 in 1.8.5: lstm_kernel.h"),
-    ("teacher_student_sigmoid_loss", "differ", "1.8.5 adds up in float64: numbers of 1e38 do not overflow"),
-    ("p_norm", "differ", "1.8.5 computes 1 / porder in float32"),
-    ("p_norm", "is float", "one number has the shape [1]; in 1.8.5 it has none"),
+    ("lstm", ": -?0.0 wanted", "gate_bounds"),
+    ("teacher_student_sigmoid_loss", "differ", "teacher_student_sums"),
+    ("p_norm", "differ", "p_norm_exponent"),
+    ("p_norm", "is float", "p_norm_exponent"),
     (
         ".*",
         "positive number|above 0 for every|by zero|pyramid_height is|rising numbers|depth is 0|leave \\[",
         "a window, step, depth or size of 0 or less is refused",
     ),
     (".*", "smaller than (?:one|a) window|nothing is left", "a result without elements is refused"),
-    ("range", "not None", "a step that overflows"),
-    ("reduce_any", "wanted True", "1.8.5 leaves the result of no elements unset"),
+    ("range", "not None", "overflowing_steps"),
+    ("reduce_any", "wanted True", "any_of_nothing"),
     ("reduce_.*", "grad X.*'reduce_all': True", _BEYOND),
     (
         "hierarchical_sigmoid|linear_chain_crf|fused_elemwise_activation",
         "LoD",
-        "parameters and intermediate results are not sequences here",
+        "lods_of_one_number",
     ),
     (
         (
@@ -108,30 +109,30 @@ DIFFERENT = [
         "refused|-1\\]|is float|differ",
         _BEYOND,
     ),
-    ("warpctc", "WarpCTCGrad", "labels that are the blank, and NaN: of a row all classes are NaN here"),
+    ("warpctc", "WarpCTCGrad", "ctc_blanks"),
     ("lstmp?|gru", "grad", "1.8.5 reads rows of the next step for a sequence without rows that has an H0"),
-    ("detection_map|prroi_pool|matrix_nms", "nan", "scores and regions of NaN"),
-    ("gru_unit", "differ", "the argument of the sigmoid of a gate ends at 13, as in Fluid's other cells"),
-    ("pool.d", "e.308", "a window beyond float64 holds the least float64; in 1.8.5 the least float32"),
-    ("sequence_softmax", "differ", "the greatest number is taken off first; 1.8.5 has infinities above 88"),
-    ("fusion_gru", "differ", "1.8.5 approximates the exponentials"),
+    ("detection_map|prroi_pool|matrix_nms", "nan", "nan_regions"),
+    ("gru_unit", "differ", "gate_bounds"),
+    ("pool.d", "e.308", "maximum_of_least"),
+    ("sequence_softmax", "differ", "softmax_overflow"),
+    ("fusion_gru", "differ", "approximate_exponentials"),
     ("gather_tree", "differ", _BEYOND),
-    ("detection_map", "differ", "labels that are no classes"),
+    ("detection_map", "differ", "unknown_classes"),
     ("sequence_expand|gru|fused_elemwise_activation|add_position_encoding", "refused", _SIZES),
-    ("lrn|data_norm", "nan", "running sums of 1.8.5 carry NaN and infinities on"),
-    ("rank_loss", "wanted inf", "log(1 + e^d) is exact; 1.8.5 has infinities above 88"),
+    ("lrn|data_norm", "nan", "running_sums"),
+    ("rank_loss", "wanted inf", "rank_loss_overflow"),
     ("prior_box", "math domain", "aspect ratios below 0 are refused"),
     ("slice", "infer_flags", "no layer takes such infer_flags"),
     ("matmul", "head_number", "an attribute of Intel's library"),
     (
         "roi_perspective_transform|roi_align|deformable_psroi_pooling|yolo_box",
         "differ",
-        "rounding at the border of a region",
+        "region_borders",
     ),
     (
         "sigmoid_cross_entropy_with_logits",
         "wanted nan",
-        "0 where all labels are ignored; 1.8.5 divides by their count",
+        "all_ignored",
     ),
     (
         (
@@ -141,11 +142,11 @@ DIFFERENT = [
         "refused|differ|is int|not None",
         _SIZES,
     ),
-    ("row_conv", "", "X of three dims is a padded batch, whatever its LoD"),
+    ("row_conv", "", "padded_row_conv"),
     ("maxout", "'axis': [02]", "no layer takes that axis"),
-    ("(?:group|instance)_norm", "differ", "rounding of the variance of equal numbers"),
+    ("(?:group|instance)_norm", "differ", "variance_of_equals"),
     ("split_ids", "0, 1\\], wanted", "1.8.5 reads one id of no elements"),
-    ("prroi_pool", "grad ROIs", "1.8.5 adds up the gradient of ROIs in float32"),
+    ("prroi_pool", "grad ROIs", "region_gradients"),
     ("roi_pool", "not inexact", "regions of integers are refused"),
     (
         (
@@ -170,6 +171,11 @@ def find_reason(case: dict[str, Any], text: str) -> str:
         if re.fullmatch(types, case["type"]) and re.search(pattern, text)
     )
     return next(reasons, "NOT KNOWN")
+
+
+def list_rows() -> set[str]:
+    """Return the names of the rows of `fluid.quirks()` among the reasons."""
+    return {why for _, _, why in DIFFERENT if " " not in why}
 
 
 def differ(got: dict[str, Any], want: dict[str, Any], type: str = "") -> str:

@@ -31,7 +31,12 @@ _LARGEST = 64  # elements of the inputs of a recorded case
 Plain = dict[str, Any]
 
 
-def ask_real(cases: list[Plain], folder: Path, flags: dict[str, str] | None = None) -> dict[int, Plain]:
+def ask_real(
+    cases: list[Plain],
+    folder: Path,
+    flags: dict[str, str] | None = None,
+    python: str = "PADDLELIKE_FLUID185_PYTHON",
+) -> dict[int, Plain]:
     """Return the outcome of each case in the real system; ``{"died": status}`` where it ended."""
     environment = {**os.environ, **(flags or {})}
     given, answers = folder / "cases.json", folder / "answers.json"
@@ -40,7 +45,7 @@ def ask_real(cases: list[Plain], folder: Path, flags: dict[str, str] | None = No
     first = 0
     while first < len(cases):
         answers.unlink(missing_ok=True)
-        command = [os.environ["PADDLELIKE_FLUID185_PYTHON"], "-m", "tests.alike.operators.driver"]
+        command = [os.environ[python], "-m", "tests.alike.operators.driver"]
         with (folder / "log").open("ab") as log:
             child = subprocess.Popen(
                 [*command, given, answers, str(first)], stdout=log, stderr=log, env=environment

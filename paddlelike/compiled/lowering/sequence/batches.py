@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from paddlelike.compiled.lowering.nn.conv.unfold import collect_windows
 from paddlelike.compiled.lowering.sequence.part import gather_sequences
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences, to_steps
 from paddlelike.compiled.lowerings import lowers
@@ -74,8 +74,7 @@ def im2sequence(
 ) -> Packed:
     if y is not None:
         raise LoweringError("the sizes of the images are values")
-    top, left, bottom, right = paddings
-    windows = jax.lax.conv_general_dilated_patches(x, kernels, strides, ((top, bottom), (left, right)))
+    windows = collect_windows(x, kernels, strides, paddings)
     count, width, high, wide = windows.shape
     rows = jnp.moveaxis(windows, 1, -1).reshape(-1, width)
     size = find_bucket(rows.shape[0])

@@ -88,7 +88,7 @@ def sequence_softmax(x: Packed) -> Value:
     greatest = jnp.full(x.count + 1, -jnp.inf, flat.dtype).at[x.index_rows()].max(flat)[: x.count]
     raised = jnp.exp(jnp.where(x.used, flat - spread(x, greatest), 0))
     total = sum_sequences(x, jnp.where(x.used, raised, 0))
-    total = jnp.where(total > 0, total, 1)
+    total = jnp.where(total == 0, 1, total)  # no rows
     return x.replace((raised / spread(x, total)).reshape(x.rows.shape))
 
 
@@ -196,5 +196,5 @@ def row_conv(x: Array | Packed, filter: Array) -> Value:  # noqa: A002
     for ahead in range(filter.shape[0]):
         there = (row + ahead < end) & x.used
         rows = jnp.take(x.rows, jnp.where(there, row + ahead, 0), axis=0, mode="clip")
-        total = total + jnp.where(there[:, None], rows, 0) * filter[ahead]
+        total = total + jnp.where(there[:, None], jnp.where(there[:, None], rows, 0) * filter[ahead], 0)
     return x.replace(total)

@@ -7,14 +7,14 @@ Jaderberg et al., Spatial transformer networks, 2015.
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Gradient, Ints, OpDef, Spec, String, register
 from paddlelike.ops.kernels.nn.image.windows import check_image
-from paddlelike.ops.later import register_kernel
+from paddlelike.ops.later import keep_attrs, register_kernel
 from paddlelike.ops.operands import can_be_equal, read_numbers
 
 
@@ -149,22 +149,40 @@ class GridSampler(OpDef):
         return dx.reshape(x.shape), (d_place.transpose(1, 2, 0) * scale).reshape(grid.shape)
 
 
+_GRID_ATTRS: Final = {"output_shape": Ints([]), "align_corners": Bool(True)}
+
+
 @register_kernel(
     "affine_grid",
     "Theta OutputShape? -> Output",
-    {"output_shape": Ints([]), "align_corners": Bool(True)},
+    _GRID_ATTRS,
     changed=True,
+    make_grad=classmethod(keep_attrs),
 )
 def _affine_grid(
     theta: Array, tensor: Array | None, *, output_shape: list[int], align_corners: bool
 ) -> Array:
     """The coordinates of an image's pixels under an affine map; the image spans [-1, 1]."""
-    spatial = read_numbers(output_shape, tensor, None)[2:]
+    points = _list_points(read_numbers(output_shape, tensor, None)[2:], align_corners, theta.dtype)
+    out = points.reshape(1, -1, points.shape[-1]) @ theta.swapaxes(1, 2)
+    return np.asarray(out.reshape(len(theta), *points.shape[:-1], -1))
+
+
+@register_kernel("affine_grid_grad", "OutputShape? Output@GRAD -> Theta@GRAD", _GRID_ATTRS, changed=True)
+def _affine_grid_grad(
+    tensor: Array | None, d_out: Array, *, output_shape: list[int], align_corners: bool
+) -> Array:
+    """The gradient of the affine map."""
+    points = _list_points(read_numbers(output_shape, tensor, None)[2:], align_corners, d_out.dtype)
+    rows = points.reshape(-1, points.shape[-1])
+    return np.asarray(d_out.reshape(len(d_out), len(rows), -1).swapaxes(1, 2) @ rows)
+
+
+def _list_points(spatial: list[int], align_corners: bool, dtype: np.dtype[Any]) -> Array:
+    """Return the coordinates, and 1, of every pixel of an image."""
     lines = [np.linspace(-1, 1, n) * (1 if align_corners else (n - 1) / n) for n in spatial]
     grid = np.meshgrid(*lines, indexing="ij")[::-1]
-    points = np.stack([*grid, np.ones(spatial)], -1).astype(theta.dtype)
-    out = points.reshape(1, -1, points.shape[-1]) @ theta.swapaxes(1, 2)
-    return np.asarray(out.reshape(len(theta), *spatial, -1))
+    return np.stack([*grid, np.ones(spatial)], -1).astype(dtype)
 
 
 class SampleAttrs(Attrs):

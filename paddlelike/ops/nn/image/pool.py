@@ -32,6 +32,7 @@ from paddlelike.ops.kernels.nn.image.windows import (
     to_channels_first,
     to_format,
 )
+from paddlelike.ops.later import register_kernel
 
 
 class WindowAttrs(Attrs):
@@ -213,6 +214,13 @@ class LaterPool3d(_LaterPool, Pool3d):
     """``pool3d`` of Paddle 2."""
 
     type = "pool3d" + LATER
+
+
+for _later in (LaterPool2d, LaterPool3d):
+    _name = _later.type.removesuffix(LATER) + "_grad"
+    register_kernel(_name, "X Out Out@GRAD -> X@GRAD", _later.attrs, changed=True, traceable=False)(
+        _later.backward
+    )
 
 
 class FractionalAttrs(Attrs):

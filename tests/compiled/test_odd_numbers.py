@@ -1,0 +1,64 @@
+"""Compiled operators give odd numbers where the kernels of numpy give them, and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
+
+from paddlelike.core import LoDTensor, VarType
+from tests.compiled.harness.sweep import check_case
+from tests.ops.harness.contract import Case
+
+pytestmark = pytest.mark.slow
+
+IMAGE = np.arange(2 * 3 * 5 * 6, dtype="float32").reshape(2, 3, 5, 6)
+IMAGE[0, 1, 2, 3], IMAGE[1, 0, 4, 5] = np.nan, np.inf
+ROWS = np.arange(1, 8, dtype="float32").reshape(7, 1)
+ROWS[1] = np.nan
+FLOATS = np.array([np.nan, np.inf, -np.inf, 1e20, -1e20, -1.0, 2.5, -0.5, 200.0], "float32")
+
+
+def unfold() -> Any:
+    padded = np.pad(IMAGE, ((0, 0), (0, 0), (1, 0), (0, 2)))
+    parts = [padded[:, :, i : i + 3 : 2, j : j + 6] for i in (0, 2) for j in (0, 2)]
+    return np.stack(parts, 2).reshape(2, 12, -1)
+
+
+CASES = {
+    "unfold": Case(
+        "unfold",
+        {"X": IMAGE},
+        unfold,
+        {"kernel_sizes": [2, 2], "strides": [2, 1], "paddings": [1, 0, 0, 2], "dilations": [2, 2]},
+    ),
+    "im2sequence": Case("im2sequence", {"X": IMAGE}, lambda: None, {"kernels": [2, 3], "strides": [2, 1]}),
+    "sequence_softmax": Case(
+        "sequence_softmax", {"X": LoDTensor(ROWS, [[0, 2, 5, 7]])}, lambda: None, wrt=()
+    ),
+    **{
+        f"cast-{name}": Case(
+            "cast",
+            {"X": FLOATS},
+            lambda: None,
+            {"in_dtype": int(VarType.FP32), "out_dtype": int(kind)},
+        )
+        for name, kind in {"int64": VarType.INT64, "int32": VarType.INT32, "uint8": VarType.UINT8}.items()
+    },
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_nan_stays_where_the_kernel_leaves_it(name: str) -> None:
+    with np.errstate(all="ignore"):
+        assert check_case(CASES[name], alone=True)
+
+
+def test_windows_hold_the_elements_of_the_image() -> None:
+    from paddlelike.compiled.lowering.nn.conv.unfold import collect_windows
+
+    found = collect_windows(IMAGE, (2, 2), (2, 1), (1, 0, 0, 2), (2, 2))
+    np.testing.assert_array_equal(np.asarray(found).reshape(2, 12, -1), unfold())
