@@ -177,8 +177,8 @@ NOT_FOLLOWED: Final = (
         "operator fusion_gru",
         "exponentials are approximated to 1e-4",
         "exponentials are exact",
-        "paddle/fluid/operators/fused/fusion_gru_op.cc, FusionGRUKernel::SeqCompute (1.8.5): the "
-        "functions of jit for AVX",
+        "paddle/fluid/operators/fused/fusion_gru_op.cc, FusionGRUKernel::SeqCompute (1.8.5): its "
+        "own functions of vectors",
         followed=False,
     ),
     Quirk(

@@ -296,7 +296,8 @@ _LEAKY: Final = {"alpha": Float(0.02)}
 @register_kernel("leaky_relu_grad", "X? Out? Out@GRAD -> X@GRAD", _LEAKY, changed=True, by_row=True)
 def _leaky_relu_grad(x: Array | None, out: Array | None, d_out: Array, *, alpha: float) -> Array:
     """The gradient of ``leaky_relu``; that of Out where X is 0, unlike Fluid's."""
-    return np.where((out if x is None else x) < 0, d_out * d_out.dtype.type(alpha), d_out)
+    below = np.asarray(out if x is None else x) < 0
+    return np.where(below, d_out * d_out.dtype.type(alpha), d_out)
 
 
 @register_kernel("digamma", "X -> Out", changed=True, mark=LATEST, traceable=False)
