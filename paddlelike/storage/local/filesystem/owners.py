@@ -135,8 +135,7 @@ def check_believed(path: str, facts: os.stat_result, described: Collection[str])
     folder = os.path.dirname(path)
     try:
         around, owners = os.stat(folder), {facts.st_uid, os.lstat(path).st_uid}
-        is_shared = around.st_mode & _OTHERS_WRITE and around.st_mode & stat.S_ISVTX
-        if not is_shared or owners <= {0, around.st_uid}:
+        if not _is_shared(around) or owners <= {0, around.st_uid}:
             return
         there = [os.lstat(each).st_uid for each in described if os.path.lexists(each)]
     except OSError:  # reading the files raises the error
@@ -159,7 +158,7 @@ def list_believed(folder: str, names: list[str]) -> list[str]:
         The system does not return the owner.
     """
     around = os.stat(folder)
-    if not (around.st_mode & _OTHERS_WRITE and around.st_mode & stat.S_ISVTX):
+    if not _is_shared(around):
         return names
     there = {}
     for name in names:
@@ -187,12 +186,8 @@ def check_not_planted(path: str) -> None:
     OSError
         The system does not return the owner.
     """
-    folder = os.path.dirname(path) or "."
-    around = os.stat(folder)
-    if around.st_mode & _OTHERS_WRITE and around.st_mode & stat.S_ISVTX:
-        for facts in (os.lstat(path), os.stat(path)):
-            if facts.st_uid not in (0, around.st_uid) and not is_ours(facts, folder):
-                raise ForeignError(path, facts.st_uid)
+    for facts in (os.lstat(path), os.stat(path)):
+        _check_planted(path, facts)
 
 
 def check_links(path: str) -> None:
@@ -208,11 +203,20 @@ def check_links(path: str) -> None:
     """
     while (folder := os.path.dirname(path)) != path:
         if os.path.islink(path):
-            facts, around = os.lstat(path), os.stat(folder)
-            is_shared = around.st_mode & _OTHERS_WRITE and around.st_mode & stat.S_ISVTX
-            if is_shared and facts.st_uid not in (0, around.st_uid) and not is_ours(facts, folder):
-                raise ForeignError(path, facts.st_uid)
+            _check_planted(path, os.lstat(path))
         path = folder
+
+
+def _check_planted(path: str, facts: os.stat_result) -> None:
+    folder = os.path.dirname(path) or "."
+    around = os.stat(folder)
+    if _is_shared(around) and facts.st_uid not in (0, around.st_uid) and not is_ours(facts, folder):
+        raise ForeignError(path, facts.st_uid)
+
+
+def _is_shared(folder: os.stat_result) -> bool:
+    """Return whether others may create entries in a folder, but not replace them: it has the sticky bit."""
+    return bool(folder.st_mode & _OTHERS_WRITE and folder.st_mode & stat.S_ISVTX)
 
 
 def check_replaceable(directory: str, paths: Collection[str]) -> None:
