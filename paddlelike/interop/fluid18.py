@@ -208,6 +208,12 @@ def _find_lacking(op: Operator, later: str) -> Iterator[str]:
     value = op.attrs.get("value")
     if op.type == "fill_any_like" and isinstance(value, float) and not math.isfinite(value):
         yield f"{later} of {value}"
+    if op.type in ("pool2d", "pool3d") and op.attrs.get("pooling_type") == "avg":
+        pads = op.attrs.get("paddings", [])
+        sides = len(pads) == 2 * len(op.attrs.get("ksize", [])) and pads[::2] != pads[1::2]
+        is_uneven = sides or op.attrs.get("padding_algorithm") == "SAME"
+        if is_uneven and not op.attrs.get("exclusive", True) and not op.attrs.get("global_pooling"):
+            yield f"{later} with exclusive=False and uneven padding"
 
 
 def _reshape_flat(op: Operator) -> None:

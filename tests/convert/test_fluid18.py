@@ -169,9 +169,14 @@ def test_a_program_of_fluid_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "what"), [("exports331-bf16", "of BF16"), ("models331-inf", "fill_any_like of -inf")]
+    ("name", "what"),
+    [
+        ("exports331-bf16", "of BF16"),
+        ("models331-inf", "fill_any_like of -inf"),
+        ("exports331-average_pads", "pool2d with exclusive=False and uneven padding"),
+    ],
 )
-def test_values_that_fluid_cannot_parse_are_refused(name: str, what: str, tmp_path: Path) -> None:
+def test_forms_and_values_that_fluid_lacks_are_refused(name: str, what: str, tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     write_files(LATER[name], tmp_path / "new")
     with pytest.raises(UnsupportedError, match=what):

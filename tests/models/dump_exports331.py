@@ -46,6 +46,8 @@ CASES = {
     ),
     "linspace_whole": (lambda x: paddle.linspace(x[0, 0], x[0, 1], 7, "int64"), np.array([[-30, 49]])),
     "linspace_real": (lambda x: paddle.linspace(x[0, 0], x[0, 1], 9), real(1, 2)),
+    "average_pads": (lambda x: F.avg_pool2d(x, 3, 2, [0, 2, 1, 2], exclusive=False), real(1, 2, 7, 6)),
+    "average_same": (lambda x: F.avg_pool2d(x, 2, 1, "SAME", exclusive=False), real(1, 2, 4, 5)),
     "lp_pool_ceil": (lambda x: F.lp_pool2d(x, 2.0, [4, 3], [3, 2], [0, 1], ceil_mode=True), real(2, 3, 8, 8)),
     "baddbmm": (lambda a, b, c: paddle.baddbmm(a, b, c), real(2, 2, 2), real(2, 2, 3), real(2, 3, 2)),
     "bcel": (

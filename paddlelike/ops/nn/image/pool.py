@@ -185,8 +185,11 @@ class _LaterPool(_Pool):
 
 
 def find_factor(op: str, x: Array, attrs: PoolAttrs) -> Array | None:
-    """Return the size of each window divided by its counted elements; None if all elements count."""
-    whole = attrs.exclusive or attrs.adaptive or attrs.global_pooling or not attrs.ceil_mode
+    """Return the size of each window divided by its counted elements; None if all elements count.
+
+    Paddle 2 counts as much padding behind the last element as there is before the first one.
+    """
+    whole = attrs.exclusive or attrs.adaptive or attrs.global_pooling
     if whole or attrs.pooling_type != "avg":
         return None
     last = is_channels_last(attrs.data_format)
@@ -194,10 +197,12 @@ def find_factor(op: str, x: Array, attrs: PoolAttrs) -> Array | None:
     pads = make_windows(
         op, spatial, attrs.ksize, attrs.strides, attrs.paddings, algorithm=attrs.padding_algorithm
     ).pads
+    if not attrs.ceil_mode and all(high <= low for low, high in pads):
+        return None
     _, axes = attrs.arrange(op, spatial)
     factor = np.ones(1, x.dtype)
-    for axis, (low, high) in zip(axes, pads, strict=True):
-        counted = [min(end, low + axis.size + high) - start for start, end in axis.spans]
+    for axis, (low, _) in zip(axes, pads, strict=True):
+        counted = [min(end, axis.size + 2 * low) - start for start, end in axis.spans]
         factor = np.multiply.outer(factor, axis.kernel / np.array(counted, x.dtype))
     return factor[..., None] if last else factor[None]
 
