@@ -5,8 +5,6 @@ survive one, a clear error: every form of save, at some hundred states of the di
 from __future__ import annotations
 
 import contextlib
-import os
-import posix
 import random
 import shutil
 import warnings
@@ -26,8 +24,6 @@ from paddlelike import bundle, training
 from paddlelike.errors import PaddlelikeError
 from paddlelike.io.save import chains
 from paddlelike.storage.local import generation
-from paddlelike.storage.local.filesystem import system
-from tests.conftest import find_in_libc
 from tests.crash import tracer
 from tests.crash.models import refuse
 from tests.crash.power_cut import Recording, old_inodes
@@ -283,13 +279,6 @@ SCENARIOS = {
     "journal, process": Scenario(_without_exchange(_vars("persistables", **_PROCESS)), _READ, False),
     "prefix, process": Scenario(partial(_prefix, **_PROCESS), partial(_loaded, _load_prefix), False),
 }
-
-
-@pytest.fixture(autouse=True)
-def real_syncs(fresh_start: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Undo that tests do not wait for the disk: the calls are recorded."""
-    monkeypatch.setattr(os, "fsync", posix.fsync)
-    monkeypatch.setattr(system, "_function", find_in_libc)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
