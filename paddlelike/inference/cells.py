@@ -17,7 +17,7 @@ from paddlelike.core import Array
 from paddlelike.errors import ShapeError
 from paddlelike.framework import Operator
 from paddlelike.inference import onednn, onednn_library
-from paddlelike.ops.kernels.linalg import multiply
+from paddlelike.ops.kernels.linalg import multiply_rows
 from paddlelike.ops.kernels.special import sigmoid
 
 Expression = tuple[object, ...]
@@ -227,10 +227,11 @@ def _make_gru(
         steps = _multiply_inputs(x, w.dtype, project, (h,), size)
         hs = np.empty((*x.shape[:2], size), w.dtype)
         for t in range(len(x))[:: -1 if reverse else 1]:
-            gates, candidate = steps[t, :, : 2 * size], steps[t, :, 2 * size :]
-            gates += recur(h)
+            gates = recur(h)  # of its own memory, whose rows follow each other
+            gates += steps[t, :, : 2 * size]
             sigmoid(gates, gates)
-            candidate += recur_candidate(gates[:, :size] * h)
+            candidate = recur_candidate(gates[:, :size] * h)
+            candidate += steps[t, :, 2 * size :]
             np.tanh(candidate, out=candidate)
             h = np.subtract(h, candidate, out=hs[t])
             h *= gates[:, size:]
@@ -244,7 +245,7 @@ def _make_product(library: onednn_library.Library | None, w: Array, bias: Array 
     """Return the function ``x w + bias``, computed by the library if it accepts the shapes."""
 
     def multiply_plain(x: Array) -> Array:
-        out = multiply(x, w)
+        out = multiply_rows(x, w)
         if bias is not None:
             out += bias
         return out

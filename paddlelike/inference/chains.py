@@ -24,7 +24,7 @@ from paddlelike.framework.opdef import OpDef, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 from paddlelike.inference import onednn_library
 from paddlelike.lazy import dataclass
-from paddlelike.ops.kernels.linalg import multiply
+from paddlelike.ops.kernels.linalg import multiply_rows
 
 if TYPE_CHECKING:
     from paddlelike.inference import onednn
@@ -357,7 +357,7 @@ def _multiply(w: Array, bias: Array | None, activation: Activation | None, cut: 
     """Return ``activation(x w + bias)``; the dims of ``x`` from ``cut`` on are the columns of a matrix."""
     if x.dtype is not w.dtype and x.dtype != w.dtype:
         raise ShapeError(f"mul: x has dtype {x.dtype}, y {w.dtype}")
-    out = multiply(x if x.ndim == 2 else x.reshape(math.prod(x.shape[:cut]), -1), w)
+    out = multiply_rows(x if x.ndim == 2 else x.reshape(math.prod(x.shape[:cut]), -1), w)
     if bias is not None:
         out += bias
     if activation is not None:

@@ -41,6 +41,7 @@ _INFERENCE: Final = 96
 _WEIGHTS, _BIAS, _SCRATCHPAD = 33, 41, 80  # arguments
 _WEIGHTS_LAYOUT, _SCRATCHPAD_LAYOUT = 131, 136  # of a descriptor
 _KEPT: Final = 64  # number of shapes that an operation keeps
+_SMALL: Final = 1 << 20  # multiplications: with fewer, or twice as many for fours of rows, numpy is faster
 _BOUND: Final = 4  # number of shapes whose memory a thread keeps
 
 
@@ -190,7 +191,7 @@ class Product(Operation):
     cut
         The number of dims of x that are rows of the matrix.
     plain
-        The same function by numpy, for one row and for shapes that the library refuses.
+        The same function by numpy, for little work and for shapes that the library refuses.
     """
 
     def __init__(
@@ -209,7 +210,8 @@ class Product(Operation):
     def __call__(self, x: Array) -> Array:
         """Return the product with the rows of x."""
         rows, x = math.prod(x.shape[: self._cut]), np.ascontiguousarray(x)
-        if rows < 2 or x.dtype != np.float32 or x.size != rows * len(self._w) or not are_finite(x):
+        small = rows < 2 or rows * self._w.size < (_SMALL if rows % 4 else 2 * _SMALL)
+        if small or x.dtype != np.float32 or x.size != rows * len(self._w) or not are_finite(x):
             return self._plain(x)
         found = self.find((rows, len(self._w)))
         if found is None:

@@ -113,31 +113,30 @@ class OnnxEngine:
         engine.
         """
         executor, scope = Executor(CPUPlace()), self._scope.new_scope()
-        bound: dict[int, _Bound] = {}
+        bound: tuple[_Memory, _Memory] = {}, {}  # for arrays of the caller, and of handles
         bound_to = self._parts
 
-        def run(feed: Mapping[str, Any]) -> list[Value]:
-            nonlocal bound_to
+        def run(feed: Mapping[str, Any], /, *, lend: bool = False) -> list[Value]:
+            nonlocal bound, bound_to
             if flag("FLAGS_check_nan_inf"):
                 return run_plain(feed)
             parts = self._parts
             if parts is not bound_to:
-                bound_to = parts
-                bound.clear()
+                bound_to, bound = parts, ({}, {})
             if len(parts) == 1:
-                ((_, session),) = parts
-                found = None if session is None else session.run(feed, bound)
+                found = _run_session(parts[0][1], feed, bound[lend], lend)
                 return run_plain(feed) if found is None else found
             values = dict(feed)
             for part, session in parts:
-                found = None if session is None else session.run(values, bound)
+                found = _run_session(session, values, bound[False], False)
                 if found is None:
                     found = _run_part(part, executor, scope, {name: values[name] for name in part.inputs})
                 values.update(
                     (name, LoDTensor(array, lod) if lod else array)
                     for name, (array, lod) in zip(part.outputs, found, strict=True)
                 )
-            return [split_value(values[name]) for name in self._fetches]
+            taken = [(name in feed, *split_value(values[name])) for name in self._fetches]
+            return [(array.copy() if is_fed else array, lod) for is_fed, array, lod in taken]
 
         return run
 
@@ -174,10 +173,13 @@ class _Port(NamedTuple):
 class _Bound(NamedTuple):
     """Buffers for inputs and outputs that a session reuses in every run with inputs of this shape."""
 
-    inputs: list[tuple[str, Array, tuple[int, ...], np.dtype[Any]]]
+    inputs: list[tuple[str, Array, tuple[int, ...], np.dtype[Any], bool]]
     outputs: list[Array]
     run: Callable[[object], None]
     binding: object
+
+
+_Memory = dict[int, _Bound]  # of one thread, by session
 
 
 class _Session:
@@ -209,17 +211,13 @@ class _Session:
         self._names = [value for port in self._outputs for value in port.values]
         types = _list_types(part)
         self._takes_ids = any(kind.startswith(_TAKES_IDS) for kind in types)
-        self._can_bind = not made.sequences and not self._takes_ids
+        self._can_bind = not made.sequences
 
-    def run(self, feed: Mapping[str, Any], bound: dict[int, _Bound]) -> list[Value] | None:
+    def run(self, feed: Mapping[str, Any], bound: _Memory, *, lend: bool) -> list[Value] | None:
         """Return the outputs, or None if onnxruntime cannot or does not run the part on these inputs.
 
-        ``bound`` is the memory of the calling thread.
+        ``bound`` is the memory of the calling thread; with ``lend`` it holds the fed arrays themselves.
         """
-        if self._can_bind:
-            kept = bound.get(id(self))
-            if kept is not None and (found := _run_bound(feed, kept)) is not None:
-                return found
         given: dict[str, Array] = {}
         for name, ports in self._inputs:
             array, lod = split_value(feed[name])
@@ -233,7 +231,7 @@ class _Session:
                 given[ports[0]] = _pad(array, lengths)
             else:
                 given[ports[0]] = array
-            if self._takes_ids and array.dtype.kind == "i" and array.size and array.min() < 0:
+            if self._are_ids(array) and array.size and _has_negative(array):
                 return None
         try:
             found = self._session.run(self._names, given)
@@ -243,8 +241,11 @@ class _Session:
         if self._can_bind:
             bound.pop(id(self), None)
             if sum(array.nbytes for array in (*given.values(), *found)) <= _SMALL:
-                self._bind(list(given.values()), found, bound)
+                self._bind(list(given.values()), found, bound, lend=lend)
         return self._take(found)
+
+    def _are_ids(self, array: Array) -> bool:
+        return self._takes_ids and array.dtype.kind == "i"
 
     def _take(self, found: Sequence[Array]) -> list[Value]:
         arrays = iter(found)
@@ -259,8 +260,8 @@ class _Session:
             values.append((array[mask], [[0, *np.cumsum(lengths).tolist()]]))
         return values
 
-    def _bind(self, given: list[Array], found: list[Array], bound: dict[int, _Bound]) -> None:
-        """Give inputs and outputs separate memory, if the input shapes determine the output shapes."""
+    def _bind(self, given: list[Array], found: list[Array], bound: _Memory, *, lend: bool) -> None:
+        """Keep memory for inputs and outputs, if the input shapes determine the output shapes."""
         dims: dict[str, int] = {}
         for port, array in zip(self._session.get_inputs(), given, strict=True):
             dims.update(zip(map(str, port.shape), array.shape, strict=True))
@@ -268,27 +269,49 @@ class _Session:
             known = [dims.get(str(dim), dim) for dim in port.shape]
             if known != list(array.shape) or not array.size:
                 return
-        inputs, outputs = [np.array(one, order="C") for one in given], [np.empty_like(one) for one in found]
+        inputs = given if lend else [np.array(one, order="C") for one in given]
+        outputs = [np.empty_like(one) for one in found]
         binding = self._session.io_binding()
         of_numpy = self._runtime.OrtValue.ortvalue_from_numpy
         for port, array in zip(self._inputs, inputs, strict=True):
             binding.bind_ortvalue_input(port.values[0], of_numpy(array))
         for name, array in zip(self._names, outputs, strict=True):
             binding.bind_ortvalue_output(name, of_numpy(array))
-        kept = [(port.name, a, a.shape, a.dtype) for port, a in zip(self._inputs, inputs, strict=True)]
+        kept = [
+            (port.name, array, array.shape, array.dtype, self._are_ids(array))
+            for port, array in zip(self._inputs, inputs, strict=True)
+        ]
         bound[id(self)] = _Bound(kept, outputs, self._session.run_with_iobinding, binding)
 
 
-def _run_bound(feed: Mapping[str, Any], kept: _Bound) -> list[Value] | None:
-    """Run with reused buffers and return the outputs, or None if the inputs do not fit the buffers."""
+def _run_session(
+    session: _Session | None, feed: Mapping[str, Any], bound: _Memory, lend: bool
+) -> list[Value] | None:
+    """Return the outputs, or None if the Executor has to run the part on these inputs."""
+    if session is None:
+        return None
+    kept = bound.get(id(session))
+    if kept is None:
+        return session.run(feed, bound, lend=lend)
     inputs, outputs, run, binding = kept
-    for name, array, shape, dtype in inputs:
+    for name, array, shape, dtype, are_ids in inputs:
         value = feed[name]
-        if type(value) is not np.ndarray or value.shape != shape or value.dtype is not dtype:
+        if value is not array:
+            if type(value) is not np.ndarray or value.shape != shape or value.dtype is not dtype:
+                return session.run(feed, bound, lend=lend)
+            array[...] = value
+        if are_ids and _has_negative(array):
             return None
-        array[...] = value
-    run(binding)
-    return [(array.copy(), []) for array in outputs]
+    try:
+        run(binding)
+    except Exception as error:  # of whatever onnxruntime is installed
+        _logger.debug("onnxruntime: %s", error)
+        return None
+    return [(array if lend else array.copy(), []) for array in outputs]
+
+
+def _has_negative(ids: Array) -> bool:
+    return bool(ids.item(ids.argmin()) < 0)  # min takes three times as long for a few ids
 
 
 def _pair(names: list[str], sequences: frozenset[str], values: list[str]) -> list[_Port]:

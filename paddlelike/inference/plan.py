@@ -258,7 +258,7 @@ class PlanEngine:
         """
         take_threads, threads = self._take_threads, self._threads
 
-        def run(feed: Mapping[str, Any]) -> list[Value]:
+        def run(feed: Mapping[str, Any], /, *, lend: bool = False) -> list[Value]:
             plan = self._plan
             if plan is None or profile.current is not None or flag("FLAGS_check_nan_inf"):
                 return run_plain(feed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from paddlelike.core import Array, CPUPlace, LoDTensor, Scope, scope_guard
 from paddlelike.errors import FeedError, LoadError
 from paddlelike.executor.run import Executor
+from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework import Program
 from paddlelike.inference.config import AnalysisConfig, NativeConfig
 from paddlelike.inference.plan import PlanEngine
@@ -29,6 +31,7 @@ class PaddlePredictor:
     One predictor serves one thread at a time. Clones share the parameters, and run at the same time.
     """
 
+    @pause_collection
     def __init__(self, config: AnalysisConfig | NativeConfig) -> None:
         config = config.to_analysis_config() if isinstance(config, NativeConfig) else config
         scope = Scope()
@@ -101,11 +104,13 @@ class PaddlePredictor:
 
     def get_input_tensor(self, name: str) -> ZeroCopyTensor:
         """Return the input of that name. Raises FeedError when there is none."""
-        return _find(self._inputs, name, "input")
+        found = self._inputs.get(name)
+        return _find(self._inputs, name, "input") if found is None else found
 
     def get_output_tensor(self, name: str) -> ZeroCopyTensor:
         """Return the output of that name. Raises FeedError when there is none."""
-        return _find(self._outputs, name, "output")
+        found = self._outputs.get(name)
+        return _find(self._outputs, name, "output") if found is None else found
 
     get_input_handle, get_output_handle = get_input_tensor, get_output_tensor
 
@@ -115,10 +120,10 @@ class PaddlePredictor:
         Raises the errors of :meth:`Executor.run <paddlelike.Executor.run>`, and FeedError for an input that
         was not set.
         """
-        values = self._run({name: tensor._to_feed() for name, tensor in self._inputs.items()})
-        for name, (array, lod) in zip(self._fetches, values, strict=True):
+        feed = {name: tensor._to_feed() for name, tensor in self._inputs.items()}
+        for name, value in zip(self._fetches, self._run(feed, lend=True), strict=True):
             output = self._outputs[name]
-            output._array, output._lod = array, lod
+            output._array, output._lod = value
         return True
 
     def run(self, inputs: Sequence[PaddleTensor] | Sequence[Array] | None = None) -> bool | list[Any]:
@@ -147,36 +152,39 @@ class PaddlePredictor:
                 hint=f"the inputs are {', '.join(self._inputs)}",
             )
         feed: dict[str, Any] = {}
+        takes_tensors = False
         for name, one in zip(self._inputs, inputs, strict=True):
+            if type(one) is np.ndarray:
+                feed[name] = one
+                continue
             if not isinstance(one, PaddleTensor):
                 feed[name] = np.asarray(one)
                 continue
+            takes_tensors = True
             if self._by_name:
                 name = _find(self._inputs, one.name, "input")._name
             feed[name] = LoDTensor(one._view(), one.lod) if one.lod else one._view()
         values = self._run(feed)
-        if not any(isinstance(one, PaddleTensor) for one in inputs):
+        if not takes_tensors:
             return [array for array, _ in values]
         return [
             make_output(name, array, lod) for name, (array, lod) in zip(self._fetches, values, strict=True)
         ]
 
-    def _run(self, feed: Mapping[str, Any]) -> list[Value]:
-        if self._limit is not None:
-            return self._limit.run(lambda: self._run_following(feed))
-        return self._run_following(feed)
+    def _run(self, feed: Mapping[str, Any], *, lend: bool = False) -> list[Value]:
+        if self._limit is None and self._follower is None:
+            return self._compute(feed, lend=lend)
+        work = partial(self._compute_newest, feed, lend)
+        if self._follower is not None:
+            work = partial(self._follower.run, work)
+        return work() if self._limit is None else self._limit.run(work)
 
-    def _run_following(self, feed: Mapping[str, Any]) -> list[Value]:
-        if self._follower is None:
-            return self._compute(feed)
-        return self._follower.run(lambda: self._compute_newest(feed))
-
-    def _compute_newest(self, feed: Mapping[str, Any]) -> list[Value]:
+    def _compute_newest(self, feed: Mapping[str, Any], lend: bool) -> list[Value]:
         if self._engine is not None and self._follower is not None:
             self._engine.follow(self._follower.taken)
-        return self._compute(feed)
+        return self._compute(feed, lend=lend)
 
-    def _run_program(self, feed: Mapping[str, Any]) -> list[Value]:
+    def _run_program(self, feed: Mapping[str, Any], /, *, lend: bool = False) -> list[Value]:
         values = self._executor.run(
             self._program, feed=feed, fetch_list=self._fetches, scope=self._scope, return_numpy=False
         )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 Value = tuple[Array, LoD]
-Runner = Callable[[Mapping[str, Any]], list[Value]]  # the outputs for some feeds, in order
+
+
+class Runner(Protocol):
+    """Returns the outputs for some feeds, in order.
+
+    With ``lend``, the feeds are arrays of handles, which the next run reads again, and the next run may
+    overwrite the outputs.
+    """
+
+    def __call__(self, feed: Mapping[str, Any], /, *, lend: bool = False) -> list[Value]: ...
 
 
 def split_value(value: object) -> Value:
@@ -192,7 +201,7 @@ class ZeroCopyTensor:
     def __init__(self, name: str) -> None:
         self._name = name
         self._lod: LoD = []
-        self._array: NDArray[np.generic] | None = None
+        self._array: NDArray[Any] | None = None
         self._shape: tuple[int, ...] | None = None
 
     def name(self) -> str:
@@ -208,6 +217,16 @@ class ZeroCopyTensor:
 
         An array with another shape but as many elements gets the shape set by :meth:`reshape`.
         """
+        held = self._array
+        if (
+            held is not None
+            and type(data) is np.ndarray
+            and data.shape == held.shape
+            and data.dtype is held.dtype
+            and self._shape is None
+        ):  # the usual case
+            held[...] = data
+            return
         array = np.array(data, order="C")
         _find_kind(array)
         if self._shape is not None and math.prod(self._shape) == array.size:
@@ -218,7 +237,8 @@ class ZeroCopyTensor:
 
     def copy_to_cpu(self) -> NDArray[np.generic]:
         """Return a copy of the elements. Raises FeedError before there are any."""
-        return self._get().copy()
+        array = self._array
+        return self._get().copy() if array is None else array.copy()
 
     def shape(self) -> list[int]:
         """Return the shape; [] before there is a value."""
@@ -245,4 +265,6 @@ class ZeroCopyTensor:
         return self._array
 
     def _to_feed(self) -> NDArray[np.generic] | LoDTensor:
-        return LoDTensor(self._get(), self._lod) if self._lod else self._get()
+        if self._lod or self._array is None:
+            return LoDTensor(self._get(), self._lod)
+        return self._array

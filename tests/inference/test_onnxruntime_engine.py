@@ -155,6 +155,62 @@ def test_results_of_one_run_outlive_the_next(tmp_path: Path) -> None:
     np.testing.assert_array_equal(first, kept)
 
 
+def build_ids() -> tuple[list[str], list[Any]]:
+    ids = fluid.data("ids", [None, 3], "int64")
+    weight = fluid.data("weight", [None, 1])
+    table = fluid.layers.reduce_sum(fluid.embedding(ids, [30, 4]), dim=1)
+    return ["ids", "weight"], [fluid.layers.fc(table * weight, 2)]
+
+
+def make_pair(folder: Path) -> tuple[Any, Any]:
+    """Return predictors of a model with ids, with onnxruntime and without it."""
+    plain = save(folder, build_ids)
+    config = inference.Config(plain)
+    config.enable_onnxruntime()
+    return inference.create_predictor(config), inference.create_predictor(plain)
+
+
+@pytest.mark.parametrize("bad", [-1, 30], ids=["negative", "too large"])
+def test_a_bad_id_raises_the_error_of_the_executor_after_good_runs(bad: int, tmp_path: Path) -> None:
+    pair = make_pair(tmp_path)
+    ids, weight = np.array([[3, 0, 29]]), np.ones((1, 1), "float32")
+    good = [one.run([ids, weight])[0] for one in pair for _ in range(3)]
+    for one in good:
+        np.testing.assert_allclose(one, good[0], **CLOSE)
+    messages = []
+    for one in pair:
+        with pytest.raises((PaddlelikeError, ValueError, RuntimeError)) as caught:
+            one.run([np.array([[3, bad, 29]]), weight])
+        messages.append((type(caught.value), str(caught.value)))
+    assert messages[0] == messages[1]
+
+
+def test_handles_and_arrays_of_one_predictor_do_not_change_each_other(tmp_path: Path) -> None:
+    predictor, plain = make_pair(tmp_path)
+    first = [np.array([[1, 2, 3]]), np.ones((1, 1), "float32")]
+    second = [np.array([[4, 5, 6]]), np.full((1, 1), 2, "float32")]
+    wanted = [plain.run(one)[0] for one in (first, second)]
+    handles = [predictor.get_input_handle(name) for name in predictor.get_input_names()]
+    out = predictor.get_output_handle(predictor.get_output_names()[0])
+    copies = []
+    for _ in range(3):
+        for handle, array in zip(handles, first, strict=True):
+            handle.copy_from_cpu(array)
+        predictor.run()
+        copies.append(out.copy_to_cpu())
+        np.testing.assert_allclose(predictor.run(second)[0], wanted[1], **CLOSE)
+        predictor.run()  # the handles hold the first arrays
+        copies.append(out.copy_to_cpu())
+    for copy in copies:
+        np.testing.assert_allclose(copy, wanted[0], **CLOSE)
+    for handle, array in zip(handles, second, strict=True):
+        handle.copy_from_cpu(array)
+    np.testing.assert_array_equal(out.copy_to_cpu(), copies[-1])
+    predictor.run()
+    np.testing.assert_allclose(out.copy_to_cpu(), wanted[1], **CLOSE)
+    np.testing.assert_allclose(copies[-1], wanted[0], **CLOSE)
+
+
 def test_clones_run_in_threads(tmp_path: Path) -> None:
     config = save(tmp_path, build_mixed)
     config.enable_onnxruntime()

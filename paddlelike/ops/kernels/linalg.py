@@ -61,6 +61,9 @@ _PARTS: Final = 8  # at most
 _TILE: Final = 64  # parts begin at multiples: a tile of BLAS is in one part
 #: Up to this many multiply-adds, numpy's own work around the product counts.
 SHORT: Final = 1 << 20
+_UNPACKED: Final = 10**6  # multiplications that OpenBLAS does without a copy
+_FEW: Final = 16  # rows
+_LINE: Final = 16  # columns of a line of the cache
 
 
 def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
@@ -83,6 +86,29 @@ def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
     if a.ndim == b.ndim > 2 and a.shape[:-2] == b.shape[:-2]:
         return _multiply_stacks(a, b, out)
     return np.matmul(a, b, out=out)
+
+
+def multiply_rows(x: Array, w: Array) -> Array:
+    """Return ``x w``, equal to :func:`multiply` up to rounding, for few rows by parts of the columns.
+
+    For up to a million multiplications OpenBLAS reads ``w`` where it is. For more it first copies ``w``,
+    which takes longer than the product with a few rows.
+
+    >>> x, w = np.ones((8, 400), "float32"), np.ones((400, 401), "float32")
+    >>> multiply_rows(x, w).shape, float(multiply_rows(x, w).min())
+    ((8, 401), 400.0)
+    """
+    rows, columns = len(x), w.shape[1]
+    if not (2 <= rows <= _FEW and x.size * columns > _UNPACKED):
+        return multiply(x, w)
+    width = _UNPACKED // (x.size * _LINE) * _LINE
+    if columns > _PARTS * width:
+        return multiply(x, w)
+    out = np.empty((rows, columns), w.dtype)
+    for begin in range(0, columns, width):
+        part = slice(begin, begin + width)
+        np.matmul(x, w[:, part], out=out[:, part])
+    return out
 
 
 def _multiply_matrices(a: Array, b: Array, out: Array | None) -> Array:

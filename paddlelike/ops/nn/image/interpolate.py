@@ -7,12 +7,14 @@ with weights. The sizes come, in this order, from one tensor per dim (SizeTensor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from paddlelike.errors import ShapeError
+from paddlelike.core import memory
+from paddlelike.errors import OutOfMemoryError, ShapeError
 from paddlelike.framework.opdef import (
     Array,
     Attrs,
@@ -32,6 +34,8 @@ from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import read_numbers
 
 _CUBIC = -0.75  # the free parameter of Keys' kernel
+_LARGE: Final = 1 << 30  # bytes of a result that may not fit into memory
+_TAPS: Final = 48  # bytes for an output element along one dim: two indices and weights, and their positions
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -104,9 +108,7 @@ class _Interpolation(OpDef):
             scale = float(scale_tensor.flat[0])
         if scale > 0:
             size = scale_sizes(x.shape[2:], [scale] * rank)
-        size = read_numbers(size, out_size, size_tensors)
-        if len(size) != rank or min(size) < 1:
-            raise ShapeError(f"{cls.type}: the output size is {size}; it must be {rank} positive numbers")
+        size = _check_size(cls.type, x, read_numbers(size, out_size, size_tensors))
         taps = _find_taps(x.shape[2:], size, attrs, x.dtype)
         return to_format(resize(x, taps), attrs.data_layout)
 
@@ -130,6 +132,23 @@ class _Interpolation(OpDef):
 def scale_sizes(sizes: Sequence[int], scales: Sequence[float]) -> list[int]:
     """Return sizes times scales, in float32 as Paddle multiplies: 10 by 0.7 is 7. -1: not known."""
     return [int(np.float32(n) * np.float32(by)) if n > 0 else -1 for n, by in zip(sizes, scales, strict=True)]
+
+
+def _check_size(kind: str, x: Array, size: list[int]) -> list[int]:
+    """Return the output size. Raises ShapeError, or OutOfMemoryError before anything is computed."""
+    rank = x.ndim - 2
+    if len(size) != rank or min(size) < 1:
+        raise ShapeError(f"{kind}: the output size is {size}; it must be {rank} positive numbers")
+    needed = math.prod((*x.shape[:2], *size)) * x.itemsize + sum(size) * _TAPS
+    if needed > _LARGE:
+        try:
+            memory.empty((needed,), np.dtype(np.uint8))
+        except OutOfMemoryError as error:
+            raise OutOfMemoryError(
+                f"{kind}: the output size is {size}, and {error.message}",
+                hint=f"X has shape {list(x.shape)}; check the size or the scale that the operator is given",
+            ) from error
+    return size
 
 
 def _find_taps(
@@ -272,9 +291,7 @@ def _interpolate(
         size = scale_sizes(x.shape[2:], scales)
     else:
         scales = [0.0] * rank
-    size = read_numbers(size, out_size, size_tensors)
-    if len(size) != rank or min(size) < 1:
-        raise ShapeError(f"interpolation: the output size is {size}; it must be {rank} positive numbers")
+    size = _check_size("interpolation", x, read_numbers(size, out_size, size_tensors))
     for dim, (n, scale) in enumerate(zip(size, scales, strict=True), 2):
         find = TAPS[attrs.interp_method]
         x = gather_taps(x, dim, find(x.shape[dim], n, attrs.align_corners, attrs.align_mode, scale, x.dtype))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import paddlelike as fluid
+from paddlelike.errors import OperatorError, OutOfMemoryError
 from paddlelike.ops.kernels.nn.image.interpolation import resize, resize_dx
 from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, is_last_in_memory, view_channels_first
 from paddlelike.ops.nn.image.interpolate import TAPS
@@ -42,3 +44,20 @@ def test_the_gradient_is_the_transposed_map_even_beside_a_pixel_that_is_not_fini
     clean = np.isfinite(odd)
     assert (~clean).sum() <= 4
     np.testing.assert_allclose(odd[clean], dx[clean])
+
+
+@pytest.mark.parametrize("method", ["bilinear", "nearest", "trilinear", "bicubic"])
+def test_a_size_near_the_limit_of_integers_is_refused_before_anything_is_computed(method: str) -> None:
+    most, dims = 2**31 - 1, 3 if method == "trilinear" else 2
+    with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.scope_guard(fluid.Scope()):
+        x = fluid.data("x", [1, 1, *[2] * dims])
+        block = fluid.default_main_program().global_block()
+        out = block.create_var(name="out", dtype="float32")
+        attrs = {"interp_method": method, "out_h": most, "out_w": most, "out_d": most}
+        block.append_op(f"{method}_interp", inputs={"X": x}, outputs={"Out": out}, attrs=attrs)
+        feed = {"x": np.ones((1, 1, *[2] * dims), "float32")}
+        with pytest.raises(
+            OperatorError, match=f"{method}_interp: the output size is .* cannot be allocated"
+        ) as e:
+            fluid.Executor().run(feed=feed, fetch_list=[out])
+    assert isinstance(e.value.__cause__, OutOfMemoryError)
