@@ -11,8 +11,6 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from paddlelike.foundation.garbage import pause_collection
-
 __all__ = ["Hook", "provide"]
 
 P = ParamSpec("P")
@@ -48,5 +46,5 @@ class Hook(Generic[P, R]):
 
 @functools.cache
 def _resolve(function: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = pause_collection(pkgutil.resolve_name)(function)
+    found: Callable[..., Any] = pkgutil.resolve_name(function)
     return found

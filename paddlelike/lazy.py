@@ -20,7 +20,6 @@ from reprlib import recursive_repr
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from paddlelike.foundation.garbage import pause_collection
 from paddlelike.left_out import find_left_out, make_attribute_error, make_getattr
 
 __all__ = ["AliasFinder", "add_function_module", "attach_stub", "read_stub"]
@@ -49,8 +48,6 @@ MOVED: Final = {
 
 
 Path = str | PathLike[str]
-
-_import: Final = pause_collection(import_module)
 
 
 def read_stub(path: Path) -> dict[str, tuple[str, str]]:
@@ -88,7 +85,7 @@ def attach_stub(
     def get(name: str) -> Any:
         module, attribute = origins.get(name, (package, name))
         if module != package:
-            found = getattr(_import(module), attribute)
+            found = getattr(__import__(module, fromlist=[attribute]), attribute)
             setattr(sys.modules[package], name, found)
             from paddlelike.foundation.docstrings import relate  # not when the package is imported
 
@@ -238,7 +235,7 @@ class _LateInit:
         body: dict[str, Any] = {one.name: one for one in self._fields}
         body |= {"__module__": self._cls.__module__, "__qualname__": self._cls.__qualname__}
         body["__annotations__"] = {one.name: one.type for one in self._fields}
-        body["__doc__"] = self._cls.__doc__ or self._cls.__name__  # else the library makes one, slowly
+        body["__doc__"] = self._cls.__doc__ or self._cls.__name__  # or the library makes one of the signature
         if hasattr(self._cls, "__post_init__"):
             body["__post_init__"] = None  # the instance's own is called
         twin = type(self._cls.__name__, (), body)

@@ -12,7 +12,6 @@ import numpy as np
 from paddlelike.core import Array, CPUPlace, LoDTensor, Scope, scope_guard
 from paddlelike.errors import FeedError, LoadError
 from paddlelike.executor.run import Executor
-from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework import Program
 from paddlelike.inference.config import AnalysisConfig, NativeConfig
 from paddlelike.inference.plan import PlanEngine
@@ -31,7 +30,6 @@ class PaddlePredictor:
     One predictor serves one thread at a time. Clones share the parameters, and run at the same time.
     """
 
-    @pause_collection
     def __init__(self, config: AnalysisConfig | NativeConfig) -> None:
         config = config.to_analysis_config() if isinstance(config, NativeConfig) else config
         scope = Scope()
