@@ -63,6 +63,7 @@ _TILE: Final = 64  # parts begin at multiples: a tile of BLAS is in one part
 SHORT: Final = 1 << 20
 _UNPACKED: Final = 10**6  # multiplications that OpenBLAS does without a copy
 _FEW: Final = 16  # rows
+_TERMS: Final = 512  # of a sum that OpenBLAS takes in one go there; more would round worse
 _LINE: Final = 16  # columns of a line of the cache
 
 
@@ -99,7 +100,7 @@ def multiply_rows(x: Array, w: Array) -> Array:
     ((8, 401), 400.0)
     """
     rows, columns = len(x), w.shape[1]
-    if not (2 <= rows <= _FEW and x.size * columns > _UNPACKED):
+    if not (2 <= rows <= _FEW and len(w) <= _TERMS and x.size * columns > _UNPACKED):
         return multiply(x, w)
     width = _UNPACKED // (x.size * _LINE) * _LINE
     if columns > _PARTS * width:
