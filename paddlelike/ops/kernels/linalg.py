@@ -63,7 +63,7 @@ _TILE: Final = 64  # parts begin at multiples: a tile of BLAS is in one part
 SHORT: Final = 1 << 20
 _UNPACKED: Final = 10**6  # multiplications that OpenBLAS does without a copy
 _FEW: Final = 16  # rows
-_TERMS: Final = 512  # of a sum that OpenBLAS takes in one go there; more would round worse
+_TERMS: Final = 448  # of a sum: OpenBLAS takes more in parts, which changes the result by more than 1e-6
 _LINE: Final = 16  # columns of a line of the cache
 
 
