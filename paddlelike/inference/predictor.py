@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -172,9 +171,12 @@ class PaddlePredictor:
     def _run(self, feed: Mapping[str, Any], *, lend: bool = False) -> list[Value]:
         if self._limit is None and self._follower is None:
             return self._compute(feed, lend=lend)
-        work = partial(self._compute_newest, feed, lend)
-        if self._follower is not None:
-            work = partial(self._follower.run, work)
+
+        def work() -> list[Value]:
+            if self._follower is None:
+                return self._compute(feed, lend=lend)
+            return self._follower.run(lambda: self._compute_newest(feed, lend))
+
         return work() if self._limit is None else self._limit.run(work)
 
     def _compute_newest(self, feed: Mapping[str, Any], lend: bool) -> list[Value]:
