@@ -62,7 +62,7 @@ _TILE: Final = 64  # parts begin at multiples: a tile of BLAS is in one part
 #: Up to this many multiply-adds, numpy's own work around the product counts.
 SHORT: Final = 1 << 20
 _UNPACKED: Final = 10**6  # multiplications that OpenBLAS does without a copy
-_FEW: Final = 16  # rows
+_ROWS: Final = 16
 _TERMS: Final = 448  # of a sum: OpenBLAS takes more in parts, which changes the result by more than 1e-6
 _LINE: Final = 16  # columns of a line of the cache
 
@@ -100,7 +100,7 @@ def multiply_rows(x: Array, w: Array) -> Array:
     ((8, 401), 400.0)
     """
     rows, columns = len(x), w.shape[1]
-    if not (2 <= rows <= _FEW and len(w) <= _TERMS and x.size * columns > _UNPACKED):
+    if not (2 <= rows <= _ROWS and len(w) <= _TERMS and x.size * columns > _UNPACKED):
         return multiply(x, w)
     width = _UNPACKED // (x.size * _LINE) * _LINE
     if columns > _PARTS * width:
