@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
@@ -183,10 +184,30 @@ class TrilTriu(OpDef):
     backward = forward
 
 
+def _factorize(function: Callable[..., Any], x: Array, *args: object, **options: object) -> Any:
+    """Return ``function(x, ...)``, with NaN for matrices that are not finite, as in Paddle.
+
+    LAPACK itself may compute forever on such a matrix.
+    """
+    finite = np.asarray(np.isfinite(x).all((-2, -1)))
+    results = function(np.where(finite[..., None, None], x, 0), *args, **options)
+
+    def mark(result: Array) -> Array:
+        return np.where(finite.reshape(finite.shape + (1,) * (result.ndim - finite.ndim)), result, np.nan)
+
+    return tuple(map(mark, results)) if isinstance(results, tuple) else mark(results)
+
+
+def _find_singular_values(x: Array, hermitian: bool) -> Array:
+    if hermitian:
+        return np.abs(_factorize(np.linalg.eigvalsh, x))
+    return np.asarray(_factorize(np.linalg.svd, x, compute_uv=False))
+
+
 @register_kernel("svd", "X -> U S VH", {"full_matrices": Bool(False)})
 def _svd(x: Array, *, full_matrices: bool) -> tuple[Array, Array, Array]:
     """The singular values of matrices, falling, and their vectors."""
-    u, s, vh = np.linalg.svd(x, full_matrices=full_matrices)
+    u, s, vh = _factorize(np.linalg.svd, x, full_matrices=full_matrices)
     return u, s, vh
 
 
@@ -202,14 +223,14 @@ def _qr(x: Array, *, mode: str) -> tuple[Array | None, Array]:
 @register_kernel("eigh", "X -> Eigenvalues Eigenvectors", {"UPLO": String("L")})
 def _eigh(x: Array, *, UPLO: str) -> tuple[Array, Array]:  # noqa: N803  (Paddle's name)
     """The eigenvalues of symmetric matrices, rising, and their vectors."""
-    values, vectors = np.linalg.eigh(x, "U" if UPLO == "U" else "L")
+    values, vectors = _factorize(np.linalg.eigh, x, "U" if UPLO == "U" else "L")
     return values, vectors
 
 
 @register_kernel("eigvalsh", "X -> Eigenvalues Eigenvectors?", {"UPLO": String("L"), "is_test": Bool(False)})
 def _eigvalsh(x: Array, *, UPLO: str) -> tuple[Array, None]:  # noqa: N803
     """The eigenvalues of symmetric matrices, rising."""
-    return np.linalg.eigvalsh(x, "U" if UPLO == "U" else "L"), None
+    return _factorize(np.linalg.eigvalsh, x, "U" if UPLO == "U" else "L"), None
 
 
 @register_kernel("lu", "X -> Out Pivots Infos?", {"pivots": Bool(True)})
@@ -260,14 +281,14 @@ def _lu_solve(b: Array, lu: Array, pivots: Array, *, trans: str) -> Array:
 def _eig(x: Array) -> tuple[Array, Array]:
     """The complex eigenvalues of square matrices, and their vectors."""
     kind = np.result_type(x, np.complex64)
-    values, vectors = np.linalg.eig(x)
+    values, vectors = _factorize(np.linalg.eig, x)
     return values.astype(kind), vectors.astype(kind)
 
 
 @register_kernel("eigvals", "X -> Out")
 def _eigvals(x: Array) -> Array:
     """The complex eigenvalues of square matrices."""
-    return np.linalg.eigvals(x).astype(np.result_type(x, np.complex64))
+    return _factorize(np.linalg.eigvals, x).astype(np.result_type(x, np.complex64))
 
 
 @register_kernel(
@@ -277,9 +298,9 @@ def _eigvals(x: Array) -> Array:
 )
 def _lstsq(x: Array, y: Array, *, rcond: float, driver: str) -> tuple[Array, Array, Array, Array]:
     """The smallest A that minimizes ``|X A - Y|``, and the other results of the driver of LAPACK."""
-    singular = np.linalg.svd(x, compute_uv=False)
+    singular = _find_singular_values(x, hermitian=False)
     rank = (singular > rcond * singular.max(-1, keepdims=True)).sum(-1).astype(np.int32)
-    solution = np.linalg.pinv(x, rcond) @ y
+    solution = _factorize(np.linalg.pinv, x, rcond) @ y
     residuals = np.zeros(0, x.dtype)
     if driver != "gelsy" and x.shape[-2] > x.shape[-1] and (rank == x.shape[-1]).all():
         residuals = ((x @ solution - y) ** 2).sum(-2)
@@ -308,7 +329,7 @@ def _matrix_rank(
     x: Array, tolerance: Array | None, *, tol: float, use_default_tol: bool, hermitian: bool
 ) -> Array:
     """The number of singular values above the tolerance; by default the largest times size times epsilon."""
-    values = np.abs(np.linalg.eigvalsh(x)) if hermitian else np.linalg.svd(x, compute_uv=False)
+    values = _find_singular_values(x, hermitian)
     limit = np.asarray(tol, x.dtype) if tolerance is None else tolerance
     if use_default_tol:
         limit = values.max(-1) * max(x.shape[-2:]) * np.finfo(x.dtype).eps
@@ -327,7 +348,7 @@ def _matrix_rank_as_int64(
 @register_kernel("matrix_rank_atol_rtol", "x atol rtol? -> out", {"hermitian": Bool(False)})
 def _matrix_rank_relative(x: Array, atol: Array, rtol: Array | None, *, hermitian: bool) -> Array:
     """The number of singular values above ``atol`` and above ``rtol`` times the largest one."""
-    values = np.abs(np.linalg.eigvalsh(x)) if hermitian else np.linalg.svd(x, compute_uv=False)
+    values = _find_singular_values(x, hermitian)
     relative = max(x.shape[-2:]) * np.finfo(x.dtype).eps * (atol <= 0) if rtol is None else rtol
     limit = np.maximum(atol, relative * values.max(-1))
     return np.asarray((values > limit[..., None]).sum(-1), np.int64)
