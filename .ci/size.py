@@ -18,11 +18,11 @@ PAGE = PROJECT / "CONTRIBUTING.md"
 
 #: How many thousand tokens each room may have; "others" are all rooms that are not named.
 BUDGETS = {
-    "ops": 269,
+    "ops": 271,
     "layers": 73,
     "io": 73,
-    "storage": 48,
-    "framework": 33,
+    "storage": 49,
+    "framework": 34,
     "formats": 46,
     "executor": 33,
     "core": 15,

@@ -276,15 +276,17 @@ def keep_old_rows(found: Mapping[int, Table], saved: memoryview) -> OldRows | No
     return None
 
 
-def _forget_saves() -> None:
-    """Allow writes to arrays in a forked process, where the saves of its parent do not run."""
+def _forget_other_threads() -> None:
+    """Allow writes to arrays in a forked process, which has none of the saves and threads of its parent."""
+    for rows in _watched.values():
+        rows.lock = Lock()
     for old in _kept.values():
         old.array.flags.writeable = True
     _kept.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_saves)
+    os.register_at_fork(after_in_child=_forget_other_threads)
 
 
 def find_written_rows(tensor: LoDTensor, version: int) -> Array | None:

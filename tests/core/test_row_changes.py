@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import warnings
@@ -13,7 +14,14 @@ import numpy as np
 import pytest
 
 from paddlelike.core import LoDTensor, memory, row_changes
-from paddlelike.core.row_changes import OldRows, find_tables, keep_old_rows, note_rows
+from paddlelike.core.row_changes import (
+    OldRows,
+    find_tables,
+    find_written_rows,
+    keep_old_rows,
+    note_rows,
+    watch_rows,
+)
 from paddlelike.formats.elements import view_elements
 
 Array = np.ndarray[Any, Any]
@@ -164,3 +172,35 @@ def test_a_forked_process_writes_into_tables() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 16
     assert b"".join(old) == table.tobytes()
     old.close()
+
+
+def test_a_forked_process_notes_rows_that_another_thread_noted_at_the_fork() -> None:
+    array = np.zeros((9, 2), "float32")
+    tensor = LoDTensor(array)
+    watch_rows(tensor)
+    lock, held, forked = (
+        row_changes._watched[id(array)].lock,
+        threading.Event(),
+        threading.Event(),
+    )
+
+    def hold() -> None:
+        with lock.hold():
+            held.set()
+            forked.wait(30)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait(30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # ends a child that waits forever
+        note_rows([array], np.array([3, 1]))
+        tensor.touch()
+        found = find_written_rows(tensor, 0)
+        os._exit(1 if found is not None and found.tolist() == [1, 3] else 0)
+    forked.set()
+    other.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
