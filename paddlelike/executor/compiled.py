@@ -21,6 +21,8 @@ from paddlelike.executor.exchange.fetches import collect_names, view_fetched
 from paddlelike.executor.run import Executor
 from paddlelike.executor.startup import choose_backend, explain_pieces
 from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy
+from paddlelike.foundation.near_names import suggest_names
+from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Program, Variable, default_main_program
 from paddlelike.hooks import Hook
 
@@ -60,7 +62,6 @@ class CompiledProgram:
         self._program = program_or_graph
         self._build_strategy = build_strategy
         self._places: Sequence[Place] = ()
-        self._loss_name: str | None = None
         self._parallel: Copies | None = None
         self._backend: str | None = None
 
@@ -124,7 +125,12 @@ class CompiledProgram:
         """
         if isinstance(loss_name, Variable):
             loss_name = loss_name.name
-        self._loss_name = loss_name
+        known = self._program.global_block().vars
+        if loss_name and loss_name not in known:
+            near = suggest_names(loss_name, known, lead="; ")
+            warn_user(
+                f"the program holds no variable {loss_name!r} (loss_name), and trains without that name{near}"
+            )
         places = [places] if isinstance(places, Place) else places
         self._places = cpu_places() if places is None else list(places)
         strategy = self._build_strategy if build_strategy is None else build_strategy

@@ -214,3 +214,13 @@ def test_each_copy_takes_a_batch_of_a_loader(exe: fluid.Executor, copies: int) -
     assert found == [[2.0 * n for n in range(at, at + copies)] for at in (0, copies)]
     with pytest.raises(fluid.core.EOFException):  # one batch is left, which is not enough
         exe.run(program, fetch_list=[total])
+
+
+def test_a_loss_name_that_the_program_does_not_hold_is_named(recwarn: pytest.WarningsRecorder) -> None:
+    loss = network(fluid.optimizer.SGD(0.1))
+    program = fluid.CompiledProgram(fluid.default_main_program())
+    for name in (loss, loss.name, "", None):
+        program.with_data_parallel(loss_name=name)
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match=f"no variable '{loss.name}x'.*did you mean '{loss.name}'"):
+        program.with_data_parallel(loss_name=loss.name + "x")
