@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, TypeVar, cast
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from paddlelike.framework.opdef import (
 from paddlelike.framework.opdef.registry import LATEST
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import normalize_axis
+
+Factors = TypeVar("Factors")
 
 
 @register_kernel("matmul_v2", "X Y -> Out", {"trans_x": Bool(False), "trans_y": Bool(False)})
@@ -184,7 +186,7 @@ class TrilTriu(OpDef):
     backward = forward
 
 
-def _factorize(function: Callable[..., Any], x: Array, *args: object, **options: object) -> Any:
+def _factorize(function: Callable[..., Factors], x: Array, *args: object, **options: object) -> Factors:
     """Return ``function(x, ...)``, with NaN for matrices that are not finite, as in Paddle.
 
     LAPACK itself may compute forever on such a matrix.
@@ -195,7 +197,9 @@ def _factorize(function: Callable[..., Any], x: Array, *args: object, **options:
     def mark(result: Array) -> Array:
         return np.where(finite.reshape(finite.shape + (1,) * (result.ndim - finite.ndim)), result, np.nan)
 
-    return tuple(map(mark, results)) if isinstance(results, tuple) else mark(results)
+    return cast(
+        "Factors", tuple(map(mark, results)) if isinstance(results, tuple) else mark(np.asarray(results))
+    )
 
 
 def _find_singular_values(x: Array, hermitian: bool) -> Array:
