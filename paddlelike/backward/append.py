@@ -83,7 +83,7 @@ def append_backward(
     if checkpoints:
         steps, local = build_recomputing_steps(block, loss.name, stops, checkpoints)
     else:
-        path = find_path(block, {loss.name}, stops)
+        path = find_path(block, {loss.name}, stops, wanted=[one.name for one in parameters])
         stops |= find_unused_outputs(path, {loss.name}, stops)
         steps = build_steps(block, path, stops, {grad_name(loss.name)})
     steps = names.rename(steps)

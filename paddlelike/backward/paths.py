@@ -15,6 +15,11 @@ from paddlelike.framework.passes.views import collect_reads, collect_writes
 from paddlelike.framework.quirks import QUIRKS
 
 _REAL: Final = (VarType.FP16, VarType.FP32, VarType.FP64)
+#: Operators of Paddle 2 at which gradients end there too.
+_ENDS: Final = frozenset(
+    {"bernoulli", "binomial", "dirichlet", "exponential", "generate_proposals_v2", "logspace"}
+    | {"multiclass_nms3", "multinomial", "nextafter", "standard_gamma", "viterbi_decode"}
+)
 
 
 def collect_stops(block: Block, no_grad_set: Iterable[Variable | str] | None) -> set[str]:
@@ -56,21 +61,18 @@ def find_path(
     inputs: set[str] | None = None,
     *,
     differentiable: bool = True,
+    wanted: Iterable[str] | None = None,
 ) -> list[Operator]:
     """Return the operators between ``inputs`` (None: any) and ``targets``, in program order.
 
-    ``differentiable``: those that have a gradient.
+    ``differentiable``: those that have a gradient. ``wanted``: the variables whose gradients count (None:
+    any), so that the pass may end behind them.
 
     Raises as :func:`has_gradient` does, and UnsupportedError as :func:`_report_ends` and :func:`_check_end`.
     """
     ops = block.ops
     if inputs is not None:
-        reached, forward = set(inputs), []
-        for op in ops:
-            if reached & collect_reads(op):
-                forward.append(op)
-                reached |= {name for name in op.output_arg_names if name not in blocked}
-        ops = forward
+        ops, _ = _follow(ops, inputs, blocked)
     needed, path = set(targets), []
     ends: set[str] = set()
     for op in reversed(ops):
@@ -82,22 +84,35 @@ def find_path(
         elif op.type.endswith("_grad") and needed.intersection(op.output_arg_names) - blocked:
             ends.add(op.type)
         else:
-            _check_end(op, needed, blocked)
+            _check_end(op, needed, blocked, wanted if inputs is None else inputs)
     if ends:
         _report_ends(", ".join(sorted(ends)))
     return path[::-1]
 
 
-def _check_end(op: Operator, needed: set[str], blocked: set[str]) -> None:
-    """Raise UnsupportedError if an operator of a later Paddle would silently end a gradient."""
-    if registry.find(op.type).since == "1":
+def _follow(ops: list[Operator], inputs: Iterable[str], blocked: set[str]) -> tuple[list[Operator], set[str]]:
+    """Return the operators that depend on ``inputs``, and these with the operators' results."""
+    reached, forward = set(inputs), []
+    for op in ops:
+        if reached & collect_reads(op):
+            forward.append(op)
+            reached |= {name for name in op.output_arg_names if name not in blocked}
+    return forward, reached
+
+
+def _check_end(op: Operator, needed: set[str], blocked: set[str], wanted: Iterable[str] | None) -> None:
+    """Raise UnsupportedError if an operator of a later Paddle would silently end a wanted gradient."""
+    if registry.find(op.type).since == "1" or op.type in _ENDS:
         return
     find = op.block._find_var_recursive
     read, written = (
         [name for name in names if (v := find(name)) is not None and v.dtype in _REAL]
         for names in (op.input_arg_names, needed.intersection(op.output_arg_names))
     )
-    if written and set(read) - blocked:
+    ending = set(read) - blocked
+    if written and ending and wanted is not None:
+        ending &= _follow(op.block.ops, set(wanted) - blocked, blocked)[1]
+    if written and ending:
         raise UnsupportedError(
             f"operator {op.type!r} of Paddle 2 has no gradient here; only its values are computed",
             hint=f"set stop_gradient = True on {written[0]!r}, if what it is computed from stays as it is",
