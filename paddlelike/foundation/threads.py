@@ -27,7 +27,7 @@ from paddlelike.foundation.locks import Event
 Result = TypeVar("Result")
 
 _PATIENCE: Final = 5.0  # seconds for a thread to begin, before others do its work
-_LONGEST_IMPORT: Final = 5.0  # seconds that a fork waits for the imports of other threads
+_LONGEST_IMPORT: Final = 5.0  # seconds that forks wait for an import of another thread
 
 
 class Thread:
@@ -120,15 +120,22 @@ _importlib = sys.modules["_frozen_importlib"]
 _module_locks: dict[str, Callable[[], object]] = getattr(_importlib, "_module_locks", {})
 
 
-def _is_imported_elsewhere() -> bool:
-    """Return whether another thread imports a module. Only CPython's own table of locks tells it."""
-    owners = {getattr(reference(), "owner", None) for reference in list(_module_locks.values())}
-    return bool(owners - {None, threading.get_ident()})
+_outlasted: weakref.WeakSet[object] = weakref.WeakSet()  # locks of imports that a fork no longer waits for
+
+
+def _list_imports() -> list[object]:
+    """Return the locks of modules that other threads import. Only CPython's own table of locks tells it."""
+    locks = [reference() for reference in list(_module_locks.values())]
+    ours = {None, threading.get_ident()}
+    return [lock for lock in locks if getattr(lock, "owner", None) not in ours and lock not in _outlasted]
 
 
 def _wait_for_imports() -> None:
     ends = time.monotonic() + _LONGEST_IMPORT
-    while _is_imported_elsewhere() and time.monotonic() < ends:
+    while imports := _list_imports():
+        if time.monotonic() > ends:
+            _outlasted.update(imports)
+            return
         time.sleep(0.001)
 
 

@@ -221,6 +221,7 @@ class _Session:
         given: dict[str, Array] = {}
         for name, ports in self._inputs:
             array, lod = split_value(feed[name])
+            array = array.astype(array.dtype.newbyteorder("="), copy=False)  # it reads bytes as they are
             if bool(lod) != (len(ports) > 1) or len(lod) > 1:
                 return None
             if lod:
@@ -231,7 +232,7 @@ class _Session:
                 given[ports[0]] = _pad(array, lengths)
             else:
                 given[ports[0]] = array
-            if self._are_ids(array) and array.size and _has_negative(array):
+            if self._are_ids(array) and _has_negative(array):
                 return None
         try:
             found = self._session.run(self._names, given)
@@ -311,7 +312,7 @@ def _run_session(
 
 
 def _has_negative(ids: Array) -> bool:
-    return bool(ids.item(ids.argmin()) < 0)  # min takes three times as long for a few ids
+    return bool(ids.size and ids.item(ids.argmin()) < 0)  # min takes three times as long for a few ids
 
 
 def _pair(names: list[str], sequences: frozenset[str], values: list[str]) -> list[_Port]:

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -190,3 +192,28 @@ def test_a_child_imports_the_module_that_a_thread_imported_at_the_fork(tmp_path:
         timeout=120,
     )
     assert done.stdout.split() == ["7"], done.stderr
+
+
+def test_forks_wait_only_once_for_an_import_that_does_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "import_that_waits.py").write_text("from two_events import *; begun.set(); ends.wait(60)")
+    monkeypatch.syspath_prepend(tmp_path)
+    begun, ends = threading.Event(), threading.Event()
+    monkeypatch.setitem(sys.modules, "two_events", SimpleNamespace(begun=begun, ends=ends))  # type: ignore[arg-type]
+    sleeps: list[float] = []
+    monkeypatch.setattr(threads, "_LONGEST_IMPORT", 0.01)
+    monkeypatch.setattr(threads, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleeps.append))
+    importing = threading.Thread(target=lambda: __import__("import_that_waits"))
+    importing.start()
+    try:
+        assert begun.wait(60)
+        threads._wait_for_imports()
+        first = len(sleeps)
+        threads._wait_for_imports()
+    finally:
+        ends.set()
+        importing.join()
+        sys.modules.pop("import_that_waits", None)
+    assert first > 0
+    assert len(sleeps) == first

@@ -185,6 +185,29 @@ def test_a_bad_id_raises_the_error_of_the_executor_after_good_runs(bad: int, tmp
     assert messages[0] == messages[1]
 
 
+def build_any_ids() -> tuple[list[str], list[Any]]:
+    ids, x = fluid.data("ids", [None], "int64"), fluid.data("x", [None, 4])
+    return ["ids", "x"], [x + fluid.layers.reduce_sum(fluid.embedding(ids, [30, 4]), dim=0)]
+
+
+def test_no_ids_give_what_the_executor_gives_in_every_run(tmp_path: Path) -> None:
+    plain = save(tmp_path, build_any_ids)
+    config = inference.Config(plain)
+    config.enable_onnxruntime()
+    predictor, x = inference.create_predictor(config), np.ones((2, 4), "float32")
+    for _ in range(3):
+        np.testing.assert_array_equal(predictor.run([np.empty(0, "int64"), x])[0], x)
+
+
+def test_arrays_of_the_other_byte_order_give_the_same(tmp_path: Path) -> None:
+    predictor, plain = make_pair(tmp_path)
+    ids, weight = np.array([[3, 0, 29]]), np.full((1, 1), 0.5, "float32")
+    want = plain.run([ids, weight])[0]
+    for _ in range(3):
+        found = predictor.run([ids.astype(">i8"), weight.astype(">f4")])[0]
+        np.testing.assert_allclose(found, want, **CLOSE)
+
+
 def test_handles_and_arrays_of_one_predictor_do_not_change_each_other(tmp_path: Path) -> None:
     predictor, plain = make_pair(tmp_path)
     first = [np.array([[1, 2, 3]]), np.ones((1, 1), "float32")]

@@ -101,7 +101,7 @@ def write_staged(
     """Write ``staged``: the token of the new version or its files' stamps, and the files of the present
     version. ``dropped``: if the previous version stays until the new one is on the disk, the files that only
     it has; ``staged`` itself is then written to the disk, with its name. ``begun``: a time before all files
-    of the new version, by the clock that dates them.
+    of the new version, by the clock that dates them, but for ``written``, those linked from earlier saves.
 
     Raises
     ------
@@ -167,7 +167,7 @@ class _Staged(NamedTuple):
     """The marks of a new version, and the files of the previous version."""
 
     token: str | None
-    written: dict[str, Any]  # path -> stamp, without a token
+    written: dict[str, Any]  # path -> stamp: without a token of all files, else of those linked
     files: dict[str, int]  # path -> inode
     before: object  # identity of the previous version, see _identify; None if not needed
     dropped: frozenset[str]  # files that only the previous version has
@@ -197,7 +197,8 @@ def _read_staged(layout: Layout) -> _Staged | None:
         token = held["token"]
         dropped = frozenset(map(str, held.get("dropped") or ()))
         token = token if isinstance(token, str) else None
-        begun = int(held.get("begun", 0))
+        begun = held.get("begun", 0)
+        begun = begun if type(begun) is int else 0
         mounted = mount is not None and mount == held.get("mount")
         return _Staged(token, written, files, held.get("before"), dropped, begun, facts.st_mtime_ns, mounted)
     return None
@@ -305,7 +306,8 @@ def _has_newer(directory: str, old: str, staged: _Staged) -> bool:
     """
     for path in (path for path, _, is_folder in walk(directory) if not is_folder):
         written = os.lstat(os.path.join(directory, path)).st_mtime_ns
-        if written > staged.time or written < staged.begun:
+        is_linked = staged.written.get(path, ())[1:] == (written,)
+        if not is_linked and (written > staged.time or written < staged.begun):
             with contextlib.suppress(FileNotFoundError):
                 if os.lstat(os.path.join(old, path)).st_mtime_ns == written:
                     continue

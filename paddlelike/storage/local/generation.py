@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Final
 
@@ -22,7 +22,7 @@ from paddlelike.storage.local.crash_recovery import write_staged
 from paddlelike.storage.local.filesystem.retired import remove_folders, rescue, walk
 from paddlelike.storage.local.filesystem.system import exchange, has_mounts, sync_directory
 from paddlelike.storage.local.layout import Layout
-from paddlelike.storage.manifest import Record
+from paddlelike.storage.manifest import Record, make_stamp
 from paddlelike.storage.problems import explain, is_directory
 
 _OURS: Final = 0o700  # mode while building; the exact mode is set at the end
@@ -48,7 +48,8 @@ class Generation:
         self._modes: dict[str, int] = {}  # of copied folders
         self._files: dict[str, int] = {}  # path -> inode, of the present version
         self._present: OpenFile | None = None  # the present version, open
-        self._begun = 0  # before all files of the new version, by the clock that dates files
+        self._linked: dict[str, tuple[int, int]] = {}  # path -> stamp, of changed files: older ones
+        self._begun = 0  # before all other files of the new version, by the clock that dates files
         self._spares: dict[str, int] = {}  # path -> inode, of the previous version, which is reused
         self.step = self._choose()
         self._make()
@@ -206,6 +207,7 @@ class Generation:
             os.unlink(target)
         try:
             os.link(self._layout.manifest, target)
+            self._linked[path] = make_stamp(os.lstat(target))
         except OSError:
             shutil.copyfile(self._layout.manifest, target)
 
@@ -228,14 +230,17 @@ class Generation:
         except OSError:  # no hard links here, or none to other users' files
             self._use_journal()
 
-    def note_staged(self, token: str | None, records: Mapping[str, Record], *, keep: bool) -> None:
+    def note_staged(
+        self, token: str | None, records: Mapping[str, Record], shared: Iterable[str], *, keep: bool
+    ) -> None:
         """Write ``staged``: the identity of the new version, and the files of the present one.
 
-        ``keep``: the present version stays beside the directory after the commit.
+        ``shared``: the files shared with another directory. ``keep``: the present version stays beside the
+        directory after the commit.
         """
         if self.step != "exchange":
             return
-        written = {}
+        written = self._linked | {path: records[path].stamp for path in shared}
         if token is None:
             written = {path: records[path].stamp for path in self._changed if path in records}
         dropped = self._dropped if keep else None

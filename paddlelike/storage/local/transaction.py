@@ -401,7 +401,7 @@ class Transaction:
         atomic = self._durability == "atomic" and plan.step != "rename"
         keep = atomic and plan.step == "exchange" and token is not None and self._checksum is not None
         sync = atomic or self._durability == "power"
-        plan.note_staged(token, records, keep=keep)
+        plan.note_staged(token, records, self._shared, keep=keep)
         # S15
         if sync and not keep:
             sync_file_system(plan.new)

@@ -20,7 +20,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError
-from paddlelike.storage.local import syncing
+from paddlelike.storage.local import syncing, transaction
 from paddlelike.storage.local.files import recover
 from paddlelike.storage.local.layout import Layout
 from tests.io.deltas.tables import Training
@@ -143,6 +143,38 @@ def test_the_save_before_is_restored_by_another_clock(killed: Path) -> None:
     with pytest.warns(UserWarning, match="m is damaged: the power failed, .* were restored"):
         recover(killed / "m")
     assert contents(killed / "m") == OLD | {"theirs": b"1"}
+
+
+@pytest.mark.parametrize("form", ["base", "manifest"])
+def test_the_save_before_is_restored_though_the_last_one_links_older_files(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proves S17."""
+    monkeypatch.setattr(transaction, "_FEW", 0)
+    monkeypatch.setattr(transaction, "_LEAST_KEPT", 0)
+    directory, training = tmp_path / "home" / "m", Training()
+    if form == "base":
+        training.save(tmp_path / "base", delta=True)
+    time.sleep(0.01)  # the clock of a file system has ticks of 4 ms
+    training.save(directory, delta=True)
+    before = contents(directory)
+    training.step(1)
+    written = threading.Event()
+    with monkeypatch.context() as patch:
+        patch.setattr(syncing, "_SMALL", 0)
+        patch.setattr(syncing, "sync_file_system", lambda path: written.wait(60))
+        time.sleep(0.01)
+        training.save(directory, delta=True, **({"base": tmp_path / "base"} if form == "base" else {}))
+        shutil.copytree(tmp_path / "home", tmp_path / "killed")
+        written.set()
+        syncing.wait_for_disk(Layout.of(directory))
+    path = tmp_path / "killed" / "m" / "fc_0.w_0"
+    facts = path.stat()
+    path.write_bytes(b"")
+    os.utime(path, ns=(facts.st_mtime_ns,) * 2)
+    with pytest.warns(UserWarning, match="m is damaged: the power failed, .* were restored"):
+        recover(tmp_path / "killed" / "m")
+    assert contents(tmp_path / "killed" / "m") == before
 
 
 @pytest.mark.parametrize("hours", HOURS)
