@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Final
 
@@ -61,7 +62,9 @@ _PARTS: Final = 8  # at most
 _TILE: Final = 64  # parts begin at multiples: a tile of BLAS is in one part
 #: Up to this many multiply-adds, numpy's own work around the product counts.
 SHORT: Final = 1 << 20
-_UNPACKED: Final = 10**6  # multiplications that OpenBLAS does without a copy
+#: OpenBLAS's names of processors with AVX-512, on which it reads the operands of small products in place.
+_IN_PLACE: Final = ("SkylakeX", "Cooperlake", "SapphireRapids")
+_UNPACKED: Final = 10**6  # multiplications of the largest such product
 _ROWS: Final = 16
 _TERMS: Final = 448  # of a sum: OpenBLAS takes more in parts, which changes the result by more than 1e-6
 _LINE: Final = 16  # columns of a line of the cache
@@ -92,8 +95,8 @@ def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
 def multiply_rows(x: Array, w: Array) -> Array:
     """Return ``x w``, equal to :func:`multiply` up to rounding, for few rows by parts of the columns.
 
-    For up to a million multiplications OpenBLAS reads ``w`` where it is. For more it first copies ``w``,
-    which takes longer than the product with a few rows.
+    With AVX-512 and up to a million multiplications OpenBLAS reads ``w`` in place. Otherwise it first copies
+    ``w``, which takes longer than the product with a few rows.
 
     >>> x, w = np.ones((8, 400), "float32"), np.ones((400, 401), "float32")
     >>> multiply_rows(x, w).shape, float(multiply_rows(x, w).min())
@@ -103,13 +106,20 @@ def multiply_rows(x: Array, w: Array) -> Array:
     if not (2 <= rows <= _ROWS and len(w) <= _TERMS and x.size * columns > _UNPACKED):
         return multiply(x, w)
     width = _UNPACKED // (x.size * _LINE) * _LINE
-    if columns > _PARTS * width:
+    if columns > _PARTS * width or not _reads_in_place():
         return multiply(x, w)
     out = np.empty((rows, columns), w.dtype)
     for begin in range(0, columns, width):
         part = slice(begin, begin + width)
         np.matmul(x, w[:, part], out=out[:, part])
     return out
+
+
+@functools.cache
+def _reads_in_place() -> bool:
+    from threadpoolctl import threadpool_info  # late: it looks through the libraries of the process
+
+    return any(one.get("architecture") in _IN_PLACE for one in threadpool_info())
 
 
 def _multiply_matrices(a: Array, b: Array, out: Array | None) -> Array:
