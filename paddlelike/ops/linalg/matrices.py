@@ -187,10 +187,7 @@ class TrilTriu(OpDef):
 
 
 def _factorize(function: Callable[..., Factors], x: Array, *args: object, **options: object) -> Factors:
-    """Return ``function(x, ...)``, with NaN for matrices that are not finite, as in Paddle.
-
-    LAPACK itself may compute forever on such a matrix.
-    """
+    """Return ``function(x, ...)``, with NaN for matrices that are not finite: LAPACK may never return."""
     finite = np.asarray(np.isfinite(x).all((-2, -1)))
     results = function(np.where(finite[..., None, None], x, 0), *args, **options)
 
@@ -202,9 +199,16 @@ def _factorize(function: Callable[..., Factors], x: Array, *args: object, **opti
     )
 
 
+def _factorize_symmetric(function: Callable[..., Factors], x: Array, triangle: str) -> Factors:
+    """Return ``function(x, triangle)``; the other triangle is not read, and may hold NaN."""
+    if triangle == "U":
+        return _factorize(function, np.triu(x), "U")
+    return _factorize(function, np.tril(x), "L")
+
+
 def _find_singular_values(x: Array, hermitian: bool) -> Array:
     if hermitian:
-        return np.abs(_factorize(np.linalg.eigvalsh, x))
+        return np.abs(_factorize_symmetric(np.linalg.eigvalsh, x, "L"))
     return np.asarray(_factorize(np.linalg.svd, x, compute_uv=False))
 
 
@@ -227,14 +231,14 @@ def _qr(x: Array, *, mode: str) -> tuple[Array | None, Array]:
 @register_kernel("eigh", "X -> Eigenvalues Eigenvectors", {"UPLO": String("L")})
 def _eigh(x: Array, *, UPLO: str) -> tuple[Array, Array]:  # noqa: N803  (Paddle's name)
     """The eigenvalues of symmetric matrices, rising, and their vectors."""
-    values, vectors = _factorize(np.linalg.eigh, x, "U" if UPLO == "U" else "L")
+    values, vectors = _factorize_symmetric(np.linalg.eigh, x, UPLO)
     return values, vectors
 
 
 @register_kernel("eigvalsh", "X -> Eigenvalues Eigenvectors?", {"UPLO": String("L"), "is_test": Bool(False)})
 def _eigvalsh(x: Array, *, UPLO: str) -> tuple[Array, None]:  # noqa: N803
     """The eigenvalues of symmetric matrices, rising."""
-    return _factorize(np.linalg.eigvalsh, x, "U" if UPLO == "U" else "L"), None
+    return _factorize_symmetric(np.linalg.eigvalsh, x, UPLO), None
 
 
 @register_kernel("lu", "X -> Out Pivots Infos?", {"pivots": Bool(True)})
