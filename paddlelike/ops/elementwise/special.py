@@ -78,13 +78,13 @@ def _map(function: Callable[[float], float], x: Array) -> Array:
 
 
 def _lgamma(x: float) -> float:
-    return math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)
+    return math.inf if x <= 0 and x.is_integer() else math.lgamma(x)
 
 
 def _digamma(x: float) -> float:
     """Return the logarithmic derivative of the gamma function: recurrence to 8, then its series."""
     if x <= 0:
-        if x == math.floor(x):
+        if x == -math.inf or x.is_integer():
             return math.nan
         return _digamma(1 - x) - math.pi / math.tan(math.pi * x)
     total = 0.0

@@ -75,6 +75,13 @@ def test_the_version_of_a_program_selects_the_form_of_an_operator(
     np.testing.assert_array_equal(compute(type, version, *arrays), wanted[version])
 
 
+@pytest.mark.parametrize(("version", "at_zero"), [("2.6", [NAN, NAN]), ("3.3", [np.inf, -np.inf])])
+def test_functions_of_gamma_at_poles_and_infinities(version: str, at_zero: list[float]) -> None:
+    x = np.array([-np.inf, -1, -0.0, 0, np.inf], "float32")
+    np.testing.assert_array_equal(compute("digamma", version, x), [NAN, NAN, *at_zero, np.inf])
+    np.testing.assert_array_equal(compute("lgamma", version, x), [np.inf] * 5)
+
+
 @pytest.mark.parametrize(
     ("start", "stop", "count", "wanted"),
     [
