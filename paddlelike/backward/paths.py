@@ -115,7 +115,7 @@ def _check_end(op: Operator, needed: set[str], blocked: set[str], wanted: Iterab
     if written and ending:
         raise UnsupportedError(
             f"operator {op.type!r} of Paddle 2 has no gradient here; only its values are computed",
-            hint=f"set stop_gradient = True on {written[0]!r}, if what it is computed from stays as it is",
+            hint=f"set stop_gradient = True on {written[0]!r} if no variable before it is trained",
         )
 
 

@@ -5,13 +5,14 @@ What is built is compared with the real system in tests/alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.core import AttrType
 from paddlelike.errors import GraphError, UnsupportedError
 
 L = fluid.layers
@@ -243,8 +244,11 @@ def test_operators_of_later_paddle_versions_have_no_gradient() -> None:
         fluid.backward.append_backward(program.global_block().var("y"))
 
 
-def read_later_program(*ops: tuple[str, str, str]) -> fluid.Program:
-    """Return a program that Paddle 2.6 may have saved, of operators from X to Out."""
+def read_later_program(*ops: tuple[str, str, str], flags: Sequence[str] = ()) -> fluid.Program:
+    """Return a program that Paddle 2.6 may have saved, of operators from X to Out.
+
+    ``flags``: attributes of the first operator that are True.
+    """
     from paddlelike.framework.codec.schema import messages
 
     message = messages().ProgramDesc()
@@ -259,7 +263,16 @@ def read_later_program(*ops: tuple[str, str, str]) -> fluid.Program:
         op = block.ops.add(type=type)
         op.inputs.add(parameter="X", arguments=[source])
         op.outputs.add(parameter="Out", arguments=[result])
+    for flag in flags:
+        block.ops[0].attrs.add(name=flag, type=int(AttrType.BOOLEAN), b=True)
     return fluid.Program.parse_from_string(message.SerializeToString())
+
+
+def test_a_backward_pass_through_a_cumsum_of_all_elements_is_refused() -> None:
+    program = read_later_program(("cumsum", "x", "y"), ("square", "y", "z"), flags=["flatten"])
+    x, z = (program.global_block().var(name) for name in "xz")
+    with pytest.raises(UnsupportedError, match=r"'cumsum' with flatten=True .*\n.*to \[-1\]"):
+        fluid.gradients([z], [x])
 
 
 def test_a_backward_pass_through_an_operator_without_its_gradient_is_refused() -> None:

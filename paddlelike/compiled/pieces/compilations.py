@@ -12,7 +12,7 @@ from paddlelike.compiled.values import Packed, SparseRows
 from paddlelike.foundation.warn import warn_user
 
 _MOST: Final = 10  # compilations of one piece before the warning
-_OFTEN: Final = 20  # so many of the last runs with new shapes end their compilation
+_OFTEN: Final = 20  # of the last runs had new shapes: then numpy runs new shapes first
 _RECENT: Final = 24
 Signature = tuple[Any, ...]
 

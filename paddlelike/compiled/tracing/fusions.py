@@ -18,9 +18,8 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 _PRODUCTS: Final = frozenset(("conv_general_dilated", "dot_general"))
-_MOVES: Final = frozenset(
-    ("copy", "reshape", "rev", "squeeze", "transpose")
-)  # between a product and its operand
+#: Operations between a product and the array that it reads.
+_MOVES: Final = frozenset(("copy", "reshape", "rev", "squeeze", "transpose"))
 _SAME: Final = _MOVES | {"broadcast_in_dim", "slice"}  # repeating them costs nothing
 _LEAST: Final = 4096  # elements
 

@@ -38,7 +38,7 @@ _SLOTS_OF: Final[Mapping[str, Sequence[str]]] = {
     "expand_v2": ("Shape",),
     "crop_tensor": ("Shape", "Offsets"),
 }
-_MOST: Final = 4096  # elements from which numpy computes a size
+_MOST: Final = 4096  # elements of an array from which numpy computes a size
 
 
 class Sizes:

@@ -110,9 +110,10 @@ def _writes(block: Block, name: str) -> bool:
 
 
 def _find_fixed(block: Block, condition: str, carried: Collection[str]) -> list[str]:
-    """Return the outer variables that a condition reads, if no pass changes them; else nothing. ``carried``
-    are the variables that a pass takes over from the previous one. Random numbers, for example, differ
-    between passes without them.
+    """Return the outer variables that a condition reads, if no pass changes them; else nothing.
+
+    ``carried`` are the variables that a pass takes over from the previous one. Random numbers, for example,
+    differ between passes without them.
     """
     wanted, compares = {condition: None}, False
     for op in reversed(block.ops):

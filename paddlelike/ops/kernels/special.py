@@ -29,7 +29,7 @@ def keep_number(value: float, dtype: np.dtype[Any]) -> Array:
 
 
 def convert(x: Array, dtype: np.dtype[Any]) -> Array:
-    """Return ``x`` as elements of another type; the least integer for a NaN and for what does not fit."""
+    """Return ``x`` as elements of another type; numbers that do not fit, and NaN, are converted as in C."""
     return x.astype(dtype)
 
 

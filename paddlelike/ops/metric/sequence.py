@@ -37,7 +37,7 @@ def _split_sequences(ctx: Context, slot: str, rows: Array, lengths: Array | None
             f"{ctx.op.type}: {slot} has no LoD",
             hint="feed a LoDTensor, or a padded tensor together with the lengths",
         )
-    return np.split(rows.reshape(-1)[: lod[-1][-1]], lod[-1][1:-1])  # the first number of each row
+    return np.split(rows.reshape(-1)[: lod[-1][-1]], lod[-1][1:-1])  # of wider rows, the first numbers of all
 
 
 @register

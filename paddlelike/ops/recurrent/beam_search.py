@@ -134,9 +134,7 @@ def _find_row_offsets(lod: list[list[int]], level: int) -> list[int]:
 
 
 def _insert(best: list[_Item], item: _Item, size: int) -> None:
-    """Keep the ``size`` best, best first. Later ones come after their equals, but replace an equal last
-    one.
-    """
+    """Keep the ``size`` best, best first. A later one follows its equals, but replaces an equal last one."""
     if len(best) == size:
         if item.below(best[-1]):
             return

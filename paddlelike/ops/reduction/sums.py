@@ -95,7 +95,10 @@ class CumulationAttrs(Attrs):
 
 def _make_cumsum_grad(cls: type[OpDef], op: OpView) -> list[GradOp]:
     if op.attrs.get("flatten"):
-        raise UnsupportedError("operator 'cumsum' with flatten=True has no gradient here")
+        raise UnsupportedError(
+            "operator 'cumsum' with flatten=True has no gradient here",
+            hint="reshape its input to [-1], and leave flatten False",
+        )
     return keep_attrs(cls, op)
 
 
