@@ -287,12 +287,12 @@ def _gather(x: Array, index: Array, tensor: Array | None, *, axis: int) -> Array
     "gather_grad", "X Index Axis? Out@GRAD -> X@GRAD", {"axis": Int(0)}, changed=True, traceable=False
 )
 def _gather_grad(x: Array, index: Array, tensor: Array | None, d_out: Array, *, axis: int) -> Array:
-    """The sum of the gradients of the slices that name the same one, unlike Fluid's."""
+    """For each slice of X, the sum of the gradients of its copies; Fluid's takes the last one."""
     at = (axis if tensor is None else int(tensor.item())) % x.ndim
-    d_x, rows = np.zeros(x.shape, d_out.dtype), index.reshape(-1)
+    rows = index.reshape(-1) % x.shape[at]  # forwards, negative ids count from the end
     slices = d_out.reshape(*x.shape[:at], len(rows), *x.shape[at + 1 :])
-    np.add.at(np.moveaxis(d_x, at, 0), rows, np.moveaxis(slices, at, 0))
-    return d_x
+    first = np.ascontiguousarray(np.moveaxis(slices, at, 0))
+    return np.moveaxis(sum_rows(rows, first, x.shape[at]), 0, at)
 
 
 @register_kernel("take_along_axis", "Input Index -> Result", {"Axis": Int(0)})
