@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, Final
@@ -11,6 +12,7 @@ import numpy as np
 from paddlelike.framework.opdef import Array, Bool, Float, Int, String
 from paddlelike.framework.opdef.registry import LATER, LATEST
 from paddlelike.ops.elementwise.binary import power
+from paddlelike.ops.elementwise.overwriting import make_value
 from paddlelike.ops.kernels.broadcasting import align
 from paddlelike.ops.kernels.special import sigmoid
 from paddlelike.ops.later import keep_attrs, register_kernel
@@ -278,16 +280,25 @@ def _register_later(
     register_kernel(type, "X Y -> Out", {"axis": Int(-1)}, changed=True, mark=mark)(run)
 
 
-@register_kernel("exp", "X -> Out", changed=True, by_row=True, lod="X", any_order=True)
-def _exp(x: Array) -> Array:
-    """``e^X``, as float32 where X holds integers."""
-    return np.exp(_as_real(x))
+def _register_real(type: str, function: np.ufunc, formula: str) -> None:
+    def run(x: Array) -> Array:
+        out: Array = function(_as_real(x))
+        return out
+
+    run.__doc__ = f"``{formula}``, as float32 where X holds integers."
+    register_kernel(
+        type,
+        "X -> Out",
+        changed=True,
+        lod="X",
+        any_order=True,
+        by_element=True,
+        make_overwriting_kernel=staticmethod(functools.partial(make_value, type)),
+    )(run)
 
 
-@register_kernel("log", "X -> Out", changed=True, by_row=True, lod="X", any_order=True)
-def _log(x: Array) -> Array:
-    """``ln(X)``, as float32 where X holds integers."""
-    return np.log(_as_real(x))
+_register_real("exp", np.exp, "e^X")
+_register_real("log", np.log, "ln(X)")
 
 
 _LEAKY: Final = {"alpha": Float(0.02)}

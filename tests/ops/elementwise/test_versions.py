@@ -75,6 +75,19 @@ def test_the_version_of_a_program_selects_the_form_of_an_operator(
     np.testing.assert_array_equal(compute(type, version, *arrays), wanted[version])
 
 
+@pytest.mark.parametrize("type", ["exp", "log"])
+def test_exp_and_log_of_paddle_2_write_over_floats_but_not_over_integers(type: str) -> None:
+    op, x, whole = find_for_version(type, VERSIONS["2.6"]), np.array([1, 2], "float32"), np.array([1, 2])
+    assert op is not None
+    wanted, write = op.forward(x), op.make_overwriting_kernel({})
+    assert write is not None
+    assert write(x, x)
+    np.testing.assert_array_equal(x, wanted)
+    assert not write(whole, whole)
+    assert whole.tolist() == [1, 2]
+    assert op.forward(whole).dtype == np.float32
+
+
 @pytest.mark.parametrize(("version", "at_zero"), [("2.6", [NAN, NAN]), ("3.3", [np.inf, -np.inf])])
 def test_functions_of_gamma_at_poles_and_infinities(version: str, at_zero: list[float]) -> None:
     x = np.array([-np.inf, -1, -0.0, 0, np.inf], "float32")
