@@ -208,6 +208,8 @@ def _make_unnamed(content: Content, hint: str) -> LoadError:
 def _copy_programs(content: Content, writing: Writing) -> dict[str, str]:
     """Copy the programs, also those that are not understood; return why, by the names of these."""
     unread = {one.name: one.problem for one in content.files if one.problem is not None}
+    others = content.list_unread().items()
+    unread |= {name: why for name, why in others if name == _MODEL or name.endswith(".pdmodel")}
     for name in (*content.programs, *unread):
         with content.where.open_file(name) as file:
             writing.add(name, [file.read()])

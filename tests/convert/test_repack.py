@@ -86,6 +86,15 @@ def test_a_program_that_is_not_understood_is_copied_and_reported(tmp_path: Path)
     assert merged.read_bytes() == real.read_bytes()
 
 
+def test_a_model_file_of_other_bytes_is_copied_and_reported(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "inference", tmp_path / "a")
+    (tmp_path / "a" / "__model__").write_bytes(b"garbage\0\1")
+    done = CliRunner().invoke(app, ["merge", str(tmp_path / "a"), str(tmp_path / "b")])
+    assert done.exit_code == 3
+    assert "__model__ was copied, but not understood: this is not a whole program" in done.stderr
+    assert (tmp_path / "b" / "__model__").read_bytes() == b"garbage\0\1"
+
+
 def test_a_model_pruned_from_a_training_program_predicts(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "persistables", tmp_path / "t")
     shutil.copy(GOLDEN / "programs" / "main_train.pb", tmp_path / "t" / "__model__")

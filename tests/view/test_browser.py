@@ -157,6 +157,16 @@ def test_a_variable_shows_its_values(driver: Any, model: Path) -> None:
     assert page.log() == []
 
 
+def test_values_that_are_not_finite_look_as_in_python(driver: Any, tmp_path: Path) -> None:
+    np.savez(tmp_path / "odd.npz", odd=np.array([[np.nan, np.inf, -np.inf, 0.5]], "float16"))
+    (tmp_path / "page.html").write_text(format_page(tmp_path / "odd.npz"))
+    page = Page(driver, f"{(tmp_path / 'page.html').as_uri()}#variables")
+    page.one("tr.row").click()
+    page.one("#panel .heat")
+    cells = [one.get_attribute("textContent") for one in page.all("#panel .heat rect title")]
+    assert cells == ["[0, 0] nan", "[0, 1] inf", "[0, 2] -inf", "[0, 3] 0.5"]
+
+
 def test_a_search_works_from_any_tab(driver: Any, model: Path) -> None:
     page = Page(driver, (model / "both.html").as_uri())
     page.press("/")

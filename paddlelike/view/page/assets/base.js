@@ -40,6 +40,7 @@ function formatCount(count, word) {
 /** Return a number with four digits; the server sends what is not finite as text. */
 function formatNumber(value) {
   if (typeof value !== "number") return value === null || value === undefined ? "" : String(value);
+  if (!Number.isFinite(value)) return String(value).toLowerCase().replace("infinity", "inf"); // as Python prints it
   if (Number.isInteger(value) && Math.abs(value) < 1e7) return String(value);
   return Math.abs(value) < 1e-4 ? value.toExponential(3) : String(Number(value.toPrecision(4)));
 }
