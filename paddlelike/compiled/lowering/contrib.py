@@ -145,7 +145,7 @@ def tree_conv_grad(
 
 
 def _fill_padding(rows: jax.Array, edges: jax.Array) -> jax.Array:
-    """Return rows (B, N, ...); those after a tree are the last tree's: see ``tree_conv_padding``."""
+    """Return rows (B, N, ...); those after a tree are from the tree before: see ``tree_conv_padding``."""
     if not follows_fluid("tree_conv_padding"):
         return rows
     total = (edges != 0).all(-1).sum(1) + 1
