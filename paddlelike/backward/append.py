@@ -80,10 +80,10 @@ def append_backward(
     parameters = _select_parameters(block, parameter_list)
     names = PassNames(block)
     seed = _seed(loss, names)
+    path = find_path(block, {loss.name}, stops, wanted=[one.name for one in parameters])
     if checkpoints:
         steps, local = build_recomputing_steps(block, loss.name, stops, checkpoints)
     else:
-        path = find_path(block, {loss.name}, stops, wanted=[one.name for one in parameters])
         stops |= find_unused_outputs(path, {loss.name}, stops)
         steps = build_steps(block, path, stops, {grad_name(loss.name)})
     steps = names.rename(steps)
