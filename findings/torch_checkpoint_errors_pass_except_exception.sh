@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# torch.distributed.checkpoint (PyTorch 2.13.0, 2.14.1) raises CheckpointException, which is a BaseException and no Exception.
-# `except Exception` around a load, as code has it that falls back to an older checkpoint, does not catch it: the process ends.
+# torch.distributed.checkpoint (PyTorch 2.13.0, 2.14.1) raises CheckpointException, which is a BaseException and not an Exception.
+# `except Exception` around a load, as in code that falls back to an older checkpoint, does not catch it: the process ends.
 # A damaged or unfinished checkpoint is the usual cause; `except CheckpointException`, named, works.
 # Seen: torch 2.13.0 and 2.14.1, a checkpoint with an empty data file: CheckpointException, MRO (CheckpointException, BaseException, object).
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # torch.save (PyTorch 2.13.0, 2.14.1) does not say that the disk is full: its RuntimeError names positions inside the archive.
-# It is no OSError and has no errno, not even in the chain of its causes, so that a training which frees space and saves
+# It is not an OSError and has no errno, not even in the chain of its causes, so that training which frees space and saves
 # again on ENOSPC never does. The old form (_use_new_zipfile_serialization=False) raises OSError 28. What was saved before is lost.
 # Seen: torch 2.13.0 and 2.14.1, Linux: "[enforce fail at inline_container.cc:...] . unexpected pos 704 vs 598" for /dev/full.
 set -euo pipefail

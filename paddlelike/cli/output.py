@@ -26,6 +26,7 @@ _OPTIONS: Final = {
     r"names=\[\.\.\.\](, for example \[.*\])?": "--names a,b,c",
     r"\bnames=(?=\w)": "--names ",
     r"\bnames=": "--names",
+    r"\bdtype='(\w+)'": r"--dtype \1",
     r"\bformat='(\w+)'": r"--format \1",
     r"\bformat=": "--format",
     r"\bmodel_filename='([^' ]+)'": r"--model-filename \1",
@@ -121,7 +122,7 @@ def print_text(text: str, *, indent: int | None = None) -> None:
         if width and len(shown) > width:  # a long path stays whole, further left where it would not fit
             lines = textwrap.wrap(shown, width, subsequent_indent=further, break_long_words=False)
             rest = (one if len(one) <= width else f"{further[:2]}{one.lstrip()}" for one in lines[1:])
-            shown = "\n".join([lines[0], *rest])
+            shown = "\n".join([*lines[:1], *rest])
         typer.echo(shown)
 
 

@@ -42,6 +42,7 @@ W = TypeVar("W", covariant=True)
 SNIFF_BYTES: Final = 1024  # the part of a file that FileFormat.sniff() is given
 ALL_DTYPES: Final = frozenset(TENSOR_DTYPES)
 _LONGEST_NAME: Final = 1 << 14  # characters, of at most four bytes: a ZIP file holds 64 KiB
+_FLOATS: Final = frozenset({"an array of BF16", "an array of FP16", "an array of FP64"})  # refusals
 _LISTED: Final = 20  # entries or problems that a text lists before it says "and N more"
 
 
@@ -195,6 +196,8 @@ class Format(ABC, Generic[S, W]):
                 if any(map(self.refuse_name, values))
                 else "convert(drop_lod=True) leaves levels of detail out"
                 if lod and not self.holds.lod
+                else "convert floating-point elements: dtype='float32'"
+                if not _FLOATS.isdisjoint(map(self._refusal, values.values()))
                 else None,
             )
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from paddlelike.core import TENSOR_DTYPES, Array, LoDTensor, numpy_dtype
+from paddlelike.core import TENSOR_DTYPES, Array, LoDTensor
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat, FolderFormat, Value
@@ -124,8 +124,8 @@ def convert(
     A model is a program with its values. It becomes a model of ONNX, Paddle 2.x or Paddle 3 if ``dst`` ends
     in ``.onnx``, ``.pdmodel`` or ``.json`` and ``format`` is None. A ``.pdmodel``, ``.json`` or ``.onnx``
     becomes a directory of Fluid 1.8 if ``dst`` has no suffix; so does a directory with one ``.pdmodel`` or
-    ``.json``. Only ``overwrite``, ``verify`` and ``durability`` of the arguments below apply to models. The
-    rest of this text is about files of values.
+    ``.json``. Only ``overwrite``, ``verify`` and ``durability`` of the arguments below apply to models;
+    ``rename``, ``dtype`` and ``names`` are refused. The rest of this text is about files of values.
 
     Values in the dicts and lists of a pickle are named by their paths, ``model/linear_0.w_0``; ``rename`` and
     ``rules`` take these names. Values that the target cannot hold are listed in ``left_out`` of the report,
@@ -187,8 +187,8 @@ def convert(
         The source is damaged or of no known format, or the target format cannot hold some variables: the
         error lists them. Nothing is written.
     LoadError
-        ``names`` or ``rules`` do not fit, two variables would get the same name, or a file differs from its
-        manifest.
+        ``names`` or ``rules`` do not fit, a model is converted with ``rename``, ``dtype`` or ``names``, two
+        variables would get the same name, or a file differs from its manifest.
     SaveError
         ``dst`` exists, or cannot be written. It is unchanged.
 
@@ -209,6 +209,13 @@ def convert(
         from paddlelike.interop.model_versions import convert_arrangement, is_arrangement
         from paddlelike.interop.onnx.models import convert_model, is_model_conversion
 
+        is_model = is_arrangement(source, target) or is_model_conversion(source, target)
+        given = {"rename": rename, "dtype": dtype, "names": names}
+        if is_model and (unused := [name for name, value in given.items() if value is not None]):
+            raise LoadError(
+                f"{source} is converted as a model: {' and '.join(unused)} cannot be applied",
+                hint="to convert the values alone, pass a format, for example format='directory'",
+            )
         if is_arrangement(source, target):
             return convert_arrangement(
                 source, target, overwrite=overwrite, verify=verify, durability=durability
@@ -246,7 +253,7 @@ def convert(
             target_format = registry.find("dynet")
         spool = stack.enter_context(Spool())
         values = {
-            new: _convert_dtype(spool.value(source_format, opened, entry), dtype, spool)
+            new: spool.convert(spool.value(source_format, opened, entry), dtype)
             for new, entry in zip(renamed, entries, strict=True)
         }
         for each in (rules,) if isinstance(rules, Rules) or callable(rules) else rules or ():
@@ -423,19 +430,6 @@ def _rename(names: list[str], rename: Rename | None) -> list[str]:
                 f"rename has names that the source does not: {', '.join(map(repr, unknown[:_LISTED]))}"
             )
     return new
-
-
-def _convert_dtype(value: Value, dtype: DtypeLike | None, spool: Spool) -> Value:
-    """Return a floating-point value as another element type."""
-    array = _array(value)
-    if dtype is None or array.dtype.kind != "f":
-        return value
-    wanted = numpy_dtype(dtype)
-    if wanted.kind != "f":
-        raise FormatError(
-            f"dtype={dtype!r}: floating-point elements are converted to float16, float32 or float64"
-        )
-    return value if array.dtype == wanted else spool.convert(value, wanted)
 
 
 def _array(value: Value) -> Array:

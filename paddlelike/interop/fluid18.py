@@ -269,7 +269,7 @@ def _fit_values(op: Operator) -> None:
         attrs |= {"dim": [0], "reduce_all": True}
     if attrs.get("shape") == [] and not (op.input("ShapeTensor") or op.input("ShapeTensorList")):
         attrs["shape"] = [1]
-    if not math.isfinite(float(attrs.get("str_value") or 0)):  # 1.8.5 takes 0 for a size of 0
+    if not math.isfinite(float(attrs.get("str_value") or 0)):  # 1.8.5 would read 0
         attrs["str_value"] = ""
     scale = attrs.get("scale")
     if isinstance(scale, list) and len(set(scale)) <= 1:  # of each dim

@@ -20,16 +20,7 @@ Names = ParamSpec("Names")
 #: What belongs to training: of Adam, Momentum and their kin, and counters.
 _STATE: Final = ("re:(.*)_(moment[0-9]?|beta[12]_pow_acc|velocity|inf_norm)_[0-9]+", "learning_rate_*", "@*@")
 _GATES: Final = (1, 2, 0, 3)  # of an LSTM, in PyTorch's order
-_NECK: Final = (
-    "in5",
-    "in4",
-    "in3",
-    "in2",
-    "p5",
-    "p4",
-    "p3",
-    "p2",
-)  # of DB, in building order
+_NECK: Final = ("in5", "in4", "in3", "in2", "p5", "p4", "p3", "p2")  # of DB, in building order
 _NORM: Final = (("scale", "weight"), ("offset", "bias"), ("mean", "running_mean"))
 
 

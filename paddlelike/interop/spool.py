@@ -14,7 +14,7 @@ import mmap
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from typing import IO, Any, Final, NamedTuple, Self
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from paddlelike.formats.entry import Entry
 from paddlelike.formats.sources import Buffer
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.problems import explain
+
+if TYPE_CHECKING:
+    from paddlelike.core import DtypeLike
 
 _PIECE: Final = 8 << 20
 _PAGE: Final = mmap.PAGESIZE
@@ -74,10 +77,23 @@ class Spool:
                 return LoDTensor(array, [list(level) for level in entry.lod])
         return self.store(source_format.read(source, entry))
 
-    def convert(self, value: Value, dtype: np.dtype[Any]) -> Value:
-        """Return a value with elements of another type."""
-        assert value.held_array is not None
-        return self.store(_with_array(value, np.asarray(value.held_array, dtype)))
+    def convert(self, value: Value, dtype: DtypeLike | None) -> Value:
+        """Return a floating-point value with elements of another type; None: as it is."""
+        array = value.held_array
+        assert array is not None
+        is_bfloat16 = array.dtype == np.uint16
+        if dtype is None or not (array.dtype.kind == "f" or is_bfloat16):
+            return value
+        wanted = numpy_dtype(dtype)
+        if array.dtype == wanted:
+            return value
+        if wanted.kind != "f":
+            raise FormatError(
+                f"dtype={dtype!r}: floating-point elements are converted to float16, float32 or float64"
+            )
+        if is_bfloat16:  # the upper half of float32
+            array = (array.astype(np.uint32) << 16).view(np.float32)
+        return self.store(_with_array(value, np.asarray(array, wanted)))
 
     def release(self, buffers: Iterable[Buffer]) -> Iterator[Buffer]:
         """Yield buffers in pieces; release the pages of a piece when the next is requested.

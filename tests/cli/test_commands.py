@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import paddlelike
 from paddlelike.cli.app import COMMANDS, app
+from paddlelike.cli.output import print_text
 from paddlelike.ops.kernels.fast import late
 from tests.io.deltas.tables import HEIGHT, Training
 
@@ -99,6 +100,14 @@ def test_sentences_wrap_at_the_terminal_width(monkeypatch: pytest.MonkeyPatch) -
     assert all(" ".join(one.split()) in wrapped for one in sources)
 
 
+def test_a_line_of_blanks_that_is_wider_than_the_terminal_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    print_text(f"above\n{' ' * 50}\nbelow")
+    assert capsys.readouterr().out.split() == ["above", "below"]
+
+
 def test_files_of_unknown_kind_are_reported(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
     result = run("inspect", tmp_path / "a.png")
@@ -116,10 +125,13 @@ def test_hints_name_command_line_options_instead_of_functions(tmp_path: Path) ->
     assert "pass --format; known" in unknown.stderr
     unnamed = run("convert", tmp_path / "all", tmp_path / "y.npz")
     assert "--names a,b,c" in unnamed.stderr
+    model = run("convert", FIT / "inference", tmp_path / "y.onnx", "--dtype", "float16")
+    assert "dtype cannot be applied" in model.stderr
+    assert "for example --format directory" in model.stderr
     wrong = run("convert", FIT / "persistables", tmp_path / "y.npz", "--dtype", "int99")
     assert wrong.exit_code == 2
     assert "'int99' is not an element type" in wrong.stderr
-    for result in (exists, unknown, unnamed, wrong):
+    for result in (exists, unknown, unnamed, model, wrong):
         assert not re.search(r"\w=", result.stderr), result.stderr
 
 

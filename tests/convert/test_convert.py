@@ -178,6 +178,19 @@ def test_element_types_are_converted_on_request(tmp_path: Path) -> None:
         fluid.convert(tmp_path / "m.npz", tmp_path / "int.npz", dtype="int8")
 
 
+def test_bfloat16_is_converted_on_request(tmp_path: Path) -> None:
+    bits = np.uint16([0x3F80, 0xC0A0, 0x7F80])  # 1, -5 and infinity
+    write("safetensors", {"w": bits, "scalar": bits[1].reshape(())}, tmp_path / "m.safetensors")
+    with pytest.raises(FormatError, match=r"'w': an array of BF16.*\n  hint: .*: dtype='float32'"):
+        fluid.convert(tmp_path / "m.safetensors", tmp_path / "m.npz")
+    fluid.convert(tmp_path / "m.safetensors", tmp_path / "m.npz", dtype="float32")
+    with np.load(tmp_path / "m.npz") as found:
+        assert {name: array.dtype for name, array in found.items()} == {"w": "float32", "scalar": "float32"}
+        assert (found["w"].tolist(), found["scalar"].tolist()) == ([1, -5, np.inf], -5)
+    fluid.convert(tmp_path / "m.safetensors", tmp_path / "same.safetensors", dtype="bfloat16")
+    assert (tmp_path / "same.safetensors").read_bytes() == (tmp_path / "m.safetensors").read_bytes()
+
+
 def test_an_existing_target_is_kept_without_overwrite(tmp_path: Path) -> None:
     write("npz", {"w": np.ones(2)}, tmp_path / "m.npz")
     (tmp_path / "out.safetensors").write_text("mine")

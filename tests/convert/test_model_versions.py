@@ -98,6 +98,18 @@ def test_existing_files_are_not_replaced_without_overwrite(tmp_path: Path) -> No
     assert list_names(tmp_path) == ["a.pdiparams", "a.pdmodel"]
 
 
+@pytest.mark.parametrize("target", ["a.onnx", "a.pdmodel", "a.json", "a"])
+def test_arguments_for_values_are_refused_for_a_model(target: str, tmp_path: Path) -> None:
+    source = tmp_path / "old"
+    convert_arrangement(FIT / "inference", source / "model.pdmodel")
+    for given in ({"dtype": "float16"}, {"names": ["a", "b"]}, {"rename": {"fc_0.b_0": "b"}}):
+        with pytest.raises(LoadError, match=f"converted as a model: {next(iter(given))} cannot be applied"):
+            fluid.convert(source, tmp_path / target, **given)
+    assert list_names(tmp_path) == ["old"]
+    fluid.convert(source, tmp_path / "values", format="directory", dtype="float16")
+    assert "__model__" not in list_names(tmp_path / "values")
+
+
 def test_without_a_program_or_values_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="holds no program"):
         convert_arrangement(FIT / "persistables", tmp_path / "a.pdmodel")

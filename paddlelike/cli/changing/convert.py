@@ -128,7 +128,8 @@ def command(
         return
     with exits(), progress(f"{source} -> {target}"):
         report: ConvertReport | ModelReport
-        if format is None and not rules and is_model_conversion(source, target):
+        is_of_values = format or rules or dtype or names
+        if not is_of_values and is_model_conversion(source, target):
             found = find_model(source, target)
             report = convert_model(
                 source,

@@ -16,9 +16,10 @@ from paddlelike.storage.manifest import Manifest
 
 
 class View:
-    """The contents of a directory for the load of a server's program. Every file is compared with the
-    placement (element type and shape of the whole variable) before any of its rows are read; a size other
-    than the manifest's gives a warning. Then only the server's own rows are read.
+    """The contents of a directory for the load of a server's program.
+
+    Every file is compared with the placement (element type and shape of the whole variable) before any of its
+    rows are read; a size other than the manifest's gives a warning. Then only the server's own rows are read.
 
     Parameters
     ----------

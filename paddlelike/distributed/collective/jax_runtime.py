@@ -42,10 +42,7 @@ def connect(job: Job, *, window: float, lease: float, ending: Event) -> Notes:
         Not all workers came in time.
     """
     jax = load_jax()
-    from jax._src import (
-        distributed,
-        xla_bridge,
-    )  # JAX has no public function for either
+    from jax._src import distributed, xla_bridge  # no public names for texts, and for gloo's address
 
     if xla_bridge.backends_are_initialized():
         raise RoleError(

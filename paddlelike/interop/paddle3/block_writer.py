@@ -31,11 +31,11 @@ _COMPARISONS: Final = ("equal", "not_equal", "less_than", "less_equal", "greater
 #: Attributes that change no number where the table has no place for them.
 _NO_NUMBER: Final = ("infer_flags", "unpooling_type", "is_test", "workspace_size_MB", "exhaustive_search")
 _SCALARS: Final = {1: "b", 2: "i", 3: "r"}  # fields of a Scalar message
-#: Operators that Paddle 2 appends to the results of a model; they do not change X.
+#: Operators that Paddle 2 appends to the results of a model; the result has the type of X.
 _KEEPS_TYPE: Final = frozenset(("scale", "assign"))
 #: Operators replaced by another one that computes the same.
 _SAME: Final = {"deformable_conv_v1": "deformable_conv"}
-#: Operators whose later form differs from Fluid's only by more inputs or by other random numbers.
+#: Operators whose later form takes more than Fluid's, or draws other numbers, and is otherwise equal.
 _WIDENED: Final = frozenset({"exp", "gaussian_random", "log", "squeeze2", "uniform_random"})
 
 Node = dict[str, Any]
@@ -176,8 +176,7 @@ class Writer:
         later = registry.find_or_none(op.type + registry.LATER)
         changed = later is not None and not self.is_later and op.type not in _WIDENED
         if op.type == "yolo_box":
-            height, width = self.find_var(op.input("X")[0]).shape[2:]
-            changed = changed and height != width
+            changed = changed and len(set(self.find_var(op.input("X")[0]).shape[2:])) > 1
         if op.type == "round" and not self.is_latest:
             raise UnsupportedError(
                 "operator 'round' cannot be written for Paddle 3: it rounds halves away from zero here, "

@@ -182,7 +182,7 @@ class ChainedContents:
         return map_in_threads(lambda at: read_link(self._location, chain, at), range(1, len(chain.records)))
 
     def _stream_links(self, chain: Chain) -> Iterator[SelectedRows]:
-        """Yield the rows of each link, whose values are gone when the next one is read."""
+        """Yield the rows of each link; ids and values are gone when the next one is read."""
         sizes = [0, *(record.size for record in chain.records[1:])]
         room = np.empty(min(max(sizes), _ROOM) + _ALIGN, np.uint8).data[_ALIGN:]
         for at in range(1, len(chain.records)):
@@ -190,7 +190,7 @@ class ChainedContents:
 
 
 def read_link(location: Location, chain: Chain, at: int, room: memoryview | None = None) -> SelectedRows:
-    """Return the rows of a link; the values are in ``room`` where it is large enough.
+    """Return the rows of a link; ids and values are in ``room`` where it is large enough.
 
     Raises
     ------

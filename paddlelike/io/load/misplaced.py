@@ -62,6 +62,9 @@ def suggest_prefix(path: str) -> str:
         return "check the path"
     if not os.path.isdir(folder):
         return f"there is no directory {folder}: check the path"
+    for one in (path, f"{path}.pdparams"):
+        if os.path.exists(one) and not (os.path.isfile(one) or os.path.isdir(one)):
+            return f"{one} is not a file: no pipe, socket or device is read"
     if foreign := explain_prefix(path):
         return foreign
     if path.endswith(".pdparams") and os.path.isfile(f"{path}.pdparams"):

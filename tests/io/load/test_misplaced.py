@@ -37,6 +37,14 @@ def test_the_combined_file_of_another_network_is_not_proposed(tmp_path: Path) ->
     assert "there is no such file" in text
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes")
+@pytest.mark.parametrize("name", ["m", "m.pdparams"])
+def test_a_pipe_in_place_of_a_saved_program_is_named(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    text = refuse(fluid.load, network()[0], str(tmp_path / "m"), executor())
+    assert text.endswith(f"\n  hint: {tmp_path / name} is not a file: no pipe, socket or device is read")
+
+
 @pytest.mark.parametrize("load", ["load_persistables", "load"])
 def test_loading_the_parent_of_epoch_directories_names_the_newest_epoch(tmp_path: Path, load: str) -> None:
     for epoch in (2, 9, 10):

@@ -655,6 +655,58 @@ def test_nothing_is_saved_through_a_link_that_another_user_planted(
     assert {path: path.read_bytes() for path in (home / "mine").rglob("*") if path.is_file()} == files
 
 
+def test_nothing_is_saved_through_a_link_behind_an_own_link(home: Path) -> None:
+    home.chmod(0o1777)
+    act_as(VICTIM, lambda: (home / "mine").mkdir())
+    act_as(STRANGER, lambda: (home / "planted").symlink_to("mine"))
+    act_as(VICTIM, lambda: (home / "mine" / "link").symlink_to("../planted/sub"))
+
+    def victim_saves() -> None:
+        put(1)
+        with pytest.raises(PaddlelikeError, match=r"planted belongs to user 6666|Permission denied"):
+            save_directory(home / "mine" / "link")
+
+    act_as(VICTIM, victim_saves)
+    assert not (home / "mine" / "sub").exists()
+
+
+FOLLOWED = {  # folder's owner and mode, link's owner
+    "own link": (0, 0o1777, VICTIM),
+    "root's link": (0, 0o1777, 0),
+    "link of the folder's owner": (STRANGER, 0o1777, STRANGER),
+    "folder without the sticky bit": (0, 0o777, STRANGER),
+    "folder of a group": (0, 0o1770, STRANGER),
+}
+
+
+@pytest.mark.parametrize(("owner", "mode", "maker"), FOLLOWED.values(), ids=FOLLOWED)
+def test_links_that_linux_follows_lead_to_a_save(home: Path, owner: int, mode: int, maker: int) -> None:
+    """As with ``fs.protected_symlinks``: only links in folders that are sticky and writable for all count."""
+    (home / "data").mkdir()
+    os.chown(home / "data", VICTIM, VICTIM)
+    (home / "shared").mkdir()
+    os.chown(home / "shared", owner, GROUP)
+    (home / "shared" / "link").symlink_to(home / "data")
+    os.chown(home / "shared" / "link", maker, maker, follow_symlinks=False)
+    (home / "shared").chmod(mode)
+
+    def victim_saves() -> None:
+        put(3)
+        save_directory(home / "shared" / "link")
+
+    act_as(VICTIM, victim_saves)
+    load_directory(home / "data")
+    assert get() == 3
+
+
+def test_links_in_a_circle_end_a_save_with_an_error(home: Path) -> None:
+    (home / "sub").mkdir()
+    (home / "link").symlink_to("sub/../link")
+    put(1)
+    with pytest.raises(PaddlelikeError, match="link"):
+        save_directory(home / "link")
+
+
 def test_another_user_cannot_add_a_link_to_a_chain(home: Path) -> None:
     """The folder of the links belongs to whoever saved, whatever the mode of the directory."""
     home.chmod(0o1777)

@@ -60,7 +60,9 @@ class CntkCheckpoint:
     ----------
     program
         Computes the model, the loss and the metric; its dropout is on, as in training.
-    startup_program Receives from ``minimize`` the operators for initial values. feeds
+    startup_program
+        Receives from ``minimize`` the operators for initial values.
+    feeds
         The names of the inputs: features and labels.
     outputs
         The model's outputs.
@@ -72,7 +74,8 @@ class CntkCheckpoint:
         The samples of the minibatch that the learner's state was converted for.
     differences
         How training differs here from CNTK's: random numbers, and running variances.
-    external_state, distributed_state The state of the script and the readers; that of each worker.
+    external_state, distributed_state
+        The state of the script and the readers; that of each worker.
     """
 
     program: Program

@@ -196,27 +196,34 @@ def check_links(path: str) -> None:
     Raises
     ------
     ForeignError
-        One is in a folder where others may create files, and belongs neither to this user nor to root nor to
-        the folder's owner.
+        One is in a folder where all may create files, and belongs neither to this user nor to root nor to the
+        folder's owner.
     OSError
         The system does not return the owner.
     """
-    while (folder := os.path.dirname(path)) != path:
-        if os.path.islink(path):
-            _check_planted(path, os.lstat(path))
-        path = folder
+    followed, ahead = set[tuple[int, int]](), [path]
+    while ahead:
+        path = ahead.pop()
+        while (folder := os.path.dirname(path)) != path:
+            if os.path.islink(path):
+                facts = os.lstat(path)
+                _check_planted(path, facts, writers=stat.S_IWOTH)
+                if (link := (facts.st_dev, facts.st_ino)) not in followed:
+                    followed.add(link)
+                    ahead.append(os.path.join(folder, os.readlink(path)))
+            path = folder
 
 
-def _check_planted(path: str, facts: os.stat_result) -> None:
+def _check_planted(path: str, facts: os.stat_result, writers: int = _OTHERS_WRITE) -> None:
     folder = os.path.dirname(path) or "."
     around = os.stat(folder)
-    if _is_shared(around) and facts.st_uid not in (0, around.st_uid) and not is_ours(facts, folder):
+    if _is_shared(around, writers) and facts.st_uid not in (0, around.st_uid) and not is_ours(facts, folder):
         raise ForeignError(path, facts.st_uid)
 
 
-def _is_shared(folder: os.stat_result) -> bool:
+def _is_shared(folder: os.stat_result, writers: int = _OTHERS_WRITE) -> bool:
     """Return whether others may create entries in a folder, but not replace them: it has the sticky bit."""
-    return bool(folder.st_mode & _OTHERS_WRITE and folder.st_mode & stat.S_ISVTX)
+    return bool(folder.st_mode & writers and folder.st_mode & stat.S_ISVTX)
 
 
 def check_replaceable(directory: str, paths: Collection[str]) -> None:

@@ -130,7 +130,7 @@ def _convert_lookup(step: Step) -> str:
     if padding == _NO_PADDING:
         return step.add("Gather", step.input("W"), ids, axis=0)
     padded = step.add("Equal", ids, step.like(padding, "Ids"))
-    rows = step.add("Where", padded, step.like(0, "Ids"), ids)  # the padding may not be a row of the table
+    rows = step.add("Where", padded, step.like(0, "Ids"), ids)  # the padding id may be outside of the table
     out = step.add("Gather", step.input("W"), rows, axis=0)
     mask = step.add("Unsqueeze", padded, step.ints(-1))
     return step.add("Where", mask, step.like(0, "W"), out)
