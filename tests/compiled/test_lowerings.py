@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 pytest.importorskip("jax", reason="the extra `jax` is not installed", exc_type=ImportError)
@@ -82,6 +83,14 @@ def test_lowerings_give_the_results_of_the_kernels(part: int) -> None:
     assert different == {}
     assert unknown == {}
     assert len(equal) > 350 / PARTS
+
+
+def test_boxes_of_an_oblong_grid_are_those_of_paddle_2() -> None:
+    x = np.random.default_rng(0).standard_normal((1, 14, 2, 3)).astype("float32")
+    attrs = {"anchors": [10, 13, 16, 30], "class_num": 2, "conf_thresh": 0.1, "downsample_ratio": 32}
+    inputs = {"X": x, "ImgSize": np.array([[64, 96]], "int32")}
+    for type in ("yolo_box", "yolo_box@2"):
+        assert check_case(Case(type, inputs, lambda: None, attrs, wrt=())) == [type]
 
 
 def test_operators_without_a_lowering_are_listed_with_a_reason(

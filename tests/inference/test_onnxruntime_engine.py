@@ -12,6 +12,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike import inference
 from paddlelike.errors import ExtraMissingError, FeedError, PaddlelikeError
+from paddlelike.framework.codec.schema import messages
 from tests.inference.test_predictor import CLOSE, MODELS, configure, read_arrays, read_lod
 from tests.models.archive import read_archive, write_files
 
@@ -64,6 +65,32 @@ def save(folder: Path, build: Any) -> inference.Config:
         exe.run(startup)
         fluid.io.save_inference_model(str(folder), inputs, outputs, exe, main, "model", "params")
     return inference.Config(str(folder / "model"), str(folder / "params"))
+
+
+@pytest.mark.parametrize("version", [1_008_005, 2_006_002])
+def test_boxes_of_an_oblong_grid_are_those_of_the_programs_version(version: int, tmp_path: Path) -> None:
+    def build() -> tuple[list[str], list[Any]]:
+        x, size = fluid.data("x", [1, 14, 2, 3]), fluid.data("size", [1, 2], "int32")
+        one = fluid.layers.create_parameter(
+            [1], "float32", default_initializer=fluid.initializer.Constant(1.0)
+        )
+        return ["x", "size"], list(fluid.layers.yolo_box(x * one, size, [10, 13, 16, 30], 2, 0.01, 8))
+
+    config = save(tmp_path, build)
+    for one in tmp_path.iterdir():
+        if one.name not in ("model", "params"):
+            one.unlink()  # the manifest, as Paddle has none
+    message = messages().ProgramDesc()
+    message.ParseFromString((tmp_path / "model").read_bytes())
+    message.version.version = version
+    (tmp_path / "model").write_bytes(message.SerializeToString())
+    feed = [np.zeros((1, 14, 2, 3), "float32"), np.array([[16, 24]], "int32")]
+    plain, _ = inference.create_predictor(config).run(feed)
+    config.enable_onnxruntime()
+    found, _ = inference.create_predictor(config).run(feed)
+    np.testing.assert_allclose(found, plain, **CLOSE)
+    # The right side of a box, 10 wide: 24 pixels are 3 cells of 8, for Fluid as many as there are rows.
+    assert plain[0, 0, 2] == pytest.approx(24 / 2 * (0.5 + 10 / 8 / 2) if version < 2_000_000 else 4 + 5)
 
 
 def build_mixed() -> tuple[list[str], list[Any]]:

@@ -11,7 +11,9 @@ from paddlelike.compiled.lowering.detection.regions.owners import multiply, roun
 from paddlelike.compiled.lowering.sequence.sequence import require_sequences
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.packing import LoweringError
+from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed, Value, get_rows
+from paddlelike.framework.opdef import registry
 
 
 @lowers("box_coder", sequences=True)
@@ -121,23 +123,25 @@ def box_decoder_and_assign(
     return boxes.reshape(target.shape), jnp.where(found, boxes[jnp.arange(rows), best], prior)
 
 
-@lowers("yolo_box")
+@lowers("yolo_box", "yolo_box@2")
 def yolo_box(
     x: Array, image_size: Array,
     *, anchors: list[int], class_num: int, conf_thresh: float, downsample_ratio: int, clip_bbox: bool,
-    scale_x_y: float,
+    scale_x_y: float, ctx: OpContext,
 ) -> tuple[Array, Array]:  # fmt: skip
+    cls = registry.find_for_version(ctx.op.type, ctx.plan.program.paddle_version)
     count, dtype = len(anchors) // 2, x.dtype
     images, _, height, width = x.shape
+    across = height if cls is None or cls.since == "1" else width  # Fluid divides by the height of the grid
     head = x.reshape(images, count, 5 + class_num, height, width)
     factor = np.float32(scale_x_y).astype(dtype)
     bias = np.float32(-0.5 * (float(np.float32(scale_x_y)) - 1)).astype(dtype)
     sides = np.array(anchors, np.int64).reshape(-1, 2).astype(dtype)[None, :, :, None, None]
     size = image_size.astype(dtype)[:, :, None, None, None]  # (N, 2): height, width
     tall, wide = size[:, 0], size[:, 1]
-    center_x = (jax.nn.sigmoid(head[:, :, 0]) * factor + np.arange(width) + bias) * wide / height
+    center_x = (jax.nn.sigmoid(head[:, :, 0]) * factor + np.arange(width) + bias) * wide / across
     center_y = (jax.nn.sigmoid(head[:, :, 1]) * factor + np.arange(height)[:, None] + bias) * tall / height
-    half_x = jnp.exp(head[:, :, 2]) * sides[:, :, 0] * wide / (downsample_ratio * height) / 2
+    half_x = jnp.exp(head[:, :, 2]) * sides[:, :, 0] * wide / (downsample_ratio * across) / 2
     half_y = jnp.exp(head[:, :, 3]) * sides[:, :, 1] * tall / (downsample_ratio * height) / 2
     corners = [center_x - half_x, center_y - half_y, center_x + half_x, center_y + half_y]
     if clip_bbox:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.framework.opdef import registry
 from paddlelike.interop.onnx.exporter.graph import Step, converts
 
@@ -97,13 +98,15 @@ def _convert_anchors(step: Step) -> None:
 
 @converts("yolo_box")
 def _convert_yolo_box(step: Step) -> None:
-    """Decode boxes; both axes are divided by the height of the grid, as in Paddle."""
+    """Decode boxes; Fluid divides both axes by the height of the grid."""
     sides = np.array(step.attr("anchors"), np.float64).reshape(-1, 2)
     anchors, classes, (height, width) = len(sides), step.attr("class_num"), step.shape()[2:]
     if min(height, width) < 0:
         step.refuse(f"X has shape {step.shape()}: its height and width are not known")
     x = step.reshape(step.input(), 0, anchors, 5 + classes, height, width)
     parts = step.add_several("Split", x, step.ints(2, 2, 1, classes), count=4, axis=2)
+    is_later = step.op.block.program.paddle_version >= PADDLE2_VERSION
+    cells = np.array([width if is_later else height, height]).reshape(1, 1, 2, 1, 1)
     scale = step.attr("scale_x_y", 1.0)
     centers = step.add("Mul", step.add("Sigmoid", parts[0]), step.like(scale))
     grid = np.stack(np.meshgrid(np.arange(width), np.arange(height))) - 0.5 * (scale - 1)
@@ -111,9 +114,9 @@ def _convert_yolo_box(step: Step) -> None:
     image = step.cast(step.input("ImgSize"), step.dtype())  # height, width
     image = step.add("Gather", image, step.ints(1, 0), axis=1)
     image = step.reshape(image, 0, 1, 2, 1, 1)
-    centers = step.add("Div", step.add("Mul", centers, image), step.like(height))
+    centers = step.add("Div", step.add("Mul", centers, image), step.like(cells))
     lengths = step.add("Mul", step.add("Exp", parts[1]), step.like(sides[None, :, :, None, None]))
-    pixels = step.like(step.attr("downsample_ratio", 32) * height)
+    pixels = step.like(step.attr("downsample_ratio", 32) * cells)
     half = step.add("Div", step.add("Div", step.add("Mul", lengths, image), pixels), step.like(2))
     low, high = step.add("Sub", centers, half), step.add("Add", centers, half)
     if step.attr("clip_bbox", True):
