@@ -85,7 +85,7 @@ def test_lowerings_give_the_results_of_the_kernels(part: int) -> None:
     assert len(equal) > 350 / PARTS
 
 
-def test_boxes_of_an_oblong_grid_are_those_of_paddle_2() -> None:
+def test_the_compiled_yolo_box_matches_each_version_on_a_wide_grid() -> None:
     x = np.random.default_rng(0).standard_normal((1, 14, 2, 3)).astype("float32")
     attrs = {"anchors": [10, 13, 16, 30], "class_num": 2, "conf_thresh": 0.1, "downsample_ratio": 32}
     inputs = {"X": x, "ImgSize": np.array([[64, 96]], "int32")}

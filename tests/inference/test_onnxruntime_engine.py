@@ -68,7 +68,7 @@ def save(folder: Path, build: Any) -> inference.Config:
 
 
 @pytest.mark.parametrize("version", [1_008_005, 2_006_002])
-def test_boxes_of_an_oblong_grid_are_those_of_the_programs_version(version: int, tmp_path: Path) -> None:
+def test_yolo_box_uses_the_grid_of_the_version_of_a_program(version: int, tmp_path: Path) -> None:
     def build() -> tuple[list[str], list[Any]]:
         x, size = fluid.data("x", [1, 14, 2, 3]), fluid.data("size", [1, 2], "int32")
         one = fluid.layers.create_parameter(
