@@ -146,7 +146,7 @@ def open_binary(f: Source) -> Iterator[IO[bytes]]:
     """
     if isinstance(f, str | os.PathLike):
         if not FilePath(f).exists():
-            raise MissingFileError(f"there is no file {os.fspath(f)}")
+            raise MissingFileError(f"no such file: {os.fspath(f)}")
         opened, _ = open_regular(os.fspath(f))
         with opened as (fd, _), open(fd, "rb", closefd=False) as file:
             yield file

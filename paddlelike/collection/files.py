@@ -32,7 +32,7 @@ def read(filename: Path) -> list[Block]:
 def read_bytes(filename: Path) -> bytes:
     """Return the bytes of a file. Raises MissingFileError when there is none, StorageError for a pipe."""
     if not FilePath(filename).exists():
-        raise MissingFileError(f"there is no file {os.fspath(filename)}")
+        raise MissingFileError(f"no such file: {os.fspath(filename)}")
     with File(filename) as file:
         return file.read()
 

@@ -149,7 +149,7 @@ def cuda_places(device_ids: list[int] | None = None) -> list[CUDAPlace]:
     Raises
     ------
     UnsupportedError
-        There is no GPU here.
+        This machine has no GPU.
     """
     gpus = count_gpus()
     if gpus == 0:
@@ -176,7 +176,7 @@ def cuda_pinned_places(device_count: int | None = None) -> list[CUDAPinnedPlace]
     Raises
     ------
     UnsupportedError
-        There is no GPU here.
+        This machine has no GPU.
     """
     if count_gpus() == 0:
         raise UnsupportedError("there are no GPU places here", hint=_HINT)

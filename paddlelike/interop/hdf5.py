@@ -161,7 +161,7 @@ def load_hdf5(
     """
     where, name = locate_prefix(path)
     if not where.has(name):
-        raise MissingFileError(f"there is no file {os.fspath(path)}")
+        raise MissingFileError(f"no such file: {os.fspath(path)}")
     with where.open_file(name) as file:
         found = [entry.name for entry in Hdf5().entries(file)]
         version = _read_version(file)

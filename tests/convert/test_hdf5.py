@@ -242,7 +242,7 @@ def test_errors_leave_the_old_file(exe: fluid.Executor, tmp_path: Path) -> None:
     with pytest.raises(SaveError, match="'a b': a name that cannot be a key"):
         fluid.save_hdf5(exe, tmp_path / "m.hdf5", vars=[blank])
     assert (tmp_path / "m.hdf5").read_bytes() == before
-    with pytest.raises(MissingFileError, match="there is no file"):
+    with pytest.raises(MissingFileError, match="no such file: "):
         fluid.load_hdf5(exe, tmp_path / "none.hdf5")
 
 

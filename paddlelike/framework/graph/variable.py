@@ -391,7 +391,7 @@ class Parameter(Variable):
     Raises
     ------
     GraphError
-        The shape has no dims, or a dim that is not positive; or there is no element type.
+        The shape is empty or has a dim that is not positive, or the element type is missing.
     """
 
     def __init__(

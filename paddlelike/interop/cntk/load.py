@@ -97,7 +97,7 @@ def read_bytes(file: Path | bytes) -> bytes:
         return file
     where, name = locate_prefix(os.fspath(file))
     if not where.has(name):
-        raise MissingFileError(f"there is no file {os.fspath(file)}")
+        raise MissingFileError(f"no such file: {os.fspath(file)}")
     with where.open_file(name) as source:
         return bytes(source.read_at(0, source.size))
 

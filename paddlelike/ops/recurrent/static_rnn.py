@@ -160,7 +160,7 @@ class RecurrentGrad(OpDef):
         out_grads = grad_names(ctx.op.input("outputs"))
         d_inputs = _Gradients(ctx.op, "inputs", inputs)
         d_parameters = _Gradients(ctx.op, "parameters", parameters)
-        passed: list[Array | None] = [None] * len(attrs.states)  # after the last step there is no gradient
+        passed: list[Array | None] = [None] * len(attrs.states)  # None after the last step
         now = ctx.exchange(scopes[-1][1]) if scopes else None
         for t, snapshot in reversed(scopes):
             ctx.restore(snapshot)
