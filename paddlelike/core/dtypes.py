@@ -151,6 +151,15 @@ def numpy_dtype(dtype: object) -> np.dtype[Any]:
     return dtype_row(dtype).numpy
 
 
+def widen_bfloat16(bits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return bit patterns of bfloat16, the upper halves of float32, as float32.
+
+    >>> widen_bfloat16(np.array([0x3F80, 0xC000], np.uint16))
+    array([ 1., -2.], dtype=float32)
+    """
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
 def unify_dtype(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the array itself, or a view of it whose dtype is numpy's own object for that dtype.
 

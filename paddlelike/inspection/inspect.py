@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, field
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from paddlelike.core import Array, LoDTensor, SelectedRows, VarType
+from paddlelike.core.dtypes import widen_bfloat16
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats.base import Value
 from paddlelike.formats.entry import LeftOut
@@ -227,7 +226,7 @@ def array_of(value: Value) -> Array:
 def numbers_of(value: Value, dtype: VarType) -> Array:
     """Return the elements of a value as numbers: bfloat16, which numpy lacks, as float32."""
     array = array_of(value)
-    return (array.astype(np.uint32) << 16).view(np.float32) if dtype == VarType.BF16 else array
+    return widen_bfloat16(array) if dtype == VarType.BF16 else array
 
 
 _ACCUMULATORS = (

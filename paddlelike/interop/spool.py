@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Self
 import numpy as np
 
 from paddlelike.core import Array, LoDTensor, SelectedRows, numpy_dtype
+from paddlelike.core.dtypes import widen_bfloat16
 from paddlelike.errors import FormatError, SaveError, StorageError
 from paddlelike.formats.base import FileFormat, FolderFormat, Value
 from paddlelike.formats.entry import Entry
@@ -91,9 +92,8 @@ class Spool:
             raise FormatError(
                 f"dtype={dtype!r}: floating-point elements are converted to float16, float32 or float64"
             )
-        if is_bfloat16:  # the upper half of float32
-            array = (array.astype(np.uint32) << 16).view(np.float32)
-        return self.store(_with_array(value, np.asarray(array, wanted)))
+        numbers = widen_bfloat16(array) if is_bfloat16 else array
+        return self.store(_with_array(value, np.asarray(numbers, wanted)))
 
     def release(self, buffers: Iterable[Buffer]) -> Iterator[Buffer]:
         """Yield buffers in pieces; release the pages of a piece when the next is requested.
