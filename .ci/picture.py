@@ -34,17 +34,29 @@ MOTION = """
     @keyframes lac-type { from { clip-path: inset(0 100% 0 0) } to { clip-path: inset(0) } }
     @media (prefers-reduced-motion: reduce) { .lac-matrix text { animation: none !important } }
 """
+#: rich's own format without the frame of a window: the page is short.
+FORMAT = """\
+<svg viewBox="-14 -8 {terminal_width} {terminal_height}" xmlns="http://www.w3.org/2000/svg">
+    <style>
+    .{unique_id}-matrix {{
+        font: {char_height}px/{line_height}px monospace; font-variant-east-asian: full-width
+    }}
+    {styles}
+    </style>
+    <defs>{lines}</defs>
+    <rect x="-14" y="-8" width="100%" height="100%" rx="8" fill="#292929"/>
+    <g class="{unique_id}-matrix">{matrix}</g>
+</svg>
+"""
 COMMANDS = [
-    "cat segment.py",
     "python segment.py 2>&1 | tail -1",
     "paddlelike run segment.py 2>log | grep -v ^Load",
     "paddlelike verify mine/model | sed 's/.*: //'",
-    "paddlelike convert mine/model mine.pdmodel 2>log && ls -x mine.pd*",
 ]
 
 
 def main() -> None:
-    terminal = Console(record=True, width=76, file=io.StringIO())
+    terminal = Console(record=True, width=122, file=io.StringIO())
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "segment.py").write_text(SCRIPT, encoding="utf8")
         (Path(folder) / "mine.tsv").write_text(CORPUS, encoding="utf8")
@@ -52,9 +64,9 @@ def main() -> None:
             shell = ["bash", "-c", command]
             done = subprocess.run(shell, cwd=folder, stdout=subprocess.PIPE, encoding="utf8")  # noqa: S603
             terminal.print(Text("$ ", "bold green") + Text(command, "bold white"))
-            terminal.print(Text(done.stdout.rstrip()), end="\n\n" if command != COMMANDS[-1] else "\n")
-    drawn = terminal.export_svg(title="LAC 2.1.2 of 2021, unmodified", unique_id="lac")
-    drawn = re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL)
+            terminal.print(Text(done.stdout.rstrip()))
+        terminal.print()  # the picture ends above its last line
+    drawn = terminal.export_svg(code_format=FORMAT, unique_id="lac")
     PICTURE.write_text(animate(drawn), encoding="utf8")
 
 
