@@ -63,6 +63,14 @@ def _to_json(value: object) -> str:
     return _get_encoder()(value)
 
 
+@functools.cache
+def _get_quoter() -> Callable[[str], str]:
+    """Return the function that encodes a text as :func:`_to_json` does, in a fifth of the time."""
+    from json.encoder import encode_basestring  # late: many directories have no manifest
+
+    return encode_basestring
+
+
 class Author(NamedTuple):
     """The program that wrote a file."""
 
@@ -177,8 +185,9 @@ def encode_json(
         "prefix": is_prefix,
         "authors": [each._asdict() for each in authors],
     }
+    quote = _get_quoter()
     entries = ",".join(
-        f"{_to_json(path)}:{_encode_entry(one, authors[one.author])}" for path, one in sorted(files.items())
+        f"{quote(path)}:{_encode_entry(one, authors[one.author])}" for path, one in sorted(files.items())
     )
     end = "" if state is None else f',"state":{_to_json(state)}'
     text = f'{_to_json(front)[:-1]},"files":{{{entries}}}{end}'  # the last brace comes after the digest
@@ -305,10 +314,11 @@ def measure(records: Iterable[Record]) -> int:
 def _encode_entry(record: Record, author: int = 0) -> str:
     """Return the JSON of a record, quickly: there may be many thousands."""
     size, checksum, (inode, written), facts, pieces, _, parts = record
+    quote = _get_quoter()
     if tuple(facts) == _DENSE and not facts["lod"]:
         name, kind, dtype, shape, _ = facts.values()
         try:
-            front = f'{{"variable":{_to_json(name)},{_encode_dense(kind, dtype, tuple(shape))}'
+            front = f'{{"variable":{quote(name)},{_encode_dense(kind, dtype, tuple(shape))}'
         except TypeError:  # another writer's, of other types
             front = _to_json(facts)[:-1] + ","
     else:
@@ -316,7 +326,7 @@ def _encode_entry(record: Record, author: int = 0) -> str:
     text = f'{front}"size":{size},"stamp":[{inode},{written}]'
     if checksum is not None:
         algorithm, _, digest = checksum.partition(":")
-        text = f'{text},"{algorithm}":{_to_json(digest)}'
+        text = f'{text},"{algorithm}":{quote(digest)}'
     if pieces:
         text = f'{text},"pieces":{_to_json(pieces)}'
     if parts:

@@ -188,6 +188,8 @@ def find_superseded(others: Mapping[str, Record], saved: Iterable[Mapping[str, A
     >>> find_superseded({"again/w": records["w"]}, [whole])
     []
     """
+    if not others:
+        return []
     chained = {str(facts["variable"]): "link" in facts for facts in saved if "variable" in facts}
     found = []
     for path, record in others.items():

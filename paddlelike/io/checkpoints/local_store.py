@@ -78,8 +78,7 @@ class LocalCheckpointStore:
 
     def reserve(self, path: str) -> None:
         """Check the links on the way; the lock of the save announces it."""
-        if self._given != self.root:
-            check_links(self._given)
+        check_links(self._given, self.root)
 
     def sync(self, path: str) -> None:
         sync_tree(path)

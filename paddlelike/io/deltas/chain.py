@@ -96,7 +96,7 @@ def make_path(variable: str, run: str, at: int) -> str:
 
 def parse_path(path: str) -> tuple[str, str, int] | None:
     """Return the variable, the run and the index of a link from its path, or None for other paths."""
-    found = _LINK(path)
+    found = _LINK(path) if "/" in path else None
     return None if found is None else (found[1], found[2], int(found[3]))
 
 

@@ -237,8 +237,7 @@ class Transaction:
             return Committed(self.directory, {})
         try:
             wait_for_disk(self._layout)
-            if self._given != self.directory:
-                check_links(self._given)
+            check_links(self._given, self.directory)
             target.check_folders(self.directory, self._names)
             target.prepare_target(self._layout)
             # S2
@@ -343,11 +342,12 @@ class Transaction:
             self._pieces[path] = Piece(*self._otherwise[path]())
         before = self._before()
         others = self._other_records(before)
-        superseded = find_superseded(others, self._list_facts())
+        saved = self._list_facts()
+        superseded = find_superseded(others, saved)
         others = {path: record for path, record in others.items() if path not in superseded}
         stale = sorted(find_stale(others, self._author))
         dropped = superseded + (stale if self._remove_stale else [])
-        chained = {str(facts.get("variable")) for facts in self._list_facts() if "link" in facts}
+        chained = {str(facts.get("variable")) for facts in saved if "link" in facts}
         for variable in chained.difference(dropped):
             # C1, for files without a readable manifest
             if is_there(path := os.path.join(layout.directory, variable)):
@@ -427,8 +427,9 @@ class Transaction:
         manifest is continued with chains of deltas, where a save changes few of many records. If there are
         many manifests, a save continues the first of them and drops the present one.
         """
-        has_chains = any("link" in facts for facts in self._list_facts())
-        if not self._manifest or not has_chains or not is_there(self._layout.manifest):
+        if not self._manifest or not is_there(self._layout.manifest):
+            return None, None
+        if not any("link" in facts for facts in self._list_facts()):
             return None, None
         if before is None:  # all its files are in this save
             before, _ = earlier.read_manifest(self._layout, ())

@@ -114,7 +114,7 @@ class _Writer:
 
         tasks: list[Callable[[], None]] = [functools.partial(write_large, path) for path in large]
         tasks.append(lambda: records.update(self._write_all_small(files, sizes)))
-        are_known = all(isinstance(piece.buffers, Sequence) for piece in files.values())
+        are_known = all(isinstance(files[path].buffers, Sequence) for path in large)
         with show_progress(f"writing {self._shown}", sizes.values() if are_known else ()):
             run_in_threads(tasks)
         return records
@@ -206,7 +206,7 @@ class _Writer:
 
 def _known_size(buffers: Iterable[Buffer]) -> int:
     """Return the size of a file, or LARGE if it is unknown before its buffers are made."""
-    if not isinstance(buffers, Sequence):
+    if type(buffers) is not list and not isinstance(buffers, Sequence):  # quicker than by the second alone
         return LARGE
     size = 0
     for buffer in buffers:

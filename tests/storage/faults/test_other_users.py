@@ -32,6 +32,7 @@ from paddlelike.storage import hashing, row_store
 from paddlelike.storage.local.filesystem import owners
 from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.layout import Layout
+from paddlelike.storage.local.transaction import Transaction
 from paddlelike.storage.manifest import decode, encode
 
 pytestmark = pytest.mark.skipif(
@@ -668,6 +669,27 @@ def test_nothing_is_saved_through_a_link_behind_an_own_link(home: Path) -> None:
 
     act_as(VICTIM, victim_saves)
     assert not (home / "mine" / "sub").exists()
+
+
+@pytest.mark.parametrize("then", ["nothing", "a link", "a folder"])
+def test_nothing_is_saved_where_a_link_led_that_was_changed_meanwhile(tmp_path: Path, then: str) -> None:
+    """Whoever planted it could take it away before it is looked at."""
+    put(1)
+    link, mine, other = (tmp_path / name for name in ("link", "mine", "other"))
+    mine.mkdir()
+    other.mkdir()
+    link.symlink_to("mine")
+    transaction, checkpoints = Transaction(link), fluid.io.Checkpoints(link)
+    transaction.add("v", [b"new"])
+    link.unlink()
+    if then == "a link":
+        link.symlink_to(other)
+    elif then == "a folder":
+        link.mkdir()
+    for save in (transaction.commit, lambda: checkpoints.save(EXE, build(), 1)):
+        with pytest.raises(PaddlelikeError, match=f"leads to .* now, and led to {mine} before"):
+            save()
+    assert not [path for path in tmp_path.rglob("*") if path.parent != tmp_path]
 
 
 FOLLOWED = {  # folder's owner and mode, link's owner

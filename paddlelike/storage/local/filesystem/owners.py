@@ -23,6 +23,7 @@ _FOLDER: Final = (
 )
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+_LINKS: Final = 40  # on the way of a path: Linux follows no more
 
 _shown: Final[dict[tuple[int, int], int]] = {}  # (device, effective user): the owner of files created there
 
@@ -190,28 +191,42 @@ def check_not_planted(path: str) -> None:
         _check_planted(path, facts)
 
 
-def check_links(path: str) -> None:
-    """Check that no other user has put a link on the way to a path, as Linux does by default.
+def check_links(path: str, directory: str) -> None:
+    """Check that a path leads to a directory, and that no other user has put a link on its way.
+
+    The links are those that Linux follows by default. Each is looked at before it is followed, and nobody
+    else can replace one that is trusted.
 
     Raises
     ------
     ForeignError
         One is in a folder where all may create files, and belongs neither to this user nor to root nor to the
         folder's owner.
+    StorageError
+        The path leads to another directory.
     OSError
-        The system does not return the owner.
+        The system does not return the owner, or the links are in a circle.
     """
-    followed, ahead = set[tuple[int, int]](), [path]
+    if not hasattr(os, "geteuid"):
+        return
+    at, ahead, links = os.sep, path.split(os.sep)[::-1], 0
     while ahead:
-        path = ahead.pop()
-        while (folder := os.path.dirname(path)) != path:
-            if os.path.islink(path):
-                facts = os.lstat(path)
-                _check_planted(path, facts, writers=stat.S_IWOTH)
-                if (link := (facts.st_dev, facts.st_ino)) not in followed:
-                    followed.add(link)
-                    ahead.append(os.path.join(folder, os.readlink(path)))
-            path = folder
+        here = os.path.normpath(os.path.join(at, ahead.pop()))
+        if not os.path.islink(here):
+            at = here
+            continue
+        _check_planted(here, os.lstat(here), writers=stat.S_IWOTH)
+        links += 1
+        if links > _LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        link = os.readlink(here)
+        ahead += link.split(os.sep)[::-1]
+        at = os.sep if os.path.isabs(link) else at
+    if at != directory:
+        raise StorageError(
+            f"{path} leads to {at} now, and led to {directory} before",
+            hint="somebody changed a link: try again",
+        )
 
 
 def _check_planted(path: str, facts: os.stat_result, writers: int = _OTHERS_WRITE) -> None:
