@@ -8,7 +8,7 @@ folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT
 "${PYTHON38:-python3.8}" -m venv "$folder/venv"
 "$folder/venv/bin/pip" install -q "dyNET38==2.2" "numpy==1.23.5"
 cd "$folder"
-"$folder/venv/bin/python" - <<'PY' 2>/dev/null
+"$folder/venv/bin/python" - <<'PY' 2>"$folder/errors" || { tail -n 3 "$folder/errors"; exit 1; }
 import dynet as dy, numpy as np
 saved = dy.ParameterCollection()
 numbers = [0.5, float("nan"), float("inf")]

@@ -7,7 +7,7 @@ set -euo pipefail
 folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT
 "${PYTHON37:-python3.7}" -m venv "$folder/venv"
 "$folder/venv/bin/pip" install -q paddlepaddle==1.8.5 "protobuf==3.20.3"
-"$folder/venv/bin/python" - <<'PY' 2>/dev/null
+"$folder/venv/bin/python" - <<'PY' 2>"$folder/errors" || { tail -n 3 "$folder/errors"; exit 1; }
 import numpy as np, paddle.fluid as fluid
 
 def build():

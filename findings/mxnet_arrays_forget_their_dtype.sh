@@ -8,7 +8,7 @@ folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT
 "${PYTHON38:-python3.8}" -m venv "$folder/venv"
 "$folder/venv/bin/pip" install -q mxnet==1.9.1 numpy==1.23.5
 cd "$folder"
-"$folder/venv/bin/python" - <<'PY' 2>/dev/null
+"$folder/venv/bin/python" - <<'PY' 2>"$folder/errors" || { tail -n 3 "$folder/errors"; exit 1; }
 import mxnet as mx, numpy as np
 ids = mx.nd.array(np.array([16777217]))
 rounded = mx.nd.rint(mx.nd.array([1.5, 2.5])).asnumpy().tolist()

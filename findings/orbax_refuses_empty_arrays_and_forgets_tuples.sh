@@ -8,7 +8,7 @@ folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT
 "${PYTHON:-python3.11}" -m venv "$folder/venv"
 "$folder/venv/bin/pip" install -q orbax-checkpoint==0.12.8 jax==0.10.2
 cd "$folder"
-JAX_PLATFORMS=cpu "$folder/venv/bin/python" - <<'PY' 2>/dev/null
+JAX_PLATFORMS=cpu "$folder/venv/bin/python" - <<'PY' 2>"$folder/errors" || { tail -n 3 "$folder/errors"; exit 1; }
 import collections, os
 import numpy as np, orbax.checkpoint as ocp
 Pair = collections.namedtuple("Pair", "a b")

@@ -8,7 +8,7 @@ folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT
 "${PYTHON311:-python3.11}" -m venv "$folder/venv"
 "$folder/venv/bin/pip" install -q "paddlepaddle==3.3.1"
 cd "$folder"
-"$folder/venv/bin/python" -W ignore - <<'PY' 2>/dev/null
+"$folder/venv/bin/python" -W ignore - <<'PY' 2>"$folder/errors" || { tail -n 3 "$folder/errors"; exit 1; }
 import paddle
 import paddle.nn.functional as F
 

@@ -8,7 +8,7 @@ folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT
 for version in 2.6.2 3.3.1; do
   "${PYTHON:-python3.11}" -m venv "$folder/$version"
   "$folder/$version/bin/pip" install -q "paddlepaddle==$version" numpy==1.26.4 setuptools
-  "$folder/$version/bin/python" - "$version" <<'PY' 2>/dev/null
+  "$folder/$version/bin/python" - "$version" <<'PY' 2>"$folder/errors" || { tail -n 3 "$folder/errors"; exit 1; }
 import sys, paddle
 paddle.set_device("cpu")
 x = paddle.zeros([2, 3])

@@ -8,7 +8,7 @@ folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT
 "${PYTHON:-python3.11}" -m venv "$folder/venv"
 "$folder/venv/bin/pip" install -q torch==2.13.0 numpy==2.4.6
 cd "$folder"
-"$folder/venv/bin/python" - <<'PY' 2>/dev/null
+"$folder/venv/bin/python" - <<'PY' 2>"$folder/errors" || { tail -n 3 "$folder/errors"; exit 1; }
 import torch
 
 def save(**options):

@@ -20,7 +20,7 @@ model.ir_version = 8
 onnx.save(model, "m.onnx")
 PY
 PATH="$folder/venv/bin:$PATH" x2paddle --framework=onnx --model=m.onnx --save_dir=converted > log.txt 2>&1
-"$folder/venv/bin/python" - <<'PY' 2>/dev/null
+"$folder/venv/bin/python" - <<'PY' 2>"$folder/errors" || { tail -n 3 "$folder/errors"; exit 1; }
 import numpy as np, onnxruntime, paddle
 scores = np.array([[1, 3, 3, 2]], "float32")
 (onnxs,) = onnxruntime.InferenceSession("m.onnx").run(None, {"x": scores})
