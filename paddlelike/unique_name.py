@@ -7,11 +7,9 @@ Counters are per key and per process, not per Program; :func:`guard` installs ne
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
-from paddlelike.foundation.current import Current
+from paddlelike.foundation.current import Block, Current
 from paddlelike.foundation.locks import RLock
 
 __all__ = ["UniqueNameGenerator", "generate", "generate_with_ignorable_key", "guard", "switch"]
@@ -89,8 +87,7 @@ def switch(
     return _current.set(UniqueNameGenerator() if new_generator is None else new_generator), None
 
 
-@contextmanager
-def guard(new_generator: UniqueNameGenerator | str | bytes | None = None) -> Iterator[None]:
+def guard(new_generator: UniqueNameGenerator | str | bytes | None = None) -> Block:
     """Use other counters inside of the ``with`` block.
 
     Parameters
@@ -107,5 +104,4 @@ def guard(new_generator: UniqueNameGenerator | str | bytes | None = None) -> Ite
         new_generator = new_generator.decode()
     if isinstance(new_generator, str):
         new_generator = UniqueNameGenerator(new_generator)
-    with _current.replaced(UniqueNameGenerator() if new_generator is None else new_generator):
-        yield
+    return _current.replaced(UniqueNameGenerator() if new_generator is None else new_generator)

@@ -6,15 +6,14 @@ Persistable variables are kept in the scope that a program runs in; temporaries 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, TypeVar
 
 from paddlelike.core.random import Generator
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import EnforceNotMet
-from paddlelike.foundation.current import Current
+from paddlelike.foundation.current import Block, Current
 from paddlelike.foundation.display import Displayed
 
 _LISTED: Final = 8  # names in the repr of a scope
@@ -205,8 +204,7 @@ def global_scope() -> Scope:
     return _global_scope.get()
 
 
-@contextmanager
-def scope_guard(scope: Scope) -> Iterator[None]:
+def scope_guard(scope: Scope) -> Block:
     """Use ``scope`` as the global scope inside the ``with`` block.
 
     A ``with`` block changes only its own thread; :class:`~paddlelike.foundation.current.Current` describes
@@ -217,11 +215,15 @@ def scope_guard(scope: Scope) -> Iterator[None]:
     scope
         The scope that becomes the global one.
 
+    Returns
+    -------
+    Block
+        A context manager, for one ``with``; it also decorates functions.
+
     >>> import paddlelike as fluid
     >>> scope = fluid.Scope()
     >>> with fluid.scope_guard(scope):
     ...     print(fluid.global_scope() is scope)
     True
     """
-    with _global_scope.replaced(scope):
-        yield
+    return _global_scope.replaced(scope)

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Generic, TypeVar
+import weakref
+from collections.abc import Mapping
+from contextlib import ContextDecorator
+from typing import Any, Generic, TypeVar
+
+from paddlelike.foundation.locks import LockedBlock
 
 T = TypeVar("T")
 
 
-class _Cell(Generic[T]):
-    """The value of one block, or of the process."""
+class Block(LockedBlock, ContextDecorator):  # type: ignore[misc]  # as of LockedBlock
+    """A ``with`` block that replaces values; it also decorates functions."""
 
-    __slots__ = ("value",)
+    values: Mapping[Current[Any], Any]
 
-    def __init__(self, value: T) -> None:
-        self.value = value
+    def _recreate_cm(self) -> Block:
+        return replace_all(self.values)
+
+
+def replace_all(values: Mapping[Current[Any], Any]) -> Block:
+    """Return a block that replaces several values; the latest one made counts."""
+    block = Block()
+    block.values = values
+    for current in values:
+        current.blocks.append(weakref.ref(block, current.blocks.remove))
+    return block
 
 
 class Current(Generic[T]):
@@ -37,61 +49,45 @@ class Current(Generic[T]):
     """
 
     def __init__(self, value: T) -> None:
-        self._of_process = _Cell(value)
-        self._entered: list[_Cell[T]] = []  # by all threads, the last one at the end
-        self._own = threading.local()  # cells: those of this thread
+        self._of_process = value
+        self.blocks: list[weakref.ref[Block]] = []  # of all threads, in the order in which they were made
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget_other_threads)
 
     def get(self) -> T:
         """Return the value that the calling thread has."""
-        try:
-            own: list[_Cell[T]] = self._own.cells
-        except AttributeError:
-            own = self._own_cells()
-        if own:
-            return own[-1].value
-        # Without a call in the usual case: every run asks for the scope.
-        return self._cell().value if self._entered else self._of_process.value
+        block = self._find_block() if self.blocks else None  # without a call in the usual case
+        return self._of_process if block is None else block.values[self]
 
     def set(self, value: T) -> T:
         """Replace the value of the thread's current block, or of the process outside blocks. Return the
         previous value.
         """
-        cell = self._cell()
-        before, cell.value = cell.value, value
+        before, block = self.get(), self._find_block()
+        if block is None:
+            self._of_process = value
+        else:
+            block.values = {**block.values, self: value}
         return before
 
-    @contextmanager
-    def replaced(self, value: T) -> Iterator[None]:
-        """Use another value inside the ``with`` block."""
-        cell, own = _Cell(value), self._own_cells()
-        own.append(cell)
-        self._entered.append(cell)
-        try:
-            yield
-        finally:
-            self._entered.remove(cell)
-            own.remove(cell)
+    def replaced(self, value: T) -> Block:
+        """Return a block that uses another value inside its ``with``."""
+        return replace_all({self: value})
 
-    def _cell(self) -> _Cell[T]:
-        own = self._own_cells()
-        if own:
-            return own[-1]
-        if self._entered and threading.get_ident() != threading.main_thread().ident:
-            try:
-                return self._entered[-1]
-            except IndexError:  # another thread left its block at this moment
-                pass
-        return self._of_process
+    def find_own(self) -> Block | None:
+        """Return the block that the calling thread is in, the latest one made, or None."""
+        for ref in reversed(self.blocks):
+            if (block := ref()) is not None and block.is_own():
+                return block
+        return None
 
-    def _own_cells(self) -> list[_Cell[T]]:
-        try:
-            cells: list[_Cell[T]] = self._own.cells
-        except AttributeError:
-            cells = self._own.cells = []
-        return cells
+    def _find_block(self) -> Block | None:
+        own = self.find_own()
+        if own is not None or threading.get_ident() == threading.main_thread().ident:
+            return own
+        blocks = (ref() for ref in reversed(self.blocks))
+        return next((block for block in blocks if block is not None and block.is_held()), None)
 
     def _forget_other_threads(self) -> None:
         """Forget the blocks of threads that do not exist in a forked process."""
-        self._entered = list(self._own_cells())
+        self.blocks[:] = [ref for ref in self.blocks if (block := ref()) is not None and block.is_own()]

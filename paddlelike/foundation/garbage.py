@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import ParamSpec, TypeVar
+
+from paddlelike.foundation.locks import make_key
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
+
+
+def collection_paused() -> AbstractContextManager[None, None]:
+    """Pause the collector inside a ``with``; it stays off where the caller turned it off."""
+    return make_key(itertools.starmap(gc.disable, [()] * gc.isenabled()), gc.enable)
 
 
 def pause_collection(function: Callable[Given, Result]) -> Callable[Given, Result]:
@@ -23,12 +32,7 @@ def pause_collection(function: Callable[Given, Result]) -> Callable[Given, Resul
 
     @functools.wraps(function)
     def run(*args: Given.args, **kwargs: Given.kwargs) -> Result:
-        if not gc.isenabled():
+        with collection_paused():
             return function(*args, **kwargs)
-        gc.disable()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            gc.enable()
 
     return run

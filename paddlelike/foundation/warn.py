@@ -6,10 +6,10 @@ import contextlib
 import functools
 import sys
 import warnings
-from collections.abc import Iterator
-from contextvars import ContextVar
 from types import FrameType
 from typing import Final
+
+from paddlelike.foundation.current import Block, Current
 
 #: Files that are not the user's: this package, and the modules that run its ``with`` blocks and decorators.
 _NOT_USERS: Final = (
@@ -19,25 +19,18 @@ _NOT_USERS: Final = (
 )
 
 _Held = list[tuple[str, type[Warning]]]
-_held: Final[ContextVar[_Held | None]] = ContextVar("paddlelike_held_warnings", default=None)
+_held: Final = Current[_Held]([])
 
 
-@contextlib.contextmanager
-def hold_warnings() -> Iterator[_Held]:
-    """Hold back warnings of :func:`warn_user`, since the read that issues them may be repeated."""
-    held: _Held = []
-    token = _held.set(held)
-    try:
-        yield held
-    finally:
-        _held.reset(token)
+def hold_warnings(held: _Held) -> Block:
+    """Hold back warnings of this thread by :func:`warn_user`, since their read may be repeated."""
+    return _held.replaced(held)
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning at the innermost line outside of this package, or hold it."""
-    held = _held.get()
-    if held is not None:
-        held.append((message, category))
+    if (block := _held.find_own()) is not None:
+        block.values[_held].append((message, category))
         return
     frame = find_user_frame() or sys._getframe(1)
     names = frame.f_globals

@@ -10,10 +10,8 @@ Source: Paddle 1.8, ``python/paddle/fluid/io.py``.
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from paddlelike import unique_name
@@ -82,18 +80,6 @@ def build_load_program(
     names = sorted(variable.name for variable, _ in pairs)
     block.ops = [Operator(block, "load_combine", {}, {"Out": names}, attrs)]
     return program
-
-
-@contextmanager
-def collections_paused() -> Iterator[None]:
-    """Pause the garbage collector, which would scan thousands of new operators repeatedly."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def run_program(executor: Executor, program: Program, files: Files) -> None:

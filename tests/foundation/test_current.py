@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections import Counter
@@ -16,8 +17,9 @@ import paddlelike as fluid
 from paddlelike.foundation.current import Current
 from paddlelike.framework.graph.operator import DEVICE
 from paddlelike.unique_name import UniqueNameGenerator
+from tests.interrupts.interrupting import interrupt, list_operations
 
-Guard = Callable[[Any], AbstractContextManager[None]]
+Guard = Callable[[Any], AbstractContextManager[object]]
 
 #: By name: the guard, what it replaces, and values for it.
 GUARDS: dict[str, tuple[Guard, Callable[[], Any], Callable[[], Any]]] = {
@@ -28,7 +30,7 @@ GUARDS: dict[str, tuple[Guard, Callable[[], Any], Callable[[], Any]]] = {
         fluid.default_startup_program,
         fluid.Program,
     ),
-    "device": (fluid.device_guard, DEVICE.get, iter(["cpu", "gpu"]).__next__),
+    "device": (fluid.device_guard, DEVICE.get, itertools.cycle(["cpu", "gpu"]).__next__),
 }
 
 
@@ -47,6 +49,35 @@ def test_threads_enter_and_leave_their_blocks_in_any_order(name: str) -> None:
         assert other.submit(get).result() is values[1]
         other.submit(second.__exit__, None, None, None).result()
         assert [one.submit(get).result(), other.submit(get).result(), get()] == [before] * 3
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_an_interrupt_at_any_operation_leaves_no_block_entered(name: str) -> None:
+    guard, get, make = GUARDS[name]
+    value = make()
+
+    def call() -> None:
+        with guard(value):
+            get()
+
+    operations, kept = list_operations(call, also=(__file__,)), []
+    assert len(operations) > 20
+    with ThreadPoolExecutor(1) as pool:  # it has the value of a block that any thread is in
+        before = pool.submit(get).result()
+        for at in operations:
+            kept.append(interrupt(call, at, also=(__file__,)))  # as an interactive session keeps it
+            assert pool.submit(get).result() is before, at
+    assert sum(isinstance(error, KeyboardInterrupt) for error in kept) == len(operations)
+
+
+def test_a_guard_decorates_a_function_again_and_again() -> None:
+    value = fluid.Scope()
+
+    @fluid.scope_guard(value)
+    def call() -> bool:
+        return fluid.global_scope() is value
+
+    assert [call(), call(), fluid.global_scope() is value] == [True, True, False]
 
 
 def test_each_thread_numbers_its_names_independently() -> None:

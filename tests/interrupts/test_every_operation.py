@@ -13,6 +13,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,8 @@ SHAPES = {W: (3, 1), "fc_0.b_0": (1,)}
 FEED = {"x": np.ones((4, 3), "float32")}
 #: Modules in which locks, threads, turns and files change hands.
 HANDS = (
+    "foundation/current.py",
+    "foundation/garbage.py",
     "foundation/locks.py",
     "foundation/snapshot.py",
     "foundation/threads.py",
@@ -316,6 +319,10 @@ def interrupt_and_repeat(
         error = interrupt(lambda: call(session), at, turn)
         kept = error if is_kept else None  # as an interactive session does
         del error
+        with ThreadPoolExecutor(1) as pool:  # a thread has the values of a block that any thread is in
+            assert pool.submit(fluid.global_scope).result() is fluid.global_scope(), at
+            assert pool.submit(fluid.default_main_program).result() is fluid.default_main_program(), at
+        assert gc.isenabled(), at
         asynchronous.wait_for_pending()
         if name in IN_M:
             assert session.read("m") in (before, during)

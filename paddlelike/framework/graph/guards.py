@@ -5,10 +5,8 @@ See :class:`~paddlelike.foundation.current.Current` for the threads in which a b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-
 from paddlelike.errors import GraphError
+from paddlelike.foundation.current import Block, replace_all
 from paddlelike.framework.graph.operator import DEVICE, NAME_SCOPE, NameScope
 from paddlelike.framework.graph.program import MAIN_PROGRAM, STARTUP_PROGRAM, Program
 from paddlelike.framework.graph.variable import Variable
@@ -56,8 +54,7 @@ def switch_startup_program(program: Program) -> Program:
     return STARTUP_PROGRAM.set(program)
 
 
-@contextmanager
-def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
+def program_guard(main_program: Program, startup_program: Program | None = None) -> Block:
     """Build layers into the given programs inside the ``with`` block.
 
     Layers go to ``main_program``, the initial values of their parameters to ``startup_program``.
@@ -68,6 +65,11 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
         The program that layers are built into.
     startup_program
         The program of the initial values; None to keep the current one.
+
+    Returns
+    -------
+    Block
+        A context manager, for one ``with``; it also decorates functions.
 
     Raises
     ------
@@ -84,22 +86,24 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
     for name, program in (("main_program", main_program), ("startup_program", startup_program)):
         if not isinstance(program, Program) and (program is not None or name == "main_program"):
             raise TypeError(f"program_guard: {name} is {program!r}, expected a Program")
-    with ExitStack() as blocks:
-        blocks.enter_context(MAIN_PROGRAM.replaced(main_program))
-        if startup_program is not None:
-            main_program._startup = startup_program
-            blocks.enter_context(STARTUP_PROGRAM.replaced(startup_program))
-        yield
+    if startup_program is None:
+        return MAIN_PROGRAM.replaced(main_program)
+    main_program._startup = startup_program
+    return replace_all({MAIN_PROGRAM: main_program, STARTUP_PROGRAM: startup_program})
 
 
-@contextmanager
-def name_scope(prefix: str | None = None) -> Iterator[None]:
+def name_scope(prefix: str | None = None) -> Block:
     """Mark operators built inside with a path such as ``/encoder/`` (attribute ``op_namescope``).
 
     Parameters
     ----------
     prefix
         The name of this level of the path; None for none.
+
+    Returns
+    -------
+    Block
+        A context manager, for one ``with``; it also decorates functions.
 
     Raises
     ------
@@ -112,8 +116,7 @@ def name_scope(prefix: str | None = None) -> Iterator[None]:
     """
     if not prefix:
         raise GraphError("name_scope: the name is empty", hint='pass a name, such as "encoder"')
-    with NAME_SCOPE.replaced(NAME_SCOPE.get().create_child(prefix)):
-        yield
+    return NAME_SCOPE.replaced(NAME_SCOPE.get().create_child(prefix))
 
 
 def reset_name_scope() -> None:
@@ -121,14 +124,18 @@ def reset_name_scope() -> None:
     NAME_SCOPE.set(NameScope())
 
 
-@contextmanager
-def device_guard(device: str | None = None) -> Iterator[None]:
+def device_guard(device: str | None = None) -> Block:
     """Mark operators built inside with a device (attribute ``op_device``); all run on the CPU here.
 
     Parameters
     ----------
     device
         ``"cpu"``, ``"gpu"`` or ``"gpu:0"``; None for no mark.
+
+    Returns
+    -------
+    Block
+        A context manager, for one ``with``; it also decorates functions.
 
     Raises
     ------
@@ -142,8 +149,7 @@ def device_guard(device: str | None = None) -> Iterator[None]:
     name = "" if device is None else device
     if name.split(":")[0] not in ("", "cpu", "gpu"):
         raise ValueError(f"device_guard takes 'cpu', 'gpu' or None, not {device!r}")
-    with DEVICE.replaced(name):
-        yield
+    return DEVICE.replaced(name)
 
 
 def _get_var(name: str, program: Program | None = None) -> Variable:

@@ -13,6 +13,7 @@ from paddlelike.core import global_scope
 from paddlelike.errors import FormatError, LoadError, StorageError
 from paddlelike.executor.run import Executor
 from paddlelike.foundation.docstrings import describe_like
+from paddlelike.foundation.garbage import collection_paused
 from paddlelike.foundation.keyword_options import show_options
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import OpRole, Program, Variable
@@ -36,7 +37,6 @@ from paddlelike.io.load.commit import (
 from paddlelike.io.load.read_request import read_request
 from paddlelike.io.load.request import LoadKeywords, LoadOptions, LoadRequest, make_request
 from paddlelike.io.load.source import Source
-from paddlelike.io.programs import collections_paused
 from paddlelike.io.report import LoadReport
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def _load(executor: Executor, request: LoadRequest) -> LoadReport:
             hint="pass the program that was built (main_program=), or vars=",
         )
     rates = find_initial_rates(program, global_scope())
-    with collections_paused(), _prefix_errors(request.reader):
+    with collection_paused(), _prefix_errors(request.reader):
         read = read_request(executor, request)
         moved, states = commit_values(read.plan, read.values)
         if request.done is not None:

@@ -129,7 +129,8 @@ def read_stamped(where: Location | Source, read: Callable[[], T]) -> tuple[T, ob
         where.recover()
         stamp = where.stamp()
         try:
-            with hold_warnings() as held:
+            held: list[tuple[str, type[Warning]]] = []
+            with hold_warnings(held):
                 value = read()
         except PaddlelikeError:
             if where.stamp() == stamp:

@@ -11,12 +11,13 @@ from typing import Any, Final
 
 from paddlelike.errors import SaveError, StorageError
 from paddlelike.executor.run import Executor
+from paddlelike.foundation.garbage import collection_paused
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Program, Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import fingerprint
 from paddlelike.io.partition import Partition, SaveShare, get_partition
-from paddlelike.io.programs import build_save_program, collections_paused, run_program
+from paddlelike.io.programs import build_save_program, run_program
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save.copies import Copies, KeptMemory
 from paddlelike.io.save.files import RunFiles
@@ -140,7 +141,7 @@ def _save(executor: Executor, request: SaveRequest, save: _Save) -> SaveReport |
     copies = None if blocking else Copies(_kept, **how)
     if copies is not None:
         ending.callback(copies.release)
-    with collections_paused():
+    with collection_paused():
         try:
             _run_save(executor, writer, share, filename)
         except SaveError as error:

@@ -427,9 +427,8 @@ class Transaction:
         manifest is continued with chains of deltas, where a save changes few of many records. If there are
         many manifests, a save continues the first of them and drops the present one.
         """
-        if not self._manifest or not is_there(self._layout.manifest):
-            return None, None
-        if not any("link" in facts for facts in self._list_facts()):
+        facts = self._list_facts() if self._manifest and is_there(self._layout.manifest) else []
+        if not any("link" in each for each in facts):
             return None, None
         if before is None:  # all its files are in this save
             before, _ = earlier.read_manifest(self._layout, ())
