@@ -135,7 +135,7 @@ def _is_cut(head: bytes, size: int) -> bool:
     return find_dense_part(head) is not None or (size < 22 and head == bytes(size)[: len(head)])
 
 
-_REMOVE: Final = "take it out of the model directory, or name the file of the tensor"
+REMOVE: Final = "take it out of the model directory, or name the file of the tensor"
 
 _SAVED_MODEL: Final = "tf2onnx makes an ONNX model of it"
 _TENSORFLOW: Final = (
@@ -168,8 +168,8 @@ _FOLDERS: Final = (
 )
 
 _KINDS: Final = (
-    _Kind(_starts_with(b"\x89PNG"), "a PNG image", _REMOVE),
-    _Kind(_starts_with(b"\xff\xd8\xff"), "a JPEG image", _REMOVE),
+    _Kind(_starts_with(b"\x89PNG"), "a PNG image", REMOVE),
+    _Kind(_starts_with(b"\xff\xd8\xff"), "a JPEG image", REMOVE),
     _Kind(
         lambda head, size: size == 22 and head.startswith(b"PK\x05\x06"),
         "an empty zip archive, as numpy.savez writes it of no arrays",
@@ -237,9 +237,9 @@ _KINDS: Final = (
         "the index of a model in several files",
         "name the folder that it is in",
     ),
-    _Kind(_is_json, "JSON text", "name the file of the tensor"),
-    _Kind(_starts_with(b"[PAD]"), "a vocabulary, one word a line", _REMOVE),
-    _Kind(_is_text, "plain text", _REMOVE),
+    _Kind(_is_json, "JSON text", REMOVE),
+    _Kind(_starts_with(b"[PAD]"), "a vocabulary, one word a line", REMOVE),
+    _Kind(_is_text, "plain text", REMOVE),
     _Kind(_is_cut, "a tensor that was cut while it was written or copied", "copy or save it again"),
     _Kind(
         _is_elements,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Container
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
@@ -11,7 +12,7 @@ from paddlelike.errors import FormatError, LoadError, MissingFileError, Paddleli
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, FileFormat, FolderFormat, Value
 from paddlelike.formats.entry import Entry, LeftOut, list_left_out
-from paddlelike.formats.explain import explain, explain_name, explain_names
+from paddlelike.formats.explain import REMOVE, explain, explain_name, explain_names
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.formats.paddle.recognize import find_dense_part, is_program, is_selected_rows
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from paddlelike.storage.interfaces import File
 
 _LARGEST_MODEL: Final = 1 << 28  # bytes of an ONNX file up to which its program is read
+_NOTES: Final = ".pdiparams.info"
+_NO_ARRAYS: Final = ", which holds no arrays"
 _STATES: Final = (
     ".pdparams",
     ".pdopt",
@@ -61,6 +64,11 @@ class FileFacts(NamedTuple):
     size: int
     problem: str | None = None
     hint: str | None = None
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether it is a text or a picture, or holds no arrays: nothing that a variable could be."""
+        return self.problem is None and (REMOVE in self.title or self.title.endswith(_NO_ARRAYS))
 
     def explain(self) -> tuple[str, str]:
         """Return why a file cannot be read, and the next step ("": unknown)."""
@@ -151,6 +159,40 @@ class Content:
         """Return the facts of each file that could not be read, by its name."""
         return {one.name: one.problem or one.title for one in self.files if one.kind == "other"}
 
+    def index_variables(self) -> dict[str, Held]:
+        """Return the variables by name.
+
+        Raises
+        ------
+        LoadError
+            Two files hold one of the same name.
+        """
+        found: dict[str, Held] = {}
+        for one in self.variables:
+            if (other := found.setdefault(one.name, one)) is not one:
+                raise LoadError(
+                    f"{other.file} and {one.file} hold {one.name!r}",
+                    hint=f"take one of them out of {self.path}, or convert the file alone",
+                )
+        return found
+
+    def list_left_out(self, wanted: Container[str], program: str | None = None) -> tuple[LeftOut, ...]:
+        """Return everything in a directory but a program and the variables that it wants.
+
+        Parameters
+        ----------
+        program
+            The name of its file; None: the first one.
+        """
+        if not self.is_directory:
+            return ()
+        used = program or next(iter(self.programs), None)
+        others = {one.name: f"a variable in {one.file}" for one in self.variables if one.name not in wanted}
+        others |= {name: "another program" for name in self.programs if name != used}
+        others |= {one.name: one.explain()[0] for one in self.files if one.kind == "other"}
+        inner = [one for some in self.left_out.values() for one in some]
+        return (*inner, *(LeftOut(name, what) for name, what in others.items()))
+
     def explain_unread(self) -> str | None:
         """Return a description of the files that could not be read, with advice, or None."""
         unread = self.list_unread()
@@ -214,7 +256,7 @@ class Content:
                 kind, title = self._add_contents(name, file, bytes(file.read_at(0, SNIFF_BYTES)))
                 if kind not in ("program", "manifest") and name not in self.programs:
                     empty = len(self.variables) == count and not name.endswith(_STATES)
-                    kind, title = ("other", f"{title}, which holds no arrays") if empty else (kind, title)
+                    kind, title = ("other", f"{title}{_NO_ARRAYS}") if empty else (kind, title)
                 self.files.append(FileFacts(name, kind, title, size))
             except _UnknownError as unknown:
                 self.files.append(FileFacts(name, "other", str(unknown) or explain_name(name), size))
@@ -290,8 +332,12 @@ class Content:
             return self._add_streams(name, file, head)
         entries = known.entries(file)
         self.variables += [Held(entry.name, entry, name, known) for entry in entries]
-        if left_out := list_left_out(entries):
-            self.left_out[name] = left_out
+        left_out = list_left_out(entries)
+        is_noted = name.endswith(_NOTES)
+        if left_out:
+            self.left_out[name] = tuple(one._replace(is_value=not is_noted) for one in left_out)
+        if is_noted:
+            return "manifest", "what paddle.jit.save notes of parameters"
         if known.name == "onnx":
             self._add_onnx(name, file)
         return known.name, known.title
@@ -344,46 +390,6 @@ class Content:
             if len(wanted) == len(facts) and [(one.dtype, one.shape) for one in wanted] == facts:
                 return [one.name for one in wanted]
         return None
-
-
-class ModelFiles(NamedTuple):
-    """A model's directory, and the names of the program and of the combined file in it, or None."""
-
-    directory: str
-    program: str | None
-    values: str | None
-
-
-def find_model_files(path: str | os.PathLike[str]) -> ModelFiles:
-    """Return the location of a model, given its directory, its program, or the prefix of both its files.
-
-    In a directory, a name is None if no file or several files fit.
-
-    Raises
-    ------
-    MissingFileError
-        The path does not exist.
-    LoadError
-        The model holds no program.
-    """
-    text = os.fspath(path)
-    with open_content(path) as content:
-        if not content.programs:
-            unread = content.explain_unread() if content.is_empty else None
-            hint = "name the directory of a model (with __model__), or a .pdmodel beside its values"
-            raise LoadError(f"{text} holds no program", hint=unread or hint)
-        kinds = [file.kind for file in content.files]
-        programs = list(content.programs)
-        combined = [file.name for file in content.files if file.kind == "combined"]
-        directory = text
-        if not content.is_directory:
-            directory = os.path.dirname(text) or "."
-        if content.is_file and programs:  # its values are beside it
-            beside = f"{os.path.splitext(programs[0])[0]}.pdiparams"
-            combined = [beside] if content.where.has(beside) else []
-    model = programs[0] if len(programs) == 1 else None
-    values = combined[0] if len(combined) == 1 and "variable" not in kinds else None
-    return ModelFiles(directory, model, values)
 
 
 class _UnknownError(Exception):

@@ -7,24 +7,27 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from paddlelike.core import TENSOR_DTYPES, Array, LoDTensor
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats import registry
-from paddlelike.formats.base import FileFormat, FolderFormat, Value
-from paddlelike.formats.entry import Entry, LeftOut, Listing, list_left_out
+from paddlelike.formats.base import Capabilities, FileFormat, FolderFormat, Value, Values
+from paddlelike.formats.entry import Entry, LeftOut, Listing, check_entries, list_left_out
 from paddlelike.formats.explain import explain, explain_names
-from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.paddle.server_tables import ServerTables
-from paddlelike.formats.sources import Buffer
+from paddlelike.formats.sources import Buffer, Folder
 from paddlelike.formats.state.fluid_save import PrefixedFolder
 from paddlelike.formats.state.format import StateFile
 from paddlelike.formats.state.pickle_writer import encode_item
 from paddlelike.foundation.amounts import format_count, format_size
 from paddlelike.foundation.display import Displayed
 from paddlelike.foundation.progress import show_progress
-from paddlelike.interop.content import ModelFiles, find_model_files, open_content
+from paddlelike.interop.content import (
+    Content,
+    Held,
+    open_content,
+)
 from paddlelike.interop.damage import refuse_damage
 from paddlelike.interop.renaming import Recipe, arrange
 from paddlelike.interop.spool import Spool
@@ -46,7 +49,6 @@ Rename = Mapping[str, str] | Callable[[str], str]
 AnyFormat = FileFormat | FolderFormat
 
 _HEAD: Final = 1024
-_ONNX: Final = ".onnx"
 _LISTED: Final = 20
 _NAMED: Final = 200  # in a report
 _UNKNOWN: Final = "its first bytes are not those of a known kind of file"
@@ -178,8 +180,7 @@ def convert(
     Returns
     -------
     ConvertReport or ModelReport
-        A report of the written, omitted and verified values; true when nothing was left out. A ModelReport
-        for models.
+        A report of what was written and left out, a ModelReport for models; true when nothing was left out.
 
     Raises
     ------
@@ -206,8 +207,8 @@ def convert(
     if prefixed is not None and prefixed.program is not None:
         source = os.path.join(prefixed.directory, prefixed.program)
     if format is None and not rules:
-        from paddlelike.interop.model_versions import convert_arrangement, is_arrangement
-        from paddlelike.interop.onnx.models import convert_model, is_model_conversion
+        from paddlelike.interop.model_versions import convert_arrangement, convert_onnx, is_arrangement
+        from paddlelike.interop.onnx.models import is_model_conversion
 
         is_model = is_arrangement(source, target) or is_model_conversion(source, target)
         given = {"rename": rename, "dtype": dtype, "names": names}
@@ -221,15 +222,7 @@ def convert(
                 source, target, overwrite=overwrite, verify=verify, durability=durability
             )
         if is_model_conversion(source, target):
-            found = find_model(source, target)
-            return convert_model(
-                source,
-                target,
-                directory=found.directory,
-                model_filename=found.program,
-                params_filename=found.values,
-                overwrite=overwrite,
-            )
+            return convert_onnx(source, target, overwrite=overwrite, verify=verify, durability=durability)
     target_format = _find_target(target, format)
     if not overwrite and is_there(target):
         raise SaveError(f"{target} exists", hint="remove it, choose another path, or pass overwrite=True")
@@ -287,25 +280,6 @@ def convert(
         tuple(without_lod),
         tuple(left_out),
     )
-
-
-def find_model(source: str, target: str) -> ModelFiles:
-    """Return the location of the model for the ONNX file ``target``; the source itself, if it is a model.
-
-    Raises
-    ------
-    LoadError
-        The model holds no program.
-    """
-    if not target.endswith(_ONNX) or source.endswith(_ONNX):
-        return ModelFiles(source, None, None)
-    try:
-        return find_model_files(source)
-    except MissingFileError:
-        raise
-    except LoadError as error:
-        message = f"{error.message}, but an ONNX model is made from a program"
-        raise LoadError(message, hint=f"{error.hint}; format='onnx' writes values alone") from error
 
 
 def find_prefixed(path: str) -> model_files.Model | None:
@@ -369,6 +343,35 @@ def _open_source(path: str, stack: ExitStack) -> tuple[AnyFormat, Any]:
     return registry.find("fluid_save"), PrefixedFolder(folder, name)
 
 
+class _Mixed(FolderFormat):
+    """All values of a directory, whatever the formats of its files."""
+
+    title = "a directory of several files"
+    holds = Capabilities(lod=True, selected_rows=True)
+
+    def __init__(self, content: Content) -> None:
+        self._content = content
+        self.name = ", ".join(sorted({one.format.name for one in content.variables}))  # type: ignore[misc]
+
+    def sniff(self, folder: Folder) -> bool:  # noqa: ARG002
+        return True
+
+    def entries(self, source: Folder) -> list[Entry]:  # noqa: ARG002
+        held = self._content.variables
+        named = [one.entry._replace(name=one.name, file=one.file, payload=one) for one in held]
+        return check_entries(
+            named,
+            sum(one.size for one in self._content.files),
+            self._content.list_left_out({one.name for one in held}),
+        )
+
+    def read(self, source: Folder, entry: Entry, *, into: Array | None = None) -> Value:  # noqa: ARG002
+        return self._content.read(cast("Held", entry.payload))
+
+    def write(self, values: Values) -> NoReturn:
+        raise NotImplementedError
+
+
 def _open_named(
     source: str, names: Iterable[str] | None, stack: ExitStack
 ) -> tuple[AnyFormat, Any, list[Entry]]:
@@ -376,20 +379,23 @@ def _open_named(
     model = find_prefixed(source)
     if model is not None and model.values is not None:
         source = os.path.join(model.directory, model.values)
-    form, opened = _open_source(source, stack)
     try:
+        form, opened = _open_source(source, stack)
         return form, opened, _name_entries(form.entries(opened), form, source, names)
-    except (FormatError, LoadError):
-        with open_content(source) as content:
-            kinds = {(held.file, type(held.format)) for held in content.variables}
-            problems = [*content.unnamed, *(file.problem for file in content.files if file.problem)]
-            alone = content.is_file and len(content.variables) == 1  # named like its file
-            alone = alone and not source.endswith(model_files.VALUES)
-            known = alone or [kind for _, kind in kinds] == [CombinedFile]
-            if names is not None or problems or not known:
-                raise
-            file = source if content.is_file else os.path.join(source, content.variables[0].file)
-            return _open_named(file, [held.name for held in content.variables], stack)
+    except MissingFileError:
+        raise
+    except (FormatError, LoadError) as error:
+        content = stack.enter_context(open_content(source))
+        damaged = any(one.problem for one in content.files)
+        if names is not None or content.unnamed or damaged or not content.variables:
+            raise
+        if content.files[0].kind == "variable" and source.endswith(model_files.VALUES):  # of which name?
+            raise
+        for one in content.files:
+            if one.kind == "other" and not one.is_beside:
+                raise FormatError(f"{one.name} of {source} cannot be read: {one.title}") from error
+        mixed = _Mixed(content)
+        return mixed, content.where, mixed.entries(content.where)
 
 
 def _name_entries(

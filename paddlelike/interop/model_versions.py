@@ -1,4 +1,4 @@
-"""Models for prediction between Fluid 1.8, Paddle 2.x and Paddle 3: a program, and a file of all values.
+"""Models for prediction between Fluid 1.8, Paddle 2.x and 3, and ONNX: a program, and a file of all values.
 
 Paddle 2.x reads the programs of 1.8, so these are written byte for byte; the report names the operators that
 Paddle 2.6 no longer has. The values are in the order of their names.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 from paddlelike.core import Scope, scope_guard
-from paddlelike.errors import LoadError, SaveError, UnsupportedError
+from paddlelike.errors import LoadError, MissingFileError, SaveError, UnsupportedError
 from paddlelike.executor.run import Executor
+from paddlelike.formats.entry import LeftOut
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.paddle.recognize import is_pir, is_program
 from paddlelike.formats.sources import Buffer
@@ -21,7 +23,7 @@ from paddlelike.framework.codec.encode import encode_program
 from paddlelike.interop.content import list_persistables, open_content
 from paddlelike.interop.damage import refuse_damage
 from paddlelike.interop.fluid18 import make_fluid18
-from paddlelike.interop.onnx.models import ModelReport, find_values
+from paddlelike.interop.onnx.models import ModelReport, convert_model, find_values
 from paddlelike.interop.paddle3.write import write_pir
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import find_ports
@@ -35,6 +37,7 @@ Path = str | os.PathLike[str]
 SUFFIX: Final = ".pdmodel"
 _VALUES: Final = ".pdiparams"
 _PIR: Final = ".json"
+_ONNX: Final = ".onnx"
 _HEAD: Final = 64
 #: Operators of Paddle 3 that Paddle 2.6.2 does not have, nor others that compute the same.
 _NEW: Final = frozenset({
@@ -136,6 +139,8 @@ def convert_arrangement(
     refuse_damage(here, verify=verify)
     program, data, values = _read_model(here)
     feeds, fetches = find_ports(program, here)
+    with open_content(here) as content:
+        left_out = content.list_left_out({one.name for one in list_persistables(program)})
     lacking: set[str] = set()
     counts = Counter(op.type for op in program.global_block().ops if op.type not in ("feed", "fetch"))
     if name.endswith(_PIR):
@@ -149,7 +154,102 @@ def convert_arrangement(
     if values:
         files[values_name] = list(CombinedFile().write(values))
     write_all(directory or ".", files, durability=durability)
-    return ModelReport(here, there, dict(counts), tuple(feeds), tuple(fetches), tuple(sorted(lacking)))
+    return ModelReport(
+        here, there, dict(counts), tuple(feeds), tuple(fetches), tuple(sorted(lacking)), left_out
+    )
+
+
+class ModelFiles(NamedTuple):
+    """A model's directory, and the names of the program and of the combined file in it, or None."""
+
+    directory: str
+    program: str | None
+    values: str | None
+
+
+def find_model_files(path: str | os.PathLike[str]) -> ModelFiles:
+    """Return the location of a model, given its directory, its program, or the prefix of both its files.
+
+    In a directory, a name is None if no file or several files fit.
+
+    Raises
+    ------
+    MissingFileError
+        The path does not exist.
+    LoadError
+        The model holds no program.
+    """
+    text = os.fspath(path)
+    with open_content(path) as content:
+        if not content.programs:
+            unread = content.explain_unread() if content.is_empty else None
+            hint = "name the directory of a model (with __model__), or a .pdmodel beside its values"
+            raise LoadError(f"{text} holds no program", hint=unread or hint)
+        kinds = [file.kind for file in content.files]
+        programs = list(content.programs)
+        combined = [file.name for file in content.files if file.kind == "combined"]
+        directory = text
+        if not content.is_directory:
+            directory = os.path.dirname(text) or "."
+        if content.is_file and programs:  # its values are beside it
+            beside = f"{os.path.splitext(programs[0])[0]}.pdiparams"
+            combined = [beside] if content.where.has(beside) else []
+    model = programs[0] if len(programs) == 1 else None
+    values = combined[0] if len(combined) == 1 and "variable" not in kinds else None
+    return ModelFiles(directory, model, values)
+
+
+def convert_onnx(
+    source: str,
+    target: str,
+    model_filename: str | None = None,
+    params_filename: str | None = None,
+    *,
+    opset: int = 18,
+    overwrite: bool = False,
+    verify: bool = True,
+    durability: Durability = SaveOptions.durability,
+) -> ModelReport:
+    """Convert a model to an ONNX file, or such a file to a directory: ``convert_model`` of any source.
+
+    Raises
+    ------
+    LoadError
+        The source holds no program, or a file differs from its manifest.
+    """
+    refuse_damage(source, verify=verify)
+    found = ModelFiles(source, model_filename, params_filename)
+    left_out: tuple[LeftOut, ...] = ()
+    if target.endswith(_ONNX) and not source.endswith(_ONNX):
+        model = _find_model(source)
+        found = ModelFiles(model.directory, model_filename or model.program, params_filename or model.values)
+        with open_content(source) as content:
+            program = content.programs.get(found.program or "__model__")
+            read = {one.name for one in list_persistables(program)} if program else ()
+            left_out = content.list_left_out(read, found.program)
+    directory, *files = found
+    report = convert_model(
+        source,
+        target,
+        directory,
+        *files,
+        opset=opset,
+        overwrite=overwrite,
+        verify=verify,
+        durability=durability,
+    )
+    return replace(report, left_out=left_out)
+
+
+def _find_model(source: str) -> ModelFiles:
+    """Return the location of a model for an ONNX file. Raises LoadError if it holds no program."""
+    try:
+        return find_model_files(source)
+    except MissingFileError:
+        raise
+    except LoadError as error:
+        message = f"{error.message}, but an ONNX model is made from a program"
+        raise LoadError(message, hint=f"{error.hint}; format='onnx' writes values alone") from error
 
 
 def _check_known(program: Program) -> None:
@@ -191,7 +291,7 @@ def _read_model(path: str) -> tuple[Program, bytes, dict[str, Any]]:
         return program, encode_program(program), {one: scope.var(one).get_tensor() for one in names}
     with open_content(path) as content:
         program = content.get_program()
-        held = {one.name: one for one in content.variables}
+        held = content.index_variables()
         wanted = sorted(one.name for one in list_persistables(program))
         missing = [one for one in wanted if one not in held]
         if missing:

@@ -7,10 +7,11 @@ differ from their manifest are refused.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from paddlelike.errors import GraphError, LoadError, SaveError
+from paddlelike.formats.entry import LeftOut
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.formats.paddle.directory import encode_value, make_facts
 from paddlelike.foundation.near_names import suggest_names
@@ -19,23 +20,33 @@ from paddlelike.framework.codec.encode import encode_program
 from paddlelike.interop.content import Content, Held, list_persistables, open_content
 from paddlelike.interop.damage import refuse_damage
 from paddlelike.io.export.program import check_feeds, find_ports, make_inference_program
-from paddlelike.storage.interfaces import Committed, Writing
+from paddlelike.storage.interfaces import Writing
 from paddlelike.storage.location import locate
 
 Path = str | os.PathLike[str]
 _MODEL: Final = "__model__"
+_CHUNK: Final = 1 << 22  # bytes
 
 
 class Repacked(NamedTuple):
-    """What was written: the names of the files, and of those that were copied unread, why."""
+    """What was written.
+
+    Attributes
+    ----------
+    unread
+        By name, why a file was copied byte for byte without being understood.
+    left_out
+        Contents of the source that no variable can hold.
+    """
 
     directory: str
     files: tuple[str, ...]
     unread: dict[str, str]
+    left_out: tuple[LeftOut, ...]
 
 
 def merge(source: Path, target: Path, filename: str = "__params__", *, verify: bool = True) -> Repacked:
-    """Write the variables of a directory into one combined file in another, beside its programs.
+    """Write the variables of a directory into one combined file in another, beside its other files.
 
     Parameters
     ----------
@@ -68,22 +79,22 @@ def merge(source: Path, target: Path, filename: str = "__params__", *, verify: b
     _check_absent(target)
     refuse_damage(os.fspath(source), verify=verify)
     with open_content(source) as content:
-        held = sorted(_check_variables(content), key=lambda one: one.name)
+        held = [one for _, one in sorted(_check_variables(content).items())]
         if content.unnamed:  # the order of a combined file is that of the names
             raise _make_unnamed(content, "copy the program (__model__ or .pdmodel) beside it")
         sparse = [one.name for one in held if one.entry.height is not None]
         if sparse:
             raise LoadError(f"a combined file holds no SelectedRows: {', '.join(sparse)}")
         writing = locate(target).begin()
-        unread = _copy_programs(content, writing)
+        _copy(content, content.programs, writing)
         buffers = CombinedFile().write({one.name: content.read(one) for one in held})
         facts = [[one.name, one.entry.dtype.name, list(one.entry.shape)] for one in held]
         writing.add(filename, buffers, {"kind": "combined", "variables": facts})
-        return _commit(writing, unread)
+        return _commit(content, writing)
 
 
 def split(source: Path, target: Path, names: Sequence[str] | None = None, *, verify: bool = True) -> Repacked:
-    """Write every variable of a combined file into a file of its own, beside the programs.
+    """Write every variable of a combined file into a file of its own, beside the other files.
 
     Parameters
     ----------
@@ -103,7 +114,7 @@ def split(source: Path, target: Path, names: Sequence[str] | None = None, *, ver
     _check_absent(target)
     refuse_damage(os.fspath(source), verify=verify)
     with open_content(source) as content:
-        held = _check_variables(content)
+        held = list(_check_variables(content).values())
         if content.unnamed and names is None:
             raise _make_unnamed(
                 content, "copy the program (__model__ or .pdmodel) beside it, or pass the names"
@@ -113,16 +124,18 @@ def split(source: Path, target: Path, names: Sequence[str] | None = None, *, ver
                 raise LoadError(f"{content.path} holds {len(held)} variables, {len(names)} names were given")
             held = [one._replace(name=name) for one, name in zip(held, sorted(names), strict=True)]
         writing = locate(target).begin()
-        unread = _copy_programs(content, writing)
+        _copy(content, content.programs, writing)
         for one in held:
             _add_variable(content, one, writing)
-        return _commit(writing, unread)
+        return _commit(content, writing)
 
 
 def prune(
     source: Path, target: Path, feeds: Iterable[str] | None, fetches: Iterable[str], *, verify: bool = True
-) -> Committed:
+) -> Repacked:
     """Write the part of a model that computes some variables from some feeds, with a file per parameter.
+
+    Files that are not understood are copied.
 
     Parameters
     ----------
@@ -157,7 +170,7 @@ def prune(
         check_feeds(program, given, [block.var(name) for name in wanted])
         pruned = make_inference_program(program, given, wanted)
         needed = {one.name for one in list_persistables(pruned)}
-        held = {one.name: one for one in content.variables}
+        held = content.index_variables()
         missing = sorted(needed - held.keys())
         if missing and held:
             raise LoadError(f"{content.path} holds no {', '.join(missing)}, which the pruned program needs")
@@ -165,7 +178,7 @@ def prune(
         writing.add(_MODEL, [encode_program(pruned)])
         for name in sorted(needed & held.keys()):
             _add_variable(content, held[name], writing)
-        return writing.commit()
+        return _commit(content, writing)
 
 
 def _find_needed_feeds(program: Program, wanted: list[str]) -> list[str]:
@@ -191,13 +204,13 @@ def _check_absent(target: Path) -> None:
         raise SaveError(f"{where.path} exists and holds files", hint="choose a new directory")
 
 
-def _check_variables(content: Content) -> list[Held]:
+def _check_variables(content: Content) -> dict[str, Held]:
     if not content.variables:
         raise LoadError(f"{content.path} holds no variables", hint=content.explain_unread())
     for file in content.files:  # the copy would lack them
         if file.problem is not None and "not supported" not in file.problem:
             raise LoadError(f"{file.name} of {content.path} cannot be read: {file.problem}", hint=file.hint)
-    return content.variables
+    return content.index_variables()
 
 
 def _make_unnamed(content: Content, hint: str) -> LoadError:
@@ -205,20 +218,24 @@ def _make_unnamed(content: Content, hint: str) -> LoadError:
     return LoadError(f"{names} stores no names, and no file beside it names its values", hint=hint)
 
 
-def _copy_programs(content: Content, writing: Writing) -> dict[str, str]:
-    """Copy the programs, also those that are not understood; return why, by the names of these."""
-    unread = {one.name: one.problem for one in content.files if one.problem is not None}
-    others = content.list_unread().items()
-    unread |= {name: why for name, why in others if name == _MODEL or name.endswith(".pdmodel")}
-    for name in (*content.programs, *unread):
-        with content.where.open_file(name) as file:
-            writing.add(name, [file.read()])
-    return unread
+def _copy(content: Content, names: Iterable[str], writing: Writing) -> None:
+    for name in names:
+        writing.add(name, _read_chunks(content, name))
 
 
-def _commit(writing: Writing, unread: dict[str, str]) -> Repacked:
+def _read_chunks(content: Content, name: str) -> Iterator[bytes]:
+    with content.where.open_file(name) as file:
+        for start in range(0, file.size, _CHUNK):
+            yield bytes(file.read_at(start, min(_CHUNK, file.size - start)))
+
+
+def _commit(content: Content, writing: Writing) -> Repacked:
+    """Copy the files that are not understood, too, and commit."""
+    unread = content.list_unread()
+    _copy(content, unread, writing)
     done = writing.commit()
-    return Repacked(done.directory, tuple(sorted(done.files)), unread)
+    left_out = tuple(one for some in content.left_out.values() for one in some)
+    return Repacked(done.directory, tuple(sorted(done.files)), unread, left_out)
 
 
 def _add_variable(content: Content, held: Held, writing: Writing) -> None:

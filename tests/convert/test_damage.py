@@ -69,10 +69,16 @@ WAYS: dict[str, tuple[str, Act]] = {
         "model/w",
         lambda at, to, v: prune(at / "model", to / "new", None, [(at / "fetch").read_text()], verify=v),
     ),
+    "convert a model to ONNX": (
+        "model/w",
+        lambda at, to, v: convert(at / "model", to / "m.onnx", verify=v),
+    ),
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", [pytest.param(one, marks=pytest.mark.slow if "ONNX" in one else ()) for one in WAYS]
+)
 def test_damaged_values_are_not_copied(saved: Path, tmp_path: Path, way: str) -> None:
     file, act = WAYS[way]
     for name in ("good", "bad", "anyway"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import paddlelike as fluid
 from paddlelike.cli.app import app
 from paddlelike.errors import FormatError, GraphError, LoadError, SaveError
 from paddlelike.inspection.inspect import inspect
+from paddlelike.interop.model_versions import convert_arrangement
 from paddlelike.interop.repack import merge, prune, split
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "fit_a_line"
@@ -93,6 +95,66 @@ def test_a_model_file_of_other_bytes_is_copied_and_reported(tmp_path: Path) -> N
     assert done.exit_code == 3
     assert "__model__ was copied, but not understood: this is not a whole program" in done.stderr
     assert (tmp_path / "b" / "__model__").read_bytes() == b"garbage\0\1"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("merge", "split", "prune --fetch fc_0.tmp_1", "convert to", "convert to.npz", "convert to.pdmodel"),
+        pytest.param("convert to.onnx", marks=pytest.mark.slow),
+    ],
+)
+def test_every_file_of_a_directory_is_copied_or_named(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(GOLDEN / "inference", "from")
+    others = {"notes.txt": b"trained twice", "more/words.json": b'{"a": 1}', "plot.png": b"\x89PNG\r\n"}
+    for name, data in others.items():
+        (tmp_path / "from" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "from" / name).write_bytes(data)
+    np.savez("from/more.npz", ids=np.ones(3, "uint16"))
+    name, *rest = command.split()
+    done = CliRunner().invoke(app, [name, "from", *(rest if name == "convert" else ["to", *rest])])
+    assert done.exit_code == 1, done.stderr
+    assert "'ids' (an array of uint16)" in done.stderr
+    for other, data in others.items():
+        copied = tmp_path / "to" / other
+        assert other in done.stderr
+        assert name == "convert" or copied.read_bytes() == data
+
+
+def test_values_that_a_converted_model_does_not_read_are_named(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "inference", tmp_path / "a")
+    assert fluid.convert(tmp_path / "a", tmp_path / "whole.json")
+    shutil.copy(GOLDEN / "inference" / "fc_0.b_0", tmp_path / "a" / "moment")
+    report = fluid.convert(tmp_path / "a", tmp_path / "m.json")
+    assert not report
+    assert [str(one) for one in report.left_out] == ["'moment' (a variable in moment)"]
+    np.savez(tmp_path / "a" / "second.npz", moment=np.ones(1, "float32"))  # of which file?
+    with pytest.raises(FormatError, match=r"several arrays have the same name: \['moment'\]"):
+        fluid.convert(tmp_path / "a", tmp_path / "values.npz")
+    for door in (merge, split, convert_arrangement):
+        with pytest.raises(LoadError, match=r"moment and second\.npz hold 'moment'"):
+            door(tmp_path / "a", tmp_path / "b.json")
+
+
+def test_a_folder_with_the_files_of_fluid_save_is_converted(tmp_path: Path) -> None:
+    report = fluid.convert(GOLDEN / "fluid_save", tmp_path / "m.npz")
+    wanted = fluid.load_program_state(str(GOLDEN / "fluid_save" / "model"))
+    with np.load(tmp_path / "m.npz") as found:
+        assert set(report.names) == set(found) == wanted.keys()
+        assert all(np.array_equal(found[name], wanted[name]) for name in found)
+
+
+def test_notes_that_paddle2_writes_beside_a_model_are_named_but_are_not_values(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN.parent / "paddle262" / "mlp_adam" / "inference", tmp_path / "m")
+    notes = {"fc_0.w_0": {"structured_name": "0.weight", "stop_gradient": False, "trainable": True}}
+    (tmp_path / "m" / "model.pdiparams.info").write_bytes(pickle.dumps(notes, 2))  # as paddle.jit.save does
+    for target in ("v.npz", "m.json", "d"):
+        report = fluid.convert(tmp_path / "m", tmp_path / target)
+        assert report, target
+        assert "'fc_0.w_0/structured_name' ('0.weight')" in str(report)
 
 
 def test_a_model_pruned_from_a_training_program_predicts(tmp_path: Path) -> None:

@@ -119,8 +119,9 @@ def command(
     file as SRC is put over the saved table in the directory DST, as a delta, with --overwrite. The exit
     status is 1 if SRC holds values that DST does not: they are named.
     """
-    from paddlelike.interop.convert import ConvertReport, convert, find_model
-    from paddlelike.interop.onnx.models import ModelReport, convert_model, is_model_conversion
+    from paddlelike.interop.convert import ConvertReport, convert
+    from paddlelike.interop.model_versions import convert_onnx
+    from paddlelike.interop.onnx.models import ModelReport, is_model_conversion
     from paddlelike.interop.recipes import find_rules
 
     if source.endswith(_ROWS) or target.endswith(_ROWS):
@@ -130,15 +131,15 @@ def command(
         report: ConvertReport | ModelReport
         is_of_values = format or rules or dtype or names
         if not is_of_values and is_model_conversion(source, target):
-            found = find_model(source, target)
-            report = convert_model(
+            report = convert_onnx(
                 source,
                 target,
+                model_filename,
+                params_filename,
                 opset=opset,
-                directory=found.directory,
-                model_filename=model_filename or found.program,
-                params_filename=params_filename or found.values,
                 overwrite=overwrite,
+                verify=verify,
+                durability=durability,
             )
         else:
             listed = None if names is None else [name.strip() for name in names.split(",")]
@@ -159,5 +160,5 @@ def command(
     else:
         for line in str(report).splitlines():
             say(escape(line))
-    if isinstance(report, ConvertReport) and not report:
+    if not report:
         end(FOUND)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from paddlelike.cli.output import UNREAD, Json, Verify, end, escape, exits, print_json, progress, say
+from paddlelike.cli.output import FOUND, UNREAD, Json, Verify, end, escape, exits, print_json, progress, say
 from paddlelike.foundation.amounts import format_count
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ def command(
 ) -> None:
     """Write all variables into one combined file.
 
-    Programs are copied beside it. Values are copied bit for bit. The exit status is 3 if a program was copied
-    that nothing here understands.
+    Other files are copied beside it. Values are copied bit for bit. The exit status is 3 if a file was copied
+    that nothing here understands, and 1 if a file holds values that no variable can hold: they are named.
     """
     from paddlelike.interop.repack import merge
 
@@ -32,12 +32,14 @@ def command(
     report(done, json=json)
 
 
-def report(done: Repacked, *, json: bool) -> None:
+def report(done: Repacked, remark: str = "", *, json: bool) -> None:
     """Say what was written, and end the command."""
     if json:
-        print_json(done._asdict())
+        print_json(done._asdict() | {"left_out": [one._asdict() for one in done.left_out]})
     else:
-        say(f"wrote {format_count(len(done.files), 'file')} to {done.directory}")
+        say(f"wrote {format_count(len(done.files), 'file')} to {done.directory}{remark}")
+    for one in done.left_out:
+        say(f"paddlelike: left out: {escape(one)}")
     for name, why in done.unread.items():
         say(f"paddlelike: {escape(name)} was copied, but not understood: {escape(why)}")
-    end(UNREAD if done.unread else 0)
+    end(FOUND if any(one.is_value for one in done.left_out) else UNREAD if done.unread else 0)

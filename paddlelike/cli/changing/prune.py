@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from paddlelike.cli.output import Json, Verify, exits, print_json, progress, say
-from paddlelike.foundation.amounts import format_count
+from paddlelike.cli.changing.merge import report
+from paddlelike.cli.output import Json, Verify, exits, progress
 
 
 def command(
@@ -23,14 +23,12 @@ def command(
 ) -> None:
     """Write the part of a model that computes some variables.
 
-    Training programs become models for prediction.
+    Training programs become models for prediction. The exit status is 3 if a file was copied that nothing
+    here understands, and 1 if a file holds values that no variable can hold: they are named.
     """
     from paddlelike.interop.repack import prune
 
     with exits(), progress(f"{model} -> {target}"):
         done = prune(model, target, feed, fetch, verify=verify)
-    if json:
-        print_json({"directory": done.directory, "files": sorted(done.files)})
-        return
     alone = "" if len(done.files) > 1 else ", only the program: its parameters are not beside it"
-    say(f"wrote {format_count(len(done.files), 'file')} to {done.directory}{alone}")
+    report(done, alone, json=json)

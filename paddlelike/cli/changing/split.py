@@ -23,8 +23,9 @@ def command(
 ) -> None:
     """Write every variable into a separate file.
 
-    The names come from the manifest, or from the program beside the file. Programs are copied. Values are
-    copied bit for bit. The exit status is 3 if a program was copied that nothing here understands.
+    The names come from the manifest, or from the program beside the file. Other files are copied. Values are
+    copied bit for bit. The exit status is 3 if a file was copied that nothing here understands, and 1 if a
+    file holds values that no variable can hold: they are named.
     """
     from paddlelike.interop.repack import split
 

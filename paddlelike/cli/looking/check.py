@@ -38,7 +38,7 @@ def command(
     """
     import numpy as np
 
-    from paddlelike.interop.content import find_model_files
+    from paddlelike.interop.model_versions import find_model_files
 
     with exits(), progress(f"running {model}"):
         where = find_model_files(model)

@@ -8,12 +8,15 @@ from typing import Final
 from paddlelike.core import Scope, scope_guard
 from paddlelike.errors import SaveError
 from paddlelike.executor.run import Executor
+from paddlelike.formats.entry import LeftOut
 from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.display import Displayed
 from paddlelike.interop.onnx.exporter.export import export_onnx
 from paddlelike.interop.onnx.importer.build import import_onnx
+from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.save import save_inference_model
 from paddlelike.lazy import dataclass
+from paddlelike.storage.options import Durability, SaveOptions
 from paddlelike.storage.problems import is_file, is_there
 
 Path = str | os.PathLike[str]
@@ -29,6 +32,9 @@ class ModelReport(Displayed):
     ----------
     lacking
         Operators that the system of the target once had, and no longer runs.
+    left_out
+        Contents of the source's directory that are not in the target: values that the program does not read,
+        other programs, and files that are not understood. The report is false where it lists any.
     """
 
     source: str
@@ -37,6 +43,7 @@ class ModelReport(Displayed):
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     lacking: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     def __repr__(self) -> str:
         return f"<ModelReport: {str(self).partition(chr(10))[0]}>"
@@ -47,7 +54,12 @@ class ModelReport(Displayed):
         line = (
             f"converted a model of {format_count(count, 'operator')}, {ports}: {self.source} -> {self.target}"
         )
-        return line + f"\n  Paddle 2.6 has no kernel of {', '.join(self.lacking)}" * bool(self.lacking)
+        line += f"\n  Paddle 2.6 has no kernel of {', '.join(self.lacking)}" * bool(self.lacking)
+        return line + f"\n  left out: {', '.join(map(str, self.left_out))}" * bool(self.left_out)
+
+    def __bool__(self) -> bool:
+        """Whether everything in the source is in the target."""
+        return not any(one.is_value for one in self.left_out)
 
 
 def is_model_conversion(source: Path, target: Path) -> bool:
@@ -72,12 +84,14 @@ def find_values(path: str) -> str | None:
 def convert_model(
     source: Path,
     target: Path,
-    *,
-    opset: int = 18,
     directory: str | None = None,
     model_filename: str | None = None,
     params_filename: str | None = None,
+    *,
+    opset: int = 18,
     overwrite: bool = False,
+    verify: bool = True,
+    durability: Durability = SaveOptions.durability,
 ) -> ModelReport:
     """Convert a model for prediction to an ONNX file, or an ONNX file to a directory of such a model.
 
@@ -93,6 +107,8 @@ def convert_model(
         Files of the directory, as ``load_inference_model`` and ``save_inference_model`` take them.
     overwrite
         Allow ``target`` to exist.
+    verify
+        Compare the files of a directory with their manifest, if there is one. False: copy damaged ones, too.
 
     Raises
     ------
@@ -111,13 +127,11 @@ def convert_model(
             raise SaveError(
                 f"{here} is an ONNX file already", hint="to change its opset: onnx.version_converter"
             )
-        report = export_onnx(
-            directory or here,
-            there,
-            opset=opset,
-            model_filename=model_filename,
-            params_filename=params_filename,
-        )
+        where = directory or here
+        with scope_guard(scope := Scope()):
+            names = (model_filename, params_filename)
+            program = load_inference_model(where, Executor(), *names, verify=verify)[0]
+        report = export_onnx(program, there, opset=opset, scope=scope, durability=durability)
         return ModelReport(here, there, report.operators, tuple(report.inputs), tuple(report.outputs))
     scope = Scope()
     program, feeds, fetches = import_onnx(here, scope=scope)
@@ -126,7 +140,14 @@ def convert_model(
         if op.type not in ("feed", "fetch"):
             counts[op.type] = counts.get(op.type, 0) + 1
     with scope_guard(scope):
-        names = save_inference_model(
-            there, feeds, fetches, Executor(), program, model_filename, params_filename
+        outputs = save_inference_model(
+            there,
+            feeds,
+            fetches,
+            Executor(),
+            program,
+            model_filename,
+            params_filename,
+            durability=durability,
         )
-    return ModelReport(here, there, counts, tuple(feeds), tuple(names))
+    return ModelReport(here, there, counts, tuple(feeds), tuple(outputs))

@@ -16,7 +16,7 @@ from paddlelike.executor.run import Executor
 from paddlelike.foundation.locks import Lock
 from paddlelike.framework import Variable
 from paddlelike.inference.follow import Follower
-from paddlelike.interop.content import find_model_files
+from paddlelike.interop.model_versions import find_model_files
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.ops.control.blocks import LoopLimit
 from paddlelike.view.page.document import format_document

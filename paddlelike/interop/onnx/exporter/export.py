@@ -32,6 +32,7 @@ from paddlelike.interop.onnx.exporter.traced.operator import find_converter
 from paddlelike.interop.reader_tables import InexpressibleError
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import find_ports
+from paddlelike.storage.options import Durability, SaveOptions
 from paddlelike.storage.problems import raises_own_errors
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def export_onnx(
     model_filename: str | None = None,
     params_filename: str | None = None,
     external_data: bool | None = None,
+    durability: Durability = SaveOptions.durability,
 ) -> OnnxReport:
     """Write a model for prediction as an ONNX file, all of it or nothing.
 
@@ -131,6 +133,8 @@ def export_onnx(
     external_data
         Whether to put the parameters into a second file, ``<file>.data``; None to do so if they are too large
         for one file.
+    durability
+        How the files survive a power cut, as in :func:`~paddlelike.convert`.
 
     Returns
     -------
@@ -183,7 +187,7 @@ def export_onnx(
     model, arrays = translation.model, translation.arrays
     size = sum(array.nbytes for array in arrays.values())
     apart = size > LARGEST if external_data is None else external_data
-    write_model(model, arrays, os.fspath(file), translation.outputs, apart=apart)
+    write_model(model, arrays, os.fspath(file), translation.outputs, apart=apart, durability=durability)
     return OnnxReport(
         os.fspath(file),
         opset,

@@ -17,6 +17,7 @@ from paddlelike.interop.exporting import read_parameter
 from paddlelike.interop.onnx.exporter.graph import Graph
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.manifest import library_version
+from paddlelike.storage.options import Durability
 
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
@@ -94,7 +95,13 @@ def collect_constants(
 
 
 def write_model(
-    model: ModelProto, arrays: Mapping[str, Array], file: str, outputs: Sequence[Any], *, apart: bool
+    model: ModelProto,
+    arrays: Mapping[str, Array],
+    file: str,
+    outputs: Sequence[Any],
+    *,
+    apart: bool,
+    durability: Durability,
 ) -> None:
     """Write the model, and with ``apart`` its constants into ``<file>.data``."""
     directory, name = os.path.split(file)
@@ -105,7 +112,7 @@ def write_model(
     files: dict[str, Any] = {name: [model.SerializeToString(deterministic=True)]}
     if apart:
         files[f"{name}.data"] = [array.reshape(-1).view(np.uint8).data for array in pieces.values()]
-    write_all(directory or ".", files)
+    write_all(directory or ".", files, durability=durability)
 
 
 def declare_constants(
