@@ -18,6 +18,10 @@ __all__ = ["WeightedAverage"]
 class WeightedAverage:
     """``sum(value * weight) / sum(weight)``; the older form of :class:`fluid.metrics.Accuracy`.
 
+    See Also
+    --------
+    fluid.metrics.Accuracy
+
     >>> import warnings
     >>> with warnings.catch_warnings(action="ignore"):
     ...     average = WeightedAverage()

@@ -9,6 +9,7 @@ import numpy as np
 
 from paddlelike import layers, metrics, unique_name
 from paddlelike.errors import GraphError
+from paddlelike.foundation.docstrings import describe_like
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Program, Variable, program_guard
 from paddlelike.layers.helper import LayerHelper
@@ -23,14 +24,32 @@ __all__ = ["ChunkEvaluator", "DetectionMAP", "EditDistance", "Evaluator"]
 class Evaluator:
     """Base of evaluators: operators add the values of each batch to states, which :meth:`reset` sets to 0.
 
-    Raises GraphError inside of a branch or a loop.
-
     Attributes
     ----------
     states
         The persistable sums, saved with checkpoints.
     metrics
         The values of the current batch, to be fetched.
+
+    Parameters
+    ----------
+    name
+        The first part of the names of the states.
+
+    Raises
+    ------
+    GraphError
+        It is built inside of a branch or a loop.
+
+    See Also
+    --------
+    fluid.evaluator.ChunkEvaluator, fluid.evaluator.DetectionMAP, fluid.evaluator.EditDistance
+    fluid.metrics.MetricBase
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     Evaluator("sums").states
+    []
     """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
@@ -80,8 +99,23 @@ def _declare(program: Program, state: Variable) -> Variable:
     )
 
 
+@describe_like(layers.chunk_eval)
 class ChunkEvaluator(Evaluator):
-    """Precision, recall and F1 of chunks; the arguments are as for :func:`layers.chunk_eval`."""
+    """Precision, recall and F1 of chunks; the arguments are as for :func:`layers.chunk_eval`.
+
+    See Also
+    --------
+    fluid.evaluator.Evaluator, fluid.evaluator.DetectionMAP, fluid.evaluator.EditDistance
+    fluid.metrics.MetricBase
+
+    >>> import warnings
+    >>> import paddlelike as fluid
+    >>> tags, labels = (fluid.data(name, [None, 1], "int64", lod_level=1) for name in ("tags", "labels"))
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     chunks = ChunkEvaluator(tags, labels, "IOB", num_chunk_types=3)
+    >>> len(chunks.metrics)
+    3
+    """
 
     def __init__(
         self,
@@ -113,6 +147,26 @@ class EditDistance(Evaluator):
     """The mean edit distance of sequences, and the fraction of wrong sequences.
 
     ``input`` and ``label`` are int64 sequences of the same count; ``ignored_tokens`` are removed first.
+
+    Parameters
+    ----------
+    input, label
+        int64 sequences (T, 1), one LoD level, the same number of each.
+    ignored_tokens
+        Ids that are removed from both first; None for none.
+
+    See Also
+    --------
+    fluid.evaluator.Evaluator, fluid.evaluator.ChunkEvaluator, fluid.evaluator.DetectionMAP
+    fluid.metrics.MetricBase
+
+    >>> import warnings
+    >>> import paddlelike as fluid
+    >>> found, right = (fluid.data(name, [None, 1], "int64", lod_level=1) for name in ("found", "right"))
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     distance = EditDistance(found, right)
+    >>> len(distance.metrics)
+    2
     """
 
     def __init__(
@@ -139,8 +193,22 @@ class EditDistance(Evaluator):
         return shares[0], shares[1]
 
 
+@describe_like(metrics.DetectionMAP)
 class DetectionMAP(metrics.DetectionMAP, Evaluator):
-    """The mean average precision of detections; the arguments are as for :class:`metrics.DetectionMAP`."""
+    """The mean average precision of detections; the arguments are as for :class:`metrics.DetectionMAP`.
+
+    See Also
+    --------
+    fluid.evaluator.Evaluator, fluid.evaluator.ChunkEvaluator, fluid.evaluator.EditDistance
+    fluid.metrics.MetricBase
+
+    >>> import warnings
+    >>> import paddlelike as fluid
+    >>> found = fluid.data("found", [None, 6], lod_level=1)
+    >>> label, box = (fluid.data(name, [None, n], lod_level=1) for name, n in (("label", 1), ("box", 4)))
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     precision = DetectionMAP(found, label, box, class_num=3)
+    """
 
     _create_state = Evaluator._create_state
 

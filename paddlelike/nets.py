@@ -101,6 +101,16 @@ def simple_img_conv_pool(
     Variable
         (N, num_filters, H', W'), in the dtype of ``input``.
 
+    See Also
+    --------
+    fluid.nets.img_conv_group, fluid.nets.sequence_conv_pool, fluid.nets.glu
+    fluid.nets.scaled_dot_product_attention
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
+
     >>> from paddlelike.input import data
     >>> image = data("image", [None, 1, 28, 28])
     >>> simple_img_conv_pool(image, num_filters=6, filter_size=5, pool_size=2, pool_stride=2).shape
@@ -156,6 +166,16 @@ def img_conv_group(
         ``conv_num_filter`` is not a list.
     GraphError
         Another list has a different length than ``conv_num_filter``.
+
+    See Also
+    --------
+    fluid.nets.simple_img_conv_pool, fluid.nets.sequence_conv_pool, fluid.nets.glu
+    fluid.nets.scaled_dot_product_attention
+
+    >>> from paddlelike.input import data
+    >>> image = data("image", [None, 3, 32, 32])
+    >>> img_conv_group(image, conv_num_filter=[8, 8], pool_size=2, pool_stride=2, conv_act="relu").shape
+    (-1, 8, 16, 16)
     """
     if not isinstance(conv_num_filter, list | tuple):
         raise TypeError(f"img_conv_group: conv_num_filter must be a list of ints, got {conv_num_filter!r}")
@@ -217,6 +237,21 @@ def sequence_conv_pool(
     -------
     Variable
         (sequences, num_filters), in the dtype of ``input``.
+
+    See Also
+    --------
+    fluid.nets.simple_img_conv_pool, fluid.nets.img_conv_group, fluid.nets.glu
+    fluid.nets.scaled_dot_product_attention
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable.
+
+    >>> from paddlelike.input import data
+    >>> words = data("words", [None, 16], lod_level=1)
+    >>> sequence_conv_pool(words, num_filters=32, filter_size=3).shape
+    (-1, 32)
     """
     convolved = sequence_conv(
         input, num_filters, filter_size, param_attr=param_attr, bias_attr=bias_attr, act=act
@@ -243,6 +278,11 @@ def glu(input: Variable, dim: int = -1) -> Variable:
     ------
     TypeError
         ``input`` is not a variable of float32 or float64.
+
+    See Also
+    --------
+    fluid.nets.simple_img_conv_pool, fluid.nets.img_conv_group, fluid.nets.sequence_conv_pool
+    fluid.nets.scaled_dot_product_attention
 
     >>> from paddlelike.input import data
     >>> glu(data("x", [None, 6])).shape
@@ -276,8 +316,20 @@ def scaled_dot_product_attention(
 
     Raises
     ------
+    TypeError
+        ``queries``, ``keys`` or ``values`` is not a variable.
     GraphError
         The shapes do not match.
+
+    See Also
+    --------
+    fluid.nets.simple_img_conv_pool, fluid.nets.img_conv_group, fluid.nets.sequence_conv_pool
+    fluid.nets.glu
+
+    >>> from paddlelike.input import data
+    >>> queries, keys = data("queries", [2, 5, 8]), data("keys", [2, 7, 8])
+    >>> scaled_dot_product_attention(queries, keys, keys, num_heads=2).shape
+    (2, 5, 8)
     """
     given = {"queries": queries, "keys": keys, "values": values}
     for argument, value in given.items():

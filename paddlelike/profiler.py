@@ -26,6 +26,14 @@ def start_profiler(state: str, tracer_option: str = "Default") -> None:
     ------
     ValueError
         ``state`` or ``tracer_option`` is another text.
+
+    See Also
+    --------
+    fluid.profiler.profiler, fluid.profiler.stop_profiler, fluid.profiler.reset_profiler
+    fluid.profiler.cuda_profiler, fluid.Executor.explain
+
+    >>> start_profiler("CPU")
+    >>> reset_profiler()
     """
     if state not in ("CPU", "GPU", "All"):
         raise ValueError(f"state must be 'CPU', 'GPU' or 'All', got {state!r}")
@@ -53,6 +61,18 @@ def stop_profiler(sorted_key: str | None = None, profile_path: str = "/tmp/profi
     ------
     ValueError
         ``sorted_key`` is another text.
+
+    See Also
+    --------
+    fluid.profiler.profiler, fluid.profiler.start_profiler, fluid.profiler.reset_profiler
+    fluid.profiler.cuda_profiler, fluid.Executor.explain
+
+    >>> import tempfile
+    >>> start_profiler("CPU")
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     stop_profiler("total", f"{home}/table")
+    <BLANKLINE>
+    ...
     """
     key = "default" if sorted_key is None else sorted_key
     if key not in profile.ORDERS:
@@ -65,7 +85,16 @@ def stop_profiler(sorted_key: str | None = None, profile_path: str = "/tmp/profi
 
 
 def reset_profiler() -> None:
-    """Drop the times measured so far."""
+    """Drop the times measured so far.
+
+    See Also
+    --------
+    fluid.profiler.profiler, fluid.profiler.start_profiler, fluid.profiler.stop_profiler
+    fluid.profiler.cuda_profiler, fluid.Executor.explain
+
+    >>> start_profiler("CPU")
+    >>> reset_profiler()
+    """
     if profile.current is not None:
         profile.start()
 
@@ -90,6 +119,20 @@ def profiler(
     ------
     ValueError
         ``state``, ``sorted_key`` or ``tracer_option`` is a text that those functions do not know.
+
+    See Also
+    --------
+    fluid.profiler.start_profiler, fluid.profiler.stop_profiler, fluid.profiler.reset_profiler
+    fluid.profiler.cuda_profiler, fluid.Executor.explain
+
+    >>> import paddlelike as fluid
+    >>> import tempfile, numpy as np
+    >>> _ = fluid.layers.relu(fluid.data("x", [None, 1]))
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     with fluid.profiler.profiler("CPU", "total", f"{home}/table"):  # doctest: +ELLIPSIS
+    ...         _ = fluid.Executor().run(feed={"x": np.ones((1, 1), "float32")}, fetch_list=["x"])
+    <BLANKLINE>
+    ...
     """
     start_profiler(state, tracer_option)
     try:
@@ -99,5 +142,20 @@ def profiler(
 
 
 def cuda_profiler(*args: object, **kwargs: object) -> None:
-    """Raise UnsupportedError: there are no GPU kernels."""
+    """Raise UnsupportedError: there are no GPU kernels.
+
+    Raises
+    ------
+    UnsupportedError
+        Always; :func:`profiler` times the operators on a CPU.
+
+    See Also
+    --------
+    fluid.profiler.profiler, fluid.profiler.start_profiler, fluid.profiler.stop_profiler
+    fluid.profiler.reset_profiler, fluid.Executor.explain
+
+    >>> cuda_profiler("prof.txt")
+    Traceback (most recent call last):
+    paddlelike.errors.UnsupportedError: ...
+    """
     raise UnsupportedError("there are no GPU kernels to profile", hint="use profiler.profiler('CPU')")

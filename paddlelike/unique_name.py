@@ -16,7 +16,21 @@ __all__ = ["UniqueNameGenerator", "generate", "generate_with_ignorable_key", "gu
 
 
 class UniqueNameGenerator:
-    """One set of counters with one prefix."""
+    """One set of counters with one prefix.
+
+    Parameters
+    ----------
+    prefix
+        A text in front of every name; None for no prefix.
+
+    See Also
+    --------
+    fluid.unique_name.generate, fluid.unique_name.guard, fluid.unique_name.switch
+
+    >>> generator = UniqueNameGenerator("old_")
+    >>> generator("fc"), generator("fc")
+    ('old_fc_0', 'old_fc_1')
+    """
 
     def __init__(self, prefix: str | None = None) -> None:
         self.prefix = "" if prefix is None else prefix
@@ -54,6 +68,10 @@ def generate(key: str) -> str:
     name : str
         The prefix of :func:`guard` if it has one, then the key, an underscore, and the next number.
 
+    See Also
+    --------
+    fluid.unique_name.guard, fluid.unique_name.switch, fluid.unique_name.UniqueNameGenerator
+
     >>> with guard():
     ...     generate("fc"), generate("fc"), generate("conv2d")
     ('fc_0', 'fc_1', 'conv2d_0')
@@ -83,6 +101,15 @@ def switch(
         The counters in use until now.
     checker : None
         Fluid's second result, which belongs to the dynamic graph.
+
+    See Also
+    --------
+    fluid.unique_name.generate, fluid.unique_name.guard, fluid.unique_name.UniqueNameGenerator
+
+    >>> before, _ = switch()
+    >>> generate("fc")
+    'fc_0'
+    >>> _ = switch(before)
     """
     return _current.set(UniqueNameGenerator() if new_generator is None else new_generator), None
 
@@ -95,6 +122,10 @@ def guard(new_generator: UniqueNameGenerator | str | bytes | None = None) -> Blo
     new_generator
         The counters to use. None means new ones; a str or bytes means new ones that put it in front of
         every name.
+
+    See Also
+    --------
+    fluid.unique_name.generate, fluid.unique_name.switch, fluid.unique_name.UniqueNameGenerator
 
     >>> with guard("old_"):
     ...     generate("fc")

@@ -30,6 +30,7 @@ from paddlelike.backward.recompute import build_recomputing_steps, finish_as_flu
 from paddlelike.backward.transform import Step, add_sums, collect_gradients
 from paddlelike.core import VarType
 from paddlelike.errors import GraphError
+from paddlelike.foundation.docstrings import describe_like
 from paddlelike.foundation.garbage import pause_collection
 from paddlelike.framework import Block, Operator, OpRole, Variable, follows_fluid
 from paddlelike.framework.opdef import EMPTY, GRAD, GradOp, grad_name, make_plain_op
@@ -61,7 +62,8 @@ def append_backward(
 
     Returns
     -------
-    Pairs of a parameter and its gradient, in the order in which the parameters were created.
+    list of tuple
+        Pairs of a parameter and its gradient, in the order in which the parameters were created.
 
     Raises
     ------
@@ -70,6 +72,15 @@ def append_backward(
     GraphError
         ``loss`` has several elements, is computed inside a block that is complete, or not at all; a name in
         ``parameter_list`` is not a variable; an operator cannot be differentiated.
+
+    See Also
+    --------
+    fluid.backward.calc_gradient, fluid.gradients, fluid.optimizer.Optimizer.backward
+
+    >>> import paddlelike as fluid
+    >>> out = fluid.layers.fc(fluid.data("x", [None, 4]), 1, param_attr="w", bias_attr=False)
+    >>> [(w.name, grad.name) for w, grad in fluid.backward.append_backward(fluid.layers.mean(out))]
+    [('w', 'w@GRAD')]
     """
     producer = _find_producer(loss)
     block = loss.block
@@ -183,13 +194,30 @@ def gradients(
     return [] if len(found) == 1 and found[0] is None else found
 
 
+@describe_like(gradients)
 def calc_gradient(
     targets: Variable | Sequence[Variable],
     inputs: Variable | Sequence[Variable],
     target_gradients: Variable | Sequence[Variable | None] | None = None,
     no_grad_set: Iterable[Variable | str] | None = None,
 ) -> Variable | list[Variable | None] | None:
-    """Like :func:`gradients`, but for one input return its gradient or None, not a list."""
+    """Like :func:`gradients`, but for one input return its gradient or None, not a list.
+
+    Returns
+    -------
+    Variable, list or None
+        For one input its gradient, in its shape and dtype, or None; for several inputs a list of them.
+
+    See Also
+    --------
+    fluid.backward.append_backward, fluid.gradients, fluid.optimizer.Optimizer.backward
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4], "float32")
+    >>> x.stop_gradient = False
+    >>> fluid.backward.calc_gradient(fluid.layers.mean(x * x), x).name
+    'x@GRAD'
+    """
     found = _append_gradients(targets, _to_list(inputs), target_gradients, no_grad_set)
     return found[0] if len(found) == 1 else found
 

@@ -46,7 +46,15 @@ __all__ = [
 
 
 class VarDesc:
-    """Fluid's name for the enum of types: ``fluid.core.VarDesc.VarType.FP32``."""
+    """Fluid's name for the enum of types: ``fluid.core.VarDesc.VarType.FP32``.
+
+    See Also
+    --------
+    fluid.core.convert_dtype
+
+    >>> VarDesc.VarType.FP32.name
+    'FP32'
+    """
 
     VarType = VarType
 
@@ -122,7 +130,20 @@ def save_op_compatible_info(desc: Any) -> bool:
 
 
 def get_cuda_device_count() -> int:
-    """Return 0: there are no GPU kernels."""
+    """Return 0: there are no GPU kernels.
+
+    Returns
+    -------
+    int
+        0.
+
+    See Also
+    --------
+    fluid.is_compiled_with_cuda, fluid.cuda_places
+
+    >>> get_cuda_device_count()
+    0
+    """
     return 0
 
 

@@ -117,7 +117,26 @@ _BY_NAME: Final = {row.numpy.name: row.var_type for row in TENSOR_DTYPES.values(
 
 
 def convert_dtype(dtype: object) -> VarType:
-    """Return the element type of a VarType, a numpy dtype or type, or a name. Raises TypeError.
+    """Return the element type of a VarType, a numpy dtype or type, or a name.
+
+    Parameters
+    ----------
+    dtype
+        The type, in any of these forms.
+
+    Returns
+    -------
+    VarType
+        The member, such as ``VarType.FP32``.
+
+    Raises
+    ------
+    TypeError
+        Tensors have no elements of that type.
+
+    See Also
+    --------
+    fluid.core.numpy_dtype, fluid.data_feeder.convert_dtype
 
     >>> convert_dtype("float32") is convert_dtype(np.float32) is VarType.FP32
     True
@@ -147,7 +166,30 @@ def dtype_row(dtype: object) -> DType:
 
 
 def numpy_dtype(dtype: object) -> np.dtype[Any]:
-    """Return the numpy dtype of an element type, given as in :func:`convert_dtype`. Raises TypeError."""
+    """Return the numpy dtype of an element type.
+
+    Parameters
+    ----------
+    dtype
+        The type, as :func:`convert_dtype` takes it.
+
+    Returns
+    -------
+    numpy.dtype
+        For bfloat16, which numpy does not have, the dtype that holds its bits.
+
+    Raises
+    ------
+    TypeError
+        Tensors have no elements of that type.
+
+    See Also
+    --------
+    fluid.core.convert_dtype, fluid.data_feeder.convert_dtype
+
+    >>> numpy_dtype(VarType.INT64)
+    dtype('int64')
+    """
     return dtype_row(dtype).numpy
 
 

@@ -53,7 +53,15 @@ class CUDAPlace(Place):
 
 @dataclass(frozen=True)
 class CUDAPinnedPlace(Place):
-    """Page-locked memory. No program runs on it."""
+    """Page-locked memory. No program runs on it.
+
+    See Also
+    --------
+    fluid.cuda_pinned_places, fluid.cuda_places, fluid.cpu_places, fluid.CUDAPlace
+
+    >>> print(CUDAPinnedPlace())
+    CUDAPinnedPlace
+    """
 
 
 def count_gpus() -> int:
@@ -150,6 +158,13 @@ def cuda_places(device_ids: list[int] | None = None) -> list[CUDAPlace]:
     ------
     UnsupportedError
         This machine has no GPU.
+
+    See Also
+    --------
+    fluid.CUDAPinnedPlace, fluid.cuda_pinned_places, fluid.cpu_places, fluid.CUDAPlace
+
+    >>> import paddlelike as fluid
+    >>> places = fluid.cuda_places([0]) if fluid.is_compiled_with_cuda() else fluid.cpu_places(1)
     """
     gpus = count_gpus()
     if gpus == 0:
@@ -177,6 +192,14 @@ def cuda_pinned_places(device_count: int | None = None) -> list[CUDAPinnedPlace]
     ------
     UnsupportedError
         This machine has no GPU.
+
+    See Also
+    --------
+    fluid.CUDAPinnedPlace, fluid.cuda_places, fluid.cpu_places, fluid.CUDAPlace
+
+    >>> import paddlelike as fluid
+    >>> if fluid.is_compiled_with_cuda():
+    ...     places = fluid.cuda_pinned_places(2)
     """
     if count_gpus() == 0:
         raise UnsupportedError("there are no GPU places here", hint=_HINT)

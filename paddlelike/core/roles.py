@@ -4,7 +4,15 @@ from __future__ import annotations
 
 
 class OpRole:
-    """The part of training an operator belongs to (bits of the attribute ``op_role``)."""
+    """The part of training an operator belongs to (bits of the attribute ``op_role``).
+
+    See Also
+    --------
+    fluid.framework.Operator
+
+    >>> OpRole.Backward
+    1
+    """
 
     Forward = 0
     Backward = 1

@@ -264,6 +264,14 @@ class SelectedRows(Versioned, Displayed):
         The number of rows of the whole matrix.
     value
         The values of these rows, an array of shape (N, ...).
+
+    See Also
+    --------
+    fluid.LoDTensor
+
+    >>> import numpy as np
+    >>> SelectedRows([7, 2], 10, np.ones((2, 4), "float32")).height()
+    10
     """
 
     __slots__ = ("_height", "_indexes", "_rows", "_tensor")

@@ -26,8 +26,20 @@ def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
 
     Parameters
     ----------
+    steps
+        The number of steps of the whole training.
     scope
         The scope of the parameters; None: the global scope. The startup program must have been run in it.
+
+    Returns
+    -------
+    iterator of int
+        The indexes of the steps that remain, in order.
+
+    See Also
+    --------
+    fluid.communicator.Communicator, fluid.distributed.connect_remote
+    fluid.distributed.find_partition, fluid.DistributeTranspiler
 
     Examples
     --------
@@ -41,14 +53,46 @@ def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
 
 
 def connect_remote() -> Remote:
-    """Return the remote operators of one executor, not connected yet (the hook of that name)."""
+    """Return the remote operators of one executor, not connected yet (the hook of that name).
+
+    Returns
+    -------
+    Remote
+        The operators ``send``, ``recv`` and their barriers; the first of them connects.
+
+    See Also
+    --------
+    fluid.communicator.Communicator, fluid.distributed.find_partition
+    fluid.distributed.resumable_steps, fluid.DistributeTranspiler
+
+    >>> remote = connect_remote()
+    """
     from paddlelike.distributed.remote import RemoteOperators  # late: imports the wire, needed by few
 
     return RemoteOperators()
 
 
 def find_partition(program: Program) -> Partition | None:
-    """Describe how the variables of a program are distributed (the hook of that name)."""
+    """Describe how the variables of a program are distributed (the hook of that name).
+
+    Parameters
+    ----------
+    program
+        A program, transpiled or not.
+
+    Returns
+    -------
+    Partition or None
+        Which process or server holds which part of each variable.
+
+    See Also
+    --------
+    fluid.communicator.Communicator, fluid.distributed.connect_remote
+    fluid.distributed.resumable_steps, fluid.DistributeTranspiler
+
+    >>> import paddlelike as fluid
+    >>> partition = find_partition(fluid.Program())
+    """
     if program._sharding is not None:
         from paddlelike.distributed.collective.data_parallel import SharedState  # late: needed by few
 

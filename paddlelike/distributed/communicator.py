@@ -39,6 +39,16 @@ class Communicator:
     ------
     TypeError
         ``program`` is not a Program.
+
+    See Also
+    --------
+    fluid.distributed.connect_remote, fluid.distributed.find_partition
+    fluid.distributed.resumable_steps, fluid.DistributeTranspiler
+
+    >>> import paddlelike as fluid
+    >>> communicator = Communicator(fluid.Program())
+    >>> communicator.is_running()
+    False
     """
 
     def __init__(

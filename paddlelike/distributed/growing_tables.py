@@ -106,14 +106,49 @@ def sparse_embedding(
     dtype: DtypeLike = "float32",
     slot: int | None = None,
 ) -> Variable:
-    """Return the rows of a growing table at any int64 ids: (..., width) for ids of shape (...) or (..., 1).
+    """Return the rows of a growing table at any int64 ids.
 
-    A row is made at the first look-up of its id that ``entry`` admits, by the initializer of ``param_attr``
-    (constant, uniform or normal) and the id alone; until then, and with ``is_test``, it is zeros. The row of
-    ``padding_idx`` stays zeros (-1: there is none). Of ``size`` only the width counts, and the initializer's
-    default bounds. ``table_class="SSDSparseTable"`` (extra ``store``): rows that were not used for long leave
-    memory for a store on this machine's disk, see the README; other classes, and ``slot``, change nothing.
-    Raises TypeError unless ``input`` is an int64 variable, GraphError for another entry or initializer.
+    A row is made at the first look-up of its id that ``entry`` admits, by the initializer and the id
+    alone; until then, and with ``is_test``, it is zeros (Paddle's operator ``lookup_table``).
+
+    Parameters
+    ----------
+    input
+        int64 ids, (...) or (..., 1).
+    size
+        ``[rows, width]``; the rows only set the initializer's default bounds.
+    padding_idx
+        An id whose row stays zeros; None for none.
+    is_test
+        Whether look-ups add no rows.
+    entry
+        The rule that admits new ids, such as ``CountFilterEntry(3)``; None for all ids.
+    table_class
+        "SSDSparseTable" (extra ``store``) moves rows that were not used for long to the disk. Other
+        classes change nothing.
+    param_attr
+        The table: a :class:`~paddlelike.ParamAttr` or a name, with a constant, uniform or normal
+        initializer.
+    dtype
+        The element type of the rows.
+    slot
+        As in Paddle, without effect.
+
+    Returns
+    -------
+    Variable
+        The rows, (..., width).
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not an int64 variable.
+    GraphError
+        ``entry`` or the initializer is of another kind.
+
+    See Also
+    --------
+    fluid.embedding
 
     >>> import paddlelike as fluid
     >>> ids = fluid.data("ids", [None, 2], "int64")

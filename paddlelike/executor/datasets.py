@@ -37,6 +37,13 @@ class FetchHandler:
     ------
     ValueError
         There is no ``var_dict``.
+
+    See Also
+    --------
+    fluid.Executor.train_from_dataset
+
+    >>> FetchHandler({}, period_secs=1).handler({"loss": 0.5})
+    loss: 0.5
     """
 
     def __init__(self, var_dict: Mapping[str, Variable] | None = None, period_secs: float = 60) -> None:

@@ -33,6 +33,10 @@ def convert_dtype(dtype: object) -> str:
     TypeError
         Tensors have no elements of that type.
 
+    See Also
+    --------
+    fluid.core.convert_dtype, fluid.core.numpy_dtype
+
     >>> import numpy as np
     >>> convert_dtype(np.float32), convert_dtype("int64")
     ('float32', 'int64')

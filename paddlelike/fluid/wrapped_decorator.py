@@ -18,6 +18,20 @@ def wrap_decorator(
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Return a decorator like ``decorator_func`` whose functions keep their name, docstring and signature.
 
+    Parameters
+    ----------
+    decorator_func
+        A decorator that takes and returns a function.
+
+    Returns
+    -------
+    callable
+        The decorator.
+
+    See Also
+    --------
+    fluid.layer_helper.LayerHelper, fluid.wrapped_decorator.signature_safe_contextmanager
+
     >>> @wrap_decorator
     ... def twice(function):
     ...     return lambda x: 2 * function(x)
@@ -43,5 +57,28 @@ def wrap_decorator(
 def signature_safe_contextmanager(
     func: Callable[..., Iterator[Any]],
 ) -> Callable[..., AbstractContextManager[Any]]:
-    """Return a function whose result is a context manager: :func:`contextlib.contextmanager`."""
+    """Return a function whose result is a context manager: :func:`contextlib.contextmanager`.
+
+    Parameters
+    ----------
+    func
+        A generator that yields once.
+
+    Returns
+    -------
+    callable
+        A function with the name, docstring and signature of ``func``.
+
+    See Also
+    --------
+    fluid.layer_helper.LayerHelper, fluid.wrapped_decorator.wrap_decorator
+
+    >>> @signature_safe_contextmanager
+    ... def announce(name):
+    ...     print("begin", name)
+    ...     yield
+    >>> with announce("fc"):
+    ...     pass
+    begin fc
+    """
     return contextmanager(func)

@@ -13,7 +13,20 @@ PADDLE2_VERSION: Final = 2_000_000  # Paddle 2.0.0; from it on, operators of the
 
 
 def in_dygraph_mode() -> bool:
-    """Return False: programs are always built first and run afterwards."""
+    """Return False: programs are always built first and run afterwards.
+
+    See Also
+    --------
+    fluid.dygraph.no_grad, fluid.dygraph.ParallelEnv
+
+    Returns
+    -------
+    bool
+        False.
+
+    >>> in_dygraph_mode()
+    False
+    """
     return False
 
 
@@ -66,15 +79,64 @@ def memory_optimize(
     level: int = 0,
     skip_grads: bool = True,
 ) -> None:
-    """Do nothing: memory is always released after its last use."""
+    """Do nothing: memory is always released after its last use.
+
+    Parameters
+    ----------
+    input_program
+        The program, which stays as it is.
+    skip_opt_set, print_log, level, skip_grads
+        As in Fluid, without effect.
+
+    See Also
+    --------
+    fluid.release_memory, fluid.disable_dygraph
+
+    >>> import paddlelike as fluid
+    >>> memory_optimize(fluid.default_main_program())
+    """
 
 
 def release_memory(input_program: object, skip_opt_set: object = None) -> None:
-    """Do nothing: memory is always released after its last use."""
+    """Do nothing: memory is always released after its last use.
+
+    Parameters
+    ----------
+    input_program
+        The program, which stays as it is.
+    skip_opt_set
+        As in Fluid, without effect.
+
+    See Also
+    --------
+    fluid.memory_optimize, fluid.disable_dygraph
+
+    >>> import paddlelike as fluid
+    >>> release_memory(fluid.default_main_program())
+    """
 
 
 def load_op_library(lib_filename: str) -> None:
-    """Raise UnsupportedError: libraries of C++ operators cannot be loaded."""
+    """Raise UnsupportedError: libraries of C++ operators cannot be loaded.
+
+    Parameters
+    ----------
+    lib_filename
+        The path of the library, for the message.
+
+    Raises
+    ------
+    UnsupportedError
+        Always.
+
+    See Also
+    --------
+    fluid.ops.load_operator, fluid.ops.load_operators
+
+    >>> load_op_library("my_ops.so")
+    Traceback (most recent call last):
+    paddlelike.errors.UnsupportedError: ...
+    """
     raise UnsupportedError(
         f"load_op_library: {lib_filename} cannot be loaded; paddlelike runs no C++ operators",
         hint="write the operator in Python: a subclass of paddlelike.framework.opdef.OpDef",

@@ -42,6 +42,22 @@ class LayerHelper:
     other keywords are kept for the methods that need them: ``input``, ``act``, ``param_attr``,
     ``bias_attr``. Layers that a script defines may use it as in Fluid.
 
+    Parameters
+    ----------
+    layer_type
+        The operator's name, which begins the names of what the layer creates.
+    name
+        The layer's own name; None for a generated one.
+
+    Raises
+    ------
+    TypeError
+        ``act`` is a function, not the name of an activation.
+
+    See Also
+    --------
+    fluid.wrapped_decorator.wrap_decorator, fluid.wrapped_decorator.signature_safe_contextmanager
+
     >>> with unique_name.guard():
     ...     LayerHelper("fc").name
     'fc_0'

@@ -13,7 +13,14 @@ _LATER = "@"  # before the version of a later form, see paddlelike.framework.opd
 
 
 def load_operators() -> None:
-    """Import every module of this package; each registers its operators."""
+    """Import every module of this package; each registers its operators.
+
+    See Also
+    --------
+    fluid.framework.load_op_library, fluid.ops.load_operator
+
+    >>> load_operators()
+    """
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):
         importlib.import_module(module.name)
 
@@ -22,6 +29,23 @@ def load_operator(type: str) -> bool:
     """Import the modules that register an operator; return False if ``operators.txt`` does not list it.
 
     A gradient is listed only where it is registered elsewhere than its operator.
+
+    Parameters
+    ----------
+    type
+        The operator's name in Paddle, such as "mul".
+
+    Returns
+    -------
+    bool
+        Whether such an operator is known.
+
+    See Also
+    --------
+    fluid.framework.load_op_library, fluid.ops.load_operators
+
+    >>> load_operator("relu"), load_operator("rellu")
+    (True, False)
     """
     modules = _read_index().get(type)
     if modules is None and type.endswith(_GRADIENT):

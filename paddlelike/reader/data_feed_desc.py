@@ -34,6 +34,12 @@ class DataFeedDesc:
     FormatError
         The file is not a description of a data feed.
 
+    See Also
+    --------
+    fluid.DatasetFactory, fluid.data_feeder.data_generator.DataGenerator
+    fluid.data_feeder.data_generator.MultiSlotDataGenerator
+    fluid.data_feeder.data_generator.MultiSlotStringDataGenerator
+
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "data.proto"
     >>> text = 'name: "MultiSlotDataFeed" multi_slot_desc { slots { name: "words" type: "uint64" } }'

@@ -18,7 +18,16 @@ Slots = Sequence[tuple[str, Sequence[Any]]]  # a sample: the name and the values
 
 
 class DataGenerator:
-    """Base of the generators; subclasses define the form of a line."""
+    """Base of the generators; subclasses define the form of a line.
+
+    See Also
+    --------
+    fluid.DataFeedDesc, fluid.DatasetFactory, fluid.data_feeder.data_generator.MultiSlotDataGenerator
+    fluid.data_feeder.data_generator.MultiSlotStringDataGenerator
+
+    >>> DataGenerator().batch_size_
+    32
+    """
 
     def __init__(self) -> None:
         self.batch_size_ = 32
@@ -75,6 +84,16 @@ class DataGenerator:
 class MultiSlotStringDataGenerator(DataGenerator):
     r"""Writes samples whose values are strings. One string is a list of its characters, as in Fluid.
 
+    See Also
+    --------
+    fluid.DataFeedDesc, fluid.DatasetFactory, fluid.data_feeder.data_generator.DataGenerator
+    fluid.data_feeder.data_generator.MultiSlotDataGenerator
+
+    Raises
+    ------
+    ValueError
+        A sample is not a list of pairs, a name and its strings.
+
     >>> MultiSlotStringDataGenerator()._gen_str([("words", ["7", "8"]), ("label", "1")])
     '2 7 8 1 1\n'
     """
@@ -88,7 +107,21 @@ class MultiSlotStringDataGenerator(DataGenerator):
 
 
 class MultiSlotDataGenerator(DataGenerator):
-    """Writes samples of numbers; every sample must have the slots of the first, else ValueError."""
+    r"""Writes samples of numbers, a line each.
+
+    Raises
+    ------
+    ValueError
+        A sample has other slots than the first (raised by ``run_from_stdin`` and ``run_from_memory``).
+
+    See Also
+    --------
+    fluid.DataFeedDesc, fluid.DatasetFactory, fluid.data_feeder.data_generator.DataGenerator
+    fluid.data_feeder.data_generator.MultiSlotStringDataGenerator
+
+    >>> MultiSlotDataGenerator()._gen_str([("words", [7, 8]), ("label", [1])])
+    '2 7 8 1 1\n'
+    """
 
     def __init__(self) -> None:
         super().__init__()

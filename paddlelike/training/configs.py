@@ -80,6 +80,15 @@ class EarlyStopping:
     best
         Whether the best metric is the "smallest" or the "largest".
 
+    Raises
+    ------
+    ValueError
+        ``patience`` is less than 1, or ``best`` is another text.
+
+    See Also
+    --------
+    fluid.training.CrossValidationConfig
+
     >>> stop = EarlyStopping(patience=2)
     >>> [stop(index, average, 8, 1) for index, average in enumerate([3.0, 2.0, 2.5, 2.0])]
     [True, True, True, False]

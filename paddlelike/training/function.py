@@ -46,6 +46,10 @@ class Function:
     GraphError
         They are not variables of one program.
 
+    See Also
+    --------
+    fluid.training.load_model, fluid.training.Trainer, fluid.import_cntk
+
     >>> import tempfile, numpy as np
     >>> import paddlelike as fluid
     >>> z = Function(fluid.layers.fc(fluid.data("x", [None, 4]), 3, act="tanh"))
@@ -116,8 +120,39 @@ class Function:
     def load(model: Path | bytes, format: ModelFormat | None = None) -> Function:  # noqa: A002
         """Open a model; its parameters go into the scope.
 
-        ``model`` is a file or its bytes; ``format`` None: by its content. Raises as
-        :func:`~paddlelike.import_cntk` and :func:`~paddlelike.import_onnx`.
+        Parameters
+        ----------
+        model
+            The path of a model of CNTK 2 or an ONNX model, or its bytes.
+        format
+            A :class:`ModelFormat`; None for the one that the content shows.
+
+        Returns
+        -------
+        Function
+            The model's outputs, in a new program.
+
+        Raises
+        ------
+        MissingFileError
+            There is no such file.
+        FormatError
+            The file is damaged, or of another kind.
+        UnsupportedError
+            The model has operations that programs do not express.
+
+        See Also
+        --------
+        fluid.training.Function, fluid.training.Trainer, fluid.import_cntk
+
+        >>> import tempfile
+        >>> import paddlelike as fluid
+        >>> z = Function(fluid.layers.fc(fluid.data("x", [None, 4]), 3))
+        >>> _ = fluid.Executor().run(fluid.default_startup_program())
+        >>> with tempfile.TemporaryDirectory() as home:
+        ...     z.save(f"{home}/my.model")
+        ...     len(Function.load(f"{home}/my.model").outputs)
+        1
         """
         if format is None:
             data = read_bytes(model)

@@ -17,6 +17,20 @@ class HDFSClient:
     """Runs ``<hadoop_home>/bin/hadoop fs -Dname=value ...`` for each call.
 
     As in Fluid, methods return False, "" or [] when the command fails, and log its output.
+
+    Parameters
+    ----------
+    hadoop_home
+        The folder of Hadoop, with ``bin/hadoop``; ``$NAME`` is read from the environment.
+    configs
+        Options by name, such as ``{"fs.default.name": "hdfs://host:9000"}``.
+
+    See Also
+    --------
+    fluid.io.save_persistables
+
+    >>> HDFSClient("/opt/hadoop", {"fs.default.name": "hdfs://host:9000"}).pre_commands[1:]
+    ['fs', '-Dfs.default.name=hdfs://host:9000']
     """
 
     def __init__(self, hadoop_home: str, configs: Mapping[str, str]) -> None:

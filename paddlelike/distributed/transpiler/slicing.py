@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from paddlelike.foundation.docstrings import describe_like
 from paddlelike.framework import Block, Operator, Variable
 
 
@@ -20,6 +21,13 @@ class PSDispatcher:
     ----------
     pserver_endpoints
         The addresses of the servers, ``"host:port"``.
+
+    See Also
+    --------
+    fluid.transpiler.HashName, fluid.transpiler.RoundRobin, fluid.DistributeTranspilerConfig
+
+    >>> PSDispatcher(["a:1", "b:1"]).eps
+    ['a:1', 'b:1']
     """
 
     def __init__(self, pserver_endpoints: Sequence[str]) -> None:
@@ -40,11 +48,16 @@ class PSDispatcher:
         raise NotImplementedError(f"{type(self).__name__} has no dispatch()")
 
 
+@describe_like(PSDispatcher)
 class HashName(PSDispatcher):
     """Places a variable by a hash of its name, independently of other variables.
 
     The blocks of one variable are placed on consecutive servers, so that no server gets two of them. Fluid
     1.8.5 cannot transpile with it (it calls ``var.name()``), and its hash differs from process to process.
+
+    See Also
+    --------
+    fluid.transpiler.PSDispatcher, fluid.transpiler.RoundRobin, fluid.DistributeTranspilerConfig
 
     >>> from types import SimpleNamespace
     >>> variables = [SimpleNamespace(name=f"fc_0.w_0.block{i}") for i in range(3)]
@@ -66,8 +79,13 @@ class HashName(PSDispatcher):
         return (zlib.crc32(origin.encode()) + block) % total
 
 
+@describe_like(PSDispatcher)
 class RoundRobin(PSDispatcher):
     """Places variables on the servers in turn.
+
+    See Also
+    --------
+    fluid.transpiler.PSDispatcher, fluid.transpiler.HashName, fluid.DistributeTranspilerConfig
 
     >>> RoundRobin(["a:1", "b:1"]).dispatch(["u", "v", "w"])
     ['a:1', 'b:1', 'a:1']

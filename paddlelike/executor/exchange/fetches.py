@@ -177,7 +177,30 @@ def as_numpy(tensor: list[LoDTensor]) -> list[Array]: ...
 def as_numpy(tensor: LoDTensor | list[LoDTensor]) -> Array | list[Array]:
     """Return a copy of a tensor, or of each tensor in a list, as numpy array.
 
-    Raises RuntimeError for a tensor with a LoD.
+    Parameters
+    ----------
+    tensor
+        A tensor, or a list of them.
+
+    Returns
+    -------
+    numpy.ndarray or list
+        The values, in the shape and dtype of the tensor; a list for a list.
+
+    Raises
+    ------
+    RuntimeError
+        A tensor has a LoD, which an array cannot hold.
+
+    See Also
+    --------
+    fluid.compiler.has_feed_operators, fluid.compiler.has_fetch_operators, fluid.Executor.run
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> tensor = fluid.create_lod_tensor(np.ones((2, 3), "float32"), [], fluid.CPUPlace())
+    >>> fluid.compiler.as_numpy(tensor).shape
+    (2, 3)
     """
     if isinstance(tensor, list):
         return [as_numpy(one) for one in tensor]

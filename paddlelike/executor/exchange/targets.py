@@ -18,7 +18,32 @@ if TYPE_CHECKING:
 def has_feed_operators(block: Block, feed_targets: Collection[str], feed_holder_name: str) -> bool:
     """Return whether ``block`` begins with feed operators.
 
-    Raises GraphError unless they feed ``feed_targets`` from the variable ``feed_holder_name``.
+    Parameters
+    ----------
+    block
+        The global block of a program.
+    feed_targets
+        The names of the fed variables.
+    feed_holder_name
+        The variable that the operators read, by default "feed".
+
+    Returns
+    -------
+    bool
+        True where there is a feed operator.
+
+    Raises
+    ------
+    GraphError
+        The operators feed other variables, or read another holder.
+
+    See Also
+    --------
+    fluid.compiler.as_numpy, fluid.compiler.has_fetch_operators, fluid.Executor.run
+
+    >>> import paddlelike as fluid
+    >>> fluid.compiler.has_feed_operators(fluid.Program().global_block(), {"x": None}, "feed")
+    False
     """
     found = [(op.input("X")[0], op.output("Out")[0]) for op in block.ops if op.type == "feed"]
     return _compare("feed", found, list(feed_targets), feed_holder_name)
@@ -27,7 +52,32 @@ def has_feed_operators(block: Block, feed_targets: Collection[str], feed_holder_
 def has_fetch_operators(block: Block, fetch_targets: Iterable[Variable], fetch_holder_name: str) -> bool:
     """Return whether ``block`` ends with fetch operators.
 
-    Raises GraphError unless they fetch ``fetch_targets`` into the variable ``fetch_holder_name``.
+    Parameters
+    ----------
+    block
+        The global block of a program.
+    fetch_targets
+        The fetched variables.
+    fetch_holder_name
+        The variable that the operators write, by default "fetch".
+
+    Returns
+    -------
+    bool
+        True where there is a fetch operator.
+
+    Raises
+    ------
+    GraphError
+        The operators fetch other variables, or write another holder.
+
+    See Also
+    --------
+    fluid.compiler.as_numpy, fluid.compiler.has_feed_operators, fluid.Executor.run
+
+    >>> import paddlelike as fluid
+    >>> fluid.compiler.has_fetch_operators(fluid.Program().global_block(), [], "fetch")
+    False
     """
     found = [(op.output("Out")[0], op.input("X")[0]) for op in block.ops if op.type == "fetch"]
     return _compare("fetch", found, [target.name for target in fetch_targets], fetch_holder_name)

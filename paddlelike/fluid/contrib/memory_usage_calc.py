@@ -11,11 +11,37 @@ __all__ = ["memory_usage"]
 
 
 def memory_usage(program: Program, batch_size: int) -> tuple[float, float, str]:
-    """Return the least and the most memory of all results of block 0, and the unit, "B", "KB" or "MB".
+    """Return the least and the most memory of all results of block 0, and the unit.
 
-    It counts every result once, -1 as ``batch_size``, and adds 5% and 10%. What a run takes is less, because
-    results are dropped after their last reader. Raises TypeError unless ``program`` is a program, ValueError
-    unless ``batch_size`` is positive and no variable has two dims of -1.
+    It counts every result once and adds 5% and 10%. What a run takes is less, because results are dropped
+    after their last reader.
+
+    Parameters
+    ----------
+    program
+        The program to read.
+    batch_size
+        Stands in for dims of -1.
+
+    Returns
+    -------
+    tuple
+        Two numbers and "B", "KB" or "MB".
+
+    Raises
+    ------
+    TypeError
+        ``program`` is not a program.
+    ValueError
+        ``batch_size`` is not positive, or a variable has two dims of -1.
+
+    See Also
+    --------
+    fluid.contrib.op_freq_statistic, fluid.contrib.model_stat.summary
+
+    >>> import paddlelike as fluid
+    >>> memory_usage(fluid.Program(), batch_size=8)
+    (0.0, 0.0, 'B')
     """
     if not isinstance(program, Program):
         raise TypeError(f"memory_usage takes a program, got {program!r}")

@@ -30,6 +30,20 @@ def summary(main_prog: Program) -> None:
     Each with the shapes of input and output without the batch, its parameters and its operations per sample;
     then their sums. The counts are Fluid's: one bias for a whole fully
     connected layer, and less than nothing for an activation of a batch of -1.
+
+    Parameters
+    ----------
+    main_prog
+        Any program.
+
+    See Also
+    --------
+    fluid.contrib.memory_usage, fluid.contrib.op_freq_statistic
+
+    >>> import paddlelike as fluid
+    >>> summary(fluid.Program())  # doctest: +ELLIPSIS
+    +...
+    Total FLOPs: 0(0.00G)
     """
     rows = [row for block in main_prog.blocks for op in block.ops if (row := _count(block.vars, op))]
     cells = [_TITLES]

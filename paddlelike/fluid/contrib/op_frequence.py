@@ -12,10 +12,31 @@ __all__ = ["op_freq_statistic"]
 def op_freq_statistic(program: Program) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
     """Return counts of operators by type, and of pairs ``"a->b"``, where b reads a result of a.
 
-    The highest counts come first.
+    The highest counts come first. Counted are the operators of block 0 that write
+    something else than parameters.
 
-    Counted are the operators of block 0 that write something else than parameters. Raises TypeError unless
-    ``program`` is a program.
+    Parameters
+    ----------
+    program
+        The program to read.
+
+    Returns
+    -------
+    tuple
+        Two lists of pairs, a type and its count.
+
+    Raises
+    ------
+    TypeError
+        ``program`` is not a program.
+
+    See Also
+    --------
+    fluid.contrib.memory_usage, fluid.contrib.model_stat.summary
+
+    >>> import paddlelike as fluid
+    >>> op_freq_statistic(fluid.Program())
+    ([], [])
     """
     if not isinstance(program, Program):
         raise TypeError(f"op_freq_statistic takes a program, got {program!r}")

@@ -20,12 +20,37 @@ def no_grad(func: None = None) -> AbstractContextManager[None]: ...
 @overload
 def no_grad(func: _Function) -> _Function: ...
 def no_grad(func: _Function | None = None) -> AbstractContextManager[None] | _Function:
-    """Return ``func`` itself, or a context that does nothing, as in a static program of Fluid's."""
+    """Return ``func`` itself, or a context that does nothing, as in a static program of Fluid's.
+
+    Parameters
+    ----------
+    func
+        A function to decorate; None for a context.
+
+    Returns
+    -------
+    callable or context manager
+        ``func``, or a context that does nothing.
+
+    See Also
+    --------
+    fluid.dygraph.enabled, fluid.dygraph.ParallelEnv
+
+    >>> with no_grad():
+    ...     pass
+    """
     return nullcontext() if func is None else func
 
 
 def disable_dygraph() -> None:
-    """Do nothing: graphs are static."""
+    """Do nothing: graphs are static.
+
+    See Also
+    --------
+    fluid.memory_optimize, fluid.release_memory
+
+    >>> disable_dygraph()
+    """
 
 
 disable_imperative = disable_dygraph

@@ -16,6 +16,15 @@ __getattr__ = make_getattr(__name__, "dygraph.container")
 class Sequential(Layer):
     """Layers that each take the output of the one before; given alone, or in pairs with a name.
 
+    Parameters
+    ----------
+    layers
+        The layers, or pairs of a name and a layer, in order.
+
+    See Also
+    --------
+    fluid.dygraph.Layer, fluid.dygraph.LayerList, fluid.dygraph.ParameterList
+
     >>> import paddlelike as fluid
     >>> net = Sequential(("hidden", fluid.dygraph.Linear(4, 3)), ("out", fluid.dygraph.Linear(3, 2)))
     >>> net(fluid.data("sequential_x", [None, 4])).shape, len(net)
@@ -49,7 +58,20 @@ class Sequential(Layer):
 
 
 class ParameterList(Layer):
-    """A list of parameters."""
+    """A list of parameters.
+
+    Parameters
+    ----------
+    parameters
+        Parameters; None for an empty list.
+
+    See Also
+    --------
+    fluid.dygraph.Layer, fluid.dygraph.LayerList, fluid.dygraph.Sequential
+
+    >>> len(ParameterList())
+    0
+    """
 
     def __init__(self, parameters: Iterable[Parameter] | None = None) -> None:
         super().__init__()
@@ -75,7 +97,21 @@ class ParameterList(Layer):
 
 
 class LayerList(Layer):
-    """A list of layers. A slice of it is a list, too."""
+    """A list of layers. A slice of it is a list, too.
+
+    Parameters
+    ----------
+    sublayers
+        Layers; None for an empty list.
+
+    See Also
+    --------
+    fluid.dygraph.Layer, fluid.dygraph.ParameterList, fluid.dygraph.Sequential
+
+    >>> import paddlelike as fluid
+    >>> len(LayerList([fluid.dygraph.Linear(4, 3), fluid.dygraph.Linear(3, 2)]))
+    2
+    """
 
     def __init__(self, sublayers: Iterable[Layer] | None = None) -> None:
         super().__init__()

@@ -34,6 +34,17 @@ class Layer:
     again builds the operators again, with the same parameters. ``name_scope`` begins the names of all that
     it creates; None: the class's name, as ``my_net``.
 
+    Parameters
+    ----------
+    name_scope
+        The first part of all names; None for the class's name, as ``my_net``.
+    dtype
+        The element type of the parameters that it creates.
+
+    See Also
+    --------
+    fluid.dygraph.LayerList, fluid.dygraph.ParameterList, fluid.dygraph.Sequential
+
     >>> import paddlelike as fluid
     >>> class Net(fluid.dygraph.Layer):
     ...     def __init__(self):

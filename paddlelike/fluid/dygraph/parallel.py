@@ -13,6 +13,10 @@ __getattr__ = make_getattr(__name__, "dygraph.parallel")
 class ParallelEnv:
     """The rank of this process in its job, read once; without a launcher it is the only process.
 
+    See Also
+    --------
+    fluid.dygraph.no_grad, fluid.dygraph.enabled
+
     >>> ParallelEnv().nranks, ParallelEnv().local_rank
     (1, 0)
     """

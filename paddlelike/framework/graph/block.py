@@ -44,6 +44,15 @@ class Block(Versioned):
         The place of this block in ``program.blocks``.
     parent_idx
         The place of the block that contains this one; -1 for the outermost.
+
+    See Also
+    --------
+    fluid.framework.Operator, fluid.framework.Parameter, fluid.Program, fluid.Variable
+
+    >>> import paddlelike as fluid
+    >>> block = fluid.Program().global_block()
+    >>> block.idx, block.parent_idx, block.ops
+    (0, -1, [])
     """
 
     #: Whether its encoding lists the variables in the order of ``vars``, otherwise in the order of Fluid's

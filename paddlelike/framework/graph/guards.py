@@ -45,12 +45,50 @@ def default_startup_program() -> Program:
 
 
 def switch_main_program(program: Program) -> Program:
-    """Make ``program`` the default main program. Return the previous one."""
+    """Make ``program`` the default main program. Return the previous one.
+
+    Parameters
+    ----------
+    program
+        The new default.
+
+    Returns
+    -------
+    Program
+        The default until now.
+
+    See Also
+    --------
+    fluid.framework.switch_startup_program, fluid.program_guard
+
+    >>> import paddlelike as fluid
+    >>> before = switch_main_program(fluid.Program())
+    >>> _ = switch_main_program(before)
+    """
     return MAIN_PROGRAM.set(program)
 
 
 def switch_startup_program(program: Program) -> Program:
-    """Make ``program`` the default startup program. Return the previous one."""
+    """Make ``program`` the default startup program. Return the previous one.
+
+    Parameters
+    ----------
+    program
+        The new default.
+
+    Returns
+    -------
+    Program
+        The default until now.
+
+    See Also
+    --------
+    fluid.framework.switch_main_program, fluid.program_guard
+
+    >>> import paddlelike as fluid
+    >>> before = switch_startup_program(fluid.Program())
+    >>> _ = switch_startup_program(before)
+    """
     return STARTUP_PROGRAM.set(program)
 
 

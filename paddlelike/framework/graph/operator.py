@@ -62,6 +62,17 @@ class Operator(EncodedState):
         The attributes by name.
     line
         The line of the script that created the operator, for messages.
+
+    See Also
+    --------
+    fluid.framework.Block, fluid.framework.Parameter, fluid.Program, fluid.Variable
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 4])
+    >>> _ = fluid.layers.relu(x)
+    >>> op = fluid.default_main_program().global_block().ops[-1]
+    >>> op.type, op.input("X")
+    ('relu', ['x'])
     """
 
     __slots__ = (

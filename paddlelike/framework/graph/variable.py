@@ -392,6 +392,16 @@ class Parameter(Variable):
     ------
     GraphError
         The shape is empty or has a dim that is not positive, or the element type is missing.
+
+    See Also
+    --------
+    fluid.framework.Block, fluid.framework.Operator, fluid.Program, fluid.Variable
+
+    >>> import paddlelike as fluid
+    >>> _ = fluid.layers.fc(fluid.data("x", [None, 4]), 3, param_attr="w")
+    >>> w = fluid.default_main_program().global_block().var("w")
+    >>> w.shape, w.trainable, w.persistable
+    ((4, 3), True, True)
     """
 
     def __init__(
@@ -435,7 +445,27 @@ class Parameter(Variable):
 
 
 def variable_kind(variable: Variable) -> str:
-    """Return ``"parameter"``, ``"persistable"`` or ``"temporary"``, as in the table above."""
+    """Return ``"parameter"``, ``"persistable"`` or ``"temporary"``, as in the table above.
+
+    Parameters
+    ----------
+    variable
+        A variable of any program.
+
+    Returns
+    -------
+    str
+        "parameter" for what training changes; "persistable" for other saved values, such as accumulators;
+        "temporary" for the rest.
+
+    See Also
+    --------
+    fluid.framework.grad_var_name, fluid.framework.Parameter
+
+    >>> import paddlelike as fluid
+    >>> variable_kind(fluid.data("x", [None, 4]))
+    'temporary'
+    """
     if isinstance(variable, Parameter):
         return "parameter"
     if variable.persistable and variable.type not in HOLDERS:

@@ -20,7 +20,25 @@ EMPTY: Final = "@EMPTY@"  # Paddle's name for an unwanted gradient
 
 
 def grad_name(name: str) -> str:
-    """Return the name of the gradient of a variable, or of the gradient slot of a slot."""
+    """Return the name of the gradient of a variable, or of the gradient slot of a slot.
+
+    Parameters
+    ----------
+    name
+        The name of a variable, or of an operator's slot.
+
+    Returns
+    -------
+    str
+        The name with ``@GRAD`` behind it.
+
+    See Also
+    --------
+    fluid.framework.variable_kind, fluid.framework.Parameter
+
+    >>> grad_name("fc_0.w_0")
+    'fc_0.w_0@GRAD'
+    """
     return name + GRAD
 
 

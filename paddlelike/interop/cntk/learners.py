@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 
 from paddlelike import layers
+from paddlelike.foundation.docstrings import complete_docstring, read_entries
 from paddlelike.framework import Block, Operator, Parameter, Variable
 from paddlelike.optimizer.base import Optimizer
 
@@ -42,7 +43,15 @@ _FIRST_WEIGHT: Final = 0.02  # of RMSProp
 
 
 class _Learner(Optimizer, ABC):
-    """Base of learners: operators compute a step from a gradient, and ``sgd`` subtracts it."""
+    """Base of learners: operators compute a step from a gradient, and ``sgd`` subtracts it.
+
+    Parameters
+    ----------
+    learning_rate
+        The learning rate of a minibatch: a float, or a variable of shape (1,).
+    batch_size
+        The number of samples of a minibatch, by which CNTK's formulas multiply the mean gradient.
+    """
 
     kind: ClassVar[str]
     type = "sgd"
@@ -75,7 +84,20 @@ class _Learner(Optimizer, ABC):
 
 
 class AdagradLearner(_Learner):
-    """CNTK's ``adagrad``. ``need_ave_multiplier``: divide by the mean of the gradients' factors."""
+    """CNTK's ``adagrad``: steps shrink by the root of the sum of squared gradients.
+
+    Parameters
+    ----------
+    need_ave_multiplier
+        Whether steps are divided by the mean of the gradients' factors.
+
+    See Also
+    --------
+    fluid.training.AdadeltaLearner, fluid.training.FSAdagradLearner, fluid.training.RMSPropLearner
+    fluid.training.Trainer
+
+    >>> learner = AdagradLearner(0.1, batch_size=32)
+    """
 
     kind = "cntk_adagrad"
 
@@ -92,7 +114,22 @@ class AdagradLearner(_Learner):
 
 
 class AdadeltaLearner(_Learner):
-    """CNTK's ``adadelta``; its default learning rate is 1 for each sample, which is ``batch_size`` here."""
+    """CNTK's ``adadelta``; its default learning rate is 1 for each sample, which is ``batch_size`` here.
+
+    Parameters
+    ----------
+    rho
+        The decay of both averages.
+    epsilon
+        Added to both averages before their roots.
+
+    See Also
+    --------
+    fluid.training.AdagradLearner, fluid.training.FSAdagradLearner, fluid.training.RMSPropLearner
+    fluid.training.Trainer
+
+    >>> learner = AdadeltaLearner(32.0, batch_size=32)
+    """
 
     kind = "cntk_adadelta"
 
@@ -115,7 +152,26 @@ class AdadeltaLearner(_Learner):
 
 
 class RMSPropLearner(_Learner):
-    """CNTK's ``rmsprop``, whose weights follow the signs of gradients."""
+    """CNTK's ``rmsprop``, whose weights follow the signs of gradients.
+
+    Parameters
+    ----------
+    gamma
+        The decay of the average of squares.
+    inc, dec
+        The factors of a weight whose gradient keeps or changes its sign.
+    max, min
+        The limits of the weights.
+    need_ave_multiplier
+        Whether steps are divided by the mean of the gradients' factors.
+
+    See Also
+    --------
+    fluid.training.AdadeltaLearner, fluid.training.AdagradLearner, fluid.training.FSAdagradLearner
+    fluid.training.Trainer
+
+    >>> learner = RMSPropLearner(0.1, batch_size=32, gamma=0.9, inc=1.2, dec=0.5, max=10.0, min=0.1)
+    """
 
     kind = "cntk_rmsprop"
 
@@ -155,7 +211,24 @@ class RMSPropLearner(_Learner):
 
 
 class FSAdagradLearner(_Learner):
-    """CNTK's ``fsadagrad``; both momenta are those of a minibatch."""
+    """CNTK's ``fsadagrad``; both momenta are those of a minibatch.
+
+    Parameters
+    ----------
+    momentum
+        The decay of the steps' average for each minibatch.
+    variance_momentum
+        The decay of the squares' average for each minibatch.
+    unit_gain
+        Whether new gradients enter the average with the factor ``1 - momentum``.
+
+    See Also
+    --------
+    fluid.training.AdadeltaLearner, fluid.training.AdagradLearner, fluid.training.RMSPropLearner
+    fluid.training.Trainer
+
+    >>> learner = FSAdagradLearner(0.1, batch_size=32, momentum=0.9, variance_momentum=0.99)
+    """
 
     kind = "cntk_fsadagrad"
 
@@ -198,3 +271,7 @@ def _weigh(g: Variable, factor: Variable, *, mean: bool) -> Variable:
     """Return ``g * factor``, divided by the mean of the factors on request."""
     step = layers.elementwise_mul(g, factor)
     return layers.elementwise_div(step, layers.reduce_mean(factor)) if mean else step
+
+
+for _class in (AdadeltaLearner, AdagradLearner, FSAdagradLearner, RMSPropLearner):
+    complete_docstring(_class, read_entries(_Learner))

@@ -36,6 +36,11 @@ def import_cntk(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
     scope
         The scope that receives the values; None for the current one.
 
+    Returns
+    -------
+    list
+        The program, the names of its feeds, and its fetch variables.
+
     Raises
     ------
     UnsupportedError
@@ -44,6 +49,11 @@ def import_cntk(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
         The file is damaged, or no model of CNTK 2.
     MissingFileError
         There is no such file.
+
+    See Also
+    --------
+    fluid.export_cntk, fluid.export_cntk_checkpoint, fluid.import_cntk_checkpoint, fluid.import_onnx
+    fluid.export_onnx
 
     >>> import tempfile, numpy as np
     >>> import paddlelike as fluid

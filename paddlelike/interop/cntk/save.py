@@ -69,6 +69,8 @@ def export_cntk(
 
     Parameters
     ----------
+    file
+        The path of the new model; an old file there is replaced when the new one is complete.
     source
         A directory of a model for prediction; or a program, whose part for prediction is taken.
     feeds, fetches
@@ -78,6 +80,11 @@ def export_cntk(
     model_filename, params_filename
         Files of the directory, as ``load_inference_model`` takes them.
 
+    Returns
+    -------
+    CntkReport
+        The numbers of the operators by type, and the names of the inputs and outputs.
+
     Raises
     ------
     UnsupportedError
@@ -86,6 +93,11 @@ def export_cntk(
         A parameter holds no value.
     SaveError
         The file cannot be written.
+
+    See Also
+    --------
+    fluid.export_cntk_checkpoint, fluid.import_cntk, fluid.import_cntk_checkpoint, fluid.import_onnx
+    fluid.export_onnx
 
     >>> import tempfile
     >>> import paddlelike as fluid

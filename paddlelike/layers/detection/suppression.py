@@ -150,6 +150,27 @@ def multiclass_nms2(
 
     An index, int32, counts through the batch: image * M + box, or row * classes + label. Without any box the
     results have no rows. Operator ``multiclass_nms2`` (in Fluid ``fluid.contrib.layers.multiclass_nms2``).
+
+    Parameters
+    ----------
+    return_index
+        Whether the indexes are returned too.
+
+    Returns
+    -------
+    Variable or tuple
+        Boxes (rows, 6): label, score and corners, a sequence per image; with ``return_index``
+        also their indexes, (rows, 1).
+
+    See Also
+    --------
+    fluid.layers.multiclass_nms
+
+    >>> from paddlelike.input import data
+    >>> boxes, scores = data("boxes", [2, 10, 4]), data("scores", [2, 3, 10])
+    >>> out = multiclass_nms2(boxes, scores, score_threshold=0.5, nms_top_k=5, keep_top_k=5)
+    >>> out.shape[-1]
+    6
     """
     attrs = {
         "background_label": background_label,

@@ -50,8 +50,7 @@ class LossLog(ProgressWriter):
 class TensorBoardWriter(ProgressWriter):
     """Writes losses and metrics into a directory that ``tensorboard --logdir`` shows; a step is a minibatch.
 
-    The scalars are ``training/loss``, ``training/metric`` and ``test/metric``. Raises ExtraMissingError
-    without the extra ``tensorboard``.
+    The scalars are ``training/loss``, ``training/metric`` and ``test/metric``.
 
     Parameters
     ----------
@@ -59,6 +58,20 @@ class TensorBoardWriter(ProgressWriter):
         Where the event files go; each session adds one.
     freq
         The number of minibatches between two points, which are averages.
+
+    See Also
+    --------
+    fluid.training.ProgressPrinter, fluid.training.LossLog
+
+    Raises
+    ------
+    ExtraMissingError
+        The extra ``tensorboard`` is not installed.
+
+    >>> import tempfile
+    >>> from importlib.util import find_spec
+    >>> if find_spec("tensorboardX"):
+    ...     writer = TensorBoardWriter(tempfile.mkdtemp())
     """
 
     def __init__(self, directory: str | os.PathLike[str], freq: int = 1) -> None:

@@ -64,6 +64,17 @@ class _Decoder(ABC):
 class TrainingDecoder(_Decoder):
     """A decoder that reads the correct words: a step for each word of its sequences.
 
+    Parameters
+    ----------
+    state_cell
+        The cell that makes a step.
+    name
+        As in Fluid, without effect.
+
+    See Also
+    --------
+    fluid.contrib.BeamSearchDecoder, fluid.contrib.StateCell, fluid.contrib.InitState
+
     >>> from paddlelike import layers, data
     >>> words = data("words", [None, 4], lod_level=1)
     >>> start = InitState(data("start", [None, 3]), need_reorder=True)
@@ -134,6 +145,10 @@ class BeamSearchDecoder(_Decoder):
 
     Parameters
     ----------
+    state_cell
+        The cell that makes a step.
+    name
+        As in Fluid, without effect.
     init_ids
         The first word of each sentence, with two levels of sequences.
     init_scores
@@ -154,6 +169,16 @@ class BeamSearchDecoder(_Decoder):
         The number of sentences that are kept.
     end_id
         The word that ends a sentence, where they are put together; steps end at 1, as in Fluid.
+
+    See Also
+    --------
+    fluid.contrib.TrainingDecoder, fluid.contrib.StateCell, fluid.contrib.InitState
+
+    >>> from paddlelike.input import data
+    >>> start = InitState(data("start", [None, 3]))
+    >>> cell = StateCell({"x": None}, {"h": start}, "h")
+    >>> ids, scores = data("ids", [None, 1], "int64", lod_level=2), data("scores", [None, 1], lod_level=2)
+    >>> decoder = BeamSearchDecoder(cell, ids, scores, target_dict_dim=10, word_dim=4)
     """
 
     BEFORE_BEAM_SEARCH_DECODER, IN_BEAM_SEARCH_DECODER, AFTER_BEAM_SEARCH_DECODER = 0, 1, 2

@@ -33,13 +33,26 @@ class InitState:
     shape
         The shape of that constant.
     value
-        Its value.
+        The number that fills it.
     init_boot
         A variable with the same batch size.
     need_reorder
         Whether rows follow the order in which a ``DynamicRNN`` sorts its sequences.
     dtype
         The element type of the constant.
+
+    Raises
+    ------
+    ValueError
+        Both ``init`` and ``init_boot`` with a ``shape`` are missing.
+
+    See Also
+    --------
+    fluid.contrib.TrainingDecoder, fluid.contrib.BeamSearchDecoder, fluid.contrib.StateCell
+
+    >>> from paddlelike.input import data
+    >>> InitState(data("start", [None, 3])).value.shape
+    (-1, 3)
     """
 
     def __init__(
@@ -121,6 +134,18 @@ class StateCell:
         The name of the state that a decoder scores words by.
     name
         A name for messages; no variable bears it.
+
+    See Also
+    --------
+    fluid.contrib.TrainingDecoder, fluid.contrib.BeamSearchDecoder, fluid.contrib.InitState
+
+    Raises
+    ------
+    ValueError
+        ``out_state`` is not a state, or a method is called outside of a decoder's block.
+
+    >>> from paddlelike.input import data
+    >>> cell = StateCell({"x": None}, {"h": InitState(data("start", [None, 3]))}, "h")
     """
 
     def __init__(

@@ -24,8 +24,26 @@ def extend_with_decoupled_weight_decay(base_optimizer: type[Any]) -> type[Any]:
     """Return a class like ``base_optimizer`` with two more arguments, which come first.
 
     ``weight_decay``, a float or a variable, is the part of each parameter that a step subtracts from it;
-    ``apply_decay_param_fun(name)`` selects the parameters. All other arguments are given by name. Raises
-    TypeError unless ``base_optimizer`` is a class of optimizers.
+    ``apply_decay_param_fun(name)`` selects the parameters. All other arguments are given by name.
+
+    Parameters
+    ----------
+    base_optimizer
+        A class of optimizers, such as ``fluid.optimizer.Adam``.
+
+    Returns
+    -------
+    type
+        The new class.
+
+    Raises
+    ------
+    TypeError
+        ``base_optimizer`` is not a class of optimizers.
+
+    See Also
+    --------
+    fluid.optimizer.Adam
 
     >>> from paddlelike.optimizer import SGD
     >>> AdamW = extend_with_decoupled_weight_decay(SGD)

@@ -35,8 +35,35 @@ def fused_elemwise_activation(
 ) -> Variable:
     """Return ``b(x, u(y))`` for the names [b, u], ``u(b(x, y))`` for [u, b] (``fused_elemwise_activation``).
 
-    b is elementwise_add or elementwise_mul, u relu, tanh, sigmoid or scale; the names may be joined by a
-    comma. Raises ValueError unless there are two names, ShapeError for others.
+    Parameters
+    ----------
+    x, y
+        The operands; ``y`` has the shape of ``x`` or of some of its dims, from ``axis`` on.
+    functor_list
+        Two names, or one text with a comma: b is elementwise_add or elementwise_mul, u is relu, tanh,
+        sigmoid or scale.
+    axis
+        The dim of ``x`` at which those of ``y`` begin; -1 for the last ones.
+    scale
+        The factor of ``scale``.
+    save_intermediate_out
+        Whether the inner result is kept for the gradient.
+
+    Returns
+    -------
+    Variable
+        The shape and dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        There are not two names.
+    ShapeError
+        A name is another one, or the shapes do not fit.
+
+    See Also
+    --------
+    fluid.contrib.fused_embedding_seq_pool, fluid.layers.elementwise_add, fluid.embedding
 
     >>> from paddlelike.input import data
     >>> fused_elemwise_activation(data("x", [None, 4]), data("y", [4]), "elementwise_add,relu").shape
@@ -70,9 +97,38 @@ def fused_embedding_seq_pool(
 ) -> Variable:
     """Return the sums of the embeddings of each sequence of ids (operator ``fused_embedding_seq_pool``).
 
-    ``input`` (T, 1) int64 has one level of LoD; ``size`` is the size of the table, (V, D); the result is (N,
-    D). Ids of ``padding_idx`` (from the end if negative) count as zeros. Raises ShapeError for a
-    ``combiner`` but sum.
+    Parameters
+    ----------
+    input
+        Ids, int64 (T, 1), one LoD level.
+    size
+        The size of the table, (V, D).
+    is_sparse
+        Whether the table's gradient holds only the rows that were looked up.
+    padding_idx
+        An id that counts as zeros, from the end if negative; None for none.
+    combiner
+        How a sequence becomes one row: only "sum".
+    param_attr
+        The table: a :class:`~paddlelike.ParamAttr`, a name, or an initializer; None for the defaults.
+    dtype
+        The element type of the table.
+
+    Returns
+    -------
+    Variable
+        A row per sequence, (N, D).
+
+    Raises
+    ------
+    ShapeError
+        ``combiner`` is another text.
+    TypeError
+        ``size`` is not a list of ints.
+
+    See Also
+    --------
+    fluid.contrib.fused_elemwise_activation, fluid.layers.elementwise_add, fluid.embedding
 
     >>> from paddlelike.input import data
     >>> fused_embedding_seq_pool(data("ids", [None, 1], "int64", lod_level=1), [100, 8]).shape
@@ -104,9 +160,37 @@ def match_matrix_tensor(
 ) -> tuple[Variable, Variable]:
     """Return the images of word by word similarities of pairs of texts, and ``x`` times the weight.
 
-    Operator ``match_matrix_tensor``. ``x`` (T, D) and ``y`` (T', D) have one sequence per text; the weight
-    is (D, channel_num, D); the images are one column (S, 1) with a sequence of channel_num * rows * columns
-    numbers for each pair. Raises GraphError when the widths differ.
+    Operator ``match_matrix_tensor``. The weight is (D, channel_num, D).
+
+    Parameters
+    ----------
+    x, y
+        Words of the texts, (T, D) and (T', D), a sequence per text.
+    channel_num
+        The number of similarities of each pair of words.
+    act
+        The name of an activation of the images, such as "relu"; None for none.
+    param_attr
+        The weight: a :class:`~paddlelike.ParamAttr`, a name, or an initializer; None for the defaults.
+    dtype
+        The element type of the weight.
+    name
+        The layer's name; None for a generated one.
+
+    Returns
+    -------
+    tuple
+        The images, one column (S, 1) with a sequence of channel_num * rows * columns numbers for each pair;
+        and the product (T, channel_num * D).
+
+    Raises
+    ------
+    GraphError
+        The widths of ``x`` and ``y`` differ, or one does not have two dims.
+
+    See Also
+    --------
+    fluid.contrib.sequence_topk_avg_pooling, fluid.contrib.var_conv_2d, fluid.contrib.tree_conv
 
     >>> from paddlelike.input import data
     >>> x, y = (data(name, [None, 8], lod_level=1) for name in "xy")
@@ -133,9 +217,34 @@ def sequence_topk_avg_pooling(
 ) -> Variable:
     """Return the means of the greatest k numbers of each row of each image, for each k of ``topks``.
 
-    Operator ``sequence_topk_avg_pooling``. ``input`` (S, 1): images of ``channel_num`` channels, whose
-    heights and widths are the lengths of the sequences of ``row`` and ``col``; the result is (rows,
-    channel_num * topks). Raises ShapeError unless ``topks`` rise.
+    Operator ``sequence_topk_avg_pooling``.
+
+    Parameters
+    ----------
+    input
+        Images of ``channel_num`` channels in one column, (S, 1), a sequence per image.
+    row, col
+        Sequences whose lengths are the heights and the widths of the images.
+    topks
+        The numbers k, ascending.
+    channel_num
+        The number of channels.
+
+    Returns
+    -------
+    Variable
+        (rows, channel_num * number of ``topks``).
+
+    Raises
+    ------
+    TypeError
+        An input is not a variable.
+    ShapeError
+        ``topks`` do not rise.
+
+    See Also
+    --------
+    fluid.contrib.match_matrix_tensor, fluid.contrib.var_conv_2d, fluid.contrib.tree_conv
 
     >>> from paddlelike.input import data
     >>> x, row, col = (data(name, [None, 1], lod_level=1) for name in ("x", "row", "col"))
@@ -166,9 +275,41 @@ def var_conv_2d(
 ) -> Variable:
     """Return a convolution over images of different sizes, padded to keep them (operator ``var_conv_2d``).
 
-    ``input`` (S, 1): images of ``input_channel`` channels, whose heights and widths are the lengths of the
-    sequences of ``row`` and ``col``; the result is (S', 1), the images of ``output_channel`` channels.
-    Raises GraphError unless ``input`` has two dims.
+    Parameters
+    ----------
+    input
+        Images of ``input_channel`` channels in one column, (S, 1), a sequence per image.
+    row, col
+        Sequences whose lengths are the heights and the widths of the images.
+    input_channel, output_channel
+        The numbers of channels.
+    filter_size
+        The size of the filter: an int, or ``[height, width]``.
+    stride
+        The step of the filter, given like ``filter_size``.
+    param_attr
+        The weight: a :class:`~paddlelike.ParamAttr`, a name, or an initializer; None for the defaults.
+    act
+        The name of an activation, such as "relu"; None for none.
+    dtype
+        The element type of the weight.
+    name
+        The layer's name; None for a generated one.
+
+    Returns
+    -------
+    Variable
+        The images of ``output_channel`` channels, (S', 1).
+
+    Raises
+    ------
+    GraphError
+        ``input`` does not have two dims.
+
+    See Also
+    --------
+    fluid.contrib.match_matrix_tensor, fluid.contrib.sequence_topk_avg_pooling
+    fluid.contrib.tree_conv
 
     >>> from paddlelike.input import data
     >>> x, row, col = (data(name, [None, 1], lod_level=1) for name in ("x", "row", "col"))
@@ -209,10 +350,43 @@ def tree_conv(
     bias_attr: ParamAttrLike = None,
     name: str | None = None,
 ) -> Variable:
-    """Return the convolution of tree nodes with their descendants (operator ``tree_conv``).
+    """Return the convolution of tree nodes with their descendants (operator ``tree_conv``; Mou et al., 2016).
 
-    ``nodes_vector`` (B, N, D); ``edge_set`` (B, E, 2) int32: (parent, child), nodes from 1 on; the result is
-    (B, N, output_size, num_filters). Raises TypeError when one is not a variable. Mou et al., 2016.
+    Parameters
+    ----------
+    nodes_vector
+        The features of the nodes, (B, N, D).
+    edge_set
+        Pairs of parent and child, int32 (B, E, 2); nodes count from 1.
+    output_size
+        The size of each feature.
+    num_filters
+        The number of features of a node.
+    max_depth
+        The number of generations that a feature sees.
+    act
+        The name of an activation, or None.
+    param_attr
+        The weight: a :class:`~paddlelike.ParamAttr`, a name, or an initializer; None for the defaults.
+    bias_attr
+        The bias, given like ``param_attr``; False for no bias.
+    name
+        The layer's name; None for a generated one.
+
+    Returns
+    -------
+    Variable
+        (B, N, output_size, num_filters).
+
+    Raises
+    ------
+    TypeError
+        An input is not a variable.
+
+    See Also
+    --------
+    fluid.contrib.match_matrix_tensor, fluid.contrib.sequence_topk_avg_pooling
+    fluid.contrib.var_conv_2d
 
     >>> from paddlelike.input import data
     >>> tree_conv(data("nodes", [None, 10, 5]), data("edges", [None, 9, 2], "int32"), output_size=6).shape

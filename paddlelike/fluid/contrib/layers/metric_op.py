@@ -14,10 +14,32 @@ _BATCH = ("prob", "abserr", "sqrerr", "q", "pos_num", "ins_num")
 
 
 def ctr_metric_bundle(input: Variable, label: Variable) -> tuple[Variable, ...]:
-    """Return six sums over all batches, float32 (1,); scripts add the sums of all trainers, then divide.
+    """Return six sums over all batches; scripts add the sums of all trainers, then divide.
 
-    They are squared error, absolute error, ``input``, sigmoid of ``input``, ``label``, number of rows.
-    ``input`` and ``label`` are (N, 1); raises ShapeError when their shapes differ.
+    Parameters
+    ----------
+    input
+        Predicted probabilities, float32 (N, 1).
+    label
+        0 or 1, float32 (N, 1).
+
+    Returns
+    -------
+    tuple
+        Squared error, absolute error, ``input``, sigmoid of ``input``, ``label``, number of rows; each (1,).
+
+    Raises
+    ------
+    ShapeError
+        The shapes of ``input`` and ``label`` differ.
+
+    See Also
+    --------
+    fluid.metrics.Auc
+
+    >>> from paddlelike.input import data
+    >>> len(ctr_metric_bundle(data("x", [None, 1]), data("y", [None, 1])))
+    6
     """
     if input.shape != label.shape:
         raise ShapeError(f"ctr_metric_bundle: input has shape {list(input.shape)}, label {list(label.shape)}")

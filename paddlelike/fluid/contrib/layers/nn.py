@@ -19,6 +19,7 @@ from paddlelike.fluid.contrib.layers.matching import (
     tree_conv,
     var_conv_2d,
 )
+from paddlelike.foundation.docstrings import complete_docstring, read_shared_entries
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Variable
 from paddlelike.initializer import Constant
@@ -48,6 +49,8 @@ __all__ = [
     "var_conv_2d",
 ]
 
+complete_docstring(multiclass_nms2, read_shared_entries(multiclass_nms2.__module__))
+
 _WHOLES = (VarType.INT32, VarType.INT64)
 
 if not TYPE_CHECKING:
@@ -59,6 +62,26 @@ def shuffle_batch(x: Variable, seed: int | Variable | None = None) -> Variable:
 
     The order follows from ``seed``, an int64 variable of shape (1,) that every run replaces, or the number it
     begins with; by default that is ``random_seed`` of the program or, if it has none, a random number.
+
+    Parameters
+    ----------
+    x
+        Any variable; its first dim is shuffled.
+    seed
+        The seed, a number or an int64 variable (1,); None for the program's or a random one.
+
+    Returns
+    -------
+    Variable
+        The rows in their new order, in the shape and dtype of ``x``.
+
+    See Also
+    --------
+    fluid.contrib.partial_concat, fluid.contrib.partial_sum, fluid.layers.concat
+
+    >>> from paddlelike.input import data
+    >>> shuffle_batch(data("x", [None, 4]), seed=1).shape
+    (-1, 4)
     """
     helper = LayerHelper("shuffle_batch")
     out = helper.create_variable_for_type_inference(x.dtype)
@@ -82,7 +105,34 @@ def shuffle_batch(x: Variable, seed: int | Variable | None = None) -> Variable:
 def partial_concat(input: list[Variable], start_index: int = 0, length: int = -1) -> Variable:
     """Return ``length`` columns (-1: all) from ``start_index`` on of every input (N, D), side by side.
 
-    Raises TypeError for an input that is not a variable, ShapeError for columns that the inputs do not have.
+    Parameters
+    ----------
+    input
+        A list of variables (N, D).
+    start_index
+        The first column; a negative one counts from the end.
+    length
+        The number of columns; -1 for all that follow.
+
+    Returns
+    -------
+    Variable
+        (N, columns of all inputs), in their dtype.
+
+    Raises
+    ------
+    TypeError
+        An input is not a variable.
+    ShapeError
+        The inputs do not have these columns.
+
+    See Also
+    --------
+    fluid.contrib.partial_sum, fluid.contrib.shuffle_batch, fluid.layers.concat
+
+    >>> from paddlelike.input import data
+    >>> partial_concat([data("x", [None, 4]), data("y", [None, 4])], 1, 2).shape
+    (-1, 4)
     """
     if not isinstance(input, list):
         warn_user(f"partial_concat takes a list of variables, got {input!r}")
@@ -93,7 +143,34 @@ def partial_concat(input: list[Variable], start_index: int = 0, length: int = -1
 def partial_sum(input: list[Variable], start_index: int = 0, length: int = -1) -> Variable:
     """Return the sum of ``length`` columns (-1: all) from ``start_index`` on of every input (N, D).
 
-    Raises TypeError for an input that is not a variable, ShapeError for columns that the inputs do not have.
+    Parameters
+    ----------
+    input
+        A list of variables (N, D).
+    start_index
+        The first column.
+    length
+        The number of columns; -1 for all that follow.
+
+    Returns
+    -------
+    Variable
+        (N, length), in their dtype.
+
+    Raises
+    ------
+    TypeError
+        An input is not a variable.
+    ShapeError
+        The inputs do not have these columns.
+
+    See Also
+    --------
+    fluid.contrib.partial_concat, fluid.contrib.shuffle_batch, fluid.layers.concat
+
+    >>> from paddlelike.input import data
+    >>> partial_sum([data("x", [None, 4]), data("y", [None, 4])], 1, 2).shape
+    (-1, 2)
     """
     return _emit_partial("partial_sum", list(input), start_index, length)
 
@@ -110,9 +187,40 @@ def tdm_child(
 ) -> tuple[Variable, Variable]:
     """Return the children of the nodes in ``x``, and 1 where a child is a leaf (operator ``tdm_child``).
 
-    Both have a dim of ``child_nums`` more than ``x``. The tree is a parameter (node_nums, 3 + child_nums) of
-    zeros: a row is item, layer, parent and children of a node. Raises TypeError for another dtype than int32
-    and int64.
+    The tree is a parameter (node_nums, 3 + child_nums) of zeros: a row is item, layer, parent and
+    children of a node.
+
+    Parameters
+    ----------
+    x
+        Ids of nodes, int32 or int64 of any shape.
+    node_nums
+        The number of nodes in the tree.
+    child_nums
+        The number of children of a node.
+    param_attr
+        The tree: a :class:`~paddlelike.ParamAttr`, a name, or an initializer that gives its rows.
+    dtype
+        "int32" or "int64", for both results.
+
+    Returns
+    -------
+    tuple
+        Children and leaf mask, each of the shape of ``x`` and one more dim, ``child_nums``.
+
+    Raises
+    ------
+    TypeError
+        ``dtype`` is another type.
+
+    See Also
+    --------
+    fluid.contrib.tdm_sampler, fluid.layers.nce
+
+    >>> from paddlelike.input import data
+    >>> child, mask = tdm_child(data("x", [None, 1], "int32"), node_nums=7, child_nums=2)
+    >>> child.shape
+    (-1, 1, 2)
     """
     kind = _check_whole("tdm_child", "dtype", dtype)
     helper = LayerHelper("tdm_child", param_attr=param_attr)
@@ -146,11 +254,52 @@ def tdm_sampler(
 ) -> tuple[Any, Any, Any]:
     """Return nodes on the paths to the leaves in ``x`` and others of the same layers, labels, and a mask.
 
-    Each is (N, nodes) or, with ``output_list``, a list by layer of (N, nodes of the layer, 1). See the
-    operator ``tdm_sampler``. The paths, (leaf_node_num, layers), and the nodes by layer, (nodes, 1), are
-    parameters of zeros. Raises GraphError unless both lists have one number per layer, a layer has more nodes
-    than negative samples, and there are fewer leaves than nodes; TypeError for another dtype than int32 and
-    int64.
+    Operator ``tdm_sampler``. The paths, (leaf_node_num, layers), and the nodes by layer, (nodes, 1), are
+    parameters of zeros.
+
+    Parameters
+    ----------
+    x
+        Ids of leaves, int32 or int64 (N, 1).
+    neg_samples_num_list
+        By layer, the number of other nodes to sample.
+    layer_node_num_list
+        By layer, the number of its nodes.
+    leaf_node_num
+        The number of leaves.
+    tree_travel_attr, tree_layer_attr
+        The two parameters, given like ``param_attr`` of other layers.
+    output_positive
+        Whether the path's own nodes are among the results.
+    output_list
+        Whether the results are lists by layer.
+    seed
+        The seed of the samples; 0 for a new one each time.
+    tree_dtype, dtype
+        "int32" or "int64", of the parameters and of the results.
+
+    Returns
+    -------
+    tuple
+        Nodes, labels and mask, each (N, nodes) or a list by layer of (N, nodes of the layer, 1).
+
+    Raises
+    ------
+    GraphError
+        The lists differ in length, a layer has fewer nodes than samples, or leaves outnumber nodes.
+    TypeError
+        ``tree_dtype`` or ``dtype`` is another type.
+
+    See Also
+    --------
+    fluid.contrib.tdm_child, fluid.layers.nce
+
+    >>> from paddlelike.input import data
+    >>> nodes, labels, mask = tdm_sampler(
+    ...     data("x", [None, 1], "int32"), [1, 2], [2, 4], leaf_node_num=4, output_list=False
+    ... )
+    >>> nodes.shape
+    (-1, 5)
     """
     tree_kind = _check_whole("tdm_sampler", "tree_dtype", tree_dtype)
     kind = _check_whole("tdm_sampler", "dtype", dtype)

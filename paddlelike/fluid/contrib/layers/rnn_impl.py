@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from paddlelike import layers, unique_name
+from paddlelike.foundation.docstrings import complete_docstring, describe_like, read_entries
 from paddlelike.framework import Variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.param_attr import ParamAttr
@@ -53,6 +54,21 @@ class BasicLSTMUnit(_Unit):
     The weight is (input + hidden_size, 4 * hidden_size), columns for input gate, candidate, forget gate and
     output gate; the forget gate's bias is raised by ``forget_bias``. As in Fluid, ``gate_activation`` and
     ``activation`` are not used: the gates are sigmoids, the others tanh.
+
+    Parameters
+    ----------
+    name_scope
+        The first part of the parameters' names.
+
+    See Also
+    --------
+    fluid.contrib.basic_gru, fluid.contrib.basic_lstm, fluid.contrib.BasicGRUUnit, fluid.layers.rnn
+
+    >>> from paddlelike.input import data
+    >>> unit = BasicLSTMUnit("lstm", hidden_size=3)
+    >>> hidden, cell = unit(data("x", [2, 4]), data("h", [2, 3]), data("c", [2, 3]))
+    >>> cell.shape
+    (2, 3)
     """
 
     def __init__(
@@ -93,6 +109,20 @@ class BasicGRUUnit(_Unit):
 
     The weights are (input + hidden_size, 2 * hidden_size) for reset and update gate, (input + hidden_size,
     hidden_size) for the candidate; names that are given get the endings ``_gate`` and ``_candidate``.
+
+    Parameters
+    ----------
+    name_scope
+        The first part of the parameters' names.
+
+    See Also
+    --------
+    fluid.contrib.basic_gru, fluid.contrib.basic_lstm, fluid.contrib.BasicLSTMUnit, fluid.layers.rnn
+
+    >>> from paddlelike.input import data
+    >>> unit = BasicGRUUnit("gru", hidden_size=3)
+    >>> unit(data("x", [2, 4]), data("h", [2, 3])).shape
+    (2, 3)
     """
 
     def __init__(
@@ -151,6 +181,57 @@ def basic_lstm(
     outputs is ``hidden_size``, twice if ``bidirectional``. States are (layers * directions, N, hidden_size);
     None: they begin with zeros. Steps behind ``sequence_length``, (N,), change no state. There is dropout
     after every layer.
+
+    Parameters
+    ----------
+    input
+        A batch of sequences, padded, (N, T, D), or (T, N, D) without ``batch_first``.
+    init_hidden, init_cell
+        The first states, (layers * directions, N, hidden_size); None for zeros.
+    hidden_size
+        The width of a state.
+    num_layers
+        The number of layers.
+    sequence_length
+        The length of each sequence, (N,); None: all are full.
+    dropout_prob
+        The probability of dropout between layers.
+    bidirectional
+        Whether a second network reads backwards.
+    batch_first
+        Whether the first dim is the batch, not the time.
+    param_attr, bias_attr
+        The parameters of the units: a :class:`~paddlelike.ParamAttr`, a name, or None.
+    gate_activation, activation
+        The activations of gates and values, functions of a variable; :func:`basic_lstm`
+        does not use them, as in Fluid.
+    forget_bias
+        What is added to the forget gate.
+    dtype
+        The element type.
+    name
+        The first part of the parameters' names.
+
+    Returns
+    -------
+    tuple
+        Outputs (N, T, directions * hidden_size), or (T, N, ...), and last hidden states and cells
+        (layers * directions, N, hidden_size).
+
+    See Also
+    --------
+    fluid.contrib.basic_gru, fluid.contrib.BasicGRUUnit, fluid.contrib.BasicLSTMUnit
+    fluid.layers.rnn
+
+    Raises
+    ------
+    TypeError
+        ``input`` is not a variable, or ``hidden_size`` is not an int.
+
+    >>> from paddlelike.input import data
+    >>> out, hidden, cell = basic_lstm(data("x", [2, 5, 4]), None, None, hidden_size=3)
+    >>> out.shape
+    (2, 5, 3)
     """
 
     def make_unit(scope: str, layer: int, kind: str) -> BasicLSTMUnit:
@@ -172,6 +253,7 @@ def basic_lstm(
     return out, hidden, cell
 
 
+@describe_like(basic_lstm)
 def basic_gru(
     input: Variable,
     init_hidden: Variable | None,
@@ -191,6 +273,29 @@ def basic_gru(
     """Return outputs and last hidden states of a GRU network of several layers, as :func:`basic_lstm`.
 
     Dropout does not scale up in training.
+
+    Parameters
+    ----------
+    input
+        A batch of sequences, padded, (N, T, D), or (T, N, D) without ``batch_first``.
+    init_hidden
+        The first states, (layers * directions, N, hidden_size); None for zeros.
+
+    Returns
+    -------
+    tuple
+        Outputs (N, T, directions * hidden_size), or (T, N, ...), and last states
+        (layers * directions, N, hidden_size).
+
+    See Also
+    --------
+    fluid.contrib.basic_lstm, fluid.contrib.BasicGRUUnit, fluid.contrib.BasicLSTMUnit
+    fluid.layers.rnn
+
+    >>> from paddlelike.input import data
+    >>> out, last = basic_gru(data("x", [2, 5, 4]), None, hidden_size=3)
+    >>> out.shape
+    (2, 5, 3)
     """
 
     def make_unit(scope: str, layer: int, kind: str) -> BasicGRUUnit:
@@ -309,3 +414,7 @@ def _mask(new: Variable, old: Variable, mask: Variable) -> Variable:
     """Return ``new`` where the mask is 1, ``old`` where it is 0."""
     kept = layers.elementwise_mul(new, mask, axis=0)
     return kept - layers.elementwise_mul(old, mask - 1, axis=0)
+
+
+for _unit in (BasicGRUUnit, BasicLSTMUnit):
+    complete_docstring(_unit, read_entries(basic_lstm))

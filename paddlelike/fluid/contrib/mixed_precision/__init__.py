@@ -37,7 +37,25 @@ white_list, black_list, gray_list = set(_WHITE.split()), set(_BLACK.split()), se
 class AutoMixedPrecisionLists:
     """Which operators may compute in float16 (white) and which must not (black); here none does.
 
-    Raises ValueError for an operator in both lists.
+    Parameters
+    ----------
+    custom_white_list, custom_black_list
+        Types of operators that are added to a list and leave the other.
+    custom_black_varnames
+        Names of variables that stay float32.
+
+    Raises
+    ------
+    ValueError
+        An operator is in both lists.
+
+    See Also
+    --------
+    fluid.contrib.decorate, fluid.contrib.mixed_precision.OptimizerWithMixedPrecision
+
+    >>> lists = AutoMixedPrecisionLists(custom_black_list=["mul"])
+    >>> "mul" in lists.black_list, "mul" in lists.white_list
+    (True, False)
     """
 
     def __init__(
@@ -58,6 +76,23 @@ class OptimizerWithMixedPrecision:
     """The optimizer returned by :func:`decorate`: it trains in float32 and does not scale the loss.
 
     It has Fluid's variables, which stay as they are, so that each side loads what the other has saved.
+
+    Parameters
+    ----------
+    optimizer
+        The optimizer that does the work.
+    amp_lists
+        The operators of each precision, without effect here.
+    use_dynamic_loss_scaling
+        Whether the counters of good and bad steps are created.
+
+    See Also
+    --------
+    fluid.contrib.AutoMixedPrecisionLists, fluid.contrib.decorate
+
+    >>> import paddlelike as fluid
+    >>> lists = AutoMixedPrecisionLists()
+    >>> both = OptimizerWithMixedPrecision(fluid.optimizer.SGD(0.1), lists, use_dynamic_loss_scaling=False)
     """
 
     def __init__(
@@ -118,7 +153,34 @@ def decorate(
     decr_ratio: float = 0.8,
     use_dynamic_loss_scaling: bool = True,
 ) -> OptimizerWithMixedPrecision:
-    """Return the optimizer with the methods for mixed precision; it trains in float32, as a warning says."""
+    """Return the optimizer with the methods for mixed precision; it trains in float32, as a warning says.
+
+    Parameters
+    ----------
+    optimizer
+        The optimizer to wrap.
+    amp_lists
+        The operators of each precision, without effect here.
+    init_loss_scaling, incr_every_n_steps, decr_every_n_nan_or_inf, incr_ratio, decr_ratio
+        As in Fluid, without
+        effect: the loss is not scaled.
+    use_dynamic_loss_scaling
+        Whether the counters of good and bad steps are created.
+
+    Returns
+    -------
+    OptimizerWithMixedPrecision
+        It has ``minimize``, ``backward`` and ``apply_gradients``.
+
+    See Also
+    --------
+    fluid.contrib.AutoMixedPrecisionLists, fluid.contrib.mixed_precision.OptimizerWithMixedPrecision
+
+    >>> import warnings
+    >>> import paddlelike as fluid
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     optimizer = decorate(fluid.optimizer.SGD(0.1))
+    """
     warn_user(
         "mixed_precision.decorate: there is no float16 arithmetic on the CPU; the network trains in float32, "
         "and the loss is not scaled"

@@ -63,6 +63,17 @@ class QuantizeTranspiler:
         The steps of ``"range_abs_max"``.
     moving_rate
         The share that a moving average keeps.
+
+    Raises
+    ------
+    ValueError
+        A type is another text.
+
+    See Also
+    --------
+    fluid.io.save_inference_model
+
+    >>> transpiler = QuantizeTranspiler(activation_quantize_type="range_abs_max")
     """
 
     def __init__(

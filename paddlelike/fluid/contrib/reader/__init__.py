@@ -14,6 +14,28 @@ def distributed_batch_reader(batch_reader: Callable[[], Iterable[Any]]) -> Calla
 
     Both come from the environment, ``PADDLE_TRAINERS_NUM`` and ``PADDLE_TRAINER_ID``; without them the reader
     gives every batch. Batches at the end that not every trainer would get are left out.
+
+    Parameters
+    ----------
+    batch_reader
+        A function that returns the batches of one pass.
+
+    Returns
+    -------
+    callable
+        A function that returns this trainer's batches.
+
+    Raises
+    ------
+    ValueError
+        ``PADDLE_TRAINER_ID`` is not less than ``PADDLE_TRAINERS_NUM``.
+
+    See Also
+    --------
+    fluid.io.batch
+
+    >>> list(distributed_batch_reader(lambda: iter("abc"))())
+    ['a', 'b', 'c']
     """
     count = int(os.getenv("PADDLE_TRAINERS_NUM", "1"))
     index = int(os.getenv("PADDLE_TRAINER_ID", "0"))

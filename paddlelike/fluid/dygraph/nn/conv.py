@@ -72,6 +72,10 @@ class _Conv(BuiltLayer):
 class Conv2D(_Conv):
     """A convolution of images (N, C, H, W), as :func:`paddlelike.layers.conv2d`.
 
+    See Also
+    --------
+    fluid.layers.conv2d
+
     >>> import paddlelike as fluid
     >>> conv = Conv2D(num_channels=3, num_filters=8, filter_size=3, padding=1)
     >>> conv(fluid.data("conv_image", [None, 3, 32, 32])).shape
@@ -103,7 +107,16 @@ class Conv2D(_Conv):
 
 
 class Conv3D(_Conv):
-    """A convolution of volumes (N, C, D, H, W), as :func:`paddlelike.layers.conv3d`."""
+    """A convolution of volumes (N, C, D, H, W), as :func:`paddlelike.layers.conv3d`.
+
+    See Also
+    --------
+    fluid.layers.conv3d
+
+    >>> import paddlelike as fluid
+    >>> Conv3D(3, 4, 3, padding=1)(fluid.data("conv3d_x", [None, 3, 8, 8, 8])).shape
+    (-1, 4, 8, 8, 8)
+    """
 
     _dims = 3
     _operator = "conv3d"
@@ -131,7 +144,16 @@ class Conv3D(_Conv):
 
 
 class Conv2DTranspose(_Conv):
-    """A transposed convolution of images, as :func:`paddlelike.layers.conv2d_transpose`."""
+    """A transposed convolution of images, as :func:`paddlelike.layers.conv2d_transpose`.
+
+    See Also
+    --------
+    fluid.layers.conv2d_transpose
+
+    >>> import paddlelike as fluid
+    >>> Conv2DTranspose(3, 4, 2, stride=2)(fluid.data("deconv_x", [None, 3, 8, 8])).shape
+    (-1, 4, 16, 16)
+    """
 
     _operator = "conv2d_transpose"
 
@@ -165,6 +187,14 @@ class Conv3DTranspose(_Conv):
     """A transposed convolution of volumes, as :func:`paddlelike.layers.conv3d_transpose`.
 
     As in Fluid, the bias is created and not added unless ``bias_attr`` is given.
+
+    See Also
+    --------
+    fluid.layers.conv3d_transpose
+
+    >>> import paddlelike as fluid
+    >>> Conv3DTranspose(3, 4, 2, stride=2)(fluid.data("deconv3d_x", [None, 3, 8, 8, 8])).shape
+    (-1, 4, 16, 16, 16)
     """
 
     _dims = 3
@@ -197,7 +227,21 @@ class Conv3DTranspose(_Conv):
 
 
 class Pool2D(BuiltLayer):
-    """Pooling of images (N, C, H, W), as :func:`paddlelike.layers.pool2d`."""
+    """Pooling of images (N, C, H, W), as :func:`paddlelike.layers.pool2d`.
+
+    Raises
+    ------
+    GraphError
+        There is neither a ``pool_size`` nor ``global_pooling``, or ``pool_type`` is another text.
+
+    See Also
+    --------
+    fluid.layers.pool2d
+
+    >>> import paddlelike as fluid
+    >>> Pool2D(2, "avg", pool_stride=2)(fluid.data("pool_x", [None, 3, 8, 8])).shape
+    (-1, 3, 4, 4)
+    """
 
     def __init__(
         self,

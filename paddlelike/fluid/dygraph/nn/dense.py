@@ -23,6 +23,15 @@ __all__ = ["BilinearTensorProduct", "Dropout", "Embedding", "Linear", "PRelu", "
 class Linear(BuiltLayer):
     """``act(input @ weight + bias)`` over the last dim of ``input``; the weight is (input_dim, output_dim).
 
+    Parameters
+    ----------
+    input_dim, output_dim
+        The last dims of input and output.
+
+    See Also
+    --------
+    fluid.layers.fc
+
     >>> import paddlelike as fluid
     >>> Linear(4, 3)(fluid.data("linear_x", [None, 5, 4])).shape
     (-1, 5, 3)
@@ -54,6 +63,19 @@ class Embedding(BuiltLayer):
     """Rows of a table by int64 ids, as :func:`paddlelike.embedding`: (...) gives (..., width).
 
     ``size`` is ``[rows, width]``.
+
+    Parameters
+    ----------
+    size
+        ``[rows, width]`` of the table.
+
+    See Also
+    --------
+    fluid.embedding
+
+    >>> import paddlelike as fluid
+    >>> Embedding([100, 8])(fluid.data("embedding_ids", [None, 5], "int64")).shape
+    (-1, 5, 8)
     """
 
     def __init__(
@@ -84,7 +106,26 @@ class Embedding(BuiltLayer):
 
 
 class Dropout(BuiltLayer):
-    """Zeros with probability ``p``, as :func:`paddlelike.layers.dropout`."""
+    """Zeros with probability ``p``, as :func:`paddlelike.layers.dropout`.
+
+    Parameters
+    ----------
+    p
+        The probability of a zero.
+
+    Raises
+    ------
+    GraphError
+        ``p`` is not from 0 to 1, or ``dropout_implementation`` is another text.
+
+    See Also
+    --------
+    fluid.layers.dropout
+
+    >>> import paddlelike as fluid
+    >>> Dropout(0.2)(fluid.data("dropout_x", [None, 4])).shape
+    (-1, 4)
+    """
 
     def __init__(
         self,
@@ -122,6 +163,26 @@ class PRelu(BuiltLayer):
     """``x`` where it is positive, else ``weight * x``, as :func:`paddlelike.layers.prelu`.
 
     ``mode``: one weight for "all", one for each "channel", one for each "element".
+
+    Parameters
+    ----------
+    channel
+        The number of channels, for the mode "channel"; None otherwise.
+    input_shape
+        The shape of the input with its batch, for the mode "element"; None otherwise.
+
+    Raises
+    ------
+    TypeError
+        The mode requires ``channel`` or ``input_shape``, and it is missing.
+
+    See Also
+    --------
+    fluid.layers.prelu
+
+    >>> import paddlelike as fluid
+    >>> PRelu("channel", channel=3)(fluid.data("prelu_x", [None, 3, 8, 8])).shape
+    (-1, 3, 8, 8)
     """
 
     def __init__(
@@ -151,7 +212,22 @@ class PRelu(BuiltLayer):
 
 
 class BilinearTensorProduct(BuiltLayer):
-    """``act(x weight[i] y + bias)`` per output i, as :func:`paddlelike.layers.bilinear_tensor_product`."""
+    """``act(x weight[i] y + bias)`` per output i, as :func:`paddlelike.layers.bilinear_tensor_product`.
+
+    Parameters
+    ----------
+    input1_dim, input2_dim, output_dim
+        The widths of ``x``, ``y`` and the result.
+
+    See Also
+    --------
+    fluid.layers.bilinear_tensor_product
+
+    >>> import paddlelike as fluid
+    >>> x, y = fluid.data("bilinear_x", [None, 4]), fluid.data("bilinear_y", [None, 5])
+    >>> BilinearTensorProduct(4, 5, 6)(x, y).shape
+    (-1, 6)
+    """
 
     def __init__(
         self,
@@ -186,6 +262,26 @@ class TreeConv(BuiltLayer):
     """A convolution over trees, as :func:`paddlelike.fluid.contrib.tree_conv`.
 
     As in Fluid, there is a bias only where ``bias_attr`` is given.
+
+    Parameters
+    ----------
+    output_size
+        The size of each new feature.
+    num_filters
+        The number of new features of a node.
+    max_depth
+        The number of generations that a feature sees.
+    feature_size
+        The width of a node's features.
+
+    See Also
+    --------
+    fluid.contrib.tree_conv
+
+    >>> import paddlelike as fluid
+    >>> nodes, edges = fluid.data("tree_x", [None, 10, 5]), fluid.data("tree_edges", [None, 9, 2], "int32")
+    >>> TreeConv(feature_size=5, output_size=6)(nodes, edges).shape
+    (-1, 10, 6, 1)
     """
 
     def __init__(

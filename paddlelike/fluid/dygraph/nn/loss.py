@@ -44,6 +44,15 @@ class _Loss(BuiltLayer):
 class MSELoss(_Loss):
     """The square of ``input - label``.
 
+    Parameters
+    ----------
+    reduction
+        "mean", "sum", or "none" for the loss of each element.
+
+    See Also
+    --------
+    fluid.dygraph.BCELoss, fluid.dygraph.L1Loss, fluid.dygraph.NLLLoss
+
     >>> import paddlelike as fluid
     >>> MSELoss()(fluid.data("mse_x", [None, 4]), fluid.data("mse_y", [None, 4])).shape
     (1,)
@@ -56,7 +65,21 @@ class MSELoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """The size of ``input - label``."""
+    """The size of ``input - label``.
+
+    Parameters
+    ----------
+    reduction
+        "mean", "sum", or "none" for the loss of each element.
+
+    See Also
+    --------
+    fluid.dygraph.BCELoss, fluid.dygraph.MSELoss, fluid.dygraph.NLLLoss
+
+    >>> import paddlelike as fluid
+    >>> L1Loss()(fluid.data("l1_x", [None, 4]), fluid.data("l1_y", [None, 4])).shape
+    (1,)
+    """
 
     def forward(self, input: Variable, label: Variable) -> Variable:  # noqa: A002
         """Return the loss."""
@@ -65,7 +88,23 @@ class L1Loss(_Loss):
 
 
 class BCELoss(_Loss):
-    """The cross entropy of probabilities and labels between 0 and 1, times the variable ``weight``."""
+    """The cross entropy of probabilities and labels between 0 and 1, times the variable ``weight``.
+
+    Parameters
+    ----------
+    weight
+        A factor for each element; None for 1.
+    reduction
+        "mean", "sum", or "none" for the loss of each element.
+
+    See Also
+    --------
+    fluid.dygraph.L1Loss, fluid.dygraph.MSELoss, fluid.dygraph.NLLLoss
+
+    >>> import paddlelike as fluid
+    >>> BCELoss()(fluid.data("bce_x", [None, 1]), fluid.data("bce_y", [None, 1])).shape
+    (1,)
+    """
 
     def __init__(self, weight: Variable | None = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -81,7 +120,30 @@ class BCELoss(_Loss):
 
 
 class NLLLoss(BuiltLayer):
-    """The negative log likelihood of the label, given log probabilities; ``weight`` is per class."""
+    """The negative log likelihood of the label, given log probabilities; ``weight`` is per class.
+
+    Parameters
+    ----------
+    weight
+        A factor for each class, (C,); None for 1.
+    reduction
+        "mean", "sum", or "none" for the loss of each label.
+    ignore_index
+        A label that adds nothing.
+
+    Raises
+    ------
+    GraphError
+        ``reduction`` is another text.
+
+    See Also
+    --------
+    fluid.dygraph.BCELoss, fluid.dygraph.L1Loss, fluid.dygraph.MSELoss
+
+    >>> import paddlelike as fluid
+    >>> NLLLoss()(fluid.data("nll_x", [None, 3]), fluid.data("nll_y", [None], "int64")).shape
+    (1,)
+    """
 
     def __init__(
         self, weight: Variable | None = None, reduction: str = "mean", ignore_index: int = -100
@@ -114,6 +176,25 @@ class NCE(BuiltLayer):
     """The loss of noise-contrastive estimation, as :func:`paddlelike.layers.nce`.
 
     As in Fluid, there is a bias only where ``bias_attr`` is given.
+
+    Parameters
+    ----------
+    dim
+        The width of the input.
+
+    Raises
+    ------
+    GraphError
+        ``sampler`` is another text, or its distribution is missing.
+
+    See Also
+    --------
+    fluid.layers.nce
+
+    >>> import paddlelike as fluid
+    >>> x, label = fluid.data("nce_x", [None, 4]), fluid.data("nce_label", [None, 1], "int64")
+    >>> NCE(num_total_classes=20, dim=4)(x, label).shape
+    (-1, 1)
     """
 
     def __init__(

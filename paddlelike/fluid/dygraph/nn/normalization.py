@@ -25,6 +25,15 @@ __all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm", "SpectralNorm"
 class BatchNorm(BuiltLayer):
     """Normalization over a batch, as :func:`paddlelike.layers.batch_norm`; ``is_test`` for test programs.
 
+    Parameters
+    ----------
+    trainable_statistics
+        Whether running averages are also updated where ``is_test`` is set.
+
+    See Also
+    --------
+    fluid.layers.batch_norm
+
     >>> import paddlelike as fluid
     >>> norm = BatchNorm(3, act="relu")
     >>> norm(fluid.data("batch_norm_image", [None, 3, 8, 8])).shape, len(norm.parameters())
@@ -114,7 +123,16 @@ class BatchNorm(BuiltLayer):
 
 
 class InstanceNorm(BuiltLayer):
-    """Normalization of each image and channel, as :func:`paddlelike.layers.instance_norm`."""
+    """Normalization of each image and channel, as :func:`paddlelike.layers.instance_norm`.
+
+    See Also
+    --------
+    fluid.layers.instance_norm
+
+    >>> import paddlelike as fluid
+    >>> InstanceNorm(3)(fluid.data("instance_x", [None, 3, 8, 8])).shape
+    (-1, 3, 8, 8)
+    """
 
     def __init__(
         self,
@@ -140,7 +158,21 @@ class InstanceNorm(BuiltLayer):
 
 
 class LayerNorm(BuiltLayer):
-    """Normalization over the last dims, ``normalized_shape``, as :func:`paddlelike.layers.layer_norm`."""
+    """Normalization over the last dims, ``normalized_shape``, as :func:`paddlelike.layers.layer_norm`.
+
+    Parameters
+    ----------
+    normalized_shape
+        The sizes of the last dims that are normalized; an int for one.
+
+    See Also
+    --------
+    fluid.layers.layer_norm
+
+    >>> import paddlelike as fluid
+    >>> LayerNorm(4)(fluid.data("layer_norm_x", [None, 4])).shape
+    (-1, 4)
+    """
 
     def __init__(
         self,
@@ -183,6 +215,24 @@ class GroupNorm(BuiltLayer):
     """Normalization of groups of channels, as :func:`paddlelike.layers.group_norm`.
 
     As in Fluid, there is a weight or a bias only where ``param_attr`` or ``bias_attr`` is given.
+
+    Parameters
+    ----------
+    channels
+        The number of channels of the input.
+
+    Raises
+    ------
+    GraphError
+        ``data_layout`` is another text.
+
+    See Also
+    --------
+    fluid.layers.group_norm
+
+    >>> import paddlelike as fluid
+    >>> GroupNorm(4, groups=2)(fluid.data("group_x", [None, 4, 8, 8])).shape
+    (-1, 4, 8, 8)
     """
 
     def __init__(
@@ -212,7 +262,21 @@ class GroupNorm(BuiltLayer):
 
 
 class SpectralNorm(BuiltLayer):
-    """A weight divided by its largest singular value, as :func:`paddlelike.layers.spectral_norm`."""
+    """A weight divided by its largest singular value, as :func:`paddlelike.layers.spectral_norm`.
+
+    Parameters
+    ----------
+    weight_shape
+        The shape of the weight.
+
+    See Also
+    --------
+    fluid.layers.spectral_norm
+
+    >>> import paddlelike as fluid
+    >>> SpectralNorm([4, 6])(fluid.data("spectral_w", [4, 6])).shape
+    (4, 6)
+    """
 
     def __init__(
         self,

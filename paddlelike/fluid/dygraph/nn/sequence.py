@@ -18,7 +18,22 @@ _ACTIVATIONS: Final = ("identity", "sigmoid", "tanh", "relu")
 
 
 class GRUUnit(BuiltLayer):
-    """One step of a GRU of ``size`` / 3 units, as :func:`paddlelike.layers.gru_unit`."""
+    """One step of a GRU of ``size`` / 3 units, as :func:`paddlelike.layers.gru_unit`.
+
+    Raises
+    ------
+    GraphError
+        An activation is another text.
+
+    See Also
+    --------
+    fluid.layers.gru_unit
+
+    >>> import paddlelike as fluid
+    >>> hidden, _, _ = GRUUnit(9)(fluid.data("gru_x", [None, 9]), fluid.data("gru_h", [None, 3]))
+    >>> hidden.shape
+    (-1, 3)
+    """
 
     def __init__(
         self,

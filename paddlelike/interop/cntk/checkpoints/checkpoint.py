@@ -234,6 +234,11 @@ def import_cntk_checkpoint(
     scope
         The scope that receives the values; None for the current one.
 
+    Returns
+    -------
+    CntkCheckpoint
+        The program, its optimizer's state and the position in the training.
+
     Raises
     ------
     MissingFileError
@@ -242,6 +247,11 @@ def import_cntk_checkpoint(
         A file is damaged.
     UnsupportedError
         The model has operations that programs do not express, or that are not trained here; all are listed.
+
+    See Also
+    --------
+    fluid.export_cntk, fluid.export_cntk_checkpoint, fluid.import_cntk, fluid.import_onnx
+    fluid.export_onnx
 
     >>> import paddlelike as fluid, tempfile
     >>> main, startup = fluid.Program(), fluid.Program()

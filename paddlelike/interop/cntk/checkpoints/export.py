@@ -51,6 +51,10 @@ def export_cntk_checkpoint(
 
     Parameters
     ----------
+    program
+        The training program, whose optimizer has been minimized.
+    file
+        The path of the model; the checkpoint goes beside it, as ``<file>.ckp``.
     feeds
         The names of the inputs: features and labels.
     outputs
@@ -69,6 +73,11 @@ def export_cntk_checkpoint(
     scope
         Holds the values; None: the current scope.
 
+    Returns
+    -------
+    CntkReport
+        The numbers of the operators by type, and the names of the inputs and outputs.
+
     Raises
     ------
     UnsupportedError
@@ -77,6 +86,11 @@ def export_cntk_checkpoint(
         The optimizer is of a kind that CNTK does not have, or a file cannot be written.
     FormatError
         ``external_state`` holds a type that CNTK's dictionaries do not have.
+
+    See Also
+    --------
+    fluid.export_cntk, fluid.import_cntk, fluid.import_cntk_checkpoint, fluid.import_onnx
+    fluid.export_onnx
 
     >>> import tempfile
     >>> import paddlelike as fluid

@@ -65,6 +65,11 @@ def import_onnx(
         Values of inputs that are the same at every run, by name: sizes, axes, weights. The program does not
         feed them. Some operators need such values when the program is built.
 
+    Returns
+    -------
+    list
+        The program, the names of its feeds, and its fetch variables.
+
     Raises
     ------
     ValueError
@@ -77,6 +82,11 @@ def import_onnx(
         The model holds operators that a program cannot express; it lists all of them.
     ExtraMissingError
         onnx is not installed.
+
+    See Also
+    --------
+    fluid.export_cntk, fluid.export_cntk_checkpoint, fluid.import_cntk, fluid.import_cntk_checkpoint
+    fluid.export_onnx
 
     >>> import tempfile
     >>> import numpy as np
