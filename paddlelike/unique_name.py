@@ -123,6 +123,11 @@ def guard(new_generator: UniqueNameGenerator | str | bytes | None = None) -> Blo
         The counters to use. None means new ones; a str or bytes means new ones that put it in front of
         every name.
 
+    Returns
+    -------
+    Block
+        The block's context manager, without a value for ``as``.
+
     See Also
     --------
     fluid.unique_name.generate, fluid.unique_name.switch, fluid.unique_name.UniqueNameGenerator

@@ -96,11 +96,12 @@ def list_reached(path: str, module: Any, seen: set[int]) -> Iterator[str]:
     Not those of data sets, which are readers of one form each, and no errors and enums.
     """
     seen.add(id(module))
-    names = getattr(module, "__all__", [one for one in vars(module) if one[0] != "_"])
+    own = [one for one, thing in vars(module).items() if getattr(thing, "__module__", "") == module.__name__]
+    names = getattr(module, "__all__", [one for one in own if one[0] != "_"])
     for name in sorted(names, key=lambda one: one == "fluid"):  # which has most names again
         thing = getattr(module, name)
-        own = (getattr(thing, "__module__", None) or getattr(thing, "__name__", "")).startswith("paddlelike")
-        if not own or id(thing) in seen or thing is fluid.dataset:
+        home = getattr(thing, "__module__", None) or getattr(thing, "__name__", "")
+        if not home.startswith("paddlelike") or id(thing) in seen or thing is fluid.dataset:
             continue
         found = f"{path}.{name}".removeprefix(".")
         if inspect.ismodule(thing):
