@@ -71,6 +71,7 @@ _hooks.provide(
     create_weight_normalized="paddlelike.layers.nn.normalization.weight_norm:create_weight_normalized",
     compute_onnx_value="paddlelike.interop.onnx.importer.folding:compute",
     find_predictor_name="paddlelike.inference:find_name",
+    find_graph_name="paddlelike.framework.passes.ir_graph:find_name",
 )
 
 # Fluid's names for modules that have another name here; an empty one is a package that only holds others.
@@ -91,6 +92,7 @@ _FURTHER = {
     "fluid.contrib.mixed_precision.decorator": "fluid.contrib.mixed_precision",
     "fluid.contrib.mixed_precision.fp16_lists": "fluid.contrib.mixed_precision",
     "fluid.contrib.reader.distributed_reader": "fluid.contrib.reader",
+    "fluid.contrib.slim.quantization.quantization_pass": "fluid.contrib.slim.quantization",
     "fluid.contrib.utils.hdfs_utils": "distributed.fleet.hdfs",
     "fluid.incubate.data_generator": "reader.data_generator",
     "fluid.incubate.fleet": "",

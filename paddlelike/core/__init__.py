@@ -162,10 +162,15 @@ _PREDICTOR_NAMES: Final = (
     "paddle_dtype_size",
     "paddle_tensor_to_bytes",
 )
-_FIND_PREDICTOR_NAME: Final[Hook[[str], Any]] = Hook("find_predictor_name")
+#: The names that higher floors define, and who finds them.
+_OF_HIGHER_FLOORS: Final[dict[str, Hook[[str], Any]]] = {
+    **dict.fromkeys(_PREDICTOR_NAMES, Hook("find_predictor_name")),
+    **dict.fromkeys(("Graph", "Node"), Hook("find_graph_name")),
+}
 
 if not TYPE_CHECKING:
     _find_left_out = make_getattr(__name__, "core")
 
     def __getattr__(name):
-        return _FIND_PREDICTOR_NAME.function(name) if name in _PREDICTOR_NAMES else _find_left_out(name)
+        hook = _OF_HIGHER_FLOORS.get(name)
+        return _find_left_out(name) if hook is None else hook.function(name)

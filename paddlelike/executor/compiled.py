@@ -27,6 +27,7 @@ from paddlelike.framework import Program, Variable, default_main_program
 from paddlelike.hooks import Hook
 
 if TYPE_CHECKING:
+    from paddlelike.framework.passes.ir_graph import Graph
     from paddlelike.framework.typing import Feed, FetchList
 
 _distribute_program: Final[Hook[[Program, BuildStrategy, Scope], AbstractContextManager[Program]]] = Hook(
@@ -42,24 +43,29 @@ class CompiledProgram:
     Parameters
     ----------
     program_or_graph
-        The Program to run with these options.
+        The Program to run with these options, or a ``core.Graph``, whose program at this time runs.
     build_strategy
         A BuildStrategy; None for the defaults.
 
     Raises
     ------
     TypeError
-        ``program_or_graph`` is not a Program.
+        ``program_or_graph`` is neither.
 
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.data("x", [None, 4]))
     >>> compiled = fluid.CompiledProgram(loss.block.program).with_data_parallel(loss_name=loss.name)
     """
 
-    def __init__(self, program_or_graph: Program, build_strategy: BuildStrategy | None = None) -> None:
-        if not isinstance(program_or_graph, Program):
-            raise TypeError(f"CompiledProgram: program_or_graph must be a Program, got {program_or_graph!r}")
-        self._program = program_or_graph
+    def __init__(
+        self, program_or_graph: Program | Graph, build_strategy: BuildStrategy | None = None
+    ) -> None:
+        program = program_or_graph
+        if not isinstance(program, Program):
+            if not hasattr(program, "to_program"):
+                raise TypeError(f"CompiledProgram: program_or_graph must be a Program, got {program!r}")
+            program = program.to_program()
+        self._program: Program = program
         self._build_strategy = build_strategy
         self._places: Sequence[Place] = ()
         self._parallel: Copies | None = None

@@ -83,4 +83,11 @@ def generate_control_dev_var_name() -> str:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = make_getattr(__name__, "framework")
+    _find_other = make_getattr(__name__, "framework")
+
+    def __getattr__(name):
+        if not name.startswith("Ir"):
+            return _find_other(name)
+        from paddlelike.framework.passes.ir_graph import find_name  # few scripts rewrite graphs
+
+        return find_name(name)

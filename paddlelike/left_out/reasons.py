@@ -23,8 +23,9 @@ _PSLIB: Final = Reason(
     "use fluid.incubate.fleet.parameter_server.distribute_transpiler",
 )
 _SLIM: Final = Reason(
-    "compression of models (slim: pruning, distillation, quantization) is left out",
-    "train and save the float32 network; paddleslim of the real Paddle reads the saved files",
+    "compression by strategies in a configuration file (slim: pruning, distillation, search) is left out",
+    "PaddleSlim 1.1 (pip install paddleslim==1.1.1) prunes and distils by functions; "
+    "fluid.contrib.slim.quantization quantizes",
 )
 _TRAINER: Final = Reason(
     "it is a part of the C++ trainers of Paddle, which are left out",
@@ -38,9 +39,9 @@ _PADDLE_2: Final = Reason(
     "it belongs to Paddle 2; the API here is that of Paddle 1.8",
     "write the script with paddle.fluid",
 )
-_IR_GRAPH: Final = Reason(
-    "the graph of the C++ core, which its passes rewrite, is left out",
-    "program.global_block().ops holds the same operators",
+_ONEDNN: Final = Reason(
+    "the int8 kernels of oneDNN are left out",
+    "QuantizationFreezePass and ConvertToInt8Pass write models that other engines run",
 )
 _COMPLEX: Final = Reason(
     "complex tensors belong to the dynamic graph, which is left out",
@@ -105,7 +106,12 @@ MODULES: Final[Mapping[str, Reason]] = _list_names(
     ),
     (_COMPLEX, "complex"),
     (_FLOAT16, "contrib.mixed_precision.fp16_utils"),
-    (_SLIM, "contrib.slim"),
+    (_SLIM, "core distillation graph nas prune searcher quantization.quantization_strategy", "contrib.slim."),
+    (
+        _ONEDNN,
+        "mkldnn_post_training_strategy qat2_int8_mkldnn_pass qat_int8_mkldnn_pass",
+        "contrib.slim.quantization.",
+    ),
     (_TABLES, "contrib.utils.lookup_table_utils"),
     (_ENGINE, "core_noavx"),
     (_TRAINER, "device_worker multiprocess_utils trainer_desc trainer_factory"),
@@ -199,8 +205,12 @@ NAMES: Final[Mapping[str, Reason]] = _list_names(
         """,
         "dygraph.",
     ),
-    (_SLIM, "contrib.Compressor"),
-    (_IR_GRAPH, "framework.IrGraph framework.IrNode framework.IrOpNode framework.IrVarNode"),
+    (_SLIM, "contrib.Compressor contrib.slim.Compressor contrib.slim.quantization.QuantizationStrategy"),
+    (
+        _ONEDNN,
+        "MKLDNNPostTrainingQuantStrategy Qat2Int8MkldnnPass QatInt8MkldnnPass",
+        "contrib.slim.quantization.",
+    ),
     (_MATCHING, "rank_attention search_pyramid_hash", "contrib. contrib.layers. contrib.layers.nn."),
     (
         _TABLES,
@@ -215,8 +225,8 @@ NAMES: Final[Mapping[str, Reason]] = _list_names(
         """
             BlockDesc BoxPS CpuPassStrategy Dataset DeviceContext DistCommunicator EventSortingKey
             ExecutorPrepareContext FetchList FetchUnmergedList Fleet GlobalVarGetterSetterRegistry Gloo
-            GpuPassStrategy Graph IterableDatasetWrapper LoDTensorBlockingQueue LodRankTable
-            MultiDeviceFeedReader Node OpDesc Operator OrderedMultiDeviceFeedReader
+            GpuPassStrategy IterableDatasetWrapper LoDTensorBlockingQueue LodRankTable
+            MultiDeviceFeedReader OpDesc Operator OrderedMultiDeviceFeedReader
             OrderedMultiDeviceLoDTensorBlockingQueue ParallelStrategy Pass PassBuilder PassStrategy
             ProfilerState ProgramDesc ProgramDescTracer Reader TrainerBase build_adjacency_list
             create_py_reader diff_tensor_shape disable_profiler enable_profiler from_dlpack

@@ -210,14 +210,17 @@ class Operator(EncodedState):
 
     def _rename_input(self, old: str, new: str) -> None:
         """Read variable ``new`` instead of ``old``, also where ``op_role_var`` names it, as Fluid does."""
-        _rename(self.inputs, old, new)
-        if old in (named := self.attrs.get("op_role_var") or ()):
-            self.attrs["op_role_var"] = [new if name == old else name for name in named]
-        self.block.program._note_change()
+        self._rename(self.inputs, old, new)
 
     def _rename_output(self, old: str, new: str) -> None:
-        """Write variable ``new`` instead of ``old``."""
-        _rename(self.outputs, old, new)
+        """Write variable ``new`` instead of ``old``, also where ``op_role_var`` names it."""
+        self._rename(self.outputs, old, new)
+
+    def _rename(self, slots: dict[str, list[str]], old: str, new: str) -> None:
+        for slot, names in slots.items():
+            slots[slot] = [new if name == old else name for name in names]
+        if old in (named := self.attrs.get("op_role_var") or ()):
+            self.attrs["op_role_var"] = [new if name == old else name for name in named]
         self.block.program._note_change()
 
     def sub_blocks(self) -> list[int]:
@@ -286,8 +289,3 @@ def find_user_line() -> str | None:
         return None
     code = frame.f_code
     return f"{code.co_filename}:{frame.f_lineno} in {code.co_name}"
-
-
-def _rename(slots: dict[str, list[str]], old: str, new: str) -> None:
-    for slot, names in slots.items():
-        slots[slot] = [new if name == old else name for name in names]

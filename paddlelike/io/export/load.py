@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from paddlelike.core import VarType
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.executor.run import Executor
 from paddlelike.framework import Program
@@ -122,6 +123,21 @@ def load_inference_model(
     return read_stable(where, load)  # the program and the parameters of one export
 
 
+def _declare_integers(program: Program) -> bool:
+    """Declare as integers the weights that ``WeightQuantization`` made integers: Fluid declares floats.
+
+    Return whether there are any.
+    """
+    found = False
+    for op in (op for block in program.blocks for op in block.ops if "quantize_weight_bits" in op.attrs):
+        dtype = VarType.INT8 if op.attrs["quantize_weight_bits"] == 8 else VarType.INT16
+        for name in op.input_arg_names:
+            variable = op.block._find_var_recursive(name)
+            if variable is not None and f"{name}_quant_scale" in op.attrs:
+                variable.dtype, found = dtype, True
+    return found
+
+
 def _load_model(
     executor: Executor,
     data: bytes,
@@ -148,7 +164,13 @@ def _load_model(
     if get_program_persistable_vars(program):
         try:
             with overwritten_marked(program, directory or "memory"):
-                load_persistables(executor, directory, program, params, verify=None if verify else False)
+                checked = None if verify else False
+                try:
+                    load_persistables(executor, directory, program, params, verify=checked)
+                except LoadError:
+                    if not _declare_integers(program):
+                        raise
+                    load_persistables(executor, directory, program, params, verify=checked)
         except LoadError as error:
             hint = error.hint and error.hint.replace("pass filename=", "pass params_filename=")
             if not ports[1]:  # without fetches it is a program of fluid.save, not a model

@@ -171,11 +171,17 @@ def clear_devices(program: Program) -> None:
 
 
 def append_scales(program: Program, targets: list[Variable]) -> list[Variable]:
-    """Append a ``scale`` by 1 per target and return the outputs, which have the targets' public names."""
+    """Append a ``scale`` by 1 per target and return the outputs, which have the targets' public names.
+
+    A target of that name is one already: the program is a loaded model.
+    """
     block = program.global_block()
     outputs = []
     for index, target in enumerate(targets):
         name = unique_name.generate(f"save_infer_model/scale_{index}.tmp")
+        if target.name == name:
+            outputs.append(target)
+            continue
         out = block.create_var(name=name, dtype=target.dtype, persistable=False)
         block.append_op(
             type="scale",

@@ -1,0 +1,35 @@
+"""``fluid.contrib.slim.quantization``: training with quantization, and quantization of saved models.
+
+While it trains, each input of a quantized operator passes a ``fake_quantize_*`` operator, which makes whole
+steps of it, and a ``fake_*dequantize_*`` operator, which makes floats of these. A frozen graph holds whole
+numbers in its weights, and one operator behind each quantized one divides its result by the scales of both
+inputs. The graphs are those of Fluid 1.8.5.
+
+Jacob et al., Quantization and training of neural networks for integer-arithmetic-only inference, 2018.
+
+Parameters
+----------
+graph
+    An IrGraph, which is changed in place.
+scope
+    Where the values are; scales get their first values there.
+place
+    Where the network runs; a CPU.
+weight_bits
+    The bits of weights.
+activation_bits, quant_bits
+    The bits of what operators compute.
+weight_quantize_type
+    How the scale of weights is found: ``"abs_max"`` of the whole weight, ``"channel_wise_abs_max"`` for each
+    filter of a convolution.
+moving_rate
+    The share that a moving average keeps.
+skip_pattern
+    Text, or a list of texts; an operator whose name scope contains one is left as it is.
+quantizable_op_type
+    The types of the operators that are quantized.
+"""
+
+from paddlelike import lazy as _lazy
+
+__all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, f"{__file__}i")

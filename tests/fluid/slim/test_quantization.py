@@ -1,0 +1,227 @@
+"""``fluid.contrib.slim.quantization`` beside Fluid 1.8.5: programs after each pass, losses, scales."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+import paddlelike.fluid as fluid
+from paddlelike.errors import EnforceNotMet, GraphError
+from paddlelike.fluid.contrib.slim import quantization as slim
+from paddlelike.fluid.contrib.slim.quantization.post_training_quantization import find_threshold
+from tests.fluid.slim import cases
+
+REAL: Final[dict[str, Any]] = json.loads(
+    lzma.decompress((Path(__file__).parents[2] / "golden" / "slim185.json.xz").read_bytes())
+)
+CPU = fluid.CPUPlace()
+
+
+def check_programs(mine: Any, real: Any, rel: float = 1e-5) -> None:
+    """Compare programs; scales that a float32 forward pass found may differ in the last digits."""
+    mine = json.loads(json.dumps(mine))
+    assert mine["vars"] == real["vars"]
+    assert [op[:3] for op in mine["ops"]] == [op[:3] for op in real["ops"]]
+    for own, other in zip(mine["ops"], real["ops"], strict=True):
+        assert own[3].keys() == other[3].keys(), own[:3]
+        for name, value in own[3].items():
+            floats = isinstance(value, float) or (
+                isinstance(value, list) and value and type(value[0]) is float
+            )
+            assert value == (pytest.approx(other[3][name], rel=rel) if floats else other[3][name]), own[:3]
+
+
+def check_values(mine: Any, real: Any, **tolerance: float) -> None:
+    assert mine.keys() == real.keys()
+    for name in mine:
+        assert mine[name][:2] == real[name][:2], name
+        np.testing.assert_allclose(
+            cases.decode(mine[name]), cases.decode(real[name]), err_msg=name, **tolerance
+        )
+
+
+def check_mostly_equal(mine: Any, real: Any) -> None:
+    """Compare results: where the last digit of a sum decides, a number is rounded to the next step."""
+    apart = np.abs(np.asarray(mine) - real)
+    assert np.median(apart) < 1e-5
+    assert apart.max() < 2e-2
+
+
+def list_cases(kind: str, *quick: str) -> list[Any]:
+    """Return the recorded cases; all but a few are slow."""
+    return [
+        pytest.param(case, marks=[] if case in quick else [pytest.mark.slow], id=case)
+        for case in sorted(REAL[kind])
+    ]
+
+
+@pytest.mark.parametrize("case", list_cases("training", "residual moving", "mlp clipped"))
+def test_training_passes_give_the_programs_losses_and_integers_of_fluid(case: str) -> None:
+    real = REAL["training"][case]
+    found = cases.run_training(*case.split(), trained=real["trained"])
+    for stage in ("train", "test", "frozen", "int8", "mobile"):
+        check_programs(found[stage], real[stage])
+    check_values(found["values"], real["values"], rtol=0)  # bits: weights were set to the trained ones
+    check_mostly_equal(found["losses"], real["losses"])
+    for stage in ("test_out", "frozen_out"):
+        check_mostly_equal(cases.decode(found[stage]), cases.decode(real[stage]))
+
+
+@pytest.mark.parametrize("case", list_cases("after", "mlp kl", "depthwise min_max"))
+def test_quantization_of_a_saved_model_finds_the_scales_of_fluid(case: str, tmp_path: Path) -> None:
+    found, real = cases.run_after_training(*case.split(), str(tmp_path)), REAL["after"][case]
+    rel = 1e-2 if case.endswith("kl") else 1e-5  # a number at the edge of a bin may move the minimum
+    check_programs(found["program"], real["program"], rel)
+    check_values(found["values"], real["values"], rtol=rel)
+
+
+@pytest.mark.parametrize("case", list_cases("weights", "residual 8 channel_wise_abs_max"))
+def test_weights_that_are_quantized_alone_equal_the_integers_of_fluid(case: str, tmp_path: Path) -> None:
+    net, bits, kind = case.split()
+    found, real = cases.run_on_weights(net, int(bits), kind, str(tmp_path)), REAL["weights"][case]
+    integers = found["quantized_model"]["program"]["vars"]
+    for name, value in found["quantized_model"]["values"].items():
+        if "i" in value[0]:  # declared as what they are: Fluid declares floats
+            assert integers[name][2] == {"8": fluid.core.VarDesc.VarType.INT8}.get(bits, 1)
+            integers[name][2] = int(fluid.core.VarDesc.VarType.FP32)
+    for model in found:
+        check_programs(found[model]["program"], real[model]["program"])
+        check_values(found[model]["values"], real[model]["values"], rtol=0)
+
+
+def build() -> Any:
+    out = fluid.layers.conv2d(fluid.data("x", [None, 2, 6, 6]), 3, 3)
+    fluid.layers.fc(out, 2)
+    return fluid.default_main_program()
+
+
+def make_graph(for_test: bool = True) -> Any:
+    return fluid.framework.IrGraph(fluid.core.Graph(build().desc), for_test=for_test)
+
+
+def test_a_pass_leaves_the_program_that_the_graph_was_made_of() -> None:
+    graph = make_graph()
+    before = str(fluid.default_main_program())
+    slim.QuantizationTransformPass(fluid.Scope(), CPU).apply(graph)
+    assert str(fluid.default_main_program()) == before != str(graph.to_program())
+
+
+def test_a_clone_of_a_graph_is_another_graph_of_the_same_program() -> None:
+    graph = make_graph()
+    clone = graph.clone()
+    assert str(clone.to_program()) == str(graph.to_program())
+    clone.safe_remove_nodes(clone.topology_sort()[-1])
+    assert len(clone.all_op_nodes()) == len(graph.all_op_nodes()) - 1
+
+
+def test_nodes_tell_what_they_are_and_edges_follow_what_operators_read() -> None:
+    graph = make_graph()
+    conv = graph.topology_sort()[0]
+    assert (conv.name(), conv.is_op(), conv.node_type()) == ("conv2d", True, fluid.core.Node.Type.Operation)
+    assert sorted(node.name() for node in conv.inputs) == ["conv2d_0.w_0", "x"]
+    weight = graph._find_node_by_name(conv.inputs, "conv2d_0.w_0")
+    assert (weight.is_var(), weight.persistable(), weight.shape()) == (True, True, [3, 2, 3, 3])
+    assert [node.name() for node in weight.outputs] == ["conv2d"]
+    other = graph.create_persistable_node("other", weight.type(), [3, 2, 3, 3], weight.dtype())
+    graph.update_input_link(weight, other, conv)
+    assert conv.op().input("Filter") == ["other"]
+    assert (weight.outputs, other.outputs) == ([], [conv])
+
+
+def test_operators_that_wait_for_each_other_have_no_program() -> None:
+    graph = make_graph()
+    ops = graph.topology_sort()
+    assert (graph.has_circle(), graph.graph_num()) == (False, 1)
+    graph.link_to(ops[-1].outputs[0], ops[0])
+    assert graph.has_circle()
+    with pytest.raises(GraphError, match="wait for each other"):
+        graph.to_program()
+
+
+def test_a_reader_stays_before_the_operator_that_overwrites_its_input() -> None:
+    x = fluid.data("x", [None, 2])
+    kept = fluid.layers.scale(x, 2.0)
+    read = fluid.layers.scale(kept, 3.0)
+    fluid.layers.assign(x, output=kept)
+    graph = fluid.framework.IrGraph(fluid.core.Graph(fluid.default_main_program().desc))
+    reader = next(op for op in graph.all_op_nodes() if op.output("Out") == [read.name])
+    assert any(node.is_ctrl_var() for node in reader.outputs)
+    types = [op.type for op in graph.to_program().global_block().ops]
+    assert types == ["scale", "scale", "assign"]
+
+
+def test_a_graph_is_drawn_as_dot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = make_graph()
+    graph.draw(tmp_path / "pictures", "net", marked_nodes=graph.all_persistable_nodes())
+    text = (tmp_path / "pictures" / "net.dot").read_text()
+    assert text.startswith("digraph G {\n")
+    assert text.count("yellow") == 4
+    assert capsys.readouterr().out == f"Total ops num = {len(graph.all_op_nodes())}.\n"
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "message"),
+    [
+        (lambda: slim.QuantizationTransformPass(weight_quantize_type="max"), ValueError, "expected one of"),
+        (
+            lambda: slim.AddQuantDequantPass(fluid.Scope(), CPU, quantizable_op_type=["fc"]),
+            ValueError,
+            "'fc'",
+        ),
+        (lambda: slim.QuantizationFreezePass(None, CPU), EnforceNotMet, "scope is None"),  # type: ignore[arg-type]
+        (lambda: slim.QuantizationTransformPass().apply(build()), TypeError, "takes an IrGraph"),
+        (lambda: fluid.core.Graph(build()), TypeError, "the desc of a Program"),  # type: ignore[attr-defined]
+        (lambda: fluid.framework.IrGraph(build()), TypeError, "core.Graph"),  # type: ignore[attr-defined]
+        (lambda: slim.PostTrainingQuantization(fluid.Executor(CPU)), EnforceNotMet, "model_dir is None"),
+        (lambda: slim.WeightQuantization("m").quantize_weight_to_int("o", weight_bits=4), ValueError, "4"),
+    ],
+    ids=["way", "type", "scope", "program", "graph", "ir-graph", "model", "bits"],
+)
+def test_a_wrong_argument_is_named(use: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        use()
+
+
+def test_freezing_in_another_way_than_training_is_an_error() -> None:
+    graph, scope, exe = make_graph(), fluid.Scope(), fluid.Executor(CPU)
+    with fluid.scope_guard(scope):
+        exe.run(fluid.default_startup_program())
+    slim.QuantizationTransformPass(scope, CPU, activation_quantize_type="range_abs_max").apply(graph)
+    with pytest.raises(EnforceNotMet, match=r"has no variable 'conv2d_0\.w_0\.scale'"):
+        slim.QuantizationFreezePass(scope, CPU, weight_quantize_type="range_abs_max").apply(graph)
+
+
+@pytest.mark.parametrize(
+    ("change", "real"),
+    [
+        (lambda u: u, [0.9990466068556998, 0.998292922595283, 0.9993061925342772]),
+        (lambda u: u**4, [0.9948668872530106, 0.9910904232237954, 0.994644406659063]),
+        (
+            lambda u: np.where(u < 0.9, u * 0.1, u),
+            [0.9991338041436393, 0.9988633785542333, 0.9995488433924038],
+        ),
+        (lambda u: np.floor(u * 40) / 8, [4.752410888671875] * 3),
+        (lambda u: np.floor(u * 3), [1.00048828125] * 3),
+        (lambda u: (u > 0.9997) * 1.0, [0.000244140625, 0.500244140625, 0.000244140625]),
+    ],
+    ids=["even", "small", "peaks", "steps", "few", "one"],
+)
+def test_the_least_divergence_is_where_fluid_finds_it(change: Any, real: list[float]) -> None:
+    draws = [np.random.RandomState(seed).uniform(0, 1, 4000) for seed in (1, 2, 3)]
+    assert [find_threshold(change(draw).astype("float32")) for draw in draws] == real
+
+
+def test_a_loaded_model_that_is_saved_again_keeps_one_output(tmp_path: Path) -> None:
+    exe = fluid.Executor(CPU)
+    cases.save_model("mlp", str(tmp_path / "a"))
+    program, feeds, targets = fluid.io.load_inference_model(str(tmp_path / "a"), exe)
+    with fluid.unique_name.guard():
+        fluid.io.save_inference_model(str(tmp_path / "b"), feeds, targets, exe, program)
+    again, _, outputs = fluid.io.load_inference_model(str(tmp_path / "b"), exe)
+    assert outputs[0].shape == targets[0].shape == (-1, 1)
+    assert [op.type for op in again.global_block().ops] == [op.type for op in program.global_block().ops]
