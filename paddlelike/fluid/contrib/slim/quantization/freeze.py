@@ -82,7 +82,7 @@ class QuantizationFreezePass(ScopePass):
         graph.resolve_hazard()
         return graph
 
-    def _freeze(self, name: str, scale_name: str) -> Any:
+    def _freeze(self, name: str, scale_name: str) -> float | list[float]:
         """Make a weight whole numbers; return its scale, or a list of them."""
         weight = self._read(name)
         if self._weight_quantize_type not in WAYS[:2]:

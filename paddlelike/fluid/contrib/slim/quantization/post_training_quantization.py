@@ -160,7 +160,7 @@ class PostTrainingQuantization:
             for variable in self._program.list_vars():
                 if variable.name in activations:
                     variable.persistable = True
-            for index, batch in enumerate(self._open_loader()()):
+            for index, batch in enumerate(self._read_batches()):
                 if self._batch_nums and index >= self._batch_nums:
                     break
                 self._executor.run(self._program, feed=batch, fetch_list=self._fetch_list, return_numpy=False)
@@ -175,7 +175,7 @@ class PostTrainingQuantization:
             self._record(weights, joined)
         return self._program
 
-    def _open_loader(self) -> Any:
+    def _read_batches(self) -> Iterable[Any]:
         feeds = [self._program.global_block().var(name) for name in self._feed_list]
         loader = io.DataLoader.from_generator(feeds, capacity=3 * self._batch_size, iterable=True)
         place = self._executor.place
@@ -184,7 +184,7 @@ class PostTrainingQuantization:
             loader.set_sample_generator(self._sample_generator, size, drop_last=True, places=place)
         elif self._batch_generator is not None:
             loader.set_batch_generator(self._batch_generator, places=place)
-        return loader
+        return loader()
 
     def _collect_names(self) -> tuple[set[str], set[str]]:
         """Return the weights and the activations whose size counts."""
