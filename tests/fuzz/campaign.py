@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import inspect
 import multiprocessing
 import os
 import re
@@ -20,13 +21,14 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 from unittest import mock
 
+from paddlelike import ops
 from paddlelike.errors import PaddlelikeError
 from tests.fuzz.guard import Fault, Guard, watch_calls
 from tests.fuzz.readers import Target
@@ -303,6 +305,12 @@ def set_up_target(target: Target, root: Path) -> Guard:
     for number in range(30):
         with contextlib.suppress(Exception):  # judged when they come in the campaign
             target.run(make(target, -1, number), guard)
+    ops.load_operators()
+    for name, module in list(sys.modules.items()):
+        if name.startswith("paddlelike."):
+            for thing in list(vars(module).values()):
+                if isinstance(thing, type) and is_dataclass(thing):
+                    inspect.signature(thing)  # which compiles its ``__init__``
     return guard
 
 
