@@ -127,8 +127,9 @@ class _Writer:
     def _write_all_small(self, files: Mapping[str, Piece], sizes: Mapping[str, int]) -> dict[str, Record]:
         records = {}
         has_folder = os.open in os.supports_dir_fd
-        opening = opened(self._root, os.O_RDONLY) if has_folder else contextlib.nullcontext((None, None))
-        with opening as (folder, _):
+        nothing = contextlib.nullcontext((None, None))
+        # Without a name: a frame that a traceback keeps would keep the folder open.
+        with opened(self._root, os.O_RDONLY) if has_folder else nothing as (folder, _):
             open_new = functools.partial(os.open, dir_fd=folder)
             for path, piece in files.items():
                 if sizes[path] < _SMALL and folder is not None and piece.like is None and not piece.over:
