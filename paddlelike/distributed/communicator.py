@@ -22,15 +22,21 @@ class Communicator:
 
     Without one, every step of asynchronous training sends its gradients and waits for new parameters. With
     one, steps continue with the parameters they have, the gradients of several steps are summed, and each
-    sum is sent once. ``exe.close()`` sends what is left.
+    sum is sent once. A save sends what is left first, and so does ``exe.close()``.
 
-    ``FLAGS_communicator_max_merge_var_num`` (20) is the largest number of steps that are summed before the
-    next one waits; ``FLAGS_communicator_is_sgd_optimizer`` (1): 0 sends their mean instead.
+    As in Fluid, flags decide: those of ``envs``, or else of the environment as ``FLAGS_communicator_...``.
+    fleet gives those of its strategy.
+
+    - ``max_merge_var_num`` (20): the largest number of steps that are summed before the next one waits.
+    - ``send_wait_times`` (0): a smaller sum waits until so many hundredths of a second bring no further step.
+    - ``min_send_grad_num_before_recv`` (0): new parameters are received when more steps were sent since.
+    - ``independent_recv_thread`` (1): 0 receives them after each sum.
+    - ``is_sgd_optimizer`` (1): 0 sends the mean of the steps.
 
     Parameters
     ----------
     program
-        The trainer's program. Its startup program must have been run in the global scope before the start.
+        The trainer's program. If its startup program was not run yet, it must be run in the global scope.
     mode, kwargs, envs
         As in Fluid; the program decides how trainers and servers work together. For geo-SGD, ``kwargs`` has
         ``push_nums`` (the steps between two exchanges) and ``trainers``.
@@ -79,10 +85,11 @@ class Communicator:
         from paddlelike.distributed.checkpoint.partitions import find_placement
         from paddlelike.distributed.client.background import Background
         from paddlelike.distributed.client.geo import Geo, exchanges
-        from paddlelike.distributed.client.trainers import find_client, find_trainer_id
+        from paddlelike.distributed.client.trainers import find_client, find_scope, find_trainer_id
 
         block = self._program.global_block()
-        client = find_client(global_scope(), find_trainer_id(block), block)
+        trainer = find_trainer_id(block)
+        client = find_client(find_scope(trainer, block), trainer, block)
         if client.mode == "sync" or self.is_running():
             return
         placement = find_placement(self._program)
@@ -92,9 +99,14 @@ class Communicator:
             self._exchange = exchanges[client] = Geo(client, placement, trainers=trainers, push_nums=nums)
             self._client = client
             return
-        most = self._flag("communicator_max_merge_var_num", 20)
-        average = not self._flag("communicator_is_sgd_optimizer", 1)
-        client.run_in_background(Background(most=max(most, 1), average=average))
+        unseen = self._flag("min_send_grad_num_before_recv", 0)
+        thread = Background(
+            most=max(self._flag("max_merge_var_num", 20), 1),
+            average=not self._flag("is_sgd_optimizer", 1),
+            waits=self._flag("send_wait_times", 0),
+            unseen=unseen if self._flag("independent_recv_thread", 1) else 0,
+        )
+        client.run_in_background(thread)
         self._client = client
 
     def stop(self) -> None:
@@ -114,6 +126,7 @@ class Communicator:
         return self._client is not None
 
     def _flag(self, name: str, default: int) -> int:
+        name = f"communicator_{name}"
         text = str(self._envs.get(name, os.environ.get(f"FLAGS_{name}", default)))
         words = {"true": 1, "false": 0}
         try:

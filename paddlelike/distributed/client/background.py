@@ -1,7 +1,12 @@
-"""A thread that pushes the gradients of several steps together while the next ones are computed."""
+"""A thread that pushes the gradients of several steps together while the next ones are computed.
+
+What it merges, how long it waits and when it pulls is that of ``AsyncCommunicator`` of Fluid 1.8.5,
+``operators/distributed/communicator.cc``; there, each gradient has a task and each pull another thread.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +19,8 @@ from paddlelike.distributed.placement import SEEN, Entry, Kind
 from paddlelike.foundation.locks import Condition
 from paddlelike.foundation.threads import Thread
 
-_POLL = 1.0  # seconds between pulls while nothing is pushed
+_POLL = 1.0  # seconds until gradients of a step that has no end are pushed
+_PAUSE = 0.01  # seconds between two pulls of a trainer that need not be fresh, and of one wait for gradients
 
 
 @dataclass(slots=True)
@@ -29,8 +35,8 @@ class _Sum:
 class Background:
     """The thread of a :class:`~paddlelike.distributed.communicator.Communicator`.
 
-    Each gradient is part of one push, which the server applies once. Parameters are pulled after every push,
-    into the arrays that training reads.
+    Each gradient is part of one push, which the server applies once. Parameters are pulled into the arrays
+    that training reads.
 
     Parameters
     ----------
@@ -38,28 +44,36 @@ class Background:
         The largest number of steps whose gradients are pushed together; a further step waits.
     average
         Push the mean of the steps; else their sum.
+    waits
+        A push of fewer steps than ``most`` waits until so many hundredths of a second bring no further step.
+    unseen
+        The parameters are pulled when more than so many steps were pushed since the last pull, and beyond 0
+        not sooner than after a hundredth of a second.
     """
 
-    def __init__(self, *, most: int = 20, average: bool = False) -> None:
-        self._most = most
+    def __init__(self, *, most: int = 20, average: bool = False, waits: int = 0, unseen: int = 0) -> None:
+        self._most, self._waits, self._unseen = most, waits, unseen
         self._average = average
         self._changed = Condition()
         self._sums: dict[tuple[int, int], _Sum] = {}
+        self._is_whole = False  # whether the sums have all gradients of a step
+        self._is_pushing = False
+        self._flushes = 0  # callers that wait until everything is pushed
         self._ending = False
         self._error: BaseException | None = None
         self._thread: Thread | None = None
 
-    def start(self, push: Callable[[Sequence[Outbox]], None], servers: int) -> None:
+    def start(self, push: Callable[[Sequence[Outbox]], None], pull: Callable[[], None], servers: int) -> None:
         """Start the thread.
 
         Parameters
         ----------
-        push
-            Called with the outboxes by server, also empty ones; pushes them and pulls all parameters.
+        push, pull
+            Called with the outboxes by server to push them; called to pull all parameters.
         servers
             The number of servers.
         """
-        thread = Thread(partial(self._run, push, servers), "paddlelike-communicator")
+        thread = Thread(partial(self._run, push, pull, servers), "paddlelike-communicator")
         thread.start()
         self._thread = thread
 
@@ -77,7 +91,25 @@ class Background:
             else:
                 found.value = _add(found.value, value)
                 found.count += 1
+                self._is_whole = True  # of the step before
+                self._changed.notify_all()
+
+    def end_step(self) -> None:
+        """Let the thread push what was put."""
+        if self._sums and not self._is_whole:
+            with self._changed.hold():
+                self._is_whole = bool(self._sums)
+                self._changed.notify_all()
+        self.check()
+
+    def flush(self) -> None:
+        """Wait until everything is pushed. Raises as :meth:`check`."""
+        with self._changed.hold():
+            self._flushes += 1
             self._changed.notify_all()
+            self._changed.wait_for(lambda: self._error is not None or not (self._sums or self._is_pushing))
+            self._flushes -= 1
+        self.check()
 
     def check(self) -> None:
         """Raise the error that ended the thread, if there is one."""
@@ -97,21 +129,53 @@ class Background:
         if self._thread is not None:
             self._thread.wait()
 
-    def _run(self, push: Callable[[Sequence[Outbox]], None], servers: int) -> None:
+    def _run(self, push: Callable[[Sequence[Outbox]], None], pull: Callable[[], None], servers: int) -> None:
+        rest = _PAUSE if self._unseen else 0.0
+        unseen, pulled = 0, time.monotonic()  # steps that were pushed since the last pull
         try:
             while True:
+                is_due = unseen > self._unseen
                 with self._changed.hold():
-                    self._changed.wait_for(lambda: self._sums or self._ending, _POLL)
-                    sums, self._sums = self._sums, {}
-                    ending = self._ending
-                    self._changed.notify_all()
-                push(self._make_outboxes(sums, servers))
+                    pause = max(pulled + rest - time.monotonic(), 0) if is_due else _POLL
+                    is_ready = self._changed.wait_for(lambda: self._is_whole or self._is_urgent, pause)
+                    ending, sums = self._ending, {}
+                    if is_ready or not is_due:
+                        self._wait_for_further()
+                        sums, self._sums = self._sums, {}
+                        self._is_whole, self._is_pushing = False, bool(sums)
+                        self._changed.notify_all()
+                if sums:
+                    push(self._make_outboxes(sums, servers))
+                    unseen += max(one.count for one in sums.values())
+                    with self._changed.hold():
+                        self._is_pushing = False
+                        self._changed.notify_all()
+                if ending or (unseen > self._unseen and time.monotonic() >= pulled + rest):
+                    pull()
+                    unseen, pulled = 0, time.monotonic()
                 if ending and not sums:
                     return
         except BaseException as error:
             with self._changed.hold():
                 self._error = error
                 self._changed.notify_all()
+
+    @property
+    def _is_urgent(self) -> bool:
+        return self._ending or bool(self._flushes and self._sums)
+
+    def _wait_for_further(self) -> None:
+        """Wait for gradients of further steps, as long as they come and the push is not full."""
+        while not self._is_urgent and 0 < (steps := self._steps) < self._most:
+            if not self._changed.wait_for(partial(self._has_beyond, steps), self._waits * _PAUSE):
+                return
+
+    def _has_beyond(self, steps: int) -> bool:
+        return self._is_urgent or self._steps > steps
+
+    @property
+    def _steps(self) -> int:
+        return max((one.count for one in self._sums.values()), default=0)
 
     def _make_outboxes(self, sums: dict[tuple[int, int], _Sum], servers: int) -> list[Outbox]:
         outboxes: list[Outbox] = [{} for _ in range(servers)]

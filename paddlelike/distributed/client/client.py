@@ -151,7 +151,7 @@ class Client(Transfers):
         if entry.index not in self.driver.values[server]:
             return self.pull([(self.endpoints[server], entry.name)])[0]
         if self._background is not None:
-            self._background.check()
+            self._background.end_step()
         elif not self.step_discarded and (self._gradients or key in self._received):
             self.pull_parameters()
         self._received.add(key)
@@ -198,7 +198,11 @@ class Client(Transfers):
             before.stop()
         if background is not None:
             self.push()
-            background.start(self._push_sums, len(self.endpoints))
+            background.start(self._push_sums, self._pull_in_background, len(self.endpoints))
+
+    def flush(self) -> None:
+        if self._background is not None:
+            self._background.flush()
 
     # Leaving
 
@@ -269,8 +273,13 @@ class Client(Transfers):
         return self.driver.reach(lambda state, now: state.pull(now, everything))
 
     def _push_sums(self, outboxes: Sequence[Outbox]) -> None:
-        """Push, then pull all parameters, in the background thread. Raises RoundRolledBack."""
-        if not (self._push(outboxes) and self._pull_parameters()):
+        """Push in the background thread. Raises RoundRolledBack."""
+        if not self._push(outboxes):
+            raise self._make_rollback_error()
+
+    def _pull_in_background(self) -> None:
+        """Pull all parameters in the background thread. Raises RoundRolledBack."""
+        if not self._pull_parameters():
             raise self._make_rollback_error()
 
     # Checks

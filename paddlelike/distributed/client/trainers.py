@@ -43,6 +43,16 @@ def find_client(scope: Scope, trainer: int, block: Block) -> Client:
     return mine[trainer]
 
 
+def find_scope(trainer: int, block: Block) -> Scope:
+    """Return the scope whose client :func:`find_client` would continue with, or the global scope."""
+    endpoints = tuple(_endpoints(block))
+    for scope, mine in _clients.items():
+        client = mine.get(trainer)
+        if client is not None and not client.is_closed and client.endpoints == endpoints:
+            return scope
+    return global_scope()
+
+
 def close_client(scope: Scope, trainer: int) -> None:
     """Close a client of this process, if it is still open. Raises as :meth:`Client.close`."""
     client = _clients.get(scope, {}).pop(trainer, None)
@@ -64,6 +74,7 @@ def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
         yield from range(steps)
         return
     (client,) = clients.values()
+    client.run_in_background(None)  # each step is an update of its own, which the servers count
     client.follows_rollbacks = True
     try:
         while (step := client.round) < steps:

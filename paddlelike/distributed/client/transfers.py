@@ -114,12 +114,14 @@ class Transfers(ABC):
             pieces.append(Pieces(_MOST_TEXT))
             return Exchange(request, [Part(0, 0, memoryview(data))], pieces[-1])
 
+        self.flush()
         self._check(self.driver.reach(lambda state, now: state.share(now, len(data)), exchange))
         texts: list[str] = json.loads(pieces[-1].join_pieces())
         return texts
 
     def _ask(self, directory: str, options: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Have every server carry out a request once, between two rounds; return the answers."""
+        self.flush()
         self._check(self.driver.reach(lambda state, now: state.save(now, directory, options)))
         return list(self.driver.state.manifests)
 
@@ -127,12 +129,17 @@ class Transfers(ABC):
         def exchange(server: int, request: Pull, is_direct: bool) -> Exchange:
             return Exchange(request, receiver=receivers[server]())
 
+        self.flush()
         self._check(self.driver.reach(lambda state, now: state.pull(now, indexes), exchange))
 
     def _pull_one(self, server: int, index: int, receiver: Callable[[], Receiver]) -> None:
         indexes: list[tuple[int, ...]] = [() for _ in self.endpoints]
         indexes[server] = (index,)
         self._pull(indexes, [receiver for _ in self.endpoints])
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Wait until the servers have the gradients that a thread pushes."""
 
     @abstractmethod
     def _check(self, reached: bool, *, in_step: bool = False) -> None:

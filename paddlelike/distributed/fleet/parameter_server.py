@@ -20,7 +20,6 @@ from paddlelike.distributed.fleet.strategy import (
     strategy_for,
 )
 from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
-from paddlelike.distributed.transpiler.config import DistributedMode
 from paddlelike.errors import GraphError
 from paddlelike.executor import CompiledProgram, Executor
 from paddlelike.foundation.warn import warn_user
@@ -75,6 +74,8 @@ class DistributedTranspiler(TableFleet):
     ['listen_and_serv']
     """
 
+    _in_background: tuple[type[DistributedStrategy], ...] = (AsyncStrategy, GeoStrategy)
+
     def __init__(self) -> None:
         super().__init__(Mode.TRANSPILER)
         self.main_program: Program | None = None
@@ -107,7 +108,7 @@ class DistributedTranspiler(TableFleet):
         return TranspilerOptimizer(self, optimizer, strategy_for(strategy))
 
     def init_worker(self) -> None:
-        """Wait until every server listens; with geo-SGD, begin to count its steps.
+        """Wait until every server listens, and start the Communicator of asynchronous training or geo-SGD.
 
         Raises
         ------
@@ -123,10 +124,10 @@ class DistributedTranspiler(TableFleet):
         window = Settings.from_environment().limits.window
         wait_for_servers(self._role.get_pserver_endpoints(), window)
         assert self._strategy is not None
-        config = self._strategy.get_program_config()
-        if config.geo_sgd_mode:
+        if isinstance(self._strategy, self._in_background):
+            config, runtime = self._strategy.get_program_config(), self._strategy.get_trainer_runtime_config()
             how = {"push_nums": config.geo_sgd_need_push_nums, "trainers": self.worker_num()}
-            self._communicator = Communicator(main, DistributedMode.GEO, how)
+            self._communicator = Communicator(main, runtime.mode, how, runtime.get_communicator_flags())
             self._communicator.start()
 
     def init_server(self, model_dir: str | None = None) -> None:

@@ -298,7 +298,9 @@ _SETTINGS: Final[dict[str, Any]] = {
 
 
 class PSLib(DistributedTranspiler):
-    """The fleet of pslib's scripts."""
+    """The fleet of pslib's scripts, where each step waits until the servers have its gradients."""
+
+    _in_background = ()
 
     def __init__(self) -> None:
         super().__init__()

@@ -30,9 +30,10 @@ _TRAINER: Mapping[str, str | None] = {
 
 
 class TrainerRuntimeConfig:
-    """The settings of Fluid's communicator. Their names are checked, and they have no effect.
+    """The settings of asynchronous trainers: see :class:`~paddlelike.distributed.communicator.Communicator`.
 
-    ``runtime_configs`` is initialized from the FLAGS_ of the environment.
+    ``runtime_configs`` is initialized from the FLAGS_ of the environment. The queue, the threads and the
+    settings of calls have no effect.
     """
 
     def __init__(self) -> None:

@@ -33,10 +33,15 @@ class Pushes:
             assert self.released.wait(30)
 
 
+def pull_nothing() -> None:
+    pass
+
+
 def run(background: Background, pushes: Pushes) -> None:
     """Put one gradient, which is pushed alone, then four steps while that push is under way."""
-    background.start(pushes, 2)
+    background.start(pushes, pull_nothing, 2)
     background.put(0, DENSE, np.zeros(2, "float32"))
+    background.end_step()
     assert pushes.began.wait(30)
     for step in range(1, 5):
         background.put(0, DENSE, np.full(2, step, "float32"))
@@ -64,8 +69,9 @@ def test_steps_finished_during_a_push_are_sent_together(average: bool) -> None:
 
 def test_a_step_beyond_the_limit_of_pending_steps_waits() -> None:
     pushes, background = Pushes(), Background(most=2)
-    background.start(pushes, 1)
+    background.start(pushes, pull_nothing, 1)
     background.put(0, DENSE, np.zeros(2, "float32"))
+    background.end_step()
     assert pushes.began.wait(30)
     for _ in range(2):
         background.put(0, DENSE, np.ones(2, "float32"))
@@ -89,8 +95,46 @@ def test_an_error_of_the_thread_is_raised_in_training_and_at_the_stop() -> None:
         raise FaultError("the server at a:1 is gone")
 
     background = Background()
-    background.start(fail, 1)
+    background.start(fail, pull_nothing, 1)
     with pytest.raises(FaultError, match="a:1 is gone"):
         put_forever(background)
     with pytest.raises(FaultError, match="a:1 is gone"):
         background.stop()
+
+
+def test_parameters_are_pulled_when_more_steps_were_pushed_than_the_setting() -> None:
+    """As in Fluid, whose thread receives when the count of gradients is greater than its flag."""
+    pulled = threading.Event()
+    pushes, background = Pushes(), Background(most=1, unseen=2)
+    pushes.released.set()
+    background.start(pushes, pulled.set, 1)
+    for step in range(3):
+        assert not pulled.is_set()
+        background.put(0, DENSE, np.full(2, step, "float32"))
+        background.flush()
+        assert [outboxes[0][0][0] for outboxes in pushes.outboxes] == list(range(step + 1))
+    assert pulled.wait(30)
+    background.stop()
+
+
+def test_a_push_waits_for_further_steps_until_it_is_full() -> None:
+    pushes, background = Pushes(), Background(most=3, waits=3000)
+    pushes.released.set()
+    background.start(pushes, pull_nothing, 1)
+    for step in range(3):
+        assert not pushes.outboxes
+        background.put(0, DENSE, np.full(2, step, "float32"))
+        background.end_step()
+    assert pushes.began.wait(30)
+    background.stop()
+    assert [outboxes[0][0][0] for outboxes in pushes.outboxes] == [0 + 1 + 2]
+
+
+def test_a_flush_and_the_end_do_not_wait_for_further_steps() -> None:
+    pushes, background = Pushes(), Background(most=3, waits=100_000)
+    pushes.released.set()
+    background.start(pushes, pull_nothing, 1)
+    for end in (background.flush, background.stop):
+        background.put(0, DENSE, np.ones(2, "float32"))
+        end()
+    assert [outboxes[0][0][0] for outboxes in pushes.outboxes] == [1, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,23 @@ def test_a_communicator_sends_every_gradient_once(most: str, monkeypatch: pytest
     (weight,) = [one["fc_0.w_0"] for one in values if "fc_0.w_0" in one]
     assert np.array_equal(weight, np.full((4, 1), -13.0))
     assert np.array_equal(held, weight)
+
+
+def test_a_save_has_the_steps_that_a_communicator_holds_back(tmp_path: Path) -> None:
+    network = Network(linear, lambda: fluid.optimizer.SGD(1.0), MODES["runtime split"], sync=False)
+    with Job(network, trainers=1).start() as job:
+        programs = job.trainer(0)
+        executor = fluid.Executor()
+        executor.run(programs.startup)
+        communicator = Communicator(programs.main, envs={"communicator_send_wait_times": "100000"})
+        communicator.start()
+        for _ in range(3):
+            executor.run(programs.main, feed={"x": np.ones((2, 4), "float32")})
+        fluid.io.save_persistables(executor, str(tmp_path), programs.main)
+        communicator.stop()
+        executor.close()
+    saved = fluid.io.load_program_state(str(tmp_path))
+    assert np.array_equal(saved["fc_0.w_0"], np.full((4, 1), -3.0))
 
 
 @pytest.mark.parametrize("is_distributed", [False, True])
