@@ -25,14 +25,6 @@ from paddlelike.framework.opdef import EMPTY, GRAD, registry
 #: Map each output slot without a LoD to the input slot whose rows it follows.
 _ROWS_LIKE: Final = {"distribute_fpn_proposals": ("RestoreIndex", "FpnRois")}
 
-#: Operators with effects outside of a program that read only their own variables.
-_SEE_THEIR_OWN: Final = (
-    "allreduce", "broadcast", "c_allgather", "c_allreduce_max", "c_allreduce_min", "c_allreduce_prod",
-    "c_allreduce_sum", "c_broadcast", "c_reducescatter", "c_sync_comm_stream",
-    "create_double_buffer_reader", "create_py_reader", "gather_from_owners", "load", "load_combine", "print",
-    "py_func", "read", "reduce_to_owners", "save", "save_combine",
-)  # fmt: skip
-
 
 class Engine:
     """The pieces of one plan on one device."""
@@ -136,7 +128,7 @@ class Engine:
             self._run_on_host(frame, forward)
         touched: Iterable[int] = self.plan.reads[index] | self.plan.writes[index]
         cls = registry.find_or_none(self.plan.steps[index].op.type)
-        if cls is not None and cls.external and cls.type not in _SEE_THEIR_OWN:
+        if cls is not None and cls.external and not cls.own_variables:
             touched = range(len(frame.values))  # it may read any variable, like a server
         for position in touched:
             self._bring_to_host(frame, position)

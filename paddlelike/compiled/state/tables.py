@@ -30,8 +30,6 @@ from paddlelike.ops.update.base import Update
 from paddlelike.ops.update.rules import Rows
 
 _LOOKUPS: Final = ("lookup_table_grad", "lookup_table_v2_grad")
-#: Operators whose result has the rows of X and no others.
-_SAME_ROWS: Final = ("clip", "elementwise_mul", "merge_selected_rows", "scale", "sum")
 _PATIENCE: Final = 0.005  # seconds for which a step lets a save read a piece first
 
 
@@ -222,7 +220,8 @@ def _find_rows_of(plan: CompiledPlan, gradient: int, writers: Mapping[int, Seque
     given = _list_inputs(plan, op)
     if op.type in _LOOKUPS:
         return set(given["Ids"])
-    if op.type not in _SAME_ROWS:
+    cls = registry.find_for_version(op.type, plan.program.paddle_version)
+    if cls is None or not cls.keeps_rows:
         return None
     found = [_find_rows_of(plan, part, writers) for part in given["X"]]
     return None if None in found else set().union(*(ids for ids in found if ids is not None))

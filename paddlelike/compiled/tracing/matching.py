@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,13 +10,6 @@ import jax.numpy as jnp
 from paddlelike.compiled.tracing.context import OpContext
 from paddlelike.compiled.values import Packed
 from paddlelike.framework.opdef import GRAD, OpDef
-
-#: Besides ``elementwise_``: operators that pair the rows of two operands.
-_PAIRING: Final = """
-    bpr_loss cos_sim cross_entropy cross_entropy2 cross_entropy_grad2 dropout hinge_loss huber_loss log_loss
-    margin_rank_loss modified_huber_loss rank_loss sigmoid_cross_entropy_with_logits sigmoid_focal_loss
-    smooth_l1_loss softmax_with_cross_entropy
-"""
 
 
 def match_rows(ctx: OpContext, cls: type[OpDef], args: list[Any], like: Packed) -> list[Any]:
@@ -30,10 +23,10 @@ def match_rows(ctx: OpContext, cls: type[OpDef], args: list[Any], like: Packed) 
             _match_shape(ctx, arg, like) if slot.name == "XShape" else arg
             for slot, arg in zip(cls.input_slots, args, strict=True)
         ]
-    type = cls.type.removesuffix("_grad")
-    if not (type.startswith("elementwise_") or type in _PAIRING.split()):
+    is_elementwise = cls.type.startswith("elementwise_")
+    if not (is_elementwise or (cls.forward_of or cls).pairs_rows):
         return args
-    axis = ctx.op.attrs.get("axis", -1) if type.startswith("elementwise_") else -1
+    axis = ctx.op.attrs.get("axis", -1) if is_elementwise else -1
     dims = like.rows.ndim
     packed = [isinstance(one, Packed) for one in ctx.read_inputs()]
     found = []

@@ -29,15 +29,6 @@ _NAMES: Final = (
     "expand_shapes_tensor repeat_times_tensor"
 )
 _SLOTS: Final = frozenset(_NAMES.split())
-#: The same where other operators have slots of that name for something else.
-_SLOTS_OF: Final[Mapping[str, Sequence[str]]] = {
-    "range": ("Start", "End", "Step"),
-    "linspace": ("Start", "Stop", "Num"),
-    "reshape": ("Shape",),
-    "reshape2": ("Shape",),
-    "expand_v2": ("Shape",),
-    "crop_tensor": ("Shape", "Offsets"),
-}
 _MOST: Final = 4096  # elements of an array from which numpy computes a size
 
 
@@ -127,10 +118,9 @@ def describe_sizes(sizes: KnownSizes) -> tuple[Any, ...]:
 
 def _find_sizes(plan: CompiledPlan, cls: type[OpDef], index: int) -> list[int]:
     """Return the positions of the sizes that a step reads."""
-    special = _SLOTS_OF.get(cls.type, ())
     found: list[int] = []
     for slot, position in zip(cls.input_slots, plan.inputs_of[id(plan.steps[index].op)], strict=True):
-        if slot.name in _SLOTS or slot.name in special:
+        if slot.name in _SLOTS or slot.name in cls.size_slots:
             found += [n for n in (position if isinstance(position, list) else [position]) if n > NOTHING]
     return found
 

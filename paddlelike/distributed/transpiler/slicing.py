@@ -148,17 +148,6 @@ def origin_name(name: str) -> str:
     return name.split(".trainer_")[0].split(".block")[0]
 
 
-#: By optimizer the slots that are cut; its other state is whole on every server.
-_CUT = {
-    "adagrad": ("Moment",),
-    "adam": ("Moment1", "Moment2"),
-    "adamax": ("Moment", "InfNorm"),
-    "decayed_adagrad": ("Moment",),
-    "ftrl": ("SquaredAccumulator", "LinearAccumulator"),
-    "lars_momentum": ("Velocity",),
-    "momentum": ("Velocity",),
-    "rmsprop": ("Moment", "MeanSquare"),  # and MeanGrad where it is used
-}
 _NO_STATE = ("Param", "Grad", "LearningRate", "Beta1Tensor", "Beta2Tensor")
 
 
@@ -171,8 +160,6 @@ def yield_state(op: Operator, block: Block) -> Iterator[tuple[str, Variable]]:
 
 def shape_on_server(op: Operator, slot: str, whole: Variable, cut: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape of a state variable whose parameter has shape ``cut`` on a server."""
-    if op.type in _CUT:
-        used = slot in _CUT[op.type] or (slot == "MeanGrad" and op.attrs["centered"])
-        return cut if used else tuple(whole.shape)
     is_like_parameter = len(whole.shape) == len(cut) and whole.shape[1:] == cut[1:] and whole.shape != (1,)
-    return cut if is_like_parameter else tuple(whole.shape)
+    is_unused = slot == "MeanGrad" and not op.attrs["centered"]  # of RMSProp: whole on every server
+    return cut if is_like_parameter and not is_unused else tuple(whole.shape)

@@ -100,6 +100,12 @@ class OpDef:
     #: Each row of the results depends only on the same row of the inputs; or a function of the attributes
     #: that returns this. Implied by ``by_element``.
     by_row: ClassVar[bool | RowRule] = False
+    #: The kernel pairs the rows of two operands, so that both need as many.
+    pairs_rows: ClassVar[bool] = False
+    #: The result has the rows of X and no others where X are SelectedRows.
+    keeps_rows: ClassVar[bool] = False
+    #: Input slots whose elements are sizes, beside the slots that hold nothing else in any operator.
+    size_slots: ClassVar[tuple[str, ...]] = ()
     #: The kernel uses only the operator and the LoDs of the context.
     lods_only: ClassVar[bool] = False
     #: The kernel is an expression of functions that numpy and jax.numpy have in common. A compiled program
@@ -112,6 +118,8 @@ class OpDef:
     #: True for operators that use more than the run's variables: files, readers, other processes, Python
     #: functions, the terminal. A program read from bytes runs them only if declared trusted.
     external: ClassVar[bool] = False
+    #: True for external operators that read only variables that are their inputs.
+    own_variables: ClassVar[bool] = False
     #: The generation of Paddle that defines this operator: "1" (Fluid), or "2" if Fluid 1.8 lacks it.
     since: ClassVar[str] = "1"
 

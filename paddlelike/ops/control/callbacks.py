@@ -59,7 +59,7 @@ class Print(OpDef):
     }
     lod = "In"
     views = True
-    external = True
+    external = own_variables = True
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
@@ -121,7 +121,7 @@ class PyFunc(OpDef):
         "backward_callable_id": Int(-1),
         "backward_skip_vars": Strings([]),
     }
-    external = True
+    external = own_variables = True
 
     @classmethod
     def has_gradient(cls, op: OpView) -> bool:

@@ -189,12 +189,14 @@ def _make_operator(row: _Row) -> type[OpDef]:
 
         return run
 
+    takes_rows = row.value is np.multiply
     body: dict[str, Any] = {
         "__doc__": f"``Out = {row.formula}``.",
         "__module__": __name__,
         "type": row.type,
         "infer": staticmethod(infer),
-        "forward": staticmethod(rows if row.value is np.multiply else forward),
+        "forward": staticmethod(rows if takes_rows else forward),
+        "keeps_rows": takes_rows,
         "specialize": staticmethod(specialize),
         "make_overwriting_kernel": staticmethod(lambda keywords: make_binary(row.value, keywords["axis"])),
     }

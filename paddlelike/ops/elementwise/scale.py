@@ -46,6 +46,7 @@ class Scale(OpDef):
     """
 
     type = "scale"
+    keeps_rows = True
     by_row = True
     inputs = ("X", "ScaleTensor?")
     attrs = {"scale": Float(1.0), "bias": Float(0.0), "bias_after_scale": Bool(True)}
@@ -132,6 +133,7 @@ class Clip(OpDef):
     """
 
     type = "clip"
+    keeps_rows = True
     by_row = True
     inputs = ("X", "Min?", "Max?")
     attrs = {"min": Float(REQUIRED), "max": Float(REQUIRED)}

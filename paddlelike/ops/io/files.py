@@ -45,7 +45,7 @@ def _files(context: Context) -> Files:
 class _Saving(OpDef):
     """An operator that saves."""
 
-    external = True
+    external = own_variables = True
 
     @staticmethod
     def forward_many(context: Context, ops: Sequence[OpView]) -> None:
@@ -56,7 +56,7 @@ class _Loading(OpDef):
     """An operator that loads."""
 
     inputs = ()
-    external = True
+    external = own_variables = True
 
     @staticmethod
     def forward_many(context: Context, ops: Sequence[OpView]) -> None:

@@ -35,7 +35,7 @@ class CreatePyReader(OpDef):
         "device_index": Int(0),
         "device_count": Int(1),
     }
-    external = True
+    external = own_variables = True
 
     @staticmethod
     def forward(ctx: Context, queue: Any) -> None:
@@ -50,7 +50,7 @@ class CreateDoubleBufferReader(OpDef):
     type = "create_double_buffer_reader"
     inputs = ("UnderlyingReader",)
     attrs = {"place": String("AUTO")}
-    external = True
+    external = own_variables = True
 
     @staticmethod
     def forward(ctx: Context, reader: Any) -> None:
@@ -66,7 +66,7 @@ class Read(OpDef):
     inputs = ("Reader",)
     outputs = ("Out*",)
     attrs = {"throw_eof_exp": Bool(True), "infer_out": Bool(True), "drop_last": Bool(True)}
-    external = True
+    external = own_variables = True
 
     @staticmethod
     def forward(ctx: Context, reader: Any) -> list[Array]:

@@ -226,6 +226,7 @@ class CosSim(OpDef):
     """
 
     type = "cos_sim"
+    pairs_rows = True
     by_row = True
     inputs = ("X", "Y")
     outputs = ("Out", "XNorm", "YNorm")

@@ -113,6 +113,7 @@ class CrossEntropy(OpDef):
     """``Y = -log X[Label]``, or ``-sum(Label * log X)`` for soft labels; X are probabilities."""
 
     type = "cross_entropy"
+    pairs_rows = True
     by_row = True
     inputs = ("X", "Label")
     outputs = ("Y",)
@@ -157,6 +158,7 @@ class CrossEntropy2(OpDef):
     """``Y = -log X[Label]``; MatchX is ``X[Label]``, XShape has the shape ``[*X.shape, 0]``."""
 
     type = "cross_entropy2"
+    pairs_rows = True
     by_row = True
     inputs = ("X", "Label")
     outputs = ("Y", "XShape", "MatchX")
@@ -218,6 +220,7 @@ class SoftmaxWithCrossEntropy(OpDef):
     """
 
     type = "softmax_with_cross_entropy"
+    pairs_rows = True
     by_row = spares_first("axis")
     inputs = ("Logits", "Label")
     outputs = ("Softmax", "Loss")

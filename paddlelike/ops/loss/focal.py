@@ -38,6 +38,7 @@ class SigmoidFocalLoss(OpDef):
     """
 
     type = "sigmoid_focal_loss"
+    pairs_rows = True
     by_row = True
     inputs = ("X", "Label", "FgNum")
     attrs = {"gamma": Float(2.0), "alpha": Float(0.25)}

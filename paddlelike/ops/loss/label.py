@@ -32,6 +32,7 @@ class BprLoss(OpDef):
     """
 
     type = "bpr_loss"
+    pairs_rows = True
     by_row = True
     inputs = ("X", "Label")
     outputs = ("Y",)

@@ -17,6 +17,7 @@ class HuberLoss(OpDef):
     """
 
     type = "huber_loss"
+    pairs_rows = True
     by_row = True
     inputs = ("X", "Y")
     outputs = ("Residual", "Out")
@@ -52,6 +53,7 @@ class SmoothL1Loss(OpDef):
     """
 
     type = "smooth_l1_loss"
+    pairs_rows = True
     by_row = True
     inputs = ("X", "Y", "InsideWeight?", "OutsideWeight?")
     outputs = ("Diff", "Out")
@@ -105,6 +107,7 @@ class RankLoss(OpDef):
     """
 
     type = "rank_loss"
+    pairs_rows = True
     by_row = True
     inputs = ("Label", "Left", "Right")
     gradient = Gradient("Out@GRAD", "Label", "Left", "Right", outputs=("Left@GRAD", "Right@GRAD"))
@@ -129,6 +132,7 @@ class MarginRankLoss(OpDef):
     """``Out = max(0, margin - Label (X1 - X2))``, Label is 1 or -1; Activated is 1 where Out > 0."""
 
     type = "margin_rank_loss"
+    pairs_rows = True
     by_row = True
     inputs = ("X1", "X2", "Label")
     outputs = ("Activated", "Out")

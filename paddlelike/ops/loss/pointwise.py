@@ -32,6 +32,7 @@ class SigmoidCrossEntropyWithLogits(OpDef):
     """
 
     type = "sigmoid_cross_entropy_with_logits"
+    pairs_rows = True
     by_row = staticmethod(lambda attrs: not attrs["normalize"])
     inputs = ("X", "Label")
     attrs = {"normalize": Bool(False), "ignore_index": Int(-100)}
@@ -86,6 +87,7 @@ class LogLoss(OpDef):
     """``Loss = -Labels log(P + epsilon) - (1 - Labels) log(1 - P + epsilon)``, P being Predicted."""
 
     type = "log_loss"
+    pairs_rows = True
     by_row = True
     inputs = ("Predicted", "Labels")
     outputs = ("Loss",)
@@ -110,6 +112,7 @@ class HingeLoss(OpDef):
     """``Loss = max(0, 1 - (2 Labels - 1) Logits)``; Labels are 0 or 1."""
 
     type = "hinge_loss"
+    pairs_rows = True
     by_row = True
     inputs = ("Logits", "Labels")
     outputs = ("Loss",)
@@ -136,6 +139,7 @@ class ModifiedHuberLoss(OpDef):
     """
 
     type = "modified_huber_loss"
+    pairs_rows = True
     by_row = True
     inputs = ("X", "Y")
     outputs = ("IntermediateVal", "Out")

@@ -52,6 +52,7 @@ class Dropout(OpDef):
     """
 
     type = "dropout"
+    pairs_rows = True
     by_row = True
     inputs = ("X", "Seed?")
     outputs = ("Out", "Mask")

@@ -211,6 +211,7 @@ class MergeSelectedRows(OpDef):
     """``Out``: X with sorted rows, each once; the values of repeated rows are added up."""
 
     type = "merge_selected_rows"
+    keeps_rows = True
 
     @staticmethod
     def infer(x: Spec) -> Spec:

@@ -38,7 +38,7 @@ class _Exchange(OpDef):
     inputs = ("X",)
     outputs = ("Out",)
     attrs = _RING
-    external = True
+    external = own_variables = True
     infer: ClassVar[Kernel] = staticmethod(keep_spec)
 
 

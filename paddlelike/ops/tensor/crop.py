@@ -70,6 +70,7 @@ class CropTensor(OpDef):
     """Like ``crop``; shape and offsets may be tensors, and a size of -1 reaches to the end of X."""
 
     type = "crop_tensor"
+    size_slots = ("Shape", "Offsets")
     inputs = ("X", "Shape?", "Offsets?", "ShapeTensor*?", "OffsetsTensor*?")
     attrs = {"offsets": Ints([]), "shape": Ints([])}
     views = True

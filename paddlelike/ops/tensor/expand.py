@@ -218,7 +218,9 @@ class Meshgrid(OpDef):
         ]
 
 
-@register_kernel("expand_v2", "X Shape? expand_shapes_tensor*? -> Out", {"shape": Ints([])})
+@register_kernel(
+    "expand_v2", "X Shape? expand_shapes_tensor*? -> Out", {"shape": Ints([])}, size_slots=("Shape",)
+)
 def _expand(x: Array, tensor: Array | None, tensors: list[Array], *, shape: list[int]) -> Array:
     """X broadcast to a shape; -1 keeps a dim."""
     return _broadcast(x, read_numbers(shape, tensor, tensors))

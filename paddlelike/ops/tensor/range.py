@@ -17,6 +17,7 @@ class Range(OpDef):
     """``Out``: Start, Start + Step, ... before End, added up step by step as in Paddle."""
 
     type = "range"
+    size_slots = ("Start", "End", "Step")
     inputs = ("Start", "End", "Step")
 
     @staticmethod
@@ -44,6 +45,7 @@ class Linspace(OpDef):
     """``Out``: Num numbers at equal distances from Start to Stop, added up as in Paddle."""
 
     type = "linspace"
+    size_slots = ("Start", "Stop", "Num")
     inputs = ("Start", "Stop", "Num")
 
     @staticmethod

@@ -92,6 +92,7 @@ class Reshape(OpDef):
     """
 
     type = "reshape"
+    size_slots = ("Shape",)
     inputs = ("X", "Shape?", "ShapeTensor*?")
     attrs = {"shape": Ints([])}
     lod = {"Out": "X"}
