@@ -153,4 +153,4 @@ def infer_batch_size_like(
 
 
 MKLDNN: Final[Mapping[str, Attr]] = {"use_mkldnn": Bool(False)}
-BACKENDS: Final[Mapping[str, Attr]] = {"use_cudnn": Bool(False), **MKLDNN}
+BACKENDS: Final[Mapping[str, Attr]] = {**MKLDNN, "use_cudnn": Bool(False)}

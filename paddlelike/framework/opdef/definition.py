@@ -81,6 +81,10 @@ class OpDef:
     outputs: ClassVar[tuple[str, ...]] = ("Out",)
     #: Types and defaults by name; ``Attrs.table()`` where the functions read more than three of them.
     attrs: ClassVar[Mapping[str, Attr]] = {}
+    #: The names of the attributes in the order in which Fluid 1.8 declares them, where ``attrs`` has another
+    #: order: it decides in which order a saved program has them (``framework/graph/order.py``). Source:
+    #: ``OpProtoHolder.get_op_proto(type).attrs`` of 1.8.5.
+    fluid_order: ClassVar[str] = ""
     gradient: ClassVar[Gradient | None] = None  # None declares that it has no gradient
     #: Slot whose LoD every output gets; a mapping {output slot: input slot} where they differ.
     lod: ClassVar[str | Mapping[str, str] | None] = None

@@ -10,7 +10,6 @@ from typing import Final, TypeVar
 from paddlelike.core import AttrType
 from paddlelike.errors import EnforceNotMet, GraphError
 from paddlelike.framework.environment import PADDLE2_VERSION, PADDLE3_VERSION
-from paddlelike.framework.opdef.attr_order import order_attrs
 from paddlelike.framework.opdef.attributes import COMMON_ATTRS, AttrTable
 from paddlelike.framework.opdef.definition import OPERATORS, Kernel, OpDef
 from paddlelike.framework.opdef.gradient import OWN, Gradient
@@ -44,7 +43,7 @@ def complete(cls: type[OpDef]) -> None:
     """
     cls.input_slots = tuple(Slot.parse(text) for text in cls.inputs)
     cls.output_slots = tuple(Slot.parse(text) for text in cls.outputs)
-    cls.attr_order = order_attrs(cls.type, cls.attrs)
+    cls.attr_order = (cls.fluid_order.split() if cls.since == "1" else []) or list(cls.attrs)
     plain = (name for name, attr in cls.attrs.items() if attr.type not in (AttrType.BLOCK, AttrType.BLOCKS))
     cls.plain_attrs = frozenset([*plain, *COMMON_ATTRS])
     have = _list_functions(cls)

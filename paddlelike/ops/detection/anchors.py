@@ -93,6 +93,10 @@ class PriorBox(OpDef):
     type = "prior_box"
     inputs = ("Input", "Image")
     outputs = ("Boxes", "Variances")
+    fluid_order = (
+        "min_sizes max_sizes aspect_ratios variances flip clip step_w step_h offset "
+        "min_max_aspect_ratios_order use_mkldnn use_quantizer"
+    )
     attrs = PriorBoxAttrs.table(use_mkldnn=Bool(False), use_quantizer=Bool(False))
 
     @staticmethod
@@ -140,6 +144,7 @@ class DensityPriorBox(OpDef):
     type = "density_prior_box"
     inputs = ("Input", "Image")
     outputs = ("Boxes", "Variances")
+    fluid_order = "variances clip flatten_to_2d step_w step_h offset fixed_sizes fixed_ratios densities"
     attrs = DensityPriorBoxAttrs.table()
 
     @staticmethod

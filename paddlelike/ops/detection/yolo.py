@@ -65,6 +65,7 @@ class YoloBox(OpDef):
     type = "yolo_box"
     inputs = ("X", "ImgSize")
     outputs = ("Boxes", "Scores")
+    fluid_order = "class_num anchors downsample_ratio conf_thresh clip_bbox scale_x_y"
     attrs = YoloBoxAttrs.table()
 
     @staticmethod
@@ -147,6 +148,7 @@ class Yolov3Loss(OpDef):
     type = "yolov3_loss"
     inputs = ("X", "GTBox", "GTLabel", "GTScore?")
     outputs = ("Loss", "ObjectnessMask", "GTMatchMask")
+    fluid_order = "class_num anchors anchor_mask downsample_ratio ignore_thresh use_label_smooth scale_x_y"
     attrs = LossAttrs.table()
     gradient = Gradient(
         "X",

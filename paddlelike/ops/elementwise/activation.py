@@ -177,7 +177,7 @@ _FROM_OUT: Final[list[_Row]] = [
         "scale (max(X, 0) + min(alpha (e^X - 1), 0))",
         _selu,
         _selu_slope,
-        _floats(alpha=1.6732632, scale=1.050701),
+        _floats(scale=1.050701, alpha=1.6732632),
     ),
     ("sigmoid", "1 / (1 + e^-X)", lambda x: sigmoid(x), _sigmoid_slope, BACKENDS),
     ("tanh", "tanh(X)", lambda x: np.tanh(x), _tanh_slope, BACKENDS),
@@ -228,7 +228,7 @@ _FROM_X: Final[list[_Row]] = [
         "X min(max(X + offset, 0), threshold) / scale",
         _hard_swish,
         _hard_swish_slope,
-        _floats(offset=3.0, scale=6.0, threshold=6.0),
+        _floats(threshold=6.0, scale=6.0, offset=3.0),
     ),
     (
         "brelu",

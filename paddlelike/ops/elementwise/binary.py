@@ -103,7 +103,7 @@ class _Elementwise(OpDef):
     """Arithmetic of two tensors."""
 
     inputs = ("X", "Y")
-    attrs = {"axis": Int(-1), "x_data_format": String(""), "y_data_format": String(""), **MKLDNN}
+    attrs = {"axis": Int(-1), **MKLDNN, "x_data_format": String(""), "y_data_format": String("")}
     any_order = True
     by_row = True
     lod = "X"

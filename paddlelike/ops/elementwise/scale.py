@@ -236,7 +236,7 @@ class Cast(OpDef):
 
     type = "cast"
     by_row = True
-    attrs = {"in_dtype": Int(REQUIRED), "out_dtype": Int(REQUIRED)}
+    attrs = {"out_dtype": Int(REQUIRED), "in_dtype": Int(REQUIRED)}
     any_order = True
     lod = "X"
 

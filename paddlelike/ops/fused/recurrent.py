@@ -84,6 +84,7 @@ class FusionLstm(OpDef):
         "Hidden", "Cell", "XX", "BatchedInput", "BatchedHidden", "BatchedCell", "ReorderedH0", "ReorderedC0",
         "CheckedCell",
     )  # fmt: skip
+    fluid_order = "use_peepholes is_reverse use_seq gate_activation cell_activation candidate_activation"
     attrs = _LstmAttrs.table()
     lod = {"Hidden": "X", "Cell": "X", "XX": "X"}
 
@@ -130,6 +131,7 @@ class FusedEmbeddingFcLstm(OpDef):
     outputs = (
         "Hidden", "Cell", "XX", "BatchedInput", "BatchedHidden", "BatchedCell", "ReorderedH0", "ReorderedC0"
     )  # fmt: skip
+    fluid_order = "use_peepholes is_reverse use_seq gate_activation cell_activation candidate_activation"
     attrs = _LstmAttrs.table()
     lod = {"Hidden": "Ids", "Cell": "Ids", "XX": "Ids"}
 

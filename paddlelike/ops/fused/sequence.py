@@ -114,9 +114,9 @@ class FusedEmbeddingSeqPool(OpDef):
     inputs = ("W", "Ids")
     attrs = {
         "combiner": String("sum"),
-        "is_sparse": Bool(False),
         "padding_idx": Long(-1),
         "grad_inplace": Bool(False),
+        "is_sparse": Bool(False),
         "@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": Bool(True),
     }
     gradient = Gradient("W", "Ids", "Out@GRAD", outputs=("W@GRAD",))

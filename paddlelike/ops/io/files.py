@@ -69,7 +69,7 @@ class Save(_Saving):
 
     type = "save"
     outputs = ("kLookupTablePath?",)
-    attrs = {"file_path": String(), "overwrite": Bool(True), "save_as_fp16": Bool(False)}
+    attrs = {"overwrite": Bool(True), "save_as_fp16": Bool(False), "file_path": String()}
 
 
 @register
@@ -80,9 +80,9 @@ class SaveCombine(_Saving):
     inputs = ("X*",)
     outputs = ("Y?",)
     attrs = {
-        "file_path": String(),
         "overwrite": Bool(True),
         "save_as_fp16": Bool(False),
+        "file_path": String(),
         "save_to_memory": Bool(False),
     }
 
@@ -92,7 +92,7 @@ class Load(_Loading):
     """Load one variable from one file; with ``seek`` only an array of ``shape`` from element ``seek`` on."""
 
     type = "load"
-    attrs = {"file_path": String(), "load_as_fp16": Bool(False), "seek": Long(-1), "shape": Longs(())}
+    attrs = {"load_as_fp16": Bool(False), "file_path": String(), "seek": Long(-1), "shape": Longs(())}
 
 
 @register
@@ -101,7 +101,7 @@ class LoadCombine(_Loading):
 
     type = "load_combine"
     outputs = ("Out*",)
-    attrs = {"file_path": String(), "load_as_fp16": Bool(False), "model_from_memory": Bool(False)}
+    attrs = {"load_as_fp16": Bool(False), "file_path": String(), "model_from_memory": Bool(False)}
 
 
 @register

@@ -27,10 +27,10 @@ class CreatePyReader(OpDef):
     outputs = ("Out*",)
     attrs = {
         "shape_concat": Ints(),
+        "ranks": Ints(),
         "lod_levels": Ints(),
         "dtypes": Ints(),
         "need_check_feed": Ints(),
-        "ranks": Ints(),
         "use_data_config": Bool(True),
         "device_index": Int(0),
         "device_count": Int(1),

@@ -26,14 +26,14 @@ class Fc(OpDef):
     attrs = {
         "in_num_col_dims": Int(1),
         "activation_type": String(""),
-        "padding_weights": Bool(False),
         "use_mkldnn": Bool(False),
+        "padding_weights": Bool(False),
+        "@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": Bool(True),
         "use_quantizer": Bool(False),
         "Scale_in": Float(1.0),
         "Scale_weights": Floats([1.0]),
         "Scale_out": Float(1.0),
         "force_fp32_output": Bool(False),
-        "@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": Bool(True),
     }
     lod = "Input"
 

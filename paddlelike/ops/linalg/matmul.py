@@ -49,13 +49,13 @@ class Mul(OpDef):
     by_row = True
     inputs = ("X", "Y")
     attrs = {
+        **MKLDNN,
         "x_num_col_dims": Int(1),
         "y_num_col_dims": Int(1),
         "scale_x": Float(1.0),
         "scale_y": Floats([1.0]),
         "scale_out": Float(1.0),
         "force_fp32_output": Bool(False),
-        **MKLDNN,
     }
     lod = "X"
     gradient = Gradient("X", "Y", "Out@GRAD", lod_in_run=OWN)
@@ -181,6 +181,10 @@ class Matmul(OpDef):
 
     type = "matmul"
     inputs = ("X", "Y")
+    fluid_order = (
+        "transpose_X transpose_Y alpha use_mkldnn fused_reshape_Out fused_transpose_Out use_quantizer "
+        "Scale_x Scale_y Scale_out force_fp32_output head_number"
+    )
     attrs = MatmulAttrs.table(
         Scale_x=Float(1.0),
         Scale_y=Float(1.0),

@@ -96,8 +96,8 @@ class Norm(OpDef):
 class PNormAttrs(Attrs):
     """Attributes of p_norm."""
 
-    axis: int = Int(-1)
     porder: float = Float(2.0)
+    axis: int = Int(-1)
     epsilon: float = Float(1e-12)
     keepdim: bool = Bool(False)
 

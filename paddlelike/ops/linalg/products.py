@@ -54,7 +54,7 @@ class Addmm(OpDef):
 
     type = "addmm"
     inputs = ("Input", "X", "Y")
-    attrs = {"Alpha": Float(1.0), "Beta": Float(1.0), **MKLDNN}
+    attrs = {**MKLDNN, "Alpha": Float(1.0), "Beta": Float(1.0)}
     lod = {"Out": "Input"}
     gradient = Gradient("Input", "X", "Y", "Out@GRAD", lod_in_run=OWN)
 

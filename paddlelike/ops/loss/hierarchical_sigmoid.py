@@ -52,12 +52,12 @@ class HierarchicalSigmoid(OpDef):
     outputs = ("Out", "PreOut", "W_Out")
     attrs = {
         "num_classes": Int(2),
-        "is_sparse": Bool(False),
         "remote_prefetch": Bool(False),
         "trainer_id": Int(0),
         "height_sections": Longs([]),
         "epmap": Strings([]),
         "table_names": Strings([]),
+        "is_sparse": Bool(False),
     }
     lod = {"Out": "X"}
     gradient = Gradient(

@@ -60,6 +60,10 @@ class Nce(OpDef):
         "CustomDistAliasProbs?",
     )
     outputs = ("Cost", "SampleLogits", "SampleLabels")
+    fluid_order = (
+        "num_total_classes num_neg_samples sampler seed is_sparse remote_prefetch trainer_id "
+        "height_sections epmap table_names custom_neg_classes"
+    )
     attrs = NceAttrs.table(
         remote_prefetch=Bool(False),
         trainer_id=Int(0),

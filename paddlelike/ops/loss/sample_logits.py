@@ -33,6 +33,7 @@ class SampleLogits(OpDef):
     type = "sample_logits"
     inputs = ("Logits", "Labels", "CustomizedSamples?", "CustomizedProbabilities?")
     outputs = ("Samples", "Probabilities", "LogitsDim", "LabelsDim", "SampledLogits", "SampledLabels")
+    fluid_order = "use_customized_samples uniq remove_accidental_hits num_samples seed"
     attrs = SampleLogitsAttrs.table(uniq=Bool(True))
     gradient = Gradient("LogitsDim", "LabelsDim", "Samples", "SampledLogits@GRAD", outputs=("Logits@GRAD",))
 

@@ -114,6 +114,10 @@ class LookupTable(_Lookup):
 
     type = "lookup_table"
     by_row = True
+    fluid_order = (
+        "is_sparse is_distributed padding_idx grad_inplace remote_prefetch trainer_id height_sections "
+        "epmap table_names"
+    )
     attrs = {**_Lookup.attrs, "grad_inplace": Bool(False)}
 
     @staticmethod

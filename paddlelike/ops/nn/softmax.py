@@ -24,7 +24,7 @@ from paddlelike.ops.kernels.fast import rows as fast
 from paddlelike.ops.kernels.nn.softmax import LOWEST, softmax_rows, softmax_rows_dx
 from paddlelike.ops.kernels.special import bound_below
 from paddlelike.ops.later import register_kernel
-from paddlelike.ops.operands import BACKENDS, normalize_axis
+from paddlelike.ops.operands import MKLDNN, normalize_axis
 
 
 @register
@@ -37,7 +37,13 @@ class Softmax(OpDef):
 
     type = "softmax"
     by_row = spares_first("axis")
-    attrs = {"axis": Int(-1), "data_format": String("AnyLayout"), "is_test": Bool(False), **BACKENDS}
+    attrs = {
+        "axis": Int(-1),
+        "use_cudnn": Bool(False),
+        "data_format": String("AnyLayout"),
+        **MKLDNN,
+        "is_test": Bool(False),
+    }
     lod = "X"
     gradient = Gradient("Out", "Out@GRAD")
 

@@ -76,8 +76,8 @@ class FakeChannelWiseQuantizeAbsMax(FakeQuantizeAbsMax):
 
 
 class _RangeAttrs(Attrs):
-    bit_length: int = Int(8)
     window_size: int = Int(10000)
+    bit_length: int = Int(8)
     is_test: bool = Bool(False)
 
 

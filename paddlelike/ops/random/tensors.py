@@ -107,6 +107,7 @@ class UniformRandom(_Drawn):
     """
 
     type = "uniform_random"
+    fluid_order = "shape min max seed diag_num diag_step diag_val dtype"
     attrs = UniformAttrs.table()
 
     @classmethod
@@ -149,6 +150,7 @@ class UniformRandomBatchSizeLike(_BatchSizeLike):
     """``uniform_random`` with one dim taken from Input."""
 
     type = "uniform_random_batch_size_like"
+    fluid_order = "shape input_dim_idx output_dim_idx min max seed diag_num diag_step diag_val dtype"
     attrs = UniformLikeAttrs.table()
 
 
@@ -179,6 +181,7 @@ class GaussianRandomBatchSizeLike(_BatchSizeLike):
     """``gaussian_random`` with one dim taken from Input."""
 
     type = "gaussian_random_batch_size_like"
+    fluid_order = "shape input_dim_idx output_dim_idx mean std seed dtype"
     attrs = GaussianLikeAttrs.table()
 
 

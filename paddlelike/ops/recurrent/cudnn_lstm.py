@@ -162,6 +162,7 @@ class CudnnLstm(OpDef):
     type = "cudnn_lstm"
     inputs = ("Input", "InitH", "InitC", "W", "Cache?")
     outputs = ("Out", "last_h", "last_c")
+    fluid_order = "max_len dropout_prob is_bidirec input_size hidden_size num_layers is_test seed"
     attrs = CudnnLstmAttrs.table(max_len=Int(20))
     gradient = Gradient(
         "Out@GRAD", "last_c@GRAD", "last_h@GRAD", "Input", "InitH", "InitC", "W", "Cache", "Out",

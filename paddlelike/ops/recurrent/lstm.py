@@ -136,6 +136,10 @@ class Lstmp(OpDef):
     type = "lstmp"
     inputs = ("Input", "H0?", "C0?", "Weight", "ProjWeight", "Bias")
     outputs = ("Projection", "Cell", "BatchGate", "BatchCellPreAct", "BatchHidden")
+    fluid_order = (
+        "use_peepholes is_reverse cell_clip proj_clip gate_activation cell_activation "
+        "candidate_activation proj_activation"
+    )
     attrs = LstmpAttrs.table()
     lod = {"Projection": "Input", "Cell": "Input"}
     gradient = Gradient(

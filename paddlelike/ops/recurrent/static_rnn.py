@@ -78,6 +78,7 @@ class Recurrent(OpDef):
     type = "recurrent"
     inputs = ("inputs*", "initial_states*", "parameters*")
     outputs = ("outputs*", "step_scopes")
+    fluid_order = "has_states ex_states states sub_block reverse is_train skip_eager_deletion_vars"
     attrs = _ATTRS
 
     @staticmethod

@@ -97,12 +97,12 @@ class Recv(_Ordered):
 
     type = "recv"
     attrs = {
-        "trainer_id": Int(0),
         "epmap": Strings(()),
-        "recv_varnames": Strings(()),
-        "varnames": Strings(()),
-        "do_not_run": Int(0),
+        "trainer_id": Int(0),
         "with_barrier": Bool(True),
+        "varnames": Strings(()),
+        "recv_varnames": Strings(()),
+        "do_not_run": Int(0),
     }
     fresh = True
 
@@ -139,17 +139,17 @@ class ListenAndServ(_Remote):
     attrs = {
         "endpoint": String("127.0.0.1:6164"),
         "pserver_id": Int(-1),
-        "Fanin": Int(1),
+        "grad_to_block_id": Strings(()),
         "distributed_mode": Int(0),
         "dc_asgd": Bool(False),
         "optimize_blocks": Blocks(()),
-        "grad_to_block_id": Strings(()),
         "prefetch_var_name_to_block_id": Strings(()),
         "sparse_grad_to_param": Strings(()),
-        "lr_decay_block_id": Int(-1),
+        "Fanin": Int(1),
         "checkpint_block_id": Int(-1),
-        "rpc_send_thread_num": Int(1),
+        "lr_decay_block_id": Int(-1),
         "rpc_get_thread_num": Int(1),
+        "rpc_send_thread_num": Int(1),
         "rpc_prefetch_thread_num": Int(1),
     }
 
@@ -182,14 +182,14 @@ class RecvSave(_Remote):
     type = "recv_save"
     attrs = {
         "dtype": Int(int(VarType.FP32)),
-        "shape": Longs(()),
-        "file_path": String(REQUIRED),
         "overwrite": Bool(True),
-        "trainer_id": Int(0),
-        "endpoints": Strings(()),
-        "remote_varnames": Strings(()),
+        "file_path": String(REQUIRED),
+        "shape": Longs(()),
         "slice_varnames": Strings(()),
+        "remote_varnames": Strings(()),
         "slice_shapes": Strings(()),
+        "endpoints": Strings(()),
+        "trainer_id": Int(0),
     }
 
     @staticmethod

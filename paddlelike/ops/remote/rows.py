@@ -35,7 +35,7 @@ class SplitByref(OpDef):
 
     type = "split_byref"
     outputs = ("Out*",)
-    attrs = {"num": Int(0), "sections": Ints(())}
+    attrs = {"sections": Ints(()), "num": Int(0)}
     views = True
 
     @classmethod

@@ -38,8 +38,8 @@ class DistributedLookupTable(OpDef):
         "height_sections": Longs(()),
         "endpoints": Strings(("127.0.0.1:6164",)),
         "trainer_id": Int(0),
-        "padding_idx": Long(-1),
         "lookup_table_version": String("lookup_table"),
+        "padding_idx": Long(-1),
         "dtype": Int(int(VarType.FP32)),
     }
     external = True

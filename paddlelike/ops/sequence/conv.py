@@ -31,10 +31,10 @@ from paddlelike.ops.kernels.lod import read_last_level
 class SequenceConvAttrs(Attrs):
     """Attributes of sequence_conv."""
 
-    contextLength: int = Int()  # noqa: N815  (Paddle's names)
+    paddingTrainable: bool = Bool(False)  # noqa: N815  (Paddle's names)
+    contextLength: int = Int()  # noqa: N815
     contextStart: int = Int(0)  # noqa: N815
     contextStride: int = Int(1)  # noqa: N815
-    paddingTrainable: bool = Bool(False)  # noqa: N815
 
 
 @register

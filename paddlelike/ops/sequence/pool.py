@@ -56,7 +56,7 @@ class SequencePool(OpDef):
 
     type = "sequence_pool"
     outputs = ("Out", "MaxIndex")
-    attrs = {"pooltype": String("AVERAGE"), "is_test": Bool(False), "pad_value": Float(0.0)}
+    attrs = {"is_test": Bool(False), "pooltype": String("AVERAGE"), "pad_value": Float(0.0)}
     gradient = Gradient("Out@GRAD", "X", "MaxIndex", lod=OWN)
 
     @classmethod

@@ -39,7 +39,7 @@ class Concat(OpDef):
     type = "concat"
     by_row = spares_first("axis")
     inputs = ("X*", "AxisTensor?")
-    attrs = {"axis": Int(0), "use_mkldnn": Bool(False), "use_quantizer": Bool(False)}
+    attrs = {"use_mkldnn": Bool(False), "axis": Int(0), "use_quantizer": Bool(False)}
     any_order = True
     lod = "X"
     lods_only = True
@@ -122,7 +122,7 @@ class Split(OpDef):
     by_row = spares_first("axis")
     inputs = ("X", "AxisTensor?", "SectionsTensorList*?")
     outputs = ("Out*",)
-    attrs = {"axis": Int(0), "num": Int(0), "sections": Ints([])}
+    attrs = {"sections": Ints([]), "num": Int(0), "axis": Int(0)}
     any_order = True
     lod = "X"
     views = True

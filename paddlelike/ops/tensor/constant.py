@@ -40,8 +40,8 @@ _SMALL: Final = 1024  # elements; a plan keeps constants up to this size
 class FillConstantAttrs(Attrs):
     """Attributes of fill_constant."""
 
-    shape: list[int] = Longs([])
     dtype: int = Int(5)
+    shape: list[int] = Longs([])
     value: float = Float(0.0)
     str_value: str = String("")
 

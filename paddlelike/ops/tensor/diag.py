@@ -17,7 +17,7 @@ class Eye(OpDef):
 
     type = "eye"
     inputs = ()
-    attrs = {"num_rows": Long(), "num_columns": Long(-1), "dtype": Int(5)}
+    attrs = {"dtype": Int(5), "num_rows": Long(), "num_columns": Long(-1)}
 
     @staticmethod
     def infer(*, num_rows: int, num_columns: int, dtype: int) -> Spec:

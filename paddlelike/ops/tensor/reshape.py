@@ -293,8 +293,8 @@ class Transpose(OpDef):
     type = "transpose"
     attrs = {
         "axis": Ints(REQUIRED),
-        "data_format": String("AnyLayout"),
         "use_mkldnn": Bool(False),
+        "data_format": String("AnyLayout"),
         "use_quantizer": Bool(False),
     }
     any_order = True

@@ -218,6 +218,7 @@ class StridedSlice(OpDef):
         "EndsTensorList*?",
         "StridesTensorList*?",
     )
+    fluid_order = "axes starts ends strides infer_flags decrease_axis"
     attrs = StridedSliceAttrs.table()
     lod = "Input"
     views = True

@@ -49,6 +49,7 @@ class RoiAlign(OpDef):
 
     type = "roi_align"
     inputs = ("X", "ROIs", "RoisLod?")
+    fluid_order = "spatial_scale pooled_height pooled_width sampling_ratio"
     attrs = AlignAttrs.table()
     gradient = Gradient("X", "ROIs", "RoisLod", "Out@GRAD", outputs=("X@GRAD",))
 
@@ -135,6 +136,7 @@ class PrRoiPool(OpDef):
 
     type = "prroi_pool"
     inputs = ("X", "ROIs", "BatchRoINums?")
+    fluid_order = "spatial_scale pooled_height pooled_width"
     attrs = RoiAttrs.table()
     gradient = Gradient("X", "ROIs", "BatchRoINums", "Out", "Out@GRAD", outputs=("X@GRAD", "ROIs@GRAD"))
 

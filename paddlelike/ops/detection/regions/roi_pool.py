@@ -29,6 +29,7 @@ class RoiPool(OpDef):
     type = "roi_pool"
     inputs = ("X", "ROIs", "RoisLod?")
     outputs = ("Out", "Argmax")
+    fluid_order = "spatial_scale pooled_height pooled_width"
     attrs = RoiAttrs.table()
     gradient = Gradient("X", "ROIs", "RoisLod", "Argmax", "Out@GRAD", outputs=("X@GRAD",))
 
@@ -142,6 +143,7 @@ class PsRoiPool(OpDef):
 
     type = "psroi_pool"
     inputs = ("X", "ROIs")
+    fluid_order = "output_channels spatial_scale pooled_height pooled_width"
     attrs = PsRoiAttrs.table()
     gradient = Gradient("X", "ROIs", "Out@GRAD", outputs=("X@GRAD",))
 

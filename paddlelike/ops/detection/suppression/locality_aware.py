@@ -32,6 +32,7 @@ class LocalityAwareNms(OpDef):
 
     type = "locality_aware_nms"
     inputs = ("BBoxes", "Scores")
+    fluid_order = "background_label score_threshold nms_top_k nms_threshold nms_eta keep_top_k normalized"
     attrs = NmsAttrs.table(background_label=Int(-1))
 
     @staticmethod

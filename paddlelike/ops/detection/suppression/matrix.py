@@ -44,6 +44,10 @@ class MatrixNms(OpDef):
     type = "matrix_nms"
     inputs = ("BBoxes", "Scores")
     outputs = ("Out", "Index")
+    fluid_order = (
+        "background_label score_threshold post_threshold nms_top_k keep_top_k normalized use_gaussian "
+        "gaussian_sigma"
+    )
     attrs = MatrixNmsAttrs.table()
 
     @staticmethod

@@ -52,6 +52,7 @@ class MulticlassNms(OpDef):
 
     type = "multiclass_nms"
     inputs = ("BBoxes", "Scores")
+    fluid_order = "background_label score_threshold nms_top_k nms_threshold nms_eta keep_top_k normalized"
     attrs = NmsAttrs.table()
 
     @staticmethod
@@ -75,6 +76,7 @@ class MulticlassNms2(OpDef):
     type = "multiclass_nms2"
     inputs = ("BBoxes", "Scores")
     outputs = ("Out", "Index")
+    fluid_order = "background_label score_threshold nms_top_k nms_threshold nms_eta keep_top_k normalized"
     attrs = NmsAttrs.table()
 
     @staticmethod

@@ -22,9 +22,9 @@ _EQUAL: Final = 1e-5  # overlaps nearer than that are equal
 class _RpnAttrs(Attrs):
     rpn_batch_size_per_im: int = Int(256)
     rpn_straddle_thresh: float = Float()
-    rpn_fg_fraction: float = Float(0.25)
     rpn_positive_overlap: float = Float(0.7)
     rpn_negative_overlap: float = Float(0.3)
+    rpn_fg_fraction: float = Float(0.25)
     use_random: bool = Bool(True)
 
 

@@ -177,6 +177,13 @@ class Conv2d(_Conv):
     type = "conv2d"
     by_row = True
     inputs = ("Input", "Filter", "Bias?", "ResidualData?")
+    fluid_order = (
+        "is_test strides paddings padding_algorithm groups dilations use_cudnn "
+        "fuse_relu_before_depthwise_conv use_mkldnn use_quantizer fuse_relu fuse_brelu "
+        "fuse_brelu_threshold fuse_activation fuse_alpha fuse_beta fuse_residual_connection Scale_in "
+        "Scale_out Scale_in_eltwise Scale_weights force_fp32_output data_format workspace_size_MB "
+        "exhaustive_search"
+    )
     attrs = _ForwardConvAttrs.table(**_CONV, **_QUANTIZED)
     gradient = Gradient(
         "Input", "Filter", "Bias", "Output@GRAD", outputs=("Input@GRAD", "Filter@GRAD", "Bias@GRAD")
@@ -198,6 +205,11 @@ class Conv3d(_Conv):
     type = "conv3d"
     by_row = True
     inputs = ("Input", "Filter", "ResidualData?")
+    fluid_order = (
+        "is_test strides paddings padding_algorithm groups dilations use_cudnn use_mkldnn fuse_relu "
+        "fuse_activation fuse_alpha fuse_beta fuse_residual_connection data_format force_fp32_output "
+        "workspace_size_MB exhaustive_search"
+    )
     attrs = _ForwardConvAttrs.table(data_format=String("NCDHW"), **THREE_DIMS, **_CONV)
     gradient = Gradient(
         "Input", "Filter", "ResidualData", "Output@GRAD", outputs=("Input@GRAD", "Filter@GRAD")

@@ -135,6 +135,10 @@ class Conv2dTranspose(_ConvTranspose):
     type = "conv2d_transpose"
     by_row = True
     inputs = ("Input", "Filter", "Bias?")
+    fluid_order = (
+        "is_test output_size groups dilations strides paddings use_cudnn use_mkldnn fuse_relu "
+        "fuse_activation fuse_alpha fuse_beta data_format padding_algorithm workspace_size_MB"
+    )
     attrs = ConvTransposeAttrs.table(**BACKENDS, **FUSED)
     gradient = Gradient("Input", "Filter", "Bias", "Output@GRAD")
 
@@ -152,6 +156,10 @@ class Conv3dTranspose(_ConvTranspose):
 
     type = "conv3d_transpose"
     inputs = ("Input", "Filter")
+    fluid_order = (
+        "output_size dilations strides paddings groups use_cudnn use_mkldnn data_format padding_algorithm "
+        "workspace_size_MB"
+    )
     attrs = ConvTransposeAttrs.table(**THREE_DIMS, **BACKENDS)
     gradient = Gradient("Input", "Filter", "Output@GRAD")
 

@@ -59,6 +59,7 @@ class _Interpolation(OpDef):
 
     inputs = ("X", "OutSize?", "SizeTensor*?", "Scale?")
     any_order = True
+    fluid_order = "data_layout out_d out_h out_w scale interp_method align_corners align_mode"
     attrs = InterpolateAttrs.table()
     gradient = Gradient("X", "OutSize", "SizeTensor", "Scale", "Out@GRAD", outputs=("X@GRAD",))
 

@@ -156,6 +156,10 @@ class Pool2d(_Pool):
 
     type = "pool2d"
     by_row = True
+    fluid_order = (
+        "pooling_type ksize global_pooling strides paddings exclusive adaptive use_cudnn ceil_mode "
+        "use_mkldnn use_quantizer data_format is_test padding_algorithm"
+    )
     attrs = PoolAttrs.table(is_test=Bool(False), use_quantizer=Bool(False), **_BACKENDS)
 
 
@@ -165,6 +169,10 @@ class Pool3d(_Pool):
 
     type = "pool3d"
     by_row = True
+    fluid_order = (
+        "pooling_type ksize global_pooling strides paddings exclusive adaptive use_cudnn ceil_mode "
+        "use_mkldnn data_format padding_algorithm"
+    )
     attrs = PoolAttrs.table(data_format=String("NCDHW"), **_THREE_DIMS, **_BACKENDS)
 
 
@@ -309,6 +317,7 @@ class MaxPool2dWithIndex(_MaxPoolWithIndex):
     """``Out``: the maximum of every window; ``Mask``: its index ``h * W + w`` (the first one's)."""
 
     type = "max_pool2d_with_index"
+    fluid_order = "ksize global_pooling adaptive strides paddings"
     attrs = WindowAttrs.table()
 
 
@@ -317,4 +326,5 @@ class MaxPool3dWithIndex(_MaxPoolWithIndex):
     """``max_pool2d_with_index`` with a third spatial dim."""
 
     type = "max_pool3d_with_index"
+    fluid_order = "ksize global_pooling adaptive strides paddings"
     attrs = WindowAttrs.table(**_THREE_DIMS)

@@ -144,6 +144,9 @@ class BatchNorm(_BatchNorm):
     """
 
     type = "batch_norm"
+    fluid_order = (
+        "is_test momentum epsilon data_layout use_mkldnn fuse_with_relu use_global_stats trainable_statistics"
+    )
     attrs = BatchNormAttrs.table(**_UNREAD)
     gradient = Gradient(
         "X",
@@ -208,6 +211,10 @@ class InplaceAbn(_BatchNorm):
     """
 
     type = "inplace_abn"
+    fluid_order = (
+        "is_test momentum epsilon data_layout use_mkldnn fuse_with_relu use_global_stats "
+        "trainable_statistics activation alpha use_sync_bn"
+    )
     attrs = InplaceAbnAttrs.table(use_sync_bn=Bool(False), **_UNREAD)
     gradient = Gradient(
         "Y",

@@ -29,6 +29,7 @@ class Lrn(OpDef):
     type = "lrn"
     by_row = True
     outputs = ("Out", "MidOut")
+    fluid_order = "n k alpha beta use_mkldnn data_format is_test"
     attrs = LrnAttrs.table(is_test=Bool(False), use_mkldnn=Bool(False))
     lod = {"Out": "X"}
     gradient = Gradient("X", "Out", "MidOut", "Out@GRAD")
