@@ -5,19 +5,19 @@
 Writes {case: {main, startup: programs (base64 of zlib), losses: of every step}}.
 """
 
-import base64
 import gzip
 import importlib
 import json
 import sys
 import warnings
-import zlib
 from pathlib import Path
 
 warnings.simplefilter("ignore")
 
 import paddle.fluid as fluid
-import paddle.fluid.proto.framework_pb2 as pb2
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
+from real_programs import encode_program
 
 
 def main(module, out):
@@ -41,17 +41,7 @@ def record(cases, case):
         for step in range(cases.STEPS):
             feed = {n: a for n, a in cases.feeds(step).items() if program.global_block().has_var(n)}
             losses.append(float(exe.run(program, feed=feed, fetch_list=[loss])[0][0]))
-    return {"main": encoded(program), "startup": encoded(startup), "losses": losses}
-
-
-def encoded(program):
-    desc = pb2.ProgramDesc.FromString(program.desc.serialize_to_string())
-    for block in desc.blocks:
-        for op in block.ops:
-            kept = [attr for attr in op.attrs if attr.name != "op_callstack"]
-            del op.attrs[:]
-            op.attrs.extend(kept)
-    return base64.b64encode(zlib.compress(desc.SerializeToString(deterministic=True), 9)).decode()
+    return {"main": encode_program(program), "startup": encode_program(startup), "losses": losses}
 
 
 if __name__ == "__main__":

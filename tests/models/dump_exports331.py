@@ -6,9 +6,7 @@ Runs under an interpreter that has paddlepaddle 3.3.1. The archive holds NAME/in
 (feeds, in<i>, and out<i>, what Paddle 3 computes).
 """
 
-import io
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -18,6 +16,7 @@ import paddle.incubate.nn.functional as fused
 import paddle.nn.functional as F
 from paddle import nn
 from paddle.vision import ops
+from writing import write_archive
 
 
 def real(*shape, lo=-1, hi=1, seed=0):
@@ -548,12 +547,7 @@ def main(out):
             folder = Path(home) / name
             folder.mkdir()
             save_model(folder, layer, fed)
-        with tarfile.open(out, "w:xz", preset=9) as tar:
-            for path in sorted(one for one in Path(home).rglob("*") if one.is_file()):
-                data = path.read_bytes()
-                info = tarfile.TarInfo(str(path.relative_to(home)))
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
+        write_archive(out, home)
 
 
 if __name__ == "__main__":

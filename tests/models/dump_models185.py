@@ -9,10 +9,8 @@ NAME/...      what `save_inference_model` wrote, no `op_callstack`: `__model__`,
 NAME/io.npz   in<i> (and in<i>@lod0): the feeds in order; out<i> (out<i>@lod<j>): what the model computes
 """
 
-import io
 import json
 import sys
-import tarfile
 import tempfile
 import warnings
 from pathlib import Path
@@ -22,6 +20,7 @@ warnings.simplefilter("ignore")
 import numpy as np
 import paddle.fluid as fluid
 from paddle.fluid import layers
+from writing import write_archive
 
 RNG = np.random.RandomState(5)
 
@@ -323,11 +322,7 @@ def strip(path):
 def main(out):
     with tempfile.TemporaryDirectory() as folder:
         types = {name: save(name, folder) for name in NETWORKS}
-        with tarfile.open(out, "w:xz", preset=9) as tar:
-            for path in sorted(p for p in Path(folder).rglob("*") if p.is_file()):
-                info = tarfile.TarInfo(str(path.relative_to(folder)))
-                info.size = path.stat().st_size
-                tar.addfile(info, io.BytesIO(path.read_bytes()))
+        write_archive(out, folder)
     print(
         len(types),
         "models;",

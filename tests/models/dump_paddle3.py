@@ -8,7 +8,6 @@ NAME/inference.json, inference.pdiparams and io.npz (feeds, in<i>, and out<i>, w
 NAME/inference.json, what Paddle 3 makes of each model of Paddle 2.6.2; the others of its files are there.
 """
 
-import io
 import sys
 import tarfile
 import tempfile
@@ -19,6 +18,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import nn
 from paddle.base import core
+from writing import write_archive
 
 RNG = np.random.default_rng(0)
 
@@ -165,12 +165,7 @@ def main(out, archive=None):
                 save_network(folder / name, layer, shape, fed)
         else:
             translate(archive, folder)
-        with tarfile.open(out, "w:xz", preset=9) as tar:
-            for path in sorted(one for one in folder.rglob("*") if one.is_file()):
-                data = path.read_bytes()
-                info = tarfile.TarInfo(str(path.relative_to(folder)))
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
+        write_archive(out, folder)
 
 
 if __name__ == "__main__":

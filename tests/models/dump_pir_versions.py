@@ -7,9 +7,7 @@ form; tests/golden/pir_versions.tar.xz joins the archives of the four. Each hold
 inference.pdiparams and io.npz, as dump_exports331.py makes them.
 """
 
-import io
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -21,6 +19,7 @@ import paddle.nn.functional as F
 from paddle import nn
 from paddle.quantization import PTQ, QuantConfig
 from paddle.quantization.observers import AbsmaxObserver
+from writing import write_archive
 
 real, whole = exports.real, exports.whole
 MAPS = real(1, 2, 7, 8)
@@ -104,12 +103,7 @@ def main(out, version):
             # once it is loaded again, its quantized numbers stay at their bounds
             outs = [layer(paddle.to_tensor(image)).numpy()] if name == "quantized" else None
             exports.save_model(folder, layer, CASES[name][1:] if name in CASES else [image], outs)
-        with tarfile.open(out, "w:xz", preset=9) as tar:
-            for path in sorted(one for one in Path(home).rglob("*") if one.is_file()):
-                data = path.read_bytes()
-                info = tarfile.TarInfo(str(path.relative_to(home)))
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
+        write_archive(out, home)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,8 @@ Runs under an interpreter with paddlepaddle 2.6.2. The archive holds ptq and qat
 operators/ops.npz: x<i>, s<i> and y<i> of each of the cases (operator, axis, bits, rounding), a JSON text.
 """
 
-import io
 import json
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from paddle import nn
 from paddle.quantization import PTQ, QAT, QuantConfig
 from paddle.quantization.observers import AbsmaxObserver
 from paddle.quantization.quanters import FakeQuanterWithAbsMaxObserver
+from writing import write_archive
 
 X = np.random.RandomState(0).rand(4, 1, 8, 8).astype("float32")
 
@@ -84,12 +83,7 @@ def main(out):
             arrays |= dict(zip((f"x{i}", f"s{i}", f"y{i}"), found))
         (Path(home) / "operators").mkdir()
         np.savez(Path(home) / "operators/ops.npz", **arrays)
-        with tarfile.open(out, "w:xz", preset=9) as tar:
-            for path in sorted(one for one in Path(home).rglob("*") if one.is_file()):
-                data = path.read_bytes()
-                info = tarfile.TarInfo(str(path.relative_to(home)))
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
+        write_archive(out, home)
 
 
 if __name__ == "__main__":

@@ -84,13 +84,17 @@ def explain(unlike: list[tuple[Plain, Plain, str]]) -> list[str]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=20, help="cases of each operator")
+def read_options(description: str | None, count: int) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--count", type=int, default=count, help="generated cases of each operator")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--types", default="", help="a regular expression of operators")
-    parser.add_argument("--record", action="store_true", help="write those that are alike")
-    given = parser.parse_args()
+    parser.add_argument("--record", action="store_true", help="write small ones that are alike")
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = read_options(__doc__, count=20)
     types = [type for type in list_types() if re.search(given.types, type)]
     cases = [
         case

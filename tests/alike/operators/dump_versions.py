@@ -9,7 +9,6 @@ were given.
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import lzma
@@ -29,7 +28,7 @@ from paddlelike.framework.opdef import registry
 from tests.alike.operators import generating
 from tests.alike.operators.asking import decode, encode
 from tests.alike.operators.comparing import differ, find_reason
-from tests.alike.operators.dump import ask_real
+from tests.alike.operators.dump import ask_real, read_options
 from tests.alike.operators.generating import Plain, Random
 from tests.alike.operators.versions import GOLDEN, VERSIONS, ask
 from tests.compiled.harness.recorded import RECORDED
@@ -145,12 +144,7 @@ def generate(type: str, begins: list[Plain], count: int, seed: int) -> Iterator[
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=8, help="changed cases of each operator")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--types", default="", help="a regular expression of operators")
-    parser.add_argument("--record", action="store_true", help="write small ones that are alike")
-    given = parser.parse_args()
+    given = read_options(__doc__, count=8)
     cases = [
         case
         for type, begins in list_begins().items()

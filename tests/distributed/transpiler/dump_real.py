@@ -7,19 +7,19 @@ Runs under an interpreter that has paddlepaddle 1.8.5. Writes {case: record}; a 
 `op_callstack`.
 """
 
-import base64
 import importlib.util
 import json
 import os
 import sys
 import warnings
-import zlib
 from pathlib import Path
 
 warnings.simplefilter("ignore")
 
 import paddle.fluid as fluid
-import paddle.fluid.proto.framework_pb2 as pb2
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "helpers"))
+from real_programs import encode_program
 
 TRANSPILER = sys.modules["paddle.fluid.transpiler.distribute_transpiler"]
 TYPES = TRANSPILER.LOOKUP_TABLE_TYPE
@@ -66,23 +66,13 @@ def record(networks, case):
     TRANSPILER.LOOKUP_TABLE_TYPE = "lookup_table" if sharded else TYPES
     made = networks.programs(fluid, case, fresh)
     return {
-        "programs": {role: [encoded(one) for one in pair] for role, pair in made.items()},
+        "programs": {role: [encode_program(one) for one in pair] for role, pair in made.items()},
         "overview": networks.overview(fluid, case, fresh),
     }
 
 
 def fresh():
     fluid.framework._name_scope = fluid.framework.NameScope()
-
-
-def encoded(program):
-    message = pb2.ProgramDesc.FromString(program.desc.serialize_to_string())
-    for block in message.blocks:
-        for op in block.ops:
-            kept = [attr for attr in op.attrs if attr.name != "op_callstack"]
-            del op.attrs[:]
-            op.attrs.extend(kept)
-    return base64.b64encode(zlib.compress(message.SerializeToString(), 9)).decode()
 
 
 if __name__ == "__main__":

@@ -11,20 +11,20 @@ losses          of every step, of a trained network
 results         what a decoder fetched, as nested lists
 """
 
-import base64
 import gzip
 import importlib.util
 import json
 import sys
 import warnings
-import zlib
 from pathlib import Path
 
 warnings.simplefilter("ignore")
 
 import numpy as np
 import paddle.fluid as fluid
-import paddle.fluid.proto.framework_pb2 as pb2
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "helpers"))
+from real_programs import encode_program
 
 
 def load_networks(name):
@@ -48,7 +48,7 @@ def trained(networks, network):
     with Building(networks) as (program, startup):
         loss, feed = network(fluid)
         fluid.optimizer.SGD(networks.RATE).minimize(loss)
-    result = {"main": encoded(program), "startup": encoded(startup)}
+    result = {"main": encode_program(program), "startup": encode_program(startup)}
     with fluid.scope_guard(fluid.Scope()):
         exe = fluid.Executor(fluid.CPUPlace())
         exe.run(startup)
@@ -60,7 +60,7 @@ def trained(networks, network):
 def decoded(networks, network):
     with Building(networks) as (program, startup):
         fetches, feed = network(fluid)
-    result = {"main": encoded(program), "startup": encoded(startup)}
+    result = {"main": encode_program(program), "startup": encode_program(startup)}
     with fluid.scope_guard(fluid.Scope()):
         exe = fluid.Executor(fluid.CPUPlace())
         exe.run(startup)
@@ -87,16 +87,6 @@ class Building:
     def __exit__(self, *error):
         for guard in reversed(self.guards):
             guard.__exit__(*error)
-
-
-def encoded(program):
-    desc = pb2.ProgramDesc.FromString(program.desc.serialize_to_string())
-    for block in desc.blocks:
-        for op in block.ops:
-            kept = [attr for attr in op.attrs if attr.name != "op_callstack"]
-            del op.attrs[:]
-            op.attrs.extend(kept)
-    return base64.b64encode(zlib.compress(desc.SerializeToString(deterministic=True), 9)).decode()
 
 
 if __name__ == "__main__":

@@ -10,20 +10,20 @@ losses          of every step
 error           what building or running it raised, where it did
 """
 
-import base64
 import gzip
 import importlib.util
 import json
 import sys
 import warnings
-import zlib
 from pathlib import Path
 
 warnings.simplefilter("ignore")
 
 import numpy as np
 import paddle.fluid as fluid
-import paddle.fluid.proto.framework_pb2 as pb2
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "helpers"))
+from real_programs import encode_program
 
 
 def load_cases():
@@ -51,7 +51,7 @@ def record(cases, case):
     try:
         with fluid.unique_name.guard(), fluid.program_guard(program, startup):
             loss = case(fluid)
-        result["main"], result["startup"] = encoded(program), encoded(startup)
+        result["main"], result["startup"] = encode_program(program), encode_program(startup)
         names = [v.name for v in program.list_vars() if fluid.io.is_persistable(v)]
         with fluid.scope_guard(fluid.Scope()):
             exe = fluid.Executor(fluid.CPUPlace())
@@ -72,16 +72,6 @@ def fed(program, batch):
 def values(names):
     scope = fluid.global_scope()
     return {n: np.array(scope.find_var(n).get_tensor()).astype(float).ravel().tolist() for n in names}
-
-
-def encoded(program):
-    desc = pb2.ProgramDesc.FromString(program.desc.serialize_to_string())
-    for block in desc.blocks:
-        for op in block.ops:
-            kept = [attr for attr in op.attrs if attr.name != "op_callstack"]
-            del op.attrs[:]
-            op.attrs.extend(kept)
-    return base64.b64encode(zlib.compress(desc.SerializeToString(deterministic=True), 9)).decode()
 
 
 if __name__ == "__main__":
