@@ -126,7 +126,7 @@ def compare(
         one, other = stack.enter_context(open_content(left)), stack.enter_context(open_content(right))
         for content in (one, other):
             _check_readable(content)
-            content.check_readable("values and no programs to compare")
+            content.check_readable()
         before = {held.name: held for held in one.variables}
         after = {held.name: held for held in other.variables}
         both = [name for name in before if name in after]

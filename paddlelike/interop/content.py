@@ -204,7 +204,7 @@ class Content:
         more = f"; and {len(unread) - 3} more files" if len(unread) > 3 else ""
         return "; ".join(texts) + more or None
 
-    def check_readable(self, asked: str = "values and no programs") -> None:
+    def check_readable(self) -> None:
         """Check that some file holds a value or a program.
 
         Raises
@@ -213,7 +213,9 @@ class Content:
             No file does. The hint says what the files are.
         """
         if self.is_empty:
-            raise FormatError(f"{self.path} holds no {asked}", hint=self.explain_unread())
+            raise FormatError(
+                f"{self.path} holds no values and no programs to compare", hint=self.explain_unread()
+            )
 
     def get_program(self) -> Program:
         """Return the one program.

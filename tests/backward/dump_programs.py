@@ -16,7 +16,7 @@ warnings.simplefilter("ignore")
 
 import paddle.fluid as fluid
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "interop/dumps"))
 from real_programs import encode_program
 
 

@@ -265,6 +265,6 @@ def _rate_notes(where: str, rates: Sequence[Slice]) -> list[str]:
     return notes
 
 
-def _some(names: Iterable[str], most: int = 6) -> str:
+def _some(names: Iterable[str]) -> str:
     listed = list(names)
-    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+    return ", ".join(listed[:6]) + (f" and {len(listed) - 6} more" if len(listed) > 6 else "")

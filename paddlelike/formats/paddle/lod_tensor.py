@@ -163,15 +163,15 @@ def read(source: Readable, *, into: Array | None = None, offset: int = 0) -> LoD
     return _tensor(header, elements.read_elements(cursor, _part(header), into))
 
 
-def read_data(source: Source, header: Header, *, into: Array | None = None) -> LoDTensor:
+def read_data(source: Source, header: Header) -> LoDTensor:
     """Read the elements that ``header`` describes.
 
     Raises
     ------
     FormatError
-        They do not fit ``into``, or the source became shorter.
+        The source became shorter.
     """
-    return _tensor(header, elements.read_elements(source, _part(header), into))
+    return _tensor(header, elements.read_elements(source, _part(header), None))
 
 
 def read_slice(

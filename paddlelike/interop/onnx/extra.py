@@ -7,12 +7,12 @@ from types import ModuleType
 from paddlelike.errors import ExtraMissingError
 
 
-def import_onnx_package(who: str) -> ModuleType:
+def import_onnx_package(door: str) -> ModuleType:
     """Return the package onnx. Raises ExtraMissingError when it is not installed."""
     try:
         import onnx
     except ImportError as error:
         raise ExtraMissingError(
-            f"{who} needs onnx, which is not installed", hint='pip install "paddlelike[onnx]"'
+            f"{door} needs onnx, which is not installed", hint='pip install "paddlelike[onnx]"'
         ) from error
     return onnx

@@ -21,7 +21,6 @@ from paddlelike.io.planning.load_plan import (
     LoadPlan,
     Row,
     Step,
-    What,
     explain_misfit,
     get_facts,
 )
@@ -126,7 +125,7 @@ class _Planner:
             if variable is None:
                 if target in rule.targets:  # the rule names it in full
                     near = suggest_names(target, list(self.variables), lead="; ")
-                    self._add_row(target, name, "bad rule", f"the program has no such variable{near}")
+                    self._add_bad_rule(target, name, f"the program has no such variable{near}")
                 continue
             part = None
             if rule.split is not None:
@@ -136,7 +135,7 @@ class _Planner:
             self.moved.update(dict.fromkeys(files, target))
             if target in found:
                 both = f"{' + '.join(found[target].files)} and {' + '.join(files)}"
-                self._add_row(target, name, "bad rule", f"two rules set it, from the files {both}")
+                self._add_bad_rule(target, name, f"two rules set it, from the files {both}")
                 continue
             found[target] = Recipe(files, rule, part, whole)
 
@@ -157,8 +156,11 @@ class _Planner:
                 and source not in names
             ):
                 near = suggest_names(source, sorted(names), lead="; ")
-                self._add_row(", ".join(rule.targets), source, "bad rule",
-                          f"a rule names the file {source}, which does not exist{near}")  # fmt: skip
+                self._add_bad_rule(
+                    ", ".join(rule.targets),
+                    source,
+                    f"a rule names the file {source}, which does not exist{near}",
+                )
 
     def _find_init(self, name: str) -> str | float | None:
         return next((value for matches, value in self.inits if matches(name)), None)
@@ -246,8 +248,8 @@ class _Planner:
         self.fills.append(Fill(variable, value))
         return Row(variable.name, row.file, "init", wants, row.has, f"{init}; {row.why}")
 
-    def _add_row(self, variable: str, file: str, what: What, why: str) -> None:
-        self.rows.append(Row(variable, file, what, None, None, why))
+    def _add_bad_rule(self, variable: str, file: str, why: str) -> None:
+        self.rows.append(Row(variable, file, "bad rule", None, None, why))
 
     # Unused files and hints
 

@@ -79,11 +79,11 @@ def make_lod(lengths: Array) -> list[int]:
     return make_offsets(lengths).tolist()
 
 
-def check_level(op: str, slot: str, x: Spec) -> None:
+def check_level(op: str, x: Spec) -> None:
     """Raise ShapeError, while a program is built, for a variable that is declared without LoD."""
     if x.lod_level == 0:
         raise ShapeError(
-            f"{op}: {slot} of shape {list(x.shape)} has lod_level 0, it takes sequences",
+            f"{op}: X of shape {list(x.shape)} has lod_level 0, it takes sequences",
             hint="declare the data with lod_level=1; operators that change the number of rows drop the LoD",
         )
 

@@ -39,7 +39,7 @@ class SequencePad(OpDef):
 
     @staticmethod
     def infer(x: Spec, value: Spec, *, padded_length: int) -> tuple[Spec, Spec]:
-        check_level("sequence_pad", "X", x)
+        check_level("sequence_pad", x)
         step = x.shape[1:]
         if tuple(value.shape) not in ((1,), tuple(step)):
             raise ShapeError(

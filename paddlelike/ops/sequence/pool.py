@@ -68,7 +68,7 @@ class SequencePool(OpDef):
 
     @staticmethod
     def infer(x: Spec, *, pooltype: str) -> tuple[Spec, Spec | None]:
-        check_level("sequence_pool", "X", x)
+        check_level("sequence_pool", x)
         if pooltype not in _POOLS:
             raise ShapeError(f"sequence_pool: pooltype is {pooltype!r}, expected one of {', '.join(_POOLS)}")
         level = (x.lod_level or 1) - 1

@@ -18,7 +18,7 @@ warnings.simplefilter("ignore")
 
 import paddle.fluid as fluid
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "helpers"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "interop/dumps"))
 from real_programs import encode_program
 
 TRANSPILER = sys.modules["paddle.fluid.transpiler.distribute_transpiler"]

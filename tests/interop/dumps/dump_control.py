@@ -22,13 +22,11 @@ warnings.simplefilter("ignore")
 
 import numpy as np
 import paddle.fluid as fluid
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "helpers"))
 from real_programs import encode_program
 
 
 def load_networks(name):
-    path = Path(__file__).parents[2] / "helpers" / (name + ".py")
+    path = Path(__file__).resolve().parents[2] / "helpers" / (name + ".py")
     spec = importlib.util.spec_from_file_location(name, str(path))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -21,13 +21,11 @@ warnings.simplefilter("ignore")
 
 import numpy as np
 import paddle.fluid as fluid
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "helpers"))
 from real_programs import encode_program
 
 
 def load_cases():
-    path = Path(__file__).parents[2] / "optimizer" / "cases.py"
+    path = Path(__file__).resolve().parents[2] / "optimizer/harness/cases.py"
     spec = importlib.util.spec_from_file_location("cases", str(path))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -182,7 +182,7 @@ def _write_equal(step: Step) -> Ref:
     """Compare real numbers as equal when they differ by less than 1e-8."""
     x, y = align(step)
     same = step.op.type == "equal"
-    if step.is_real("X") and follows_fluid("equal_tolerance"):
+    if step.is_real() and follows_fluid("equal_tolerance"):
         gap = step.unary("Abs", step.binary("Minus", x, y))
         out = step.binary("Less" if same else "GreaterEqual", gap, step.number(1e-8, gap))
     else:
@@ -219,7 +219,7 @@ def _write_cast(step: Step) -> Ref:
         out = step.unary("Cast", x, newDataType=numbers[real.name])._replace(dtype=real)
     elif wanted.kind == "b":
         out = step.binary("NotEqual", x, step.number(0, x))
-    elif wanted.kind != "f" and step.is_real("X"):  # towards 0
+    elif wanted.kind != "f" and step.is_real():  # towards 0
         down = step.unary("Floor", x)
         up = step.unary("Negate", step.unary("Floor", step.unary("Negate", x)))
         out = choose(step, _above(step, x, 0), down, up)

@@ -176,9 +176,9 @@ class Step:
             if self.has(slot):
                 self.refuse(f"input {slot} is computed at run time")
 
-    def is_real(self, slot: str) -> bool:
-        """Return whether the variable of an input slot has real elements."""
-        return numpy_dtype(self.op.block.var(self.op.input(slot)[0]).dtype).kind == "f"
+    def is_real(self) -> bool:
+        """Return whether the variable of slot X has real elements."""
+        return numpy_dtype(self.op.block.var(self.op.input("X")[0]).dtype).kind == "f"
 
     def refuse_integers(self) -> None:
         """Refuse the operator if its output is whole numbers, which CNTK would not round."""

@@ -16,8 +16,8 @@ def _spread(step: Step, label: Ref, depth: int) -> Ref:
     return step.reshape(step.graph.add("OneHot", [wide], attributes, shape=[1, depth]), [depth])
 
 
-def _read_labels(step: Step, x: Ref, slot: str = "Label") -> Ref:
-    label = step.ref(slot)
+def _read_labels(step: Step, x: Ref) -> Ref:
+    label = step.ref("Label")
     if x.rank != 1:
         step.refuse(f"its input has the static shape {list(x.shape)}")
     return label if step.attr("soft_label") else _spread(step, label, x.shape[0])

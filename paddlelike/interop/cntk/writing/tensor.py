@@ -84,9 +84,9 @@ def _give_reshaped(step: Step, shape: Sequence[int]) -> None:
     step.give("Out", step.unary("NoOp", x) if out is x else out)
 
 
-def _find_static(step: Step, slot: str = "Out") -> list[int]:
-    """Return the static shape of an output, as the program declares it."""
-    x, shape = step.ref(), list(step.out(slot).shape)
+def _find_static(step: Step) -> list[int]:
+    """Return the static shape of the output, as the program declares it."""
+    x, shape = step.ref(), list(step.out("Out").shape)
     static = shape[1:] if x.dynamic else shape
     if x.dynamic and shape[:1] != [-1]:
         step.refuse(f"its result of shape {shape} has no dim of samples")

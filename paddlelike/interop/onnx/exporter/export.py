@@ -9,13 +9,12 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from paddlelike.core import Array, Scope, VarType, global_scope, numpy_dtype, scope_guard
-from paddlelike.errors import ExtraMissingError, UnsupportedError
+from paddlelike.errors import UnsupportedError
 from paddlelike.executor.run import Executor
 from paddlelike.framework import Program, Variable
 from paddlelike.interop.exporting import cut_program, name_damage
@@ -29,6 +28,7 @@ from paddlelike.interop.onnx.exporter.model import (
 )
 from paddlelike.interop.onnx.exporter.sequences import pad_rows, unpad_rows
 from paddlelike.interop.onnx.exporter.traced.operator import find_converter
+from paddlelike.interop.onnx.extra import import_onnx_package
 from paddlelike.interop.reader_tables import InexpressibleError
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import find_ports
@@ -170,7 +170,7 @@ def export_onnx(
             f"export_onnx: file is {file!r}, expected the path of the new model\n"
             "  hint: export_onnx(program or directory, 'model.onnx', ['x'], [prediction])"
         )
-    onnx = _import_onnx()
+    onnx = import_onnx_package("export_onnx")
     newest = onnx.defs.onnx_opset_version()
     if not _OLDEST <= opset <= newest:
         raise UnsupportedError(
@@ -228,24 +228,14 @@ def translate(
     return Translation(model, arrays, declared, sequences, operators)
 
 
-def find_refused(program: Program, inputs: list[str], opset: int = NEWEST) -> dict[int, str]:
+def find_refused(program: Program, inputs: list[str]) -> dict[int, str]:
     """Return the operators of the outermost block that ONNX cannot express, by index, with their types."""
-    refused = _translate_operators(program, inputs, opset)[-1]
+    refused = _translate_operators(program, inputs, NEWEST)[-1]
     found = {index: kind for index, (kind, _) in refused.items() if index >= 0}
     if len(found) < len(refused):  # some are in blocks of others
         ops = program.global_block().ops
         found |= {index: op.type for index, op in enumerate(ops) if op.sub_blocks()}
     return found
-
-
-def _import_onnx() -> ModuleType:
-    try:
-        import onnx  # an extra
-    except ImportError as error:
-        raise ExtraMissingError(
-            "export_onnx needs onnx, which is not installed", hint='pip install "paddlelike[onnx]"'
-        ) from error
-    return onnx
 
 
 def _bind(graph: Graph, program: Program, inputs: list[str]) -> set[str]:

@@ -170,9 +170,9 @@ class Node:
         given = _collect(x, y)
         return self.graph.emit(kind, given, attrs, slot=slot, typed=typed, shaped=shaped)[0]
 
-    def emit_several(self, kind: str, x: Given | Mapping[str, Given], count: int, **attrs: Any) -> list[str]:
-        """Append an operator of several outputs, and return their names."""
-        return self.graph.emit(kind, _collect(x, None), attrs, count=count)
+    def split(self, x: Given | Mapping[str, Given], count: int, **attrs: Any) -> list[str]:
+        """Append a split, and return the names of its outputs."""
+        return self.graph.emit("split", _collect(x, None), attrs, count=count)
 
     def constant(self, value: ArrayLike, dtype: DTypeLike) -> str:
         """Return a constant of an element type."""

@@ -35,10 +35,10 @@ def _time_major(step: Step) -> str:
     return step.transpose(pad(step, "Input"), [1, 0, 2])
 
 
-def _give_rows(step: Step, slot: str, batch: str) -> None:
+def _give_rows(step: Step, batch: str) -> None:
     """Give the output of a layer, ``(T, 1, N, hidden)``, as rows."""
     out = step.transpose(step.squeeze(batch, 1), [1, 0, 2])
-    step.give(slot, unpad_rows(step.graph, out, step.lengths("Input")))
+    step.give("Hidden", unpad_rows(step.graph, out, step.lengths("Input")))
 
 
 def _order(step: Step, value: str, order: tuple[int, ...], hidden: int, axis: int) -> str:
@@ -80,7 +80,7 @@ def _convert_lstm(step: Step) -> None:
         peepholes = step.add("Slice", bias, step.ints(4 * hidden), step.ints(7 * hidden))
         parts.append(step.unsqueeze(_order(step, peepholes, (0, 2, 1), hidden, 0), 0))
     direction = "reverse" if step.attr("is_reverse") else "forward"
-    _give_rows(step, "Hidden", step.add("LSTM", *parts, hidden_size=hidden, direction=direction, **acts))
+    _give_rows(step, step.add("LSTM", *parts, hidden_size=hidden, direction=direction, **acts))
 
 
 @converts("gru")
@@ -109,7 +109,7 @@ def _convert_gru(step: Step) -> None:
     parts = [_time_major(step), w, r, step.unsqueeze(b, 0)]
     parts += [step.cast(step.lengths("Input"), "int32"), _find_state(step, "H0")]
     direction = "reverse" if step.attr("is_reverse") else "forward"
-    _give_rows(step, "Hidden", step.add("GRU", *parts, hidden_size=hidden, direction=direction, **acts))
+    _give_rows(step, step.add("GRU", *parts, hidden_size=hidden, direction=direction, **acts))
 
 
 #: ONNX's operator, its options, and Paddle's gates in ONNX's order.

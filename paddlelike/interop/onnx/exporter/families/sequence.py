@@ -184,10 +184,10 @@ def _convert_im2sequence(step: Step) -> None:
     step.give("Out", rows, lengths=lengths)
 
 
-def _mark_ends(step: Step, slot: str = "X") -> str:
+def _mark_ends(step: Step) -> str:
     """Return, for each row, the number of rows from it to the end of its sequence, int64."""
-    owners, places = find_owners(step.graph, step.lengths(slot))
-    return step.add("Sub", step.add("Gather", step.lengths(slot), owners, axis=0), places)
+    owners, places = find_owners(step.graph, step.lengths("X"))
+    return step.add("Sub", step.add("Gather", step.lengths("X"), owners, axis=0), places)
 
 
 def _look_ahead(step: Step, rows: str, by: int) -> str:

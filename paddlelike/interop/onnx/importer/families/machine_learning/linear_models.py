@@ -31,10 +31,10 @@ def transform(node: Node, scores: str) -> str:
     raise InexpressibleError(f"post_transform is {kind}")
 
 
-def give_label(node: Node, places: str, count: int, name: str = "classlabels") -> None:
+def give_label(node: Node, places: str, count: int) -> None:
     """Give the label of each class index; for texts, the index itself."""
-    texts = node.attr(f"{name}_strings")
-    whole = node.attr(f"{name}_int64s") or node.attr(f"{name}_ints")
+    texts = node.attr("classlabels_strings")
+    whole = node.attr("classlabels_int64s") or node.attr("classlabels_ints")
     if texts or not whole:
         node.give(node.reshape(places, -1))
         return

@@ -11,19 +11,19 @@ from paddlelike.interop.onnx.importer.families.elementwise.binary import compare
 from paddlelike.interop.onnx.importer.node import Node, reads
 
 
-def _count_from_start(node: Node, index: int, axis: int) -> str:
-    """Return indexes along a dim, with negative ones counted from the front.
+def _count_from_start(node: Node, axis: int) -> str:
+    """Return the indexes of input 1 along a dim, with negative ones counted from the front.
 
     Ids that are fed for a table of the model are not changed, as in the layer ``embedding``.
     """
     size = node.dims()[axis]
-    known = node.find_known(index)
+    known = node.find_known(1)
     if known is not None and (size >= 0 or (known >= 0).all()):
         counted = np.where(known < 0, known + size, known)
         return node.constant(counted.reshape(counted.shape or (1,)), np.int64)
-    places = node.cast(node.input(index), VarType.INT64)
+    places = node.cast(node.input(1), VarType.INT64)
     table = node.proto.input[0] in node.graph.known and node.rank() == 2
-    if table and node.proto.input[index] in node.graph.trusted:
+    if table and node.proto.input[1] in node.graph.trusted:
         return places
     end = (
         node.constant([size], np.int64)
@@ -38,7 +38,7 @@ def _count_from_start(node: Node, index: int, axis: int) -> str:
 def _read_gather(node: Node) -> str:
     """Gather rows; a single index removes the dim."""
     axis, dims, rank = node.axis(0), node.dims(), node.rank(1)
-    places = _count_from_start(node, 1, axis)
+    places = _count_from_start(node, axis)
     x, known = node.input(), node.find_known(1)
     if not rank:
         if known is not None:
@@ -97,7 +97,7 @@ def _read_gather_nd(node: Node) -> str:
 @reads("GatherElements")
 def _read_gather_elements(node: Node) -> str:
     axis = node.axis(0)
-    places = _count_from_start(node, 1, axis)
+    places = _count_from_start(node, axis)
     given = {"Input": node.input(), "Index": places}
     return node.emit("take_along_axis", given, Axis=axis, shaped=node.dims(1))
 
@@ -106,7 +106,7 @@ def _read_gather_elements(node: Node) -> str:
 def _read_scatter_elements(node: Node) -> str:
     axis, kind = node.axis(0), node.attr("reduction", "none")
     kinds = {"none": "assign", "max": "amax", "min": "amin"}
-    places = _count_from_start(node, 1, axis)
+    places = _count_from_start(node, axis)
     given = {"Input": node.input(), "Index": places, "Value": node.input(2)}
     return node.emit("put_along_axis", given, Axis=axis, Reduce=kinds.get(kind, kind))
 

@@ -31,18 +31,18 @@ def _read_split(node: Node) -> None:
         given = node.cast(node.input(1), VarType.INT32)
         lengths = [node.slice(given, 0, index, index + 1) for index in range(count)]
         inputs = {"X": node.input(), "SectionsTensorList": lengths}
-        parts = node.emit_several("split", inputs, count, axis=axis, num=0, sections=[-1] * count)
+        parts = node.split(inputs, count, axis=axis, num=0, sections=[-1] * count)
         for index, part in enumerate(parts):
             node.give(part, index)
         return
     sizes, size = node.numbers(1, "split"), node.dims()[axis]
     if sizes is None and size < 0:
-        parts = node.emit_several("split", node.input(), count, axis=axis, num=count, sections=[])
+        parts = node.split(node.input(), count, axis=axis, num=count, sections=[])
     else:
         if sizes is None:
             each = -(-size // count)
             sizes = [each] * (count - 1) + [size - each * (count - 1)]
-        parts = node.emit_several("split", node.input(), count, axis=axis, num=0, sections=sizes)
+        parts = node.split(node.input(), count, axis=axis, num=0, sections=sizes)
     for index, part in enumerate(parts):
         node.give(part, index)
 
