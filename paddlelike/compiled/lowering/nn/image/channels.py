@@ -1,4 +1,4 @@
-"""similarity_focus: the greatest numbers of matrices, no two of them in one row or column."""
+"""Operators on the channels of images: temporal_shift, similarity_focus."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from jax import Array
 
 from paddlelike.compiled.lowerings import lowers
 from paddlelike.compiled.tracing.context import OpContext
+
+
+@lowers("temporal_shift", without={"X": "Out@GRAD"})
+def temporal_shift(x: Array, *, seg_num: int, shift_ratio: float) -> Array:
+    frames = x.reshape(-1, seg_num, *x.shape[1:])
+    first, second = int(x.shape[1] * shift_ratio), int(x.shape[1] * 2 * shift_ratio)
+    zero = jnp.zeros_like(frames[:, :1])
+    before = jnp.concatenate([zero, frames[:, :-1]], 1)[:, :, :first]
+    after = jnp.concatenate([frames[:, 1:], zero], 1)[:, :, first:second]
+    return jnp.concatenate([before, after, frames[:, :, second:]], 2).reshape(x.shape)
 
 
 @lowers("similarity_focus")

@@ -1,12 +1,111 @@
-"""Operators that move channels: pixel_shuffle, space_to_depth, shuffle_channel, temporal_shift."""
+"""Operators on the channels of images: affine_channel, similarity_focus, and those that move channels."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from paddlelike.errors import ShapeError
 from paddlelike.framework import follows_fluid
-from paddlelike.framework.opdef import Array, Float, Gradient, Int, Long, OpDef, Spec, String, register
+from paddlelike.framework.opdef import Array, Float, Gradient, Int, Ints, Long, OpDef, Spec, String, register
 from paddlelike.ops.kernels.nn.image.windows import check_image, to_channels_first, to_format
+from paddlelike.ops.kernels.nn.normalization.images import normalize_channels_dx, scale_channels
+from paddlelike.ops.kernels.sorting import argsort_unstable
 from paddlelike.ops.later import register_kernel
+from paddlelike.ops.operands import can_be_equal
+
+
+@register
+class AffineChannel(OpDef):
+    """``Out = Scale[c] X + Bias[c]``; the channels are the last dim unless ``data_layout`` is NCHW."""
+
+    type = "affine_channel"
+    by_row = True
+    inputs = ("X", "Scale", "Bias")
+    attrs = {"data_layout": String("AnyLayout")}
+    lod = "X"
+    any_order = True
+    gradient = Gradient("X", "Scale", "Out@GRAD", outputs=("X@GRAD", "Scale@GRAD", "Bias@GRAD"))
+
+    @staticmethod
+    def infer(x: Spec, scale: Spec, bias: Spec, *, data_layout: str) -> Spec:
+        channels = x.shape[1 if data_layout == "NCHW" else -1]
+        for name, spec in (("Scale", scale), ("Bias", bias)):
+            if len(spec.shape) != 1 or not can_be_equal(spec.shape[0], channels):
+                raise ShapeError(
+                    f"affine_channel: X of shape {x.shape} ({data_layout}) has {channels} channels, "
+                    f"{name} has shape {spec.shape}"
+                )
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, scale: Array, bias: Array, *, data_layout: str) -> Array:
+        return scale_channels(x, scale, bias, _find_layout(data_layout))
+
+    @staticmethod
+    def backward(
+        x: Array, scale: Array, d_out: Array, *, data_layout: str, wanted: tuple[bool, bool, bool]
+    ) -> tuple[Array | None, Array | None, Array | None]:
+        layout = _find_layout(data_layout)
+        if not any(wanted[1:]):
+            return scale_channels(d_out, scale, None, layout), None, None
+        plain = np.zeros_like(scale), np.ones_like(scale)
+        return normalize_channels_dx(x, d_out, *plain, scale, layout, fixed=True)
+
+
+def _find_layout(layout: str) -> str:
+    return "NCHW" if layout == "NCHW" else "NHWC"
+
+
+@register
+class SimilarityFocus(OpDef):
+    """``Out``: 1 at the chosen positions, along all of ``axis``, else 0; of the shape of X.
+
+    X ``(N, A, B, C)``. In each matrix ``X[n]`` at one of ``indexes`` along ``axis`` (1, 2 or 3) the greatest
+    numbers are chosen, one in each row and column: a number is left out when its row or column has one.
+    """
+
+    type = "similarity_focus"
+    lod = "X"
+    attrs = {"axis": Int(), "indexes": Ints()}
+
+    @staticmethod
+    def infer(x: Spec, *, axis: int, indexes: list[int]) -> Spec:
+        if len(x.shape) != 4 or axis not in (1, 2, 3) or not indexes:
+            raise ShapeError(
+                f"similarity_focus: X has shape {x.shape}, axis is {axis} and indexes {list(indexes)}; "
+                "expected 4 dims, an axis of 1, 2 or 3, and an index or more"
+            )
+        if x.shape[axis] >= 0 and not all(0 <= i < x.shape[axis] for i in indexes):
+            raise ShapeError(
+                f"similarity_focus: indexes is {list(indexes)}, dim {axis} of X {x.shape} has {x.shape[axis]}"
+            )
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, *, axis: int, indexes: list[int]) -> Array:
+        out = np.zeros_like(x)
+        for image, mask in zip(np.moveaxis(x, axis, 1), np.moveaxis(out, axis, 1), strict=True):
+            for index in indexes:
+                rows, columns = _choose(image[index])
+                mask[:, rows, columns] = 1
+        return out
+
+
+def _choose(matrix: Array) -> tuple[list[int], list[int]]:
+    """Return the rows and columns of the greatest numbers; no two share a row or column."""
+    height, width = matrix.shape
+    rows: list[int] = []
+    columns: list[int] = []
+    free_rows, free_columns = [True] * height, [True] * width
+    for place in argsort_unstable(matrix.reshape(-1)).tolist():
+        row, column = divmod(place, width)
+        if free_rows[row] and free_columns[column]:
+            free_rows[row] = free_columns[column] = False
+            rows.append(row)
+            columns.append(column)
+            if len(rows) == min(height, width):
+                break
+    return rows, columns
 
 
 @register

@@ -1,1 +1,0 @@
-"""Operators of ranking and recommendation: counts of shows and clicks, tags of instances, trees of items."""
