@@ -11,8 +11,8 @@ of Keras 3 is a ZIP with such a file, ``model.weights.h5``, in it: its weights h
 HDF5 knows no LoD. A file executes nothing, but the HDF5 library parses it: its errors become FormatError. On
 some damaged files it never comes to an end, or it crashes. So a file is first read in a fork of this process
 that has a time limit, where the system has forks and it is a file on this machine.
-What lies in other files is refused, so that a file can only give what it holds: external links, external
-storage and virtual datasets, which name any file of this machine.
+What lies in other files is left out and named, and never opened, so that a file can only give what it holds:
+external links, external storage and virtual datasets name any file of this machine.
 """
 
 from __future__ import annotations
@@ -79,9 +79,7 @@ class Hdf5(FileFormat):
 
     def _list(self, file: Source) -> list[Entry]:
         with _open(file) as opened:
-            listed, dangling = _list_datasets(
-                opened
-            )  # refuses external links, which Keras' names could follow
+            listed, left_out = _list_datasets(opened)
             datasets = dict(listed)
             keras = _list_keras(opened)
             named = {str(dataset.name) for _, dataset in keras}
@@ -91,7 +89,6 @@ class Hdf5(FileFormat):
             ]
             begin = _find_inner(file)[1]
             entries: dict[str, Entry] = {}
-            left_out = [LeftOut(decode_name(path), "a broken link") for path in dangling]
             for name, dataset in found:
                 problem = _find_problem(name, dataset)
                 if problem is None:
@@ -219,8 +216,10 @@ def _read_aside(file: Source) -> None:
 
 
 def _is_text(dataset: h5py.Dataset) -> bool:
-    """Return whether a dataset holds texts, or one."""
+    """Return whether a dataset of this file holds texts, or one."""
     with _damage_named(f"{dataset.name!r:.80}: its header is damaged"):
+        if dataset.is_virtual or dataset.external is not None:
+            return False
         return dataset.shape is not None and _import_h5py().check_string_dtype(dataset.dtype) is not None
 
 
@@ -293,41 +292,66 @@ class _Part:
         )
 
 
-def _list_datasets(opened: h5py.Group) -> tuple[list[tuple[str, h5py.Dataset]], list[str]]:
-    """Return path and dataset of every dataset, groups walked; and the paths of broken links.
-
-    Raises FormatError for links to other files. No soft link is followed before every link is known.
-    """
+def _list_datasets(opened: h5py.Group) -> tuple[list[tuple[str, h5py.Dataset]], list[LeftOut]]:
+    """Return path and dataset of every dataset, groups walked; and the links that lead to none."""
     found: dict[str, Any] = {}
     with _damage_named("the groups of the HDF5 file are damaged"):
-        soft = _walk(opened, "", found, {_get_address(opened)})
-        for path in soft:
-            found[path] = opened.get(path)
+        for path in _walk(opened, "", found, {_get_address(opened)}):
+            found[path] = _follow(opened, path)
     datasets = [(path, found[path]) for path in sorted(found) if hasattr(found[path], "shape")]
-    return datasets, [path for path in sorted(found) if found[path] is None]
+    lost = [(path, found[path]) for path in sorted(found) if _leads_nowhere(found[path])]
+    return datasets, [
+        LeftOut(
+            decode_name(path), f"a link to another file, {link.filename!r:.80}" if link else "a broken link"
+        )
+        for path, link in lost
+    ]
 
 
 def _walk(group: h5py.Group, prefix: str, found: dict[str, Any], seen: set[int]) -> list[str]:
-    """Collect the datasets of a group and its subgroups in ``found``, by path. Return the soft links."""
+    """Collect the datasets of a group and its subgroups in ``found``, by path. Return the paths of links."""
     h5py = _import_h5py()
-    soft = []
+    links = []
     for key in group:
-        path, link = prefix + key, group.get(key, getlink=True)
-        if isinstance(link, h5py.ExternalLink):
-            raise FormatError(
-                f"{path!r:.80} is a link to another file, {link.filename!r:.80}, which is not followed",
-                hint=_COPY,
-            )
-        if isinstance(link, h5py.SoftLink):
-            soft.append(path)
+        path = prefix + key
+        if not isinstance(group.get(key, getlink=True), h5py.HardLink):
+            links.append(path)
             continue
         item = group[key]
         if isinstance(item, h5py.Dataset):
             found[path] = item
         elif isinstance(item, h5py.Group) and (address := _get_address(item)) not in seen:
             seen.add(address)  # a group can hold itself
-            soft += _walk(item, f"{path}/", found, seen)
-    return soft
+            links += _walk(item, f"{path}/", found, seen)
+    return links
+
+
+def _follow(group: h5py.Group, path: str) -> h5py.HLObject | h5py.ExternalLink | None:
+    """Return what a path leads to: an object of this file, a link to another file on the way, or None.
+
+    The HDF5 library would open the other file.
+    """
+    h5py = _import_h5py()
+    here, names = group.file if path.startswith("/") else group, path.split("/")[::-1]
+    for _ in range(_MOST_STEPS):
+        if not names or len(names) > _MOST_STEPS:
+            return None if names else here
+        name = names.pop()
+        link = here.get(name, getlink=True) if name not in ("", ".") else None
+        if isinstance(link, h5py.SoftLink):
+            here = here.file if link.path.startswith("/") else here
+            names += link.path.split("/")[::-1]
+        elif isinstance(link, h5py.HardLink):
+            here = here[name]
+        elif name not in ("", "."):
+            return link
+        if names and not isinstance(here, h5py.Group):
+            return None
+    return None
+
+
+def _leads_nowhere(item: object) -> bool:
+    return item is None or isinstance(item, _import_h5py().ExternalLink)
 
 
 def _get_address(group: h5py.Group) -> int:
@@ -337,17 +361,33 @@ def _get_address(group: h5py.Group) -> int:
 def _list_keras(opened: h5py.Group) -> list[tuple[str, h5py.Dataset]]:
     """Return name and dataset of every weight of a Keras file, in its order; [] for other files."""
     with _damage_named("the layer_names or weight_names of the Keras file are damaged"):
-        root = opened.get("model_weights", opened)
+        root = _follow(opened, "model_weights")
+        root = opened if _leads_nowhere(root) else root
         layers = _read_names(root, "layer_names")
         if layers is None:
             return []
+        groups = {layer: _find_part(root, layer) for layer in layers}
         weights = [
-            (layer, name) for layer in layers for name in _read_names(root[layer], "weight_names") or ()
+            (layer, name)
+            for layer, group in groups.items()
+            if not _leads_nowhere(group)
+            for name in _read_names(group, "weight_names") or ()
         ]
         counts = Counter(name for _, name in weights)  # two inner models of one architecture share names
+        found = [(layer, name, _find_part(groups[layer], name)) for layer, name in weights]
         return [
-            (name if counts[name] == 1 else f"{layer}/{name}", root[layer][name]) for layer, name in weights
+            (name if counts[name] == 1 else f"{layer}/{name}", item)
+            for layer, name, item in found
+            if not _leads_nowhere(item)
         ]
+
+
+def _find_part(group: h5py.Group, name: str) -> h5py.HLObject | h5py.ExternalLink:
+    """Return what a name in a list of Keras leads to, which may be a link to another file."""
+    item = _follow(group, name)
+    if item is None:
+        raise KeyError(name)
+    return item
 
 
 def _read_names(group: h5py.Group, attribute: str) -> list[str] | None:
@@ -390,15 +430,13 @@ def _describe(name: str, dataset: h5py.Dataset, size: int, begin: int | None) ->
 
 
 def _find_problem(name: str, dataset: h5py.Dataset) -> str | None:
-    """Return why a dataset cannot be a variable, or None.
-
-    Raises FormatError for one whose elements are not in this file.
-    """
+    """Return why a dataset cannot be a variable, or None."""
     h5py = _import_h5py()
     with _damage_named(f"{name!r:.80}: its header is damaged"):
         if dataset.is_virtual or dataset.external is not None:
-            kind = "a virtual dataset" if dataset.is_virtual else "external storage"
-            raise FormatError(f"{name!r:.80}: its elements are in other files ({kind}), not read", hint=_COPY)
+            return (
+                f"an array in other files ({'virtual dataset' if dataset.is_virtual else 'external storage'})"
+            )
         if dataset.shape is None:
             return "a null dataset, without shape and elements"
         if h5py.check_string_dtype(dataset.dtype) is not None:
@@ -409,6 +447,6 @@ def _find_problem(name: str, dataset: h5py.Dataset) -> str | None:
         return None if is_held(dtype) else f"an array of {'records' if dtype.names else dtype}"
 
 
-_COPY: Final = "copy the elements into one file, with h5py: file[name] = other[name][()]"
+_MOST_STEPS: Final = 1000  # of a path with its links, which can lead in a circle
 _MOST_PACKED: Final = 50  # weights hardly get smaller; a file of zeros would take memory without end
 _MOST_DEFLATED: Final = 1100  # deflate makes no data smaller than by this factor

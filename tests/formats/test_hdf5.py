@@ -145,7 +145,7 @@ def test_texts_stored_with_the_weights_are_read_as_metadata() -> None:  # H11, H
 
 
 @pytest.mark.parametrize("kind", ["virtual dataset", "external storage", "link to another file"])
-def test_datasets_stored_in_other_files_are_refused(kind: str, tmp_path: Path) -> None:
+def test_datasets_in_other_files_are_named_and_never_opened(kind: str, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "other.h5", "w") as opened:
         opened["w"] = np.ones((2, 3), "f")
     with h5py.File(tmp_path / "model.h5", "w") as opened:
@@ -156,11 +156,42 @@ def test_datasets_stored_in_other_files_are_refused(kind: str, tmp_path: Path) -
         elif kind == "external storage":
             opened.create_dataset("w", (24,), "u1", external=[(str(tmp_path / "other.h5"), 0, 24)])
         else:
-            opened["group/w"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "w")
-            opened["w"] = h5py.SoftLink("group/w")
-    with pytest.raises(FormatError, match=f"w'.*{kind}") as caught:
-        Hdf5().entries((tmp_path / "model.h5").read_bytes())
-    assert "copy the elements into one file" in str(caught.value)
+            opened["group/w"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "/")
+            opened["w"] = h5py.SoftLink("group/w/w")  # through the other file
+            opened["round"] = h5py.SoftLink("round")
+        opened["bias"] = np.ones(2, "f")
+        opened["soft"] = h5py.SoftLink("/deep/../bias")  # HDF5 knows no parent
+        opened["deep/soft"] = h5py.SoftLink("soft2")
+        opened["deep/soft2"] = h5py.SoftLink("/./bias")
+    entries = Hdf5().entries((tmp_path / "model.h5").read_bytes())
+    assert [entry.name for entry in entries] == ["bias", "deep/soft", "deep/soft2"]
+    left_out = {one.name: one.what for one in list_left_out(entries)}
+    assert kind in left_out.pop("w")
+    assert left_out.pop("soft") == "a broken link"
+    if kind == "link to another file":
+        assert "other.h5" in left_out.pop("group/w")
+        assert left_out.pop("round") == "a broken link"
+    assert left_out == {}
+    report = fluid.convert(tmp_path / "model.h5", tmp_path / "m.npz")
+    assert (bool(report), len(report.names)) == (False, 3)
+
+
+def test_texts_and_weights_of_keras_in_other_files_are_never_opened(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "other.h5", "w") as opened:
+        opened["dense/w"] = np.ones(3, "f")
+        opened["dense"].attrs["weight_names"] = [b"w"]
+    with h5py.File(tmp_path / "model.h5", "w") as opened:
+        opened["text"] = b"a"
+        opened.create_dataset("secret", (4,), "S8", external=[(str(tmp_path / "other.h5"), 0, 32)])
+        opened["model_weights/dense"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "dense")
+        opened["model_weights/own/w"] = np.zeros(2, "f")
+        opened["model_weights/own"].attrs["weight_names"] = [b"w", b"/model_weights/dense/w"]
+        opened["model_weights"].attrs["layer_names"] = [b"dense", b"own"]
+    data = (tmp_path / "model.h5").read_bytes()
+    assert [entry.name for entry in Hdf5().entries(data)] == ["w"]
+    assert Hdf5().read_all(data)["w"].held_array.tolist() == [0, 0]
+    assert read_attributes(data)["text"] == "a"
+    assert "secret" not in read_attributes(data)
 
 
 def test_links_within_the_file_are_followed() -> None:
