@@ -208,12 +208,29 @@ def _find_lacking(op: Operator, later: str) -> Iterator[str]:
     value = op.attrs.get("value")
     if op.type == "fill_any_like" and isinstance(value, float) and not math.isfinite(value):
         yield f"{later} of {value}"
-    if op.type in ("pool2d", "pool3d") and op.attrs.get("pooling_type") == "avg":
-        pads = op.attrs.get("paddings", [])
-        sides = len(pads) == 2 * len(op.attrs.get("ksize", [])) and pads[::2] != pads[1::2]
-        is_uneven = sides or op.attrs.get("padding_algorithm") == "SAME"
-        if is_uneven and not op.attrs.get("exclusive", True) and not op.attrs.get("global_pooling"):
-            yield f"{later} with exclusive=False and uneven padding"
+    if op.type in ("pool2d", "pool3d"):
+        yield from (f"{later} with exclusive=False and {one}" for one in find_uneven(op))
+
+
+def find_uneven(op: Operator) -> Iterator[str]:
+    """Yield why a pool takes means of windows in which 1.8.5 and Paddle 2 count other elements."""
+    whole = any(op.attrs.get(one, one == "exclusive") for one in ("exclusive", "global_pooling", "adaptive"))
+    if whole or op.attrs.get("pooling_type") != "avg":
+        return
+    kernel = op.attrs["ksize"]
+    steps = op.attrs.get("strides") or [1] * len(kernel)
+    pads = op.attrs.get("paddings") or [0] * len(kernel)
+    ends = [*zip(pads[::2], pads[1::2], strict=True)] if len(pads) > len(kernel) else [(n, n) for n in pads]
+    if op.attrs.get("padding_algorithm") == "SAME" or any(low != high for low, high in ends):
+        yield "uneven padding"
+    shape = op.block._var_recursive(op.input("X")[0]).shape
+    sizes = shape[1:-1] if op.attrs.get("data_format", "").endswith("C") else shape[2:]
+    fits = all(
+        step == 1 or (n >= 0 and (n + low + high - width) % step == 0)
+        for n, (low, high), width, step in zip(sizes, ends, kernel, steps, strict=True)
+    )
+    if op.attrs.get("ceil_mode") and not fits:
+        yield "ceil_mode=True"
 
 
 def _reshape_flat(op: Operator) -> None:

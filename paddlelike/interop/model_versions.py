@@ -20,9 +20,10 @@ from paddlelike.formats.paddle.recognize import is_pir, is_program
 from paddlelike.formats.sources import Buffer
 from paddlelike.framework import Program
 from paddlelike.framework.codec.encode import encode_program
+from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.interop.content import list_persistables, open_content
 from paddlelike.interop.damage import refuse_damage
-from paddlelike.interop.fluid18 import make_fluid18
+from paddlelike.interop.fluid18 import find_uneven, make_fluid18
 from paddlelike.interop.onnx.models import ModelReport, convert_model, find_values
 from paddlelike.interop.paddle3.write import write_pir
 from paddlelike.io.export.load import load_inference_model
@@ -260,6 +261,17 @@ def _check_known(program: Program) -> None:
         raise UnsupportedError(
             f"Paddle 2.6 has no {', '.join(later)}, nor operators that compute the same",
             hint="convert to a .json, which Paddle 3 opens",
+        )
+    uneven = {
+        f"{op.type} with exclusive=False and {why}"
+        for op in ops
+        if program.paddle_version < PADDLE2_VERSION
+        for why in find_uneven(op)
+    }
+    if uneven:
+        raise UnsupportedError(
+            f"Paddle 2 counts other elements in {', '.join(sorted(uneven))}",
+            hint="exclusive=True computes the same in both, and so do sizes that the windows fill",
         )
     found = [
         f"{type} with {name}={op.attrs[name]!r}"

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import paddlelike as fluid
 from paddlelike.errors import UnsupportedError
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.environment import PADDLE_VERSION
 from paddlelike.interop.fluid18 import make_fluid18
 from paddlelike.interop.model_versions import convert_arrangement
+from tests.helpers.fresh import fresh_programs
 from tests.models.archive import Files, read_archive, run_model, write_files
 
 MODELS = read_archive("layers262")
@@ -166,6 +168,27 @@ def test_operators_that_fluid_lacks_are_named(name: str, what: str) -> None:
 def test_a_program_of_fluid_stays_as_it_is() -> None:
     program = decode_program(read_archive("models185")["convnet"]["__model__"])
     assert make_fluid18(program) is program
+
+
+def test_means_of_windows_that_versions_count_differently_are_refused(tmp_path: Path) -> None:
+    """Real 1.8.5 divides by the whole window, real 2.6.2 and 3.3.1 by its part within the padding."""
+    program = decode_program(MODELS["avg_pool2d_inclusive"]["model.pdmodel"])
+    make_fluid18(program)
+    (pool,) = (op for op in program.global_block().ops if op.type == "pool2d")
+    pool.attrs["ceil_mode"] = True
+    with pytest.raises(UnsupportedError, match="pool2d with exclusive=False and ceil_mode=True"):
+        make_fluid18(program)
+    for size, target in ((8, ".pdmodel"), (8, ".json"), (9, ".pdmodel"), (9, ".json")):
+        folder = tmp_path / f"{size}{target}"
+        with fresh_programs():
+            x = fluid.data("x", [1, 2, size, size])
+            out = fluid.layers.pool2d(x, 3, "avg", 2, ceil_mode=True, exclusive=False)
+            fluid.io.save_inference_model(str(folder), ["x"], [out], fluid.Executor())
+        if size == 9:  # which the windows fill
+            convert_arrangement(folder, tmp_path / f"m{target}", overwrite=True)
+            continue
+        with pytest.raises(UnsupportedError, match="other elements in pool2d with exclusive=False and ceil"):
+            convert_arrangement(folder, tmp_path / f"m{target}")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from paddlelike.core import VarType
 from paddlelike.errors import UnsupportedError
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Operator, Program, Variable
+from paddlelike.interop.fluid18 import find_uneven
 from paddlelike.interop.paddle3.block_writer import Writer, get_attr
 
 
@@ -247,9 +248,9 @@ def _suppress(draft: Draft) -> None:
 
 
 def _pool(draft: Draft) -> None:
-    if draft.attr("ceil_mode") and not draft.attr("exclusive") and draft.attr("pooling_type") == "avg":
+    for why in find_uneven(draft.op):
         raise UnsupportedError(
-            f"operator {draft.op.type!r} counts whole windows beyond the padding, which Paddle 3 does not"
+            f"Paddle 3 counts other elements in {draft.op.type} with exclusive=False and {why}"
         )
     draft.rename(draft.op.type)
 
