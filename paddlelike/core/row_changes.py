@@ -14,6 +14,7 @@ import contextlib
 import os
 import weakref
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from sys import getrefcount
 from typing import Any, Final
@@ -37,7 +38,9 @@ _ALONE: Final = getrefcount(_ONE_VIEW.base)
 class _Rows:
     """The rows of one array that were written, with the version before the last write of each.
 
-    They are collected and then stored many at a time, which touches the large array less often.
+    They are collected and then stored many at a time, which touches the large array less often. Notes take
+    no lock: an append to a deque is one operation, and notes of two threads at once leave a version that is
+    not the tensor's, so that the changes are unknown.
     """
 
     def __init__(self, tensor: LoDTensor, array: Array) -> None:
@@ -46,7 +49,7 @@ class _Rows:
         self.array = weakref.ref(array, lambda _: _watched.pop(key, None))
         self.known_from = self.next = self.first = tensor.version
         self.written = np.zeros(len(array), np.uint32)  # version + 1 - first; 0: never
-        self.pending: list[tuple[int, Array]] = []
+        self.pending: deque[tuple[int, Array]] = deque()
         self.most = len(array) // 16  # rows that are pending
         self.count = 0
         self.lock = Lock()
@@ -55,14 +58,14 @@ class _Rows:
         tensor = self.tensor()
         if tensor is None:
             return
-        with self.lock.hold():
-            version = tensor.version
-            if version not in (self.next, self.next - 1):  # - 1: the same write records further rows
-                self.known_from = version
-            self.next = version + 1
-            self.pending.append((version + 1 - self.first, rows))
-            self.count += 1 + len(rows)
-            if self.count > self.most:
+        version = tensor.version
+        if version not in (self.next, self.next - 1):  # - 1: the same write records further rows
+            self.known_from = version
+        self.next = version + 1
+        self.pending.append((version + 1 - self.first, rows))
+        self.count += 1 + len(rows)
+        if self.count > self.most:
+            with self.lock.hold():
                 self._settle()
 
     def find(self, version: int) -> Array:
@@ -72,9 +75,11 @@ class _Rows:
             return np.flatnonzero(self.written > version - self.first)
 
     def _settle(self) -> None:
-        for version, rows in self.pending:
+        """Store what is pending; the caller holds the lock."""
+        self.count = 0
+        while self.pending:
+            version, rows = self.pending.popleft()
             self.written[rows] = version
-        self.pending, self.count = [], 0
 
 
 _watched: Final[dict[int, _Rows]] = {}
