@@ -270,4 +270,22 @@ NOT_FOLLOWED: Final = (
         "CollectFpnProposalsOpKernel::Compute (1.8.5)",
         followed=False,
     ),
+    Quirk(
+        "names_of_scales",
+        "contrib.slim.quantization: names such as accum_0 and channel_scale_0, the order of variables",
+        "they change from run to run",
+        "operators are numbered in the order in which they were created",
+        "python/paddle/fluid/framework.py:3330 (1.8.5): a set of objects without a "
+        "hash of their own, visited in the order of their addresses",
+        followed=False,
+    ),
+    Quirk(
+        "cut_model",
+        "io.save_inference_model of a loaded model with another target, in a new process",
+        "the model that is written computes the old target",
+        "it computes the given one",
+        "python/paddle/fluid/framework.py:4240 (1.8.5): the first operator that "
+        "writes save_infer_model/scale_0.tmp_0 is kept, the one of the old target",
+        followed=False,
+    ),
 )

@@ -128,6 +128,7 @@ exe.run(fluid.default_startup_program())
 fluid.io.save_persistables(exe, "models")""",
     "sessions": NETWORK + DATA,
     "growing_tables": "",
+    "quantization": "",
 }
 
 

@@ -225,3 +225,18 @@ def test_a_loaded_model_that_is_saved_again_keeps_one_output(tmp_path: Path) -> 
     again, _, outputs = fluid.io.load_inference_model(str(tmp_path / "b"), exe)
     assert outputs[0].shape == targets[0].shape == (-1, 1)
     assert [op.type for op in again.global_block().ops] == [op.type for op in program.global_block().ops]
+
+
+def test_a_loaded_model_is_cut_at_an_inner_variable(tmp_path: Path) -> None:
+    x, exe = fluid.data("x", [-1, 1]), fluid.Executor(CPU)
+    first = fluid.layers.scale(x, 10.0)
+    out = fluid.layers.scale(first, 10.0)
+    with fluid.unique_name.guard():  # as in a new process
+        fluid.io.save_inference_model(str(tmp_path / "a"), ["x"], [out], exe)
+    program, feeds, _ = fluid.io.load_inference_model(str(tmp_path / "a"), exe)
+    with fluid.unique_name.guard():
+        target = program.global_block().var(first.name)
+        fluid.io.save_inference_model(str(tmp_path / "b"), feeds, [target], exe, program)
+    cut, _, targets = fluid.io.load_inference_model(str(tmp_path / "b"), exe)
+    (found,) = exe.run(cut, feed={"x": np.ones((1, 1), "float32")}, fetch_list=targets)
+    assert found.item() == 10.0  # 1.8.5 writes a model that makes 100
