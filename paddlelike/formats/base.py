@@ -28,7 +28,7 @@ from typing import ClassVar, Final, Generic, TypeVar
 
 import numpy as np
 
-from paddlelike.core import TENSOR_DTYPES, Array, LoDTensor, SelectedRows, VarType, convert_dtype
+from paddlelike.core import TENSOR_DTYPES, Array, LoDTensor, SelectedRows, VarType, convert_dtype, memory
 from paddlelike.errors import FormatError, SaveError
 from paddlelike.formats.entry import Entry, read_dense, read_dense_rows
 from paddlelike.formats.sources import Buffer, Folder, Readable, as_source
@@ -44,6 +44,20 @@ ALL_DTYPES: Final = frozenset(TENSOR_DTYPES)
 _LONGEST_NAME: Final = 1 << 14  # characters, of at most four bytes: a ZIP file holds 64 KiB
 _FLOATS: Final = frozenset({"an array of BF16", "an array of FP16", "an array of FP64"})  # refusals
 _LISTED: Final = 20  # entries or problems that a text lists before it says "and N more"
+
+
+def get_array(value: Value) -> Array:
+    """Return the array of a value that holds one."""
+    assert value.held_array is not None
+    return value.held_array
+
+
+def copy_value(value: Value) -> Value:
+    """Return a copy of a value in memory of its own."""
+    array = memory.place(get_array(value))
+    if isinstance(value, SelectedRows):
+        return SelectedRows(value.row_array.copy(), value.height(), array)
+    return LoDTensor(array, value.lod())
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 from paddlelike.core import TENSOR_DTYPES, Array, LoDTensor
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats import registry
-from paddlelike.formats.base import Capabilities, FileFormat, FolderFormat, Value, Values
+from paddlelike.formats.base import Capabilities, FileFormat, FolderFormat, Value, Values, get_array
 from paddlelike.formats.entry import Entry, LeftOut, Listing, check_entries, list_left_out
 from paddlelike.formats.explain import explain, explain_names
 from paddlelike.formats.paddle.server_tables import ServerTables
@@ -254,7 +254,7 @@ def convert(
         without_lod: list[str] = []
         if drop_lod and not target_format.holds.lod:
             without_lod = [new for new, one in values.items() if isinstance(one, LoDTensor) and one.lod()]
-            values |= {new: LoDTensor(_array(values[new])) for new in without_lod}
+            values |= {new: LoDTensor(get_array(values[new])) for new in without_lod}
         target_format, left_out = _keep_plain(target_format, listed, left_out, values)
         if left_out and not values:
             raise LoadError(
@@ -264,7 +264,7 @@ def convert(
         if target_format.holds.names is False:
             values = dict(sorted(values.items()))
         written = target_format.write(values)  # checks everything before the first byte
-        total = sum(_array(value).nbytes for value in values.values())
+        total = sum(get_array(value).nbytes for value in values.values())
         wanted = progress is None or progress is True
         stack.enter_context(show_progress(f"{source} -> {target}" if wanted else None, (total,)))
         report_bytes = _Progress(progress if callable(progress) else None, total)
@@ -436,11 +436,6 @@ def _rename(names: list[str], rename: Rename | None) -> list[str]:
                 f"rename has names that the source does not: {', '.join(map(repr, unknown[:_LISTED]))}"
             )
     return new
-
-
-def _array(value: Value) -> Array:
-    assert value.held_array is not None
-    return value.held_array
 
 
 # The target

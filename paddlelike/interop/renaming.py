@@ -9,7 +9,7 @@ import numpy as np
 
 from paddlelike.core import Array, LoDTensor
 from paddlelike.errors import LoadError
-from paddlelike.formats.base import Value
+from paddlelike.formats.base import Value, get_array
 from paddlelike.foundation.near_names import suggest_names
 from paddlelike.foundation.warn import warn_user
 from paddlelike.io.planning.recipe import reorder
@@ -79,9 +79,9 @@ def _apply(rule: Any, name: str, values: Mapping[str, Value], store: Store) -> d
     if not rule.changes:
         return dict.fromkeys(targets, values[name])
     try:
-        arrays = list(_transform(rule, [_get_array(values[one]) for one in sources], len(targets)))
+        arrays = list(_transform(rule, [get_array(values[one]) for one in sources], len(targets)))
     except (ValueError, IndexError) as error:  # numpy's: axes and shapes
-        shapes = ", ".join(f"{one} {list(_get_array(values[one]).shape)}" for one in sources)
+        shapes = ", ".join(f"{one} {list(get_array(values[one]).shape)}" for one in sources)
         raise LoadError(f"the rule {Rules([rule])} does not fit {shapes}: {error}") from error
     return {
         target: store(LoDTensor(np.ascontiguousarray(array)))
@@ -99,8 +99,3 @@ def _transform(rule: Rename, arrays: list[Array], count: int) -> Iterator[Array]
         arrays = [array.T for array in arrays]
     whole = arrays[0] if rule.concat is None else np.concatenate(arrays, rule.concat)
     yield from [whole] * count if rule.split is None else np.split(whole, count, rule.split)
-
-
-def _get_array(value: Value) -> Array:
-    assert value.held_array is not None
-    return value.held_array

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from paddlelike.core import LoDTensor, SelectedRows, VarType, memory
+from paddlelike.core import LoDTensor, SelectedRows, VarType
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.framework.opdef import OpView
@@ -23,7 +23,7 @@ from paddlelike.io.load.source import read_stable
 from paddlelike.storage.location import Location, locate, locate_prefix
 
 if TYPE_CHECKING:
-    from paddlelike.core import Array
+    pass
 
 
 class OperatorReader:
@@ -78,13 +78,6 @@ class OperatorReader:
             as_half = op.attrs.get("load_as_fp16")
             values = found[id(op)]
             self._values[id(op)] = [_convert_to_fp16(value) for value in values] if as_half else values
-
-
-def copy_value(value: Value) -> Value:
-    """Return a copy of a value in memory of its own."""
-    if isinstance(value, SelectedRows):
-        return SelectedRows(value.row_array.copy(), value.height(), memory.place(_array(value)))
-    return LoDTensor(memory.place(_array(value)), value.lod())
 
 
 def _read_files(wanted: Sequence[tuple[OpView, str]], where: Location) -> list[Value]:
@@ -160,8 +153,3 @@ def _find_kind(op: OpView) -> VarType:
 
 def _convert_to_fp16(value: Value) -> Value:
     return value if isinstance(value, SelectedRows) else lod_tensor.to_fp16(value)
-
-
-def _array(value: Value) -> Array:
-    assert value.held_array is not None
-    return value.held_array

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from paddlelike.core import Array, LoDTensor, SelectedRows, dtype_row, global_scope, memory
+from paddlelike.core import Array, LoDTensor, dtype_row, global_scope, memory
+from paddlelike.formats.base import copy_value, get_array
 from paddlelike.io.contents.interface import Contents, Reading, Value, Want
 from paddlelike.io.planning.load_plan import Fill, LoadPlan, Step
 from paddlelike.io.planning.recipe import apply_recipe
@@ -52,10 +53,10 @@ def read_values(
         indexes = [where[held.name, rows] for held in step.held]
         value = reading.values[indexes[0]]
         if step.recipe is not None and step.recipe.changes:
-            arrays = [np.asarray(_array(reading.values[index])) for index in indexes]
+            arrays = [np.asarray(get_array(reading.values[index])) for index in indexes]
             value = LoDTensor(apply_recipe(step.recipe, arrays, step.variable, _make_base(step)))
         if indexes[0] in taken and value is reading.values[indexes[0]]:
-            value = _copy(value)
+            value = copy_value(value)
         taken.update(indexes)
         values.append(_fit(step, value))
     return reading, values
@@ -65,18 +66,6 @@ def _get_rows(step: Step) -> tuple[int, int] | None:
     return None if step.recipe is None or step.recipe.rule is None else step.recipe.rule.rows
 
 
-def _array(value: Value) -> Array:
-    array = value.held_array
-    assert array is not None
-    return array
-
-
-def _copy(value: Value) -> Value:
-    if isinstance(value, SelectedRows):
-        return SelectedRows(value.row_array.copy(), value.height(), memory.place(_array(value)))
-    return LoDTensor(memory.place(_array(value)), value.lod())
-
-
 def _make_base(step: Step) -> Array | None:
     """Return the value of a variable outside the overlap, or None without an overlap."""
     if step.recipe is None or step.recipe.rule is None or not step.recipe.rule.overlap:
@@ -84,7 +73,7 @@ def _make_base(step: Step) -> Array | None:
     if step.base == "keep":
         holder = global_scope().find_var(step.variable.name)
         assert holder is not None
-        return _array(holder.value)
+        return get_array(holder.value)
     return make_constant(Fill(step.variable, 0.0 if step.base == "zero" else float(step.base)))
 
 
@@ -104,5 +93,5 @@ def _fit(step: Step, value: Value) -> Value:
     if step.recipe is None and len(shape) == len(step.held[0].header.shape):
         return value
     if isinstance(value, LoDTensor) and shape and len(value.shape()) not in (0, len(shape)):
-        value.adopt(_array(value).reshape(shape), value.lod())
+        value.adopt(get_array(value).reshape(shape), value.lod())
     return value

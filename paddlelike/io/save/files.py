@@ -16,11 +16,12 @@ import numpy as np
 
 from paddlelike.core import LoDTensor, ScopeVariable, SelectedRows
 from paddlelike.errors import SaveError
+from paddlelike.formats.base import copy_value
 from paddlelike.formats.paddle.lod_tensor import to_fp16
 from paddlelike.framework.opdef import Context, OpView
 from paddlelike.io import asynchronous
 from paddlelike.io.incremental import State, get_array, get_state
-from paddlelike.io.load.operators import OperatorReader, copy_value
+from paddlelike.io.load.operators import OperatorReader
 from paddlelike.io.save.encoded import Item, check_value, encode_combined, get_item
 from paddlelike.io.save.writer import Writer
 from paddlelike.storage.location import is_remote, locate, locate_prefix
