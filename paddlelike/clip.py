@@ -92,7 +92,7 @@ def error_clip_callback(block: Block, context: Mapping[str, str]) -> None:
     Raises
     ------
     TypeError
-        A variable's error clip is of a class that is not accepted.
+        A variable's error clip has a class that is not accepted.
 
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))

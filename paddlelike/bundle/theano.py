@@ -84,7 +84,7 @@ class SparseMatrix(Placeholder):
         return int(rows), int(columns)
 
     def toarray(self) -> Array:
-        """Return the matrix with its zeros; of the forms csr, csc and coo."""
+        """Return a sparse matrix (csr, csc or coo) as a dense array."""
         form = type(self).class_name.rpartition(".")[2][:3]
         if form == "coo":
             row, column = self.coords if hasattr(self, "coords") else (self.row, self.col)

@@ -289,13 +289,13 @@ def _scalar(dtype: Any, raw: Any = b"") -> object:
     """Return a numpy scalar from its dtype and bytes."""
     raw = raw.encode("latin1") if isinstance(raw, str) else raw
     if not isinstance(dtype, np.dtype) or dtype.hasobject or len(raw) != dtype.itemsize:
-        raise FormatError("a numpy scalar whose bytes are not those of its dtype")
+        raise FormatError("the pickle holds a numpy scalar with too many or too few bytes for its dtype")
     return np.frombuffer(raw, dtype)[0]
 
 
 def _dtype(code: object, *_: object) -> np.dtype[Any]:
     if not isinstance(code, str) or not re.fullmatch(r"[<>|=]?[a-zA-Z]\d{0,8}(\[\w{1,8}\])?", code):
-        raise FormatError(f"a dtype {shorten(code)}")
+        raise FormatError(f"the pickle holds a damaged dtype: {shorten(code)}")
     return np.dtype(code)
 
 

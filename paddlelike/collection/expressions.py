@@ -314,7 +314,7 @@ def rectify(x: Operand) -> Expression:
 
 
 def softmax(x: Operand, d: int = 0) -> Expression:
-    """Return the softmax of a vector or of each column of a matrix; with ``d=1``, of each row.
+    """Return the softmax of a vector or of each column of a matrix; with ``d=1``, over each row.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ def check_key(key: str, *, of_collection: bool = False) -> None:
 
 
 def check_shape(block: Block, kind: str, name: str, shape: tuple[int, ...]) -> None:
-    """Raise LoadError when a block is of another kind or shape."""
+    """Raise LoadError when a block has another kind or shape."""
     if block.kind != kind or block.values.shape != shape:
         raise LoadError(
             f"{block.name} in the file has shape {block.values.shape} ({block.kind.strip('#')}), "

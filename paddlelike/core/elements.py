@@ -116,5 +116,5 @@ def _keep_dim(item: Any, size: int) -> slice:
 
 def _check_position(index: int, count: int) -> int:
     if not 0 <= index < count:
-        raise EnforceNotMet(f"LoDTensor has {count} elements, there is no element {index}")
+        raise EnforceNotMet(f"index {index} is out of range for a LoDTensor with {count} elements")
     return index

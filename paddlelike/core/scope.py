@@ -63,21 +63,21 @@ class ScopeVariable(Versioned, Displayed):
     def get_tensor(self) -> LoDTensor:
         """Return the value as a LoDTensor, a new one if there is none.
 
-        Raises EnforceNotMet when it is of another kind.
+        Raises EnforceNotMet when it has another kind.
         """
         return self._get(LoDTensor)
 
     def get_selected_rows(self) -> SelectedRows:
         """Return the value as SelectedRows, new ones if there are none.
 
-        Raises EnforceNotMet when it is of another kind.
+        Raises EnforceNotMet when it has another kind.
         """
         return self._get(SelectedRows)
 
     def get_lod_tensor_array(self) -> LoDTensorArray:
         """Return the value as a LoDTensorArray, a new one if there is none.
 
-        Raises EnforceNotMet when it is of another kind.
+        Raises EnforceNotMet when it has another kind.
         """
         return self._get(LoDTensorArray)
 

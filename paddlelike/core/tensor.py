@@ -219,7 +219,7 @@ def adopt_all(tensors: Sequence[LoDTensor], values: Sequence[Any]) -> None:
 
 
 def open_for(array: Array, value: Array) -> Array | None:
-    """Return a view for writing a value over an array; None if the array is of another kind or read-only."""
+    """Return a view for writing a value over an array; None if the array is read-only or has another kind."""
     view = array.view()
     return view if view.shape == value.shape and view.dtype == value.dtype and view.flags.writeable else None
 

@@ -144,7 +144,7 @@ def sparse_embedding(
     TypeError
         ``input`` is not an int64 variable.
     GraphError
-        ``entry`` or the initializer is of another kind.
+        ``entry`` or the initializer has another kind.
 
     See Also
     --------

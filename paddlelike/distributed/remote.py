@@ -50,7 +50,7 @@ class _Route:
 class RemoteOperators:
     """The remote operators of one executor; see :class:`paddlelike.framework.opdef.remote.Remote`.
 
-    Every method raises the errors of the verb of :class:`Client` that it calls.
+    Every method raises the errors of the method of :class:`Client` that it calls.
     """
 
     def __init__(self) -> None:

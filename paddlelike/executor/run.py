@@ -189,7 +189,7 @@ class Executor(Displayed):
         RuntimeError
             This executor is closed.
         TypeError
-            An argument is of another type.
+            An argument has another type.
 
         >>> import numpy as np
         >>> import paddlelike as fluid

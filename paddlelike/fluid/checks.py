@@ -55,7 +55,7 @@ def check_variable_and_dtype(
 def check_type(
     input: object, input_name: str, expected_type: Types, op_name: str, extra_message: str = ""  # noqa: A002
 ) -> None:  # fmt: skip
-    """Raise TypeError unless ``input`` is of ``expected_type``, a class or several."""
+    """Raise TypeError unless ``input`` is an instance of ``expected_type``, a class or several."""
     kinds = expected_type if isinstance(expected_type, tuple) else (expected_type,)
     check_kinds(op_name, input_name, input, *kinds)
 

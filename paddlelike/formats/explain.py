@@ -72,7 +72,7 @@ def explain_name(name: str) -> str:
     """Return what a file of unknown contents should be by its name, or that nothing is known.
 
     >>> explain_name("net/w.safetensors")
-    'not a safetensors file, as its name says: it was cut, or is of another kind'
+    'not a safetensors file, as its name says: it was cut, or is another kind of file'
     """
     path = PurePath(name)
     base, suffix = path.name, path.suffix.lower()
@@ -80,7 +80,7 @@ def explain_name(name: str) -> str:
         return "this is not a whole program: it was cut while it was written or copied; copy or save it again"
     named = next((one for one in registry.all_formats().values() if suffix in one.suffixes), None)
     if named is not None:
-        return f"not {named.title}, as its name says: it was cut, or is of another kind"
+        return f"not {named.title}, as its name says: it was cut, or is another kind of file"
     return explain_names([base]) or "of no known format"
 
 

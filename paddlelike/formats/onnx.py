@@ -140,7 +140,7 @@ def _find_graphs(file: Source) -> list[tuple[int, int]]:
     fields = list(_walk(file, 0, file.size))
     graphs = [(one.start, one.end) for one in fields if (one.number, one.kind) == (7, _BYTES)]
     if not graphs or not any((one.number, one.kind) == (8, _BYTES) for one in fields):
-        raise FormatError("no graph, or no operator set: the file was truncated or is of another kind")
+        raise FormatError("no graph, or no operator set: the file was truncated, or is another kind of file")
     return graphs
 
 

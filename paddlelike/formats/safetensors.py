@@ -226,7 +226,7 @@ def _read_header(file: Source) -> tuple[dict[str, Any], int]:
     """Return the header and the offset of the elements."""
     length = int.from_bytes(file.read_at(0, 8), "little")
     if file.size < 10 or length > min(_LARGEST_HEADER, file.size - 8):
-        raise FormatError(f"offset 0: a header of {length} bytes in a file of {file.size}")
+        raise FormatError(f"offset 0: the header of {length} bytes reaches beyond the file of {file.size}")
     text = file.read_at(8, length)
     if length > _LARGE and _HEADER.fullmatch(text) is None:
         raise FormatError("offset 8: the header is not JSON of names and tensors, and of nothing else")

@@ -195,7 +195,7 @@ def _rebuild_tensor(
 ) -> _View:
     counts = (offset, *shape, *strides)
     if not isinstance(storage, _Storage) or not all(type(n) is int and 0 <= n < 2**48 for n in counts):
-        raise FormatError("a tensor with an invalid storage, shape or strides")
+        raise FormatError("a tensor has an invalid storage, shape or strides")
     if len(shape) != len(strides):
         raise FormatError(f"a tensor of shape {shape!r:.80} and strides {strides!r:.80}")
     check_shape("a tensor", shape, storage.itemsize)
@@ -212,13 +212,13 @@ def _rebuild_typed(
     """Return a tensor of a type without its own storage class, such as float8; it is stored as bytes."""
     dtype = more[2] if len(more) > 2 else None
     if not isinstance(storage, _Storage):
-        raise FormatError("a tensor without a storage")
+        raise FormatError("a tensor has no storage")
     return _View(storage, 0, tuple(shape), (), f"a tensor of {dtype}")
 
 
 def _rebuild_quantized(storage: object, offset: int, shape: Sequence[int], *_: object) -> _View:
     if not isinstance(storage, _Storage):
-        raise FormatError("a tensor without a storage")
+        raise FormatError("a tensor has no storage")
     return _View(storage, 0, tuple(shape), (), "a quantized tensor")
 
 

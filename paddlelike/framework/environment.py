@@ -60,7 +60,9 @@ def require_version(min_version: str, max_version: str | None = None) -> None:
     here = _parse_version(FLUID_VERSION)
     if _parse_version(min_version) > here or (max_version is not None and _parse_version(max_version) < here):
         wanted = f"{min_version} or newer" if max_version is None else f"{min_version} to {max_version}"
-        raise RuntimeError(f"this script requires Fluid {wanted}; the API here is that of {FLUID_VERSION}")
+        raise RuntimeError(
+            f"this script requires Fluid {wanted}; this package has the API of {FLUID_VERSION}"
+        )
 
 
 def _parse_version(version: str) -> tuple[int, ...]:

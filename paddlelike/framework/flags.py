@@ -78,7 +78,7 @@ def set_flags(flags: Mapping[str, Any]) -> None:
     Raises
     ------
     TypeError
-        ``flags`` is not a mapping, or a value is of another type.
+        ``flags`` is not a mapping, or a value has another type.
     ValueError
         Fluid 1.8.5 does not have such a flag on CPUs.
 

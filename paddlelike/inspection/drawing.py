@@ -115,7 +115,7 @@ def draw(
     as :meth:`Drawing.save`.
     """
     if not 0 <= block < len(program.blocks):
-        raise GraphError(f"the program has {len(program.blocks)} blocks, there is no block {block}")
+        raise GraphError(f"block {block} does not exist: the program has {len(program.blocks)} blocks")
     chosen = program.blocks[block]
     if level is None and not only_operators and len(chosen.ops) > _MANY:
         level = _choose_level(list_levels(chosen))

@@ -109,7 +109,7 @@ class Sample(NamedTuple):
     Attributes
     ----------
     values
-        Row by row, base64 of little-endian float32, or of float64 where the array is of float64. Thousands of
+        Row by row, base64 of little-endian float32; float64 for an array of float64. Thousands of
         variables would take long to print as numbers.
     """
 

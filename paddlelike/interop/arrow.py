@@ -1,8 +1,8 @@
 """Rows of tables as Arrow or Parquet files, for other programs and from them (extra ``arrow``).
 
 A file has three columns: ``id`` (int64), ``row`` (a list of fixed size, null where the id was forgotten) and
-``forgotten`` (bool). The metadata of its schema says under ``paddlelike``, as JSON, of which variable the
-rows are, and of which link of its chain of deltas.
+``forgotten`` (bool). The metadata of its schema says under ``paddlelike``, as JSON, the variable of the rows
+and their link in its chain of deltas.
 """
 
 from __future__ import annotations

@@ -395,7 +395,7 @@ class Content:
 
 
 class _UnknownError(Exception):
-    """The file is of no known format; the text says what it is, if that is known."""
+    """The file has no known format; the text says what it is, if that is known."""
 
 
 def list_persistables(program: Program) -> list[Any]:
@@ -467,7 +467,7 @@ def _make_missing(text: str, where: Location, name: str) -> MissingFileError:
     if os.path.lexists(text):
         return MissingFileError(f"{text} is neither a file nor a directory")
     hint = explain_prefix(text) or _find_near(where, name)
-    return MissingFileError(f"there is no file or directory {text}", hint=hint)
+    return MissingFileError(f"no such file or directory: {text}", hint=hint)
 
 
 def _order(name: str) -> tuple[int, str]:

@@ -337,9 +337,9 @@ def _open_source(path: str, stack: ExitStack) -> tuple[AnyFormat, Any]:
         if known is not None:
             return known, file
         what = explain(head, file.size) or explain_names([name]) or _UNKNOWN
-        raise FormatError(f"{path} is of no known format: {what}")
+        raise FormatError(f"the format of {path} is not known: {what}")
     if not folder.has(f"{name}.pdparams"):
-        raise MissingFileError(f"there is no file or directory {path}", hint=explain_prefix(path))
+        raise MissingFileError(f"no such file or directory: {path}", hint=explain_prefix(path))
     return registry.find("fluid_save"), PrefixedFolder(folder, name)
 
 

@@ -21,7 +21,7 @@ def name_damage(op: Operator) -> Iterator[None]:
     Raises
     ------
     FormatError
-        Its inputs, outputs or attributes are not those of its type.
+        Its type has other inputs, outputs or attributes.
     """
     try:
         yield

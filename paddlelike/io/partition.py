@@ -1,9 +1,9 @@
 """Programs with variables in several processes, and this process's share of a save or load of them.
 
 A trainer of a distributed program holds some of its variables; parameter servers hold the others, in slices.
-:mod:`paddlelike.distributed` knows which values a save must gather from them and which rows of which file a
-load must read: its ``find_partition`` is the hook of that name. An ordinary program does not import that
-package.
+:mod:`paddlelike.distributed` knows the values that a save must gather from them, and the rows of each file
+that a load must read: its ``find_partition`` is the hook of that name. An ordinary program does not import
+that package.
 """
 
 from __future__ import annotations

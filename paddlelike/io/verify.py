@@ -119,7 +119,7 @@ def choose_comparison(
     LoadError
         ``verify`` is true, and there is no manifest that can be used.
     StorageError
-        The manifest is of another user, who cannot have written the files.
+        The manifest belongs to another user, who cannot have written the files.
     """
     if verify is False or (verify is None and lazy):
         return NO_COMPARISON
@@ -168,7 +168,7 @@ def check_problems(
         return ()
     if where is None or not is_of_another_save(where, comparison, bad):
         raise make_refusal(shown, bad, count)
-    note = f"{len(bad)} files differ from the manifest, which is of another save: not verified"
+    note = f"{len(bad)} files differ from the manifest, which belongs to another save: not verified"
     warn_user(f"{shown}: {note}")
     return (note,)
 

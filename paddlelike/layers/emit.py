@@ -161,7 +161,7 @@ def check_choice(layer: str, argument: str, value: object, choices: Sequence[obj
 
 
 def check_type(layer: str, argument: str, value: object, *kinds: type) -> None:
-    """Raise TypeError unless ``value`` is of one of the ``kinds``."""
+    """Raise TypeError unless ``value`` is an instance of one of the ``kinds``."""
     if not isinstance(value, kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
         raise TypeError(f"layer {layer!r}: {argument} is {describe(value)}, expected {wanted}")

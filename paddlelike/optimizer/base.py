@@ -80,7 +80,7 @@ class Optimizer(State):
     Raises
     ------
     TypeError
-        The learning rate or the clip is of a class that is not accepted.
+        The learning rate or the clip has a class that is not accepted.
 
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1, name="out"))

@@ -177,7 +177,7 @@ class DatasetBase(Versioned):
                 command = self._start(self.pipe_command, file)
         else:
             raise MissingFileError(
-                f"dataset: there is no file {path}", hint="set_filelist takes paths, relative to this process"
+                f"dataset: no such file: {path}", hint="set_filelist takes paths, relative to this process"
             )
         with command:
             assert command.stdout is not None

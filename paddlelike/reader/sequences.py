@@ -45,7 +45,7 @@ def create_lod_tensor(
     EnforceNotMet
         The lengths do not add up to the rows.
     TypeError
-        ``data`` is of another type.
+        ``data`` has another type.
 
     >>> create_lod_tensor([[1, 2], [3, 4, 5]], [[2, 3]]).lod()
     [[0, 2, 5]]

@@ -22,7 +22,7 @@ _OTHERS: Final = frozenset({
     ".ini", ".jpeg", ".jpg", ".js", ".json", ".lock", ".log", ".md", ".pdf", ".png", ".proto", ".rst", ".sh",
     ".svg", ".toml", ".tsv", ".txt", ".xml", ".yaml", ".yml",
 })  # fmt: skip
-#: Those that should be values, and are of no use when they cannot be read.
+#: Those that should be values, and are useless when they cannot be read.
 _VALUES: Final = (
     ".pdparams",
     ".pdopt",

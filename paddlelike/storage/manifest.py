@@ -297,7 +297,9 @@ def _find_elements(data: bytes) -> memoryview:
             f"a manifest is a vector of INT8; this one is damaged: {header.dtype.name} {list(header.shape)}"
         )
     if header.surplus or data[: header.data_offset] != lod_tensor.encode_header(VarType.INT8, header.shape):
-        raise FormatError(f"a manifest of {len(data)} bytes is damaged: its header is not that of a manifest")
+        raise FormatError(
+            f"a manifest of {len(data)} bytes is damaged: it does not begin with a manifest's header"
+        )
     return memoryview(data)[header.data_offset :]
 
 

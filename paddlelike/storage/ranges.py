@@ -57,7 +57,7 @@ class RangeSums(NamedTuple):
         if type(start) is not int or type(size) is not int or type(head) is not int or type(tail) is not int:
             raise ValueError(f"{held!r:.100} are not the checksums of a range")
         if not isinstance(text, str) or len(text) != 32 * len(_list_inner(start, size)):
-            raise ValueError(f"{text!r:.50} are not those of the pieces of {size} bytes from {start} on")
+            raise ValueError(f"{text!r:.50} is not a list of checksums for {size} bytes from byte {start} on")
         parts = base64.b64decode(held.get("parts") or "", validate=True)
         if len(parts) != _PARTS * len(_list_inner(start, size)):
             raise ValueError(f"{len(parts)} bytes are not the checksums of the parts of {size} bytes")

@@ -42,7 +42,7 @@ class MemoryFolder:
 
     def open_file(self, name: str) -> AbstractContextManager[Source]:
         if name not in self._files:
-            raise FormatError(f"there is no file {name}")
+            raise FormatError(f"no such file: {name}")
         return nullcontext(as_source(self._files[name]))
 
 

@@ -68,7 +68,7 @@ class Function:
         if not self.outputs or not all(isinstance(one, Variable) for one in self.outputs):
             raise GraphError(f"Function: outputs are variables of a network, got {outputs!r:.100}")
         if len({id(one.block.program) for one in self.outputs}) > 1:
-            raise GraphError("Function: the outputs are of several programs")
+            raise GraphError("Function: the outputs belong to several programs")
 
     @property
     def program(self) -> Program:

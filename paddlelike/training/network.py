@@ -46,7 +46,7 @@ def check_network(saved: Mapping[str, Any], network: Mapping[str, Any], path: st
     for index, (own, other) in enumerate(itertools.zip_longest(mine, theirs, fillvalue="nothing more")):
         if own != other:
             raise LoadError(
-                f"checkpoint {path} is of another network, and nothing was loaded; operator {index}:\n"
+                f"checkpoint {path} belongs to another network, and nothing was loaded; operator {index}:\n"
                 f"  in the checkpoint: {other}\n  in the program:    {own}",
                 hint="build the network as it was; fluid.io.load_persistables takes the values that fit into "
                 "another one",
@@ -60,7 +60,7 @@ def check_network(saved: Mapping[str, Any], network: Mapping[str, Any], path: st
     if saved["updates"] and updates and differing:
         name, (other, own) = next(iter(differing.items()))
         raise LoadError(
-            f"checkpoint {path} is of another optimizer, and nothing was loaded: {name} is updated by "
+            f"checkpoint {path} belongs to another optimizer, and nothing was loaded: {name} is updated by "
             f"{own or 'none'}, in the checkpoint by {other or 'none'}",
             hint="use the optimizer that was used before; fluid.io.load_params takes the parameters alone",
         )

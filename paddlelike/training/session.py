@@ -115,7 +115,7 @@ class TrainingSession:
         Raises
         ------
         LoadError
-            The newest checkpoint is of another network or optimizer.
+            The newest checkpoint belongs to another network or optimizer.
         SourceError
             The data do not fit the network, or differ from the data of the checkpoint.
         SaveError

@@ -234,7 +234,7 @@ class Trainer:
         Raises
         ------
         LoadError
-            The checkpoint is of another network or optimizer, or damaged; nothing has changed.
+            The checkpoint belongs to another network or optimizer, or is damaged; nothing has changed.
         MissingFileError
             There is no such checkpoint.
         """

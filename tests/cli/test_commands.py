@@ -294,7 +294,7 @@ def test_env_fits_a_terminal_of_40_columns(monkeypatch: pytest.MonkeyPatch) -> N
     [
         (["inspct"], 2, "inspect"),
         (["inspect", "--valeus", "x", "y"], 2, "--values"),
-        (["inspect", "/nothing/here"], 2, "there is no file or directory"),
+        (["inspect", "/nothing/here"], 2, "no such file or directory"),
     ],
 )
 def test_a_mistyped_command_or_option_gets_a_suggestion(arguments: list[str], status: int, text: str) -> None:

@@ -45,7 +45,7 @@ class Paddle:
 
 @dataclass
 class Net:
-    """A network and three sets of values for it; ``wide``: each set is of another network."""
+    """A network and three sets of values for it; ``wide``: each set belongs to another network."""
 
     program: fluid.Program
     values: list[Arrays]
@@ -87,7 +87,7 @@ def _net(seed: int, how: str) -> Net:
         for number, values in enumerate(net.values):
             values[TABLE] = net.values[0][TABLE].copy()
             values[TABLE][number : 3 * number] += 1
-    if how == "shrinks":  # every set is of another network
+    if how == "shrinks":  # every set belongs to another network
         built = [_built(width) for width in (513, 514, 515)]
         net.out = [(infer, out) for _, infer, out in built]
         net.values = [_values(infer, dice) for _, infer, _ in built]

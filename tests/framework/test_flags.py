@@ -86,7 +86,7 @@ def test_require_version_accepts_versions_around_1_8_5(least: str, most: str | N
     ],
 )
 def test_require_version_refuses_other_versions(least: str, most: str | None, words: str) -> None:
-    with pytest.raises(RuntimeError, match=rf"{words}; the API here is that of 1\.8\.5"):
+    with pytest.raises(RuntimeError, match=rf"{words}; this package has the API of 1\.8\.5"):
         fluid.require_version(least, most)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -142,3 +145,32 @@ def test_the_code_of_every_guide_runs(name: str, tmp_path: Path, monkeypatch: py
         monkeypatch.chdir(tmp_path / str(index))
         with fluid.scope_guard(fluid.Scope()), fresh_programs():
             exec(compile(f"{BEFORE[name]}\n{step}", f"{name}.md", "exec"), {"__name__": name})
+
+
+FEED = 'feed={"x": np.ones((6, 4), "float32"), "y": np.zeros((6, 1), "int64")}'
+JOBS = {
+    "servers": "from paddlelike.distributed import resumable_steps\nfluid.optimizer.SGD(0.1).minimize(loss)",
+    "workers": "",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", JOBS)
+def test_the_script_and_the_command_of_a_guide_train_and_save(name: str, tmp_path: Path) -> None:
+    text = (GUIDES / "how_to" / f"{name}.md").read_text()
+    if name == "workers":
+        pytest.importorskip("jax", reason="jax is in the extra 'test-all'")
+    (script,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (command,) = re.findall(r"^python (-m paddlelike\..* train\.py)$", text, re.MULTILINE)
+    script = script.replace("feed=...", FEED).replace("1000", "3").replace("10)", "3)")
+    (tmp_path / "train.py").write_text(f"{NETWORK}\n{JOBS[name]}\n{script}")
+    environment = {**os.environ, "PYTHONPATH": str(GUIDES.parent)}
+    done = subprocess.run(
+        [sys.executable, *command.split()],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    saved = max((tmp_path / "models").rglob("__manifest__"))
+    assert re.search(
+        r"(files are as they were|1 file is as it was) saved", str(fluid.io.verify(saved.parent))
+    )

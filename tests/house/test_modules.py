@@ -36,6 +36,9 @@ AVOIDED = {
     "or None when ...": r"\bNone: nothing\b",
     "how many there are": r"\bhow many .* there are is\b",
     "requested": r"\basked for\b",
+    "has another, belongs to another": r"\b(?:is|are) of (?:another|no) \w",
+    "no such file: PATH": r"\bthere is no (?:file|file or directory) \{",
+    "whose": r"\bof which (?:later|the|only|not|it|next)\b",
     "the number of": r"\bthe count (?:[A-Z] )?of [a-z]+s\b(?! that\b)",
 }
 ANY_AVOIDED = re.compile("|".join(AVOIDED.values()))
@@ -61,6 +64,8 @@ def test_pages_avoid_hard_phrases() -> None:
 def test_hard_phrases_are_found() -> None:
     assert find_avoided("x is no array") == ["line 1: 'x is no array': write 'is not a'"]
     assert find_avoided("there is no array, and it is no longer here") == []
+    for text in ("the file is of another save", "there is no file {path}", "values of which the first"):
+        assert len(find_avoided(text)) == 1
 
 
 def test_names_of_tests_need_no_second_reading() -> None:

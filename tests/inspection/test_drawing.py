@@ -41,7 +41,7 @@ def test_names_are_escaped_in_dot_files() -> None:
 
 
 def test_an_unknown_block_is_refused() -> None:
-    with pytest.raises(GraphError, match="there is no block 3"):
+    with pytest.raises(GraphError, match="block 3 does not exist"):
         format_dot(make_program("x"), 3)
 
 
@@ -53,7 +53,7 @@ def test_a_plot_is_written_as_dot(tmp_path: Path) -> None:
     drawing = main.plot(tmp_path / "net.dot", only_operators=True)
     assert (tmp_path / "net.dot").read_text() == drawing.dot + "\n"
     assert drawing.dot == format_dot(main, only_operators=True)
-    with pytest.raises(GraphError, match="no block 5"):
+    with pytest.raises(GraphError, match="block 5 does not exist"):
         main.plot(block=5)
 
 

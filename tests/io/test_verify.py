@@ -114,12 +114,12 @@ def test_files_newer_than_the_manifest_are_loaded(saved: Path, tmp_path: Path) -
             flip(path, -1)
     os.utime(saved / "rows")
     os.utime(saved / "counts") if (saved / "counts").exists() else None
-    with pytest.warns(UserWarning, match="which is of another save: not verified"):
+    with pytest.warns(UserWarning, match="which belongs to another save: not verified"):
         report = fluid.io.load_persistables(executor(), saved, mixed())
     assert (bool(report), report.verified) == (True, False)
-    assert any("of another save" in note for note in report.notes)
+    assert any("belongs to another save" in note for note in report.notes)
     dense = [mixed().global_block().var(name) for name in ("big", "small", "unaligned")]
-    with pytest.warns(UserWarning, match="which is of another save: not verified"):  # there is no report
+    with pytest.warns(UserWarning, match="which belongs to another save: not verified"):  # there is no report
         assert len(fluid.io.load_program_state(saved, dense)) == 3
 
 
@@ -137,7 +137,7 @@ def test_large_files_of_another_save_are_read_to_their_end(tmp_path: Path) -> No
     shutil.copy(tmp_path / "old" / "__manifest__", tmp_path / "new" / "__manifest__")
     for name, array in want.items():
         fluid.global_scope().find_var(name).get_tensor().set(np.full_like(array, -1.0))
-    with pytest.warns(UserWarning, match="which is of another save: not verified"):
+    with pytest.warns(UserWarning, match="which belongs to another save: not verified"):
         fluid.io.load_persistables(executor(), tmp_path / "new", program)
     for name, array in want.items():
         np.testing.assert_array_equal(value(name), array)

@@ -273,5 +273,5 @@ def test_scanning_deep_nesting_and_deep_calls_ends(tmp_path: Path) -> None:
 
 
 def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(MissingFileError, match="there is no file or directory"):
+    with pytest.raises(MissingFileError, match="no such file or directory"):
         scan(tmp_path / "absent")

@@ -94,8 +94,8 @@ def test_the_openapi_description_matches_the_interface(server: LoopbackServer) -
             "lengths of x do not match its 1 rows: .* ends level 0 at 5",
         ),
         ({"inputs": {"x": [[[10**400] * 13]]}}, "x"),
-        ({"input": {}}, r'the body is \{"inputs"'),
-        ([], r'the body is \{"inputs"'),
+        ({"input": {}}, r'the body must be \{"inputs"'),
+        ([], r'the body must be \{"inputs"'),
     ],
     ids=range(11),
 )
@@ -196,7 +196,7 @@ def test_the_commands_print_an_address_and_stop_on_control_c(arguments: list[str
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["serve", "nowhere"], "there is no file or directory nowhere"),
+        (["serve", "nowhere"], "no such file or directory: nowhere"),
         (["serve", str(FIT / "inference" / "fc_0.b_0")], "holds no program"),
         (["serve", str(FIT / "inference"), "--token", "short"], "16 or more"),
         (["view", "--live", "nowhere"], "there is no directory nowhere"),

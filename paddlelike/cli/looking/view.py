@@ -55,7 +55,7 @@ def command(
     with --program and --against the plan of a load and a difference. It is written to the current directory
     as NAME.html; an earlier page is replaced, another file is not. Press ? on the page for its keys.
 
-    With two paths the page is of the second, and begins with what changed since the first.
+    With two paths the page shows the second, and begins with the changes since the first.
 
     With --live the page is served to this machine until Ctrl-C: the losses of logs of fluid.io.TrainingLog
     (*.jsonl below the directory), and every save, to be looked into.

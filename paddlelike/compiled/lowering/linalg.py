@@ -100,7 +100,7 @@ def matmul_rows(
         return _multiply_alike(x, y, attrs)
     if isinstance(x, Packed) and y.ndim <= 2 < x.rows.ndim + (not transpose_X):
         return x.replace(matmul(x.rows, y, **attrs))  # each row, or the matrix in it, with the same matrix
-    raise LoweringError("the rows of sequences are not those of the result")
+    raise LoweringError("the result's rows differ from the rows of the sequences")
 
 
 def _multiply_alike(x: Packed, y: Packed, attrs: dict[str, Any]) -> Value:
@@ -111,7 +111,7 @@ def _multiply_alike(x: Packed, y: Packed, attrs: dict[str, Any]) -> Value:
         return x.replace(matmul(x.rows, y.rows, **attrs))
     if x.rows.ndim == y.rows.ndim == 2 and attrs["transpose_X"] and not attrs["transpose_Y"]:
         return matmul(x.mask(), y.mask(), **attrs)
-    raise LoweringError("the rows of sequences are not those of the result")
+    raise LoweringError("the result's rows differ from the rows of the sequences")
 
 
 @lowers("cos_sim", traces_gradient=True)

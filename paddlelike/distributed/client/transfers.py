@@ -106,7 +106,7 @@ class Transfers(ABC):
         self._ask(directory, {"load": None if names is None else list(names)})
 
     def exchange(self, text: str) -> list[str]:
-        """Exchange a text with all trainers, each of which must call this; return all texts by trainer id."""
+        """Exchange a text: every trainer must call this. Return all texts by trainer id."""
         data = text.encode()
         pieces: list[Pieces] = []
 

@@ -103,7 +103,7 @@ class BDFS(FS):
         return self._run("-test", "-e", fs_path, codes=(0, 1))[0] == 0
 
     def upload(self, local_path: str, fs_path: str) -> None:
-        """Copy a file or directory of this machine there."""
+        """Copy a local file or directory to a path of this file system."""
         self._run("-put", local_path, fs_path)
 
     def download(self, fs_path: str, local_path: str) -> None:

@@ -111,7 +111,7 @@ class HelloReply(Reply):
     ``base`` is the round this incarnation or generation began with; ``busy``: it is rolling back to it;
     ``lost``: that failed, and it waits for another rollback; ``staged`` and ``marked``: the push and commit
     of this trainer in the current round; ``checkpoints``: the rounds it can return to; ``completed``:
-    (trainer, round) of trainers that left, of which ``left`` have ended; ``applied``: the caller's last
+    (trainer, round) of trainers that left; ``left`` counts those that ended; ``applied``: the caller's last
     update (async); ``adopts``: it loaded a directory that does not record a round, and takes the round of the
     other servers.
     """

@@ -64,7 +64,7 @@ class GroupedUpdate:
         self._fitting: list[list[Any]] = [[] for _ in members]  # the arrays that were found to fit
 
     def run(self, ctx: Context, contributions: Sequence[Contribution]) -> bool:
-        """Update the parameters; return False, without an update, if a value is of another kind.
+        """Update the parameters; return False, without an update, if a value has another kind.
 
         ``contributions``: in the order of trainer ids; the first one's gradients become the mean.
         """

@@ -75,7 +75,7 @@ class RollbackPoints:
                 self._scope.var(name).set_value(_copy(value))
         else:
             raise LoadError(
-                f"the server at {self._endpoint} cannot go back to round {round}: there is no save of it",
+                f"the server at {self._endpoint} cannot go back to round {round}, which was not saved",
                 hint=f"saves are looked for in {self._root} (PADDLELIKE_CHECKPOINT_DIR)",
             )
 

@@ -163,7 +163,7 @@ class Staging:
         Raises
         ------
         FrameError
-            An index is not that of a gradient, or there are more rows than it has. No memory was allocated.
+            No gradient has this index, or it has fewer rows. No memory was allocated.
         """
         sparse = {}
         for index, count in rows:

@@ -24,7 +24,7 @@ _CHUNK: Final = 1 << 20  # bytes that are hashed, then written while they are in
 def write_rows(scope: Scope, slices: Iterable[Slice], directory: str, names: Iterable[str]) -> dict[str, Any]:
     """Write the rows of ``slices`` into the files ``names`` of a directory, at their offsets.
 
-    A server never creates a file. It writes only into the existing file of a variable of which it has rows,
+    A server never creates a file. It writes only into the existing file of a variable whose rows it has,
     or into an empty file for its shard. Otherwise any process that may request a save could make it write
     anywhere.
 

@@ -118,13 +118,13 @@ def split(message: bytes) -> tuple[Header, memoryview]:
     Raises FrameError for a message that is too short, and for a header that is not a JSON object.
     """
     if len(message) < _LENGTH.size:
-        raise FrameError(f"a message of {len(message)} bytes, too short for the length of its header")
+        raise FrameError(f"a message of {len(message)} bytes is too short for the length of its header")
     (length,) = _LENGTH.unpack_from(message)
     if length > MAX_HEADER:
         raise FrameError(f"a header of {length} bytes; at most {MAX_HEADER} are allowed")
     end = _LENGTH.size + length
     if end > len(message):
-        raise FrameError(f"a header of {length} bytes in a message of {len(message)}")
+        raise FrameError(f"the header of {length} bytes reaches beyond its message of {len(message)}")
     return decode_header(message[_LENGTH.size : end]), memoryview(message)[end:]
 
 
@@ -151,7 +151,7 @@ class Intake:
             raise FrameError("a message after the end of its stream")
         view = memoryview(body)
         if len(view) < _LENGTH.size:
-            raise FrameError(f"a body of {len(view)} bytes, too short for its number of records")
+            raise FrameError(f"a body of {len(view)} bytes is too short for its number of records")
         (count,) = _LENGTH.unpack_from(view)
         if count == 0:
             self._end(view)
@@ -224,13 +224,13 @@ def _check_depth(header: object) -> None:
         if not inner:
             return
         level = inner
-    raise FrameError(f"a header nested deeper than {_MAX_DEPTH} levels")
+    raise FrameError(f"the header is nested deeper than {_MAX_DEPTH} levels")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Header:
     header = dict(pairs)
     if len(header) != len(pairs):
-        raise FrameError("a header with the same key twice")
+        raise FrameError("the header has the same key twice")
     return header
 
 

@@ -29,7 +29,7 @@ class Binding(NamedTuple):
     share: Share | None  # passes LoDs on
     dead: tuple[int, ...]  # the values that no later step uses
     is_plain: bool  # the kernel's inputs and results need no conversion
-    hollow: tuple[int, ...] = ()  # values of which later steps read only the shape
+    hollow: tuple[int, ...] = ()  # values whose shape alone later steps read
     candidates: tuple[int, ...] = ()  # large ones among these inputs may be written over
 
 

@@ -67,7 +67,7 @@ def encode(values: Mapping[str, Any]) -> bytes:
     Raises
     ------
     FormatError
-        A value is of a type that CNTK's dictionaries do not have, or the file would be over 2 GB.
+        A value has a type that CNTK's dictionaries do not have, or the file would be over 2 GB.
 
     >>> encode({"a": SizeT(3)}).hex(" ")
     '08 02 12 0b 0a 01 61 12 06 08 02 10 03 28 03'
@@ -202,7 +202,7 @@ def _read_value(message: Message, where: str) -> object:
     if not field:
         return None
     if message.WhichOneof("one") != field:
-        raise FormatError(f"{where:.200}: a value of type {kind} without its {field}")
+        raise FormatError(f"{where:.200}: a value of type {kind} lacks its {field}")
     return read(getattr(message, field), where)
 
 
@@ -215,7 +215,7 @@ def _read_array(view: Message, where: str) -> Array:
         )
     row, shape = _ELEMENTS[dtype], _read_shape(view.shape, where)
     if view.WhichOneof("one") != row.field:
-        raise FormatError(f"{where:.200}: an array of {dtype} without its {row.field}")
+        raise FormatError(f"{where:.200}: an array of {dtype} lacks its {row.field}")
     count, elements = math.prod(shape), getattr(view, row.field).value
     itemsize = np.dtype(row.stored).itemsize if row.stored else 1
     if len(elements) != count * itemsize:

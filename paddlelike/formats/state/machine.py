@@ -133,7 +133,7 @@ class Machine:
     def push_literal(self, line: str) -> None:
         """Push a byte string of protocol 0, as Python 2 writes it down: with quotes and escapes."""
         if len(line) < 2 or line[0] not in "'\"" or line[-1] != line[0]:
-            raise FormatError("a string without quotes")
+            raise FormatError("a string has no quotes")
         self._stack.append(codecs.escape_decode(line[1:-1].encode("latin1"))[0].decode("latin1"))
 
     def push_decimal(self, line: str) -> None:

@@ -115,7 +115,7 @@ class PickledArray:
         shape, dtype, fortran, raw = state[-4:]
         raw = raw.encode("latin1") if isinstance(raw, str) else raw
         if not isinstance(dtype, _DType):
-            raise FormatError("an array without an element type")
+            raise FormatError("an array has no element type")
         self.problem = dtype.problem
         if self.problem is None and not isinstance(raw, bytes | memoryview | Latin1):
             self.problem = "an array of objects"
@@ -186,7 +186,7 @@ def _check_shape(shape: object, dtype: np.dtype[Any]) -> tuple[int, ...]:
     """Return ``shape`` as a tuple. Raises FormatError if no array can have it."""
     dims = tuple(shape) if isinstance(shape, Iterable) else (None,)
     if not all(type(dim) is int for dim in dims):
-        raise FormatError("an array with impossible dims")
+        raise FormatError("an array has impossible dims")
     check_shape("an array", dims, dtype.itemsize)
     return dims
 

@@ -142,7 +142,7 @@ def _make(kind: str, state: dict[str, Any]) -> Instance:
 
 def _get_parts(value: object) -> Mapping[str, Any]:
     if not isinstance(value, Foreign):
-        raise TypeError(f"a {type(value).__name__} where an object is described")
+        raise TypeError(f"expected the description of an object, got a {type(value).__name__}")
     return value.parts
 
 

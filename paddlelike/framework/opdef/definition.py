@@ -117,7 +117,7 @@ class OpDef:
     traceable: ClassVar[bool] = True
     #: Results may have their channels last in memory, whatever the inputs have.
     reorders: ClassVar[bool] = False
-    #: Input slots of which the kernel reads only shape and dtype: their memory may already be free.
+    #: Input slots whose shape and dtype alone the kernel reads: their memory may already be free.
     shapes_of: ClassVar[tuple[str, ...]] = ()
     #: True for operators that use more than the run's variables: files, readers, other processes, Python
     #: functions, the terminal. A program read from bytes runs them only if declared trusted.

@@ -18,8 +18,8 @@ class Gradient:
     ``@GRAD``; a mark such as ``"Mean?"`` overrides the operator's. ``outputs``: the slots it returns, by
     default the gradient of every forward input slot in order. ``lod``: the slot whose LoD level the gradients
     get, or OWN for the level of each gradient's variable. ``lod_in_run``: the same for the LoD in a run,
-    where Fluid's kernels differ ("" for none). ``shapes_of``: the slots of which ``backward`` reads only
-    shape and dtype. ``traceable``: see :class:`OpDef`; without it, compiled programs differentiate the
+    where Fluid's kernels differ ("" for none). ``shapes_of``: the slots whose shape and dtype alone
+    ``backward`` reads. ``traceable``: see :class:`OpDef`; without it, compiled programs differentiate the
     operator's formula. ``views``: whether gradients may share memory with arguments of ``backward``; None
     means the same as for the operator's outputs.
     """

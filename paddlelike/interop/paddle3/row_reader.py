@@ -162,7 +162,7 @@ def fold(constant: Constant, kind: str) -> Any:
     value = constant.value
     if kind.endswith("s"):
         if constant.shape is not None and constant.shape not in ([], [1]):
-            raise FormatError("a list of sizes given by one number for all is not supported")
+            raise FormatError("one number stands for all sizes of a list, which is not supported")
         return value if isinstance(value, list) else [value]
     if isinstance(value, list):
         if len(value) != 1:

@@ -73,7 +73,7 @@ class FileContents:
         self._local = isinstance(location, LocalDirectory)
         if self._local and find_kind(self.where, follow=True) is None:
             raise MissingFileError(
-                f"nothing can be loaded: there is no file {self.where}",
+                f"nothing can be loaded: no such file: {self.where}",
                 hint="leave filename out for a directory with one file per variable",
             )
         with self._open() as file:
@@ -115,7 +115,7 @@ class FileContents:
 
     @property
     def saved_names(self) -> list[str] | None:
-        """The names that the manifest records for the values, or None if its record is of another file."""
+        """The names that the manifest records for the values, or None if it records another file."""
         variables = None if self._record is None else self._record.facts.get("variables")
         try:
             facts = [(str(name), VarType[dtype], tuple(shape)) for name, dtype, shape in variables or ()]

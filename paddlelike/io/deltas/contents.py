@@ -113,7 +113,7 @@ class ChainedContents:
         shape = tuple(chain.records[0].facts["shape"])
         if (header.dtype.name, header.shape, header.lod) != (chain.dtype, shape, ()):
             what = f"link 0 ({path}) holds {header.dtype.name}{list(header.shape)}, its record says "
-            return Unreadable(name, f"{what}{chain.dtype}{list(shape)}: it is of another run", RESTORE)
+            return Unreadable(name, f"{what}{chain.dtype}{list(shape)}: it belongs to another run", RESTORE)
         assert header.offset is not None
         self._offsets[name] = header.offset
         return Held(name, header, None, found.size)

@@ -217,7 +217,7 @@ def _read_model(where: Location, name: str, *, verify: bool) -> bytes:
         programs = [other for other in where.list_names() if "/" not in other and _is_program(where, other)]
         held = f"the directory holds {', '.join(programs[:8])}: pass it as model_filename="
         raise MissingFileError(
-            f"load_inference_model: there is no file {os.path.join(where.path, name)}",
+            f"load_inference_model: no such file: {os.path.join(where.path, name)}",
             hint=explain_names(where.list_names())
             or (held if programs else "")
             or "the directory holds no program: save_inference_model writes one. For values alone, as "

@@ -247,7 +247,7 @@ def _explain_unread(
     )
     if problem is None:
         return MissingFileError(
-            f"nothing was loaded from {directory.path}: there is no file {name}",
+            f"nothing was loaded from {directory.path}, which has no file {name}",
             hint="var_list holds the variables that were saved there",
         )
     return FormatError(problem.what, hint=explain_names(directory.list_names()) or problem.hint)

@@ -208,7 +208,7 @@ class _Planner:
         if isinstance(self.contents, FileContents):
             why = "the file has no such variable" if recipe is None else f"the file has no {file}"
         else:
-            why = "there is no such file" if recipe is None else f"there is no file {file}"
+            why = "there is no such file" if recipe is None else f"no such file: {file}"
         if recipe is None and file in self.moved:
             why = f"a rule gives the file of that name to {self.moved[file]}"
         return Row(variable.name, None, "missing", get_facts(variable), None, why)

@@ -39,8 +39,8 @@ def cond(
 ) -> Result:
     """Return the result of ``true_fn()`` if ``pred``, a bool of shape [1], is true, else of ``false_fn()``.
 
-    Both return the same structure of variables, or None. Each is built into a block of its own, of which only
-    one runs (operator ``conditional_block``).
+    Both return the same structure of variables, or None. Each is built into a block of its own; only one
+    runs (operator ``conditional_block``).
 
     Parameters
     ----------

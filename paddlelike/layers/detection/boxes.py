@@ -52,7 +52,7 @@ def box_coder(
 
     A code is the shift of the center, in widths and heights of the anchor, and the logarithms of the ratios
     of the sides, all divided by ``prior_box_var``. "encode_center_size" turns boxes (N, 4) into codes (N, M,
-    4), of every box against every anchor. "decode_center_size" turns codes (N, M, 4), or (M, N, 4) with
+    4): every box against every anchor. "decode_center_size" turns codes (N, M, 4), or (M, N, 4) with
     ``axis`` 1, into as many boxes. Boxes are (xmin, ymin, xmax, ymax), in pixels unless ``box_normalized``.
     Operator ``box_coder``.
 

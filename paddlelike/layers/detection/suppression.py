@@ -85,7 +85,7 @@ def multiclass_nms(
     Raises
     ------
     TypeError
-        An argument is of another type, such as an int in place of a float.
+        An argument has another type, such as an int in place of a float.
 
     >>> from paddlelike.input import data
     >>> boxes, scores = data("boxes", [None, 100, 4]), data("scores", [None, 21, 100])
@@ -253,7 +253,7 @@ def matrix_nms(
     Raises
     ------
     TypeError
-        An argument is of another type.
+        An argument has another type.
 
     >>> from paddlelike.input import data
     >>> boxes, scores = data("boxes", [None, 100, 4]), data("scores", [None, 21, 100])
@@ -305,7 +305,7 @@ def locality_aware_nms(
     Raises
     ------
     TypeError
-        An argument is of another type.
+        An argument has another type.
     GraphError
         ``scores`` has several classes.
 

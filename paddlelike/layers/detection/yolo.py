@@ -72,7 +72,7 @@ def yolov3_loss(
     Raises
     ------
     TypeError
-        An argument is of another type.
+        An argument has another type.
 
     >>> from paddlelike.input import data
     >>> x, boxes = data("x", [None, 24, 13, 13]), data("boxes", [None, 50, 4])
@@ -132,7 +132,7 @@ def yolo_box(
     Raises
     ------
     TypeError
-        An argument is of another type.
+        An argument has another type.
 
     >>> from paddlelike.input import data
     >>> x, size = data("x", [None, 24, 13, 13]), data("size", [None, 2], "int32")

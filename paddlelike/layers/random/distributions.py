@@ -51,7 +51,7 @@ class Distribution:
     def kl_divergence(self, other: Self) -> Variable:
         """Return the Kullback-Leibler divergence from ``other``.
 
-        Raises TypeError unless it is of the same class.
+        Raises TypeError unless it has the same class.
         """
         raise self._without("kl_divergence")
 

@@ -180,8 +180,8 @@ def _find_bounds(low: Array | None, high: Array | None, least: float, greatest: 
 class ClipByNorm(OpDef):
     """``Out = X``, made shorter where its Euclidean norm is above ``max_norm``.
 
-    SelectedRows are merged first, so that every row is there once. Zeros stay zeros, of which Fluid 1.8.5
-    makes NaN: it divides by their norm.
+    SelectedRows are merged first, so that every row is there once. Zeros stay zeros, where Fluid 1.8.5
+    returns NaN: it divides by their norm.
     """
 
     type = "clip_by_norm"

@@ -114,7 +114,7 @@ class Feed(OpDef):
 
 @register
 class Fetch(OpDef):
-    """A value into column ``col`` of the fetch holder. An executor reads its input without running it."""
+    """Write a value into column ``col`` of the fetch holder. An executor does not run it: it reads X."""
 
     type = "fetch"
     attrs = {"col": Int()}

@@ -33,7 +33,7 @@ def _find_largest(sizes: Array) -> Array:
 
 
 def _average(x: Array, accum: Array, state: Array, rate: float) -> tuple[Array, Array, Array]:
-    """Return the scale, and the two running sums of which it is the quotient: maxima and ones."""
+    """Return the scale, and the two running sums whose quotient it is: maxima and ones."""
     kept = x.dtype.type(rate)
     state = kept * state.reshape(-1)[:1] + x.dtype.type(1)
     accum = kept * accum.reshape(-1)[:1] + _largest(x)

@@ -14,7 +14,7 @@ from paddlelike.ops.operands import read_numbers
 
 @register_kernel("index_put", "x indices* value -> out", {"accumulate": Bool(False)})
 def _index_put(x: Array, indices: list[Array], value: Array, *, accumulate: bool) -> Array:
-    """X with ``value`` at the indices, one array for each of the first dims; or added there."""
+    """Return X with ``value`` written, or added, at the indices: one array for each of the first dims."""
     out = x.copy()
     if accumulate:
         np.add.at(out, tuple(indices), value)

@@ -108,7 +108,7 @@ class Step:
         recording.evaluate(*arrays, *self._make_operands(arrays[0].dtype))
 
     def is_compiled(self, *arrays: Array) -> bool:
-        """Return whether a compiled loop takes such arrays."""
+        """Return whether a compiled loop takes these arrays."""
         dense = self._recording.dense
         return dense is not None and dense.choose(arrays[0].size, *arrays) is not None
 

@@ -62,7 +62,7 @@ def read_journal(layout: Layout) -> Journal | None:
     Raises
     ------
     StorageError
-        It is of another format, names other files, or cannot be read.
+        It has another format, names other files, or cannot be read.
     """
     import json  # late: it takes long
 

@@ -89,7 +89,7 @@ class Predictor:
         Raises
         ------
         FeedError
-            The inputs are not those of the model.
+            The inputs differ from the model's.
         Refusal
             Another run takes too long, or the outputs are too large to be sent.
         """
@@ -150,7 +150,7 @@ def make_prediction_routes(
 
     def predict(request: Request) -> Reply:
         if not isinstance(request.json, Mapping) or set(request.json) != {"inputs"}:
-            raise Refusal(400, 'the body is {"inputs": {name: values}}', "GET /model has the names")
+            raise Refusal(400, 'the body must be {"inputs": {name: values}}', "GET /model has the names")
         return Reply(predictor.run(request.json["inputs"]))
 
     return {

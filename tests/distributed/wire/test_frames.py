@@ -119,7 +119,7 @@ BAD_HEADERS = [
     (b"\x02\x00\x00", "too short"),
     (b"\xff\xff\xff\xff{}", "4294967295 bytes; at most 65536 are allowed"),
     (struct.pack("<I", MAX_HEADER + 1) + b" " * (MAX_HEADER + 1), "at most 65536 are allowed"),
-    (b"\x03\x00\x00\x00{}", "a header of 3 bytes in a message of 6"),
+    (b"\x03\x00\x00\x00{}", "the header of 3 bytes reaches beyond its message of 6"),
     (head(""), "not JSON"),
     (head("["), "not JSON"),
     (head("{} {}"), "not JSON"),

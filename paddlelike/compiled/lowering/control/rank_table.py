@@ -1,6 +1,6 @@
 """Rank tables: sequences step by step, the longest first.
 
-An element of the arrays has a row for every sequence, of which the first ones are in use: those of the
+An element of the arrays has a row for every sequence; only the first ones are in use: those of the
 sequences that are long enough.
 """
 

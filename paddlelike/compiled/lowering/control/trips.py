@@ -208,7 +208,7 @@ class _Follower:
 
 
 def _decide(type: str, args: list[Array]) -> Array | np.ndarray[Any, Any] | None:
-    """Return the result of a logical operator of which not all arguments are known; None if it is unknown.
+    """Return the result of a logical operator with an unknown argument; None if it is unknown.
 
     One known argument may decide the result.
     """

@@ -73,7 +73,7 @@ def im2sequence(
     x: Array, y: Array | None, *, kernels: list[int], strides: list[int], paddings: list[int]
 ) -> Packed:
     if y is not None:
-        raise LoweringError("the sizes of the images are values")
+        raise LoweringError("the sizes of the images are only known at run time")
     windows = collect_windows(x, kernels, strides, paddings)
     count, width, high, wide = windows.shape
     rows = jnp.moveaxis(windows, 1, -1).reshape(-1, width)

@@ -113,7 +113,7 @@ class CntkCheckpoint:
         Raises
         ------
         LoadError
-            The optimizer is of another kind, or trains other parameters; nothing changes.
+            The optimizer has another kind, or trains other parameters; nothing changes.
         NotInitializedError
             The startup program was not run.
         """
@@ -179,7 +179,7 @@ class CntkCheckpoint:
         FormatError
             ``external_state`` holds a type that CNTK's dictionaries do not have.
         SaveError
-            The optimizer is of a kind that CNTK does not have, or a file cannot be written.
+            The optimizer has a kind that CNTK does not have, or a file cannot be written.
         """
         values = global_scope() if scope is None else scope
         tree = copy.copy(self._tree)
@@ -284,7 +284,7 @@ def import_cntk_checkpoint(
     sums = {name: find_sum(function, name) for name in (LOSS, METRIC)}
     at = sums[LOSS]
     if at is None or at < 1:
-        raise FormatError(f"{path} has no output {LOSS}: it is a model, but not that of a trainer")
+        raise FormatError(f"{path} has no output {LOSS}: it is a model without a trainer's loss")
     loss = _mean(built.outputs[at - 1], "loss")
     spot = sums[METRIC]
     metric = None if spot is None else _mean(built.outputs[spot - 1], "metric")

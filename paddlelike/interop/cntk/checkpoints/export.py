@@ -83,7 +83,7 @@ def export_cntk_checkpoint(
     UnsupportedError
         The program holds operators that CNTK cannot express, or a loss that is not a mean; all are listed.
     SaveError
-        The optimizer is of a kind that CNTK does not have, or a file cannot be written.
+        The optimizer has a kind that CNTK does not have, or a file cannot be written.
     FormatError
         ``external_state`` holds a type that CNTK's dictionaries do not have.
 

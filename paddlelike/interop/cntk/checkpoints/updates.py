@@ -129,7 +129,7 @@ def decode_state(
     ``rate`` is the operator's own learning rate, ``batch`` the samples of a minibatch. Without ``unit_gain``
     CNTK's averages of gradients are 1 / (1 - beta1) times ours.
 
-    Raises LoadError when the learner in the file is of another kind.
+    Raises LoadError when the learner in the file has another kind.
     """
     kind, shape = op.type, tuple(op.block.var(op.input("Param")[0]).shape)
     _check_shape(op, array, shape, count)

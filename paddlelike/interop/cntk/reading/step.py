@@ -83,7 +83,7 @@ class Step:
         return self.values[index]
 
     def attr(self, name: str, kind: type, default: Any = None) -> Any:
-        """Return an attribute. Raises FormatError when it is of another type, or absent without a default."""
+        """Return an attribute, or its default. Raises FormatError for a value of another type."""
         found = self.node.attributes.get(name, default)
         if not isinstance(found, kind) and not (found is None and name not in self.node.attributes):
             raise FormatError(f"{self.node.uid} ({self.kind}): its attribute {name} is {found!r:.80}")

@@ -118,7 +118,7 @@ def write_model(
 def declare_constants(
     model: ModelProto, arrays: Mapping[str, Array], location: str | None
 ) -> dict[str, Array]:
-    """Add constants to a model. Return those that are stored apart, in their order.
+    """Add constants to a model. Return the constants that are stored apart, in their order.
 
     ``location`` is the name of that place; None: all elements go into the model.
     """

@@ -148,5 +148,5 @@ def _find_inside(name: str, location: str, directory: str | None) -> str:
     except OSError:
         regular = False
     if not regular:
-        raise MissingFileError(f"{name}: there is no file {path!r:.200} with its external data")
+        raise MissingFileError(f"{name} keeps its data in {path!r:.200}, which does not exist")
     return path

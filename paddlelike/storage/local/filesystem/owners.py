@@ -131,7 +131,7 @@ def check_believed(path: str, facts: os.stat_result, described: Collection[str])
     Raises
     ------
     ForeignError
-        It is of another user.
+        It belongs to another user.
     """
     folder = os.path.dirname(path)
     try:

@@ -59,7 +59,7 @@ function makeTable(titles, rows, { right = [], label = "", hide = [], stack = fa
     make("tbody", null, rows.map((row) => make("tr", null, row.map(cell("td")))))));
 }
 
-/** Return a list of which the first entries are shown; a button shows more. */
+/** Return a list that shows its first entries; a button shows more. */
 function showSome(container, items, render, count = 200) {
   let shown = 0;
   const more = make("button", { type: "button", class: "more", click: () => grow() });

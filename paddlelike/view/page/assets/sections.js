@@ -114,7 +114,7 @@ function showPlan(section) {
   };
 }
 
-/** Return a table of which the first rows are shown. */
+/** Return a table that shows its first rows. */
 function makeRows(titles, items, render, options) {
   const scroll = makeTable(titles, [], options);
   const body = scroll.querySelector("tbody"), shape = (item) => makeTable([], [render(item)], options).querySelector("tbody tr");

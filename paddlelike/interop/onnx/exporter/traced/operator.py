@@ -43,7 +43,7 @@ def _has_lowering(type_: str, version: int) -> bool:
 
 
 def is_traceable(op: Operator) -> bool:
-    """Return whether an operator can be traced: one of tensors, not of lists of them or tables of ranks."""
+    """Return whether an operator reads and writes tensors alone, so that it can be traced."""
     variables = map(op.block._find_var_recursive, (*op.input_arg_names, *op.output_arg_names))
     if any(one is not None and one.type not in (VarType.LOD_TENSOR, VarType.RAW) for one in variables):
         return False
@@ -135,7 +135,7 @@ def _get_array(step: Step, result: Any) -> Any:
 
 
 def _finish(step: Step, name: str, value: str, array: Any) -> str:
-    """Return a result with the declared element type, and without dims if it is declared so."""
+    """Return a result with the declared element type; as a scalar if its variable is one."""
     variable = step.op.block._var_recursive(name)
     if step.graph.later and variable.shape == () and array.ndim:
         value = step.reshape(value)

@@ -10,7 +10,7 @@ from paddlelike.ops.detection.proposals import LARGEST
 
 
 def _find_images(step: Step) -> str:
-    """Return for each region the image that it is of."""
+    """Return the image of each region."""
     if step.has("RoisLod"):
         step.refuse("input RoisLod is given")
     counts = step.cast(step.input("RoisNum"), "int64") if step.has("RoisNum") else step.lengths("ROIs")

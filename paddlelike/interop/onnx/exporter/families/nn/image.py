@@ -34,7 +34,7 @@ def _find_spatial(step: Step, slot: str) -> tuple[int, ...]:
 
 
 def _describe_windows(windows: Windows, spatial: Sequence[int], counts: Sequence[int]) -> list[int]:
-    """Return ``pads`` with which ONNX has Paddle's windows, some of which reach over the padded end."""
+    """Return the ``pads`` that give ONNX Paddle's windows; some reach over the padded end."""
     lows, highs = [], []
     for n, count, extent, stride, (low, high) in zip(
         spatial, counts, windows.extent, windows.strides, windows.pads, strict=True
