@@ -208,7 +208,7 @@ class Pool:
         self._name = name
         self._tasks: SimpleQueue[Task[Any] | None] = SimpleQueue()
         self._threads: list[Thread] = []
-        self._end = weakref.finalize(self, _end, self._tasks, self._threads)
+        weakref.finalize(self, self._tasks.put, None)
 
     def submit(self, function: Callable[..., Result], *args: Any) -> Task[Result]:
         """Let a thread call ``function(*args)``; without further threads the caller does it."""
@@ -238,7 +238,7 @@ class Pool:
         with contextlib.suppress(Empty):
             while (task := self._tasks.get_nowait()) is not None:
                 task.cancel()
-        self._end()
+        self._tasks.put(None)  # one for all threads, since an interrupt may come here
         for thread in self._threads:
             thread.wait()
 
@@ -249,13 +249,9 @@ class Pool:
         self.close()
 
 
-def _end(tasks: SimpleQueue[Task[Any] | None], threads: list[Thread]) -> None:
-    for _ in threads:
-        tasks.put(None)
-
-
 def _work(tasks: SimpleQueue[Task[Any] | None]) -> None:
     while (task := tasks.get()) is not None:
         with contextlib.suppress(BaseException):  # that result() raises
             task.run()
         del task
+    tasks.put(None)  # for the next thread

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import gc
 import os
 import subprocess
 import sys
@@ -121,6 +122,26 @@ def test_an_interrupted_start_does_the_work_once_or_not_at_all(
             assert found[0].wait(30), at
         assert len(done) <= 1
     assert threading.main_thread().is_alive()
+
+
+def test_the_threads_of_a_pool_end_wherever_it_is_interrupted() -> None:
+    def close() -> None:
+        pool = Pool(3, "interrupted")
+        for _ in range(3):
+            pool.submit(int)
+        found.append(pool)
+        pool.close()
+
+    found: list[Pool] = []
+    operations = list_operations(close)
+    places = [at for at in operations if at[0].co_filename == threads.__file__]
+    assert len(places) > 100
+    for at in places:
+        interrupt(close, at, operations[at])
+        started = [thread for pool in found for thread in pool._threads]
+        found.clear()
+        gc.collect()  # the pool of an interrupted close ends its threads when it is deleted
+        assert all(thread.wait(30) for thread in started), at
 
 
 @pytest.mark.parametrize("start", [None, refuse])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import os
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -150,7 +151,8 @@ class Server:
             stopped = self._server.stop(grace)
             if self._direct_server is not None:
                 self._direct_server.stop(grace)
-            stopped.wait()
+            while not stopped.is_set():  # an interrupt of its ``wait`` would keep its lock
+                time.sleep(0.001)
             self._server = None
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from paddlelike.distributed.wire import CHUNK, WHOLE, Channel, Into, Part, Server, make_parts
+from paddlelike.distributed.wire.direct import DirectServer
 from paddlelike.errors import (
     DeadlineError,
     EndpointError,
@@ -26,6 +27,7 @@ from paddlelike.errors import (
 from tests.distributed.jobs import free_endpoints
 from tests.distributed.wire.conftest import CLEAR, Serve, assert_arrays_come_back
 from tests.distributed.wire.verbs import Count, Fail, Refuse, Source, Store, Verb, Wait
+from tests.interrupts.interrupting import interrupt, list_operations, no_longer_than
 
 SIZES = [0, 1, 1000, CHUNK + 1, WHOLE, WHOLE + 1, 7 * CHUNK + 5]
 
@@ -344,3 +346,24 @@ for act in (Server("127.0.0.1:0", {}).start, lambda: Channel("127.0.0.1:1").call
 def test_importing_the_wire_package_does_not_import_grpc() -> None:
     code = "import sys, paddlelike, paddlelike.distributed.wire; assert 'grpc' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.slow
+def test_a_server_can_be_stopped_again_wherever_its_stop_was_interrupted() -> None:
+    """Where Python's own ``Event`` waits, an interrupt would keep a lock that gRPC takes."""
+    servers: list[Server] = []
+
+    def start_and_stop() -> None:
+        servers[:] = [Server("127.0.0.1:0", {"Echo": Verb()}, security=CLEAR, workers=2)]
+        servers[0].start()
+        servers[0].stop(0.1)
+
+    operations = list_operations(start_and_stop)
+    places = [at for at in operations if at[0] in (Server.stop.__code__, DirectServer.stop.__code__)]
+    places += [at for at in operations if at[0].co_filename == threading.__file__]
+    assert len(places) > 40
+    for at in places:
+        with no_longer_than(60):
+            assert isinstance(interrupt(start_and_stop, at, operations[at]), KeyboardInterrupt | None)
+            servers[0].stop(0.1)
+        assert servers[0]._server is None
