@@ -325,9 +325,9 @@ def _load_older(
             "fluid.io.load_persistables(exe, directory)"
         )
     wanted = list(program.list_vars() if var_list is None else var_list)
+    kept = [v for v in wanted if is_persistable(v)]
     if is_directory:
         present = {*directory.list_names(), *list_chains(directory)}
-        kept = [v for v in wanted if is_persistable(v)]
         # If none exists, the load of all variables names the files that do.
         found = [v for v in kept if os.path.normpath(v.name) in present] or kept
         with _filename_explained(path):
@@ -335,7 +335,7 @@ def _load_older(
     contents = FileContents(name, where, only_headers=True)
     if contents.unnamed is None:
         present = set(contents.names())
-        wanted = [v for v in wanted if is_persistable(v) and (var_list is not None or v.name in present)]
+        wanted = kept if var_list is not None else [v for v in kept if v.name in present] or kept
     elif var_list is None:
         raise ValueError(f"{path} is a combined file, which stores no names: pass var_list")
     compare = None if verify else False

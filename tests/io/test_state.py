@@ -194,6 +194,14 @@ def test_fluid_load_of_a_combined_file_requires_var_list(
     assert sorted(fluid.load_program_state(path, variables)) == NAMES
 
 
+def test_fluid_load_of_a_file_with_none_of_the_variables_is_an_error(
+    main: fluid.Program, exe: fluid.Executor, tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "other.npz", a=np.ones(3, "float32"))
+    with pytest.raises(LoadError, match="the file has no such variable"):
+        fluid.load(main, tmp_path / "other.npz", exe)
+
+
 def test_a_directory_is_read_as_a_state(main: fluid.Program, exe: fluid.Executor, tmp_path: Path) -> None:
     fluid.io.save_persistables(exe, str(tmp_path), main)
     state = fluid.load_program_state(str(tmp_path))
