@@ -57,7 +57,7 @@ MUTATIONS = [
     Mutation(
         "two variables of one file share its memory",
         "io/load/values.py",
-        "            value = _copy(value)\n",
+        "            value = copy_value(value)\n",
         "            pass\n",
     ),
     Mutation(
