@@ -181,8 +181,9 @@ class Session:
     def connect(self) -> None:
         """Begin as a trainer that was restarted."""
         server = self.serve_beside()
-        for client in trainers._clients.pop(server.trainer_scope, {}).values():
-            client.abandon()  # as by the end of its process
+        for client in trainers._clients.get(server.trainer_scope, {}).values():
+            client.abandon()  # as by the end of its process; an interrupted one is abandoned again
+        trainers._clients.pop(server.trainer_scope, None)
         server.trainer_scope = fluid.Scope()
         server.executor.run(server.trainer.startup, scope=server.trainer_scope)
 
