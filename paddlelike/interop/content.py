@@ -337,7 +337,9 @@ class Content:
         left_out = list_left_out(entries)
         is_noted = name.endswith(_NOTES)
         if left_out:
-            self.left_out[name] = tuple(one._replace(is_value=not is_noted) for one in left_out)
+            self.left_out[name] = tuple(
+                one._replace(is_value=one.is_value and not is_noted) for one in left_out
+            )
         if is_noted:
             return "manifest", "what paddle.jit.save notes of parameters"
         if known.name == "onnx":

@@ -169,7 +169,7 @@ def test_datasets_in_other_files_are_named_and_never_opened(kind: str, tmp_path:
     assert kind in left_out.pop("w")
     assert left_out.pop("soft") == "a broken link"
     if kind == "link to another file":
-        assert "other.h5" in left_out.pop("group/w")
+        assert left_out.pop("group/w").startswith("a link to another file, ")
         assert left_out.pop("round") == "a broken link"
     assert left_out == {}
     report = fluid.convert(tmp_path / "model.h5", tmp_path / "m.npz")

@@ -106,6 +106,18 @@ def test_every_leaf_of_a_pickle_is_read_or_named(held: dict[str, Any], protocol:
     assert named.keys() == leaves.keys() - good.keys()
 
 
+def test_every_pickle_of_a_file_with_several_is_read_or_named(tmp_path: Path) -> None:
+    with (tmp_path / "p.save").open("wb") as file:
+        for one in (np.ones((3, 2), "f4"), [np.arange(4)], {"epoch": 3, "b": np.zeros(1), "none": []}):
+            pickle.dump(one, file, 2)
+    report = fluid.convert(tmp_path / "p.save", tmp_path / "p.npz")
+    assert report.names == ("0", "1/0", "2/b")
+    assert [(one.name, one.what, one.is_value) for one in report.left_out] == [
+        ("2/epoch", "3", True),
+        ("2/none", "[]", False),
+    ]
+
+
 def is_number(value: Any) -> bool:
     return isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufc"
 

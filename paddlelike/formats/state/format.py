@@ -120,7 +120,8 @@ def decode(buffer: Buffer) -> StateContents:
         raise FormatError(
             f"not a pickled dict of arrays: it begins with {head[:4].hex(' ') or 'nothing'}", hint=what
         )
-    held = pickles.load(buffer, foreign=True)
+    pickled, _ = pickles.load_all(buffer, foreign=True)  # several, where a script dumped one after another
+    held = pickled[0] if len(pickled) == 1 else pickled
     flat = flatten(held, PickledArray, _SLACK + len(memoryview(buffer)), _join_pieces)
     if not isinstance(held, dict) and not flat.arrays:
         kind = held.kind if isinstance(held, Foreign) else type(held).__name__

@@ -172,6 +172,8 @@ class _Walk(Generic[A]):
         if not is_container(value):
             self._flat.left_out.append(LeftOut(path, _describe(value), is_plain=True))
             return
+        if isinstance(value, dict | list | tuple) and not value:
+            self._flat.left_out.append(LeftOut(path, _describe(value), is_value=False, is_plain=True))
         for key, item in list_parts(value):
             self._name_values(item, f"{path}/{_describe_key(key)}")
 
