@@ -331,6 +331,8 @@ def _append(
             both = set(collect_gradients(grad.inputs)).intersection(collect_gradients(grad.outputs))
             carried_inside = both if grad.type == "while_grad" else None
             _append(inner.block, inner.steps, role, pass_names, carried=carried_inside)
+            if not grad.outputs:
+                inner.block.vars.clear()  # as in Fluid, where nothing runs this block
         written = [name for _, names in sorted(grad.outputs.items()) for name in names if name != EMPTY]
         incoming = collect_gradients(grad.inputs)
         if not written or (

@@ -31,6 +31,12 @@ def build_steps(
             grad = transform.drop_stopped_outputs(step.grad, op, stops, keep_empty=step.inner is not None)
             steps.append(Step(grad, op, step.inner))
             existing.update(transform.collect_gradients(grad.outputs))
+    if not block.idx and block.program._backward_passes > 1 and follows_fluid("later_pass"):
+        for at, step in enumerate(steps):
+            if not transform.collect_gradients(step.grad.inputs):
+                steps[at] = step._replace(grad=step.grad._replace(outputs={}))  # keeps the loop's new block
+                if step.inner is not None:
+                    warn_quirk("later_pass")
     known = None
     if follows_fluid("overwritten_gradient") and (block.idx or block.program._backward_passes < 2):
         given = given if block.idx else None  # in Fluid later passes look for those that exist
@@ -72,7 +78,7 @@ def _build_block_steps(op: Operator, existing: set[str]) -> list[Step]:
 
 def _ends_at_last_step(grad: GradOp, block: Block) -> bool:
     """Return whether a ``while_grad`` takes and gives the gradient of the same tensor."""
-    if grad.type != "while_grad":
+    if grad.type != "while_grad" or not grad.outputs:
         return False
     shared = set(grad.inputs["Out@GRAD"]).intersection(grad.outputs["X@GRAD"])
     tensors = [block._find_var_recursive(transform.find_variable_name(name)) for name in shared]

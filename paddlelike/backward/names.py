@@ -44,30 +44,23 @@ class PassNames:
         return find_variable_name(self._plain.get(name, name))
 
     def rename(self, steps: list[Step]) -> list[Step]:
-        """Return the same steps with the names of this pass.
+        """Return the same steps with the names of this pass."""
+        return [self._rename_step(step) for step in steps]
 
-        A pass with the gradient of a loop keeps plain names, because that operator also names gradients in
-        its attributes.
-        """
-        plain = any(step.inner is not None for step in steps)
-        return [self._rename_step(step, plain=plain) for step in steps]
-
-    def _rename_step(self, step: Step, *, plain: bool) -> Step:
+    def _rename_step(self, step: Step) -> Step:
         grad = step.grad
         incoming = {grad_name(name) for name in step.forward.output_arg_names}
         inputs = {
             slot: [self._names.get(n, n) if n in incoming or "@RENAME" in n else n for n in names]
             for slot, names in grad.inputs.items()
         }
-        outputs = {
-            slot: [self._rename_output(n, plain=plain) for n in names] for slot, names in grad.outputs.items()
-        }
+        outputs = {slot: [self._rename_output(n) for n in names] for slot, names in grad.outputs.items()}
         return Step(grad._replace(inputs=restore_names(inputs), outputs=outputs), step.forward, step.inner)
 
-    def _rename_output(self, name: str, *, plain: bool) -> str:
+    def _rename_output(self, name: str) -> str:
         if name == EMPTY or GRAD not in name:
             return name
-        taken = not plain and self._block._has_var_recursive(find_total_name(name))
+        taken = self._block._has_var_recursive(find_total_name(name))
         mine = self._names[name] = self._prefix + name if taken else name
         self._plain[mine] = name
         return mine

@@ -15,11 +15,6 @@ from paddlelike.framework.passes.views import collect_reads, collect_writes
 from paddlelike.framework.quirks import QUIRKS
 
 _REAL: Final = (VarType.FP16, VarType.FP32, VarType.FP64)
-#: Operators of Paddle 2 at which gradients end there too.
-_ENDS: Final = frozenset(
-    {"bernoulli", "binomial", "dirichlet", "exponential", "generate_proposals_v2", "logspace"}
-    | {"multiclass_nms3", "multinomial", "nextafter", "standard_gamma", "viterbi_decode"}
-)
 
 
 def collect_stops(block: Block, no_grad_set: Iterable[Variable | str] | None) -> set[str]:
@@ -68,23 +63,26 @@ def find_path(
     ``differentiable``: those that have a gradient. ``wanted``: the variables whose gradients count (None:
     any), so that the pass may end behind them.
 
-    Raises as :func:`has_gradient` does, and UnsupportedError as :func:`_report_ends` and :func:`_check_end`.
+    Raises as :func:`has_gradient` does, and UnsupportedError as :func:`_report_ends` and :func:`_check_ends`.
     """
     ops = block.ops
     if inputs is not None:
         ops, _ = _follow(ops, inputs, blocked)
     needed, path = set(targets), []
     ends: set[str] = set()
+    without: list[tuple[Operator, set[str]]] = []
     for op in reversed(ops):
-        if not needed.intersection(op.output_arg_names):
+        written = needed.intersection(op.output_arg_names)
+        if not written:
             continue
         if has_gradient(op) or not differentiable:
             path.append(op)
             needed.update(name for name in op.input_arg_names if name not in blocked)
-        elif op.type.endswith("_grad") and needed.intersection(op.output_arg_names) - blocked:
+        elif op.type.endswith("_grad") and written - blocked:
             ends.add(op.type)
-        else:
-            _check_end(op, needed, blocked, wanted if inputs is None else inputs)
+        elif (definition := registry.find(op.type)).since != "1" and not definition.ends_gradients:
+            without.append((op, written))
+    _check_ends(without, blocked, wanted if inputs is None else inputs)
     if ends:
         _report_ends(", ".join(sorted(ends)))
     return path[::-1]
@@ -100,23 +98,32 @@ def _follow(ops: list[Operator], inputs: Iterable[str], blocked: set[str]) -> tu
     return forward, reached
 
 
-def _check_end(op: Operator, needed: set[str], blocked: set[str], wanted: Iterable[str] | None) -> None:
-    """Raise UnsupportedError if an operator of a later Paddle would silently end a wanted gradient."""
-    if registry.find(op.type).since == "1" or op.type in _ENDS:
-        return
-    find = op.block._find_var_recursive
-    read, written = (
-        [name for name in names if (v := find(name)) is not None and v.dtype in _REAL]
-        for names in (op.input_arg_names, needed.intersection(op.output_arg_names))
-    )
-    ending = set(read) - blocked
-    if written and ending and wanted is not None:
-        ending &= _follow(op.block.ops, set(wanted) - blocked, blocked)[1]
-    if written and ending:
-        raise UnsupportedError(
-            f"operator {op.type!r} of Paddle 2 has no gradient here; only its values are computed",
-            hint=f"set stop_gradient = True on {written[0]!r} if no variable before it is trained",
+def _check_ends(
+    without: list[tuple[Operator, set[str]]], blocked: set[str], wanted: Iterable[str] | None
+) -> None:
+    """Raise UnsupportedError if an operator of a later Paddle would silently end a wanted gradient.
+
+    ``without`` holds operators without a gradient, and their outputs whose gradients are needed.
+    """
+    trained: set[str] | None = None
+    for op, outputs in without:
+        find = op.block._find_var_recursive
+        read, written = (
+            [name for name in names if (v := find(name)) is not None and v.dtype in _REAL]
+            for names in (op.input_arg_names, outputs)
         )
+        ending = set(read) - blocked
+        if not written or not ending:
+            continue
+        if wanted is not None:
+            if trained is None:
+                _, trained = _follow(op.block.ops, set(wanted) - blocked, blocked)
+            ending &= trained
+        if ending:
+            raise UnsupportedError(
+                f"operator {op.type!r} of Paddle 2 has no gradient here; only its values are computed",
+                hint=f"set stop_gradient = True on {written[0]!r} if no variable before it is trained",
+            )
 
 
 def _report_ends(types: str) -> None:

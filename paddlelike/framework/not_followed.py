@@ -288,4 +288,14 @@ NOT_FOLLOWED: Final = (
         "writes save_infer_model/scale_0.tmp_0 is kept, the one of the old target",
         followed=False,
     ),
+    Quirk(
+        "later_pass_names",
+        "gradients called again through cond, StaticRNN or While, with target_gradients, or of gradients "
+        "that end at a variable",
+        "0, None or an error",
+        "the gradient",
+        "python/paddle/fluid/backward.py, _append_backward_ops_ (1.8.5): gradients get new "
+        "names outside of a block alone, and target_gradients are not where a pass begins",
+        followed=False,
+    ),
 )

@@ -206,6 +206,13 @@ _ROWS: Final = (
         "memory with Out@GRAD, is filled with 0 after the last step, and added to itself after others",
     ),
     Quirk(
+        "later_pass",
+        "append_backward, gradients called again in a program, through a loop",
+        "the gradient ends at a loop that an earlier pass went through, and at increment",
+        "the loop's gradient is appended again; it fails where the first one has counted the index back",
+        "python/paddle/fluid/backward.py:935 (1.8.5): an operator that reads no gradient is not appended",
+    ),
+    Quirk(
         "overwritten_gradient",
         "append_backward, gradients of a variable that the program overwrites",
         "the gradients of all its values are added up",

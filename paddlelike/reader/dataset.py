@@ -11,6 +11,7 @@ any length; others take as many values as their shape has elements.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import shlex
@@ -26,7 +27,8 @@ from paddlelike.errors import FeedError, MissingFileError, UnsupportedError
 from paddlelike.framework import Variable
 
 _HADOOP: Final = ("hdfs:", "afs:")  # files that Fluid reads by a command
-_LAST_FIELDS: Final = ("rank_offset", "pv_batch_size")  # of a description, in their order
+#: The fields of a description in their order.
+_FIELDS: Final = ("name", "batch_size", "multi_slot_desc", "pipe_command", "rank_offset", "pv_batch_size")
 #: The fields at the start of a line, each only if the dataset is set to it, in this order.
 _TEXTS: Final = ("instance id", "content", "log key")
 
@@ -65,11 +67,16 @@ class DatasetFactory:
 
 
 class DatasetBase(Versioned):
-    """Base of the datasets: the files, how they are read, and the variables they fill."""
+    """Base of the datasets: the files, how they are read, and the variables they fill.
+
+    As in Fluid, a batch has 32 samples until :meth:`set_batch_size` is called.
+    """
+
+    _feed_name = "MultiSlotDataFeed"
 
     def __init__(self) -> None:
         self.filelist: list[str] = []
-        self.batch_size = 1
+        self.batch_size = 32
         self.thread_num = 1
         self.pipe_command = "cat"
         self.use_var: list[Variable] = []
@@ -91,6 +98,7 @@ class DatasetBase(Versioned):
         if batch_size <= 0:
             raise ValueError(f"set_batch_size: batch_size must be a positive number, got {batch_size}")
         self.batch_size = batch_size
+        self._described["batch_size"] = str(batch_size)
 
     def set_thread(self, thread_num: int) -> None:
         """Do nothing: here one thread reads the files in order."""
@@ -128,12 +136,15 @@ class DatasetBase(Versioned):
 
     def desc(self) -> str:
         """Return a description of how the dataset is read."""
-        lines = ['name: "MultiSlotDataFeed"', f"batch_size: {self.batch_size}", "multi_slot_desc {"]
-        for variable in self.use_var:
-            lines += ["  slots {", *(f"    {line}" for line in describe_slot(variable)), "  }"]
-        lines += ["}", f'pipe_command: "{self.pipe_command}"']
-        lines += [f"{name}: {self._described[name]}" for name in _LAST_FIELDS if name in self._described]
-        return "".join(f"{line}\n" for line in lines)
+        fields = {name: [f"{name}: {value}"] for name, value in self._described.items()}
+        fields["name"] = [f'name: "{self._feed_name}"']
+        fields["pipe_command"] = [f'pipe_command: "{self.pipe_command}"']
+        slots = [
+            ["  slots {", *(f"    {line}" for line in describe_slot(one)), "  }"] for one in self.use_var
+        ]
+        if slots:
+            fields["multi_slot_desc"] = ["multi_slot_desc {", *itertools.chain(*slots), "}"]
+        return "".join(f"{line}\n" for name in _FIELDS for line in fields.get(name, ()))
 
     def feeds(self) -> Iterator[dict[str, LoDTensor]]:
         """Yield the batches as feeds. Raises FeedError for a malformed line or a failed command."""
@@ -236,6 +247,8 @@ class InMemoryDataset(DatasetBase):
     >>> data.set_batch_size(32)
     >>> data.set_filelist(["part-0", "part-1"])
     """
+
+    _feed_name = "MultiSlotInMemoryDataFeed"
 
     def __init__(self) -> None:
         super().__init__()
@@ -356,6 +369,8 @@ class InMemoryDataset(DatasetBase):
 
 class BoxPSDataset(InMemoryDataset):
     """Samples in memory whose sparse parameters BoxPS would move to a GPU; here they are in memory anyhow."""
+
+    _feed_name = "PaddleBoxDataFeed"
 
     def set_date(self, date: str) -> None:
         """Check a date such as "20200131". Raises ValueError for another form."""

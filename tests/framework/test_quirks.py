@@ -236,6 +236,18 @@ def loop_gradients() -> list[float]:
     return [float(value[0]) for value in run([gradients[w], gradients[start]])]
 
 
+def loops_of_two_passes() -> int:
+    """Return how many gradients of a loop two passes append."""
+    x = fluid.data("x", [1])
+    x.stop_gradient = False
+    i, n = (layers.fill_constant([1], "int64", value) for value in (0, 3))
+    _, s = layers.while_loop(lambda i, s: i < n, lambda i, s: [i + 1, s * x], [i, layers.scale(x, 1.0)])
+    loss = layers.reduce_sum(s)
+    for _ in range(2):
+        fluid.gradients(loss, x)
+    return [op.type for op in loss.block.ops].count("while_grad")
+
+
 def overwritten_gradients() -> list[float]:
     """Return the gradient of x for the sum of a, where a is x, and then a + a."""
     x = layers.create_parameter([1], "float32", default_initializer=fluid.initializer.Constant(3.0))
@@ -566,6 +578,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "stopped_second_gradients": (second_gradient, True, "refused"),
     # of one step and with the last s, 2 * 1.5^3; or of d(s w^3)
     "loop_gradient": (loop_gradients, [2 * 1.5**3, 0], [2 * 3 * 1.5**2, 1.5**3]),
+    "later_pass": (loops_of_two_passes, 1, 2),
     "overwritten_gradient": (overwritten_gradients, [3], [2]),
     # Fluid 1.8.5's gradient of these numbers
     "tree_conv_gradient": (
@@ -611,7 +624,7 @@ UNANNOUNCED = {
     *("order_of_equals", "round_packets", "tree_conv_padding"),
 }
 #: Rows of which the layer warns as well.
-TOGETHER = {"group_norm_parameters": ["group_norm_gradient"]}
+TOGETHER = {"group_norm_parameters": ["group_norm_gradient"], "later_pass": ["loop_gradient"]}
 
 
 def agrees(found: Any, wanted: Any) -> None:

@@ -214,11 +214,24 @@ def test_a_boxps_dataset_is_an_in_memory_dataset(files: list[str], variables: li
     assert data.get_memory_data_size() == 5
 
 
+def test_a_batch_has_32_samples_by_default_as_in_fluid(tmp_path: Path) -> None:
+    path = tmp_path / "samples"
+    path.write_text("1 0.5\n" * 70)
+    data = fluid.DatasetFactory().create_dataset()
+    data.set_use_var([fluid.data("x", [None, 1])])
+    data.set_filelist([str(path)])
+    assert data.desc().startswith('name: "MultiSlotDataFeed"\nmulti_slot_desc {')
+    assert [len(np.array(feed["x"])) for feed in data.feeds()] == [32, 32, 6]
+    empty = fluid.DatasetFactory().create_dataset("InMemoryDataset").desc()
+    assert empty == 'name: "MultiSlotInMemoryDataFeed"\npipe_command: "cat"\n'
+
+
 def test_dataset_descriptions_match_paddle(variables: list[Any]) -> None:
     text = dataset("QueueDataset", [], variables).desc()
     assert text.startswith('name: "MultiSlotDataFeed"\nbatch_size: 2\nmulti_slot_desc {\n  slots {\n')
     assert 'name: "w"\n    type: "uint64"\n    is_used: true\n  }' in text
     assert "is_dense: true\n    is_used: true\n    shape: -1\n    shape: 2\n" in text
+    assert dataset("BoxPSDataset", [], variables).desc() == text.replace("MultiSlotData", "PaddleBoxData")
     ranked = dataset("QueueDataset", [], variables)
     ranked.set_pv_batch_size(3)
     ranked.set_rank_offset("ranks")

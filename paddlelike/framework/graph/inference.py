@@ -49,6 +49,7 @@ def _infer_grad(block: Names, op: Operator, cls: type[OpDef]) -> list[tuple[str,
     """Return the specs of gradients: the specs of the forward variables, unless the operator has a rule."""
     assert cls.forward_of is not None
     rule = getattr(cls.forward_of, "infer_grad", None)
+    attrs = {name: attr.fallback for name, attr in cls.forward_of.attrs.items()} | op.attrs if rule else {}
     found = []
     for slot, names in op.outputs.items():
         for index, name in enumerate(names):
@@ -59,7 +60,7 @@ def _infer_grad(block: Names, op: Operator, cls: type[OpDef]) -> list[tuple[str,
                 continue
             spec = _describe(forward)._replace(lod_level=_infer_grad_lod(block, op, cls.forward_of, forward))
             if rule is not None:
-                spec = rule(slot, spec, op.attrs)
+                spec = rule(slot, spec, attrs)
             found.append((name, spec))
     return found
 

@@ -126,6 +126,8 @@ class OpDef:
     own_variables: ClassVar[bool] = False
     #: The generation of Paddle that defines this operator: "1" (Fluid), or "2" if Fluid 1.8 lacks it.
     since: ClassVar[str] = "1"
+    #: For operators of Paddle 2 without a gradient: Paddle has none either, so the results are constants.
+    ends_gradients: ClassVar[bool] = False
 
     infer: ClassVar[Kernel]
     forward: ClassVar[Kernel]

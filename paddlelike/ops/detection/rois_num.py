@@ -54,6 +54,7 @@ class LaterProposalAttrs(ProposalAttrs):
     "generate_proposals_v2",
     "Scores BboxDeltas ImShape Anchors Variances -> RpnRois RpnRoiProbs RpnRoisNum?",
     LaterProposalAttrs.table(),
+    ends_gradients=True,
 )
 def _generate_proposals(
     scores: Array, deltas: Array, sizes: Array, anchors: Array, variances: Array, *, attrs: LaterProposalAttrs
@@ -96,7 +97,12 @@ def _distribute(
     return [rois[mine] for mine in chosen], restore, held
 
 
-@register_kernel("multiclass_nms3", "BBoxes Scores RoisNum? -> Out Index? NmsRoisNum?", NmsAttrs.table())
+@register_kernel(
+    "multiclass_nms3",
+    "BBoxes Scores RoisNum? -> Out Index? NmsRoisNum?",
+    NmsAttrs.table(),
+    ends_gradients=True,
+)
 def _multiclass_nms(
     boxes: Array, scores: Array, counts: Array | None, *, attrs: NmsAttrs
 ) -> tuple[Array, Array, Array]:

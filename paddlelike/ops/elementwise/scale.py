@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core import SelectedRows, VarType, numpy_dtype
+from paddlelike.core.dtypes import widen_bfloat16
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
     GRAD,
@@ -247,7 +248,7 @@ class Cast(OpDef):
     @staticmethod
     def forward(x: Array, *, in_dtype: int, out_dtype: int) -> Array:
         if in_dtype == VarType.BF16 and x.dtype == np.uint16:
-            x = (x.astype(np.uint32) << 16).view(np.float32)
+            x = widen_bfloat16(x)
         if out_dtype == VarType.BF16:
             return _round_to_bfloat16(x)
         return convert(x, numpy_dtype(VarType(out_dtype)))

@@ -146,7 +146,7 @@ register_kernel("i0", "x -> out")(lambda x: np.i0(x).astype(x.dtype))
 register_kernel("i0e", "x -> out")(lambda x: (np.i0(x) * np.exp(-np.abs(x))).astype(x.dtype))
 
 
-register_kernel("nextafter", "x y -> out")(lambda x, y: np.nextafter(x, y))
+register_kernel("nextafter", "x y -> out", ends_gradients=True)(lambda x, y: np.nextafter(x, y))
 
 
 @register_kernel("i1e", "x -> out")

@@ -298,7 +298,10 @@ def _mark_right(chains: _Chains, path: Array, label: Array) -> Array:
 
 
 @register_kernel(
-    "viterbi_decode", "Input Transition Length -> Scores Path", {"include_bos_eos_tag": Bool(True)}
+    "viterbi_decode",
+    "Input Transition Length -> Scores Path",
+    {"include_bos_eos_tag": Bool(True)},
+    ends_gradients=True,
 )
 def _viterbi(
     x: Array, transition: Array, lengths: Array, *, include_bos_eos_tag: bool

@@ -169,13 +169,13 @@ class RandomCrop(OpDef):
 # Distributions of Paddle 2.x and 3: the values are not Paddle's own
 
 
-@register_kernel("bernoulli", "X -> Out", traceable=False)
+@register_kernel("bernoulli", "X -> Out", traceable=False, ends_gradients=True)
 def _draw_bernoulli(ctx: Context, x: Array) -> Array:
     """1 with the probability X, else 0."""
     return (ctx.random(0).uniform(x.shape) < x).astype(x.dtype)
 
 
-@register_kernel("exponential", "X -> Out", {"lambda": Float(1.0)}, traceable=False)
+@register_kernel("exponential", "X -> Out", {"lambda": Float(1.0)}, traceable=False, ends_gradients=True)
 def _draw_exponential(ctx: Context, x: Array, **attrs: float) -> Array:
     """Exponentially distributed numbers of rate ``lambda``, of X's shape."""
     return np.asarray(_make_source(ctx).exponential(1 / attrs["lambda"], x.shape), x.dtype)
@@ -187,19 +187,19 @@ def _draw_poisson(ctx: Context, x: Array) -> Array:
     return np.asarray(_make_source(ctx).poisson(x), x.dtype)
 
 
-@register_kernel("binomial", "count prob -> out", traceable=False)
+@register_kernel("binomial", "count prob -> out", traceable=False, ends_gradients=True)
 def _draw_binomial(ctx: Context, count: Array, prob: Array) -> Array:
     """The number of successes in ``count`` trials that succeed with the probability ``prob``."""
     return np.asarray(_make_source(ctx).binomial(count.astype(np.int64), prob), np.int64)
 
 
-@register_kernel("standard_gamma", "x -> out", traceable=False)
+@register_kernel("standard_gamma", "x -> out", traceable=False, ends_gradients=True)
 def _draw_gamma(ctx: Context, x: Array) -> Array:
     """Numbers of gamma distributions of the shapes X and scale 1."""
     return np.asarray(_make_source(ctx).standard_gamma(x), x.dtype)
 
 
-@register_kernel("dirichlet", "Alpha -> Out", traceable=False)
+@register_kernel("dirichlet", "Alpha -> Out", traceable=False, ends_gradients=True)
 def _draw_dirichlet(ctx: Context, alpha: Array) -> Array:
     """Points of Dirichlet distributions: gamma numbers over their sum along the last dim."""
     drawn = _make_source(ctx).standard_gamma(alpha)
@@ -207,7 +207,11 @@ def _draw_dirichlet(ctx: Context, alpha: Array) -> Array:
 
 
 @register_kernel(
-    "multinomial", "X -> Out", {"num_samples": Int(1), "replacement": Bool(False)}, traceable=False
+    "multinomial",
+    "X -> Out",
+    {"num_samples": Int(1), "replacement": Bool(False)},
+    traceable=False,
+    ends_gradients=True,
 )
 def _draw_columns(ctx: Context, x: Array, *, num_samples: int, replacement: bool) -> Array:
     """Columns of each row, drawn with probabilities in proportion to X.

@@ -84,7 +84,7 @@ def _linspace(start: Array, stop: Array, num: Array, *, dtype: int) -> Array:
     return np.where(2 * places < most, first + step * places, last - step * (most - places)).astype(kind)
 
 
-@register_kernel("logspace", "Start Stop Num Base -> Out", {"dtype": Int(5)})
+@register_kernel("logspace", "Start Stop Num Base -> Out", {"dtype": Int(5)}, ends_gradients=True)
 def _logspace(start: Array, stop: Array, count: Array, base: Array, *, dtype: int) -> Array:
     """Powers of ``base`` with evenly spaced exponents."""
     exponents = np.linspace(start.item(), stop.item(), count.item())

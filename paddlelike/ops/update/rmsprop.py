@@ -73,7 +73,7 @@ def ftrl(
     total = s + g * g
     before, after = (np.sqrt(s), np.sqrt(total)) if is_root else (s**exponent, total**exponent)
     z = z + g - (after - before) / lr * p
-    p = (np.copysign(l1, z) - z) / (after / lr + double_l2)
+    p = (l1 * np.sign(z) - z) / (after / lr + double_l2)
     return np.where(np.abs(z) > l1, p, 0), total, z  # 0 also where z is NaN, as in Paddle
 
 

@@ -180,6 +180,7 @@ CASES += [
     # The operator adds 1e-10 to l1 and l2.
     Case("ftrl", _FTRL, _ftrl(), {"l1": 1.5, "l2": 0.2}, rtol=1e-8),
     Case("ftrl", _FTRL, _ftrl(), {"l1": 0.1, "lr_power": -0.7}, rtol=1e-8, note="power"),
+    Case("ftrl", _FTRL, _ftrl(), {"l1": -1.5}, rtol=1e-8, note="negative"),
     Case("ftrl", _FTRL | SPARSE_GRAD, _ftrl(DENSE, [1, 3]), {"l1": 0.1}, rtol=1e-8, note="sparse"),
 ]  # fmt: skip
 
