@@ -1,4 +1,7 @@
-"""Odd results of real Fluid 1.8.5 that are not followed: NaN of its own making, rounding, lost rows."""
+"""Odd results of real Paddle that are not followed: NaN of its own making, rounding, lost rows.
+
+The rows ``later_...`` are about programs of Paddle 2 and 3, beside 2.6.2 and 3.3.1; others about Fluid 1.8.5.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Final, NamedTuple
 
 
 class Quirk(NamedTuple):
-    """One quirk: Fluid's way, the textbook's way, and its source in Fluid 1.8.5: file, line or function."""
+    """One quirk: Fluid's way, the textbook's way, and its source: file, line or function, and the version."""
 
     name: str
     where: str
@@ -289,13 +292,94 @@ NOT_FOLLOWED: Final = (
         followed=False,
     ),
     Quirk(
-        "later_pass_names",
+        "names_of_later_passes",
         "gradients called again through cond, StaticRNN or While, with target_gradients, or of gradients "
         "that end at a variable",
         "0, None or an error",
         "the gradient",
         "python/paddle/fluid/backward.py, _append_backward_ops_ (1.8.5): gradients get new "
         "names outside of a block alone, and target_gradients are not where a pass begins",
+        followed=False,
+    ),
+    Quirk(
+        "later_fixed_attributes",
+        "swish, hard_swish, relu6 with other attributes than the defaults, in programs of Paddle 2 and 3",
+        "the attributes are not read",
+        "they are read, as in Fluid 1.8.5",
+        "paddle/phi/kernels/activation_kernel.h, HardSwishKernel (2.6.2, 3.3.1): it takes none",
+        followed=False,
+    ),
+    Quirk(
+        "later_nan",
+        "relu, abs, reduce_min, nll_loss, conv3d, grid_sampler of NaN and infinities, in programs of "
+        "Paddle 2 and 3",
+        "relu of NaN is 0; others differ by operator",
+        "NaN stays NaN",
+        "paddle/phi/kernels/funcs/activation_functor.h, ReluCPUFunctor (2.6.2, 3.3.1): v > 0 ? v : 0",
+        followed=False,
+    ),
+    Quirk(
+        "later_rounding",
+        "selu, prior_box, atan2, bilinear_interp of float64 and integers, in programs of Paddle 2 and 3",
+        "constants and steps are float32",
+        "they are float64",
+        "paddle/phi/kernels/selu_kernel.h, SeluKernel (2.6.2, 3.3.1): scale and alpha are float",
+        followed=False,
+    ),
+    Quirk(
+        "later_lods",
+        "gradients of lstm and add_position_encoding, in programs of Paddle 3",
+        "they have the LoD of the input",
+        "they have no LoD, as in Fluid 1.8.5",
+        "paddle/fluid/framework/operator.cc, ShareLoD (3.3.1)",
+        followed=False,
+    ),
+    Quirk(
+        "later_order_of_equals",
+        "top_k of equal numbers, in programs of Paddle 3",
+        "their order is that of another sort",
+        "their order is that of Fluid 1.8.5",
+        "paddle/phi/kernels/cpu/top_k_kernel.cc, FullTopK (3.3.1)",
+        followed=False,
+    ),
+    Quirk(
+        "later_sizes",
+        "nearest_interp with a scale, in programs of Paddle 3",
+        "10 times 0.7 in float32 is cut to 6",
+        "it is 7, as in Fluid 1.8.5",
+        "paddle/phi/infermeta/multiary.cc, InterpolateInferMeta (3.3.1)",
+        followed=False,
+    ),
+    Quirk(
+        "later_statistics",
+        "Mean and Variance of layer_norm, in programs of Paddle 2 and 3",
+        "they have the dims before begin_norm_axis",
+        "they have one dim, as in Fluid 1.8.5",
+        "paddle/phi/infermeta/ternary.cc, LayerNormInferMeta (2.6.2, 3.3.1)",
+        followed=False,
+    ),
+    Quirk(
+        "later_leaky_slope",
+        "gradients of leaky_relu with a negative alpha, in programs of Paddle 2 and 3",
+        "the sign of X decides",
+        "the sign of Out decides, as in Fluid 1.8.5",
+        "paddle/phi/kernels/funcs/activation_functor.h, LeakyReluGradFunctor (2.6.2, 3.3.1)",
+        followed=False,
+    ),
+    Quirk(
+        "later_gather_gradient",
+        "gradients of gather along another axis than 0, in programs of Paddle 2",
+        "that of the first slice is repeated",
+        "each slice has its own, as in Paddle 3",
+        "paddle/phi/kernels/funcs/gather.h, GatherV2GradFunction (2.6.2)",
+        followed=False,
+    ),
+    Quirk(
+        "later_large_numbers",
+        "fill_constant of integers above 2^53, in programs of Paddle 2 and 3",
+        "they are rounded to float64",
+        "they are exact",
+        "paddle/phi/kernels/cpu/full_kernel.cc, FullKernel (2.6.2, 3.3.1)",
         followed=False,
     ),
 )

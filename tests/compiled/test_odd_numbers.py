@@ -19,6 +19,7 @@ IMAGE = np.arange(2 * 3 * 5 * 6, dtype="float32").reshape(2, 3, 5, 6)
 IMAGE[0, 1, 2, 3], IMAGE[1, 0, 4, 5] = np.nan, np.inf
 ROWS = np.arange(1, 8, dtype="float32").reshape(7, 1)
 ROWS[1] = np.nan
+LABELS = np.array([[0], [2], [1]])
 FLOATS = np.array([np.nan, np.inf, -np.inf, 1e20, -1e20, -1.0, 2.5, -0.5, 200.0], "float32")
 
 
@@ -38,6 +39,12 @@ CASES = {
     "im2sequence": Case("im2sequence", {"X": IMAGE}, lambda: None, {"kernels": [2, 3], "strides": [2, 1]}),
     "sequence_softmax": Case(
         "sequence_softmax", {"X": LoDTensor(ROWS, [[0, 2, 5, 7]])}, lambda: None, wrt=()
+    ),
+    "bpr_loss": Case(
+        "bpr_loss",
+        {"X": np.array([[-100, 0, 1], [0, 1e10, 1], [1, 2, np.inf]], "float32"), "Label": LABELS},
+        lambda: None,
+        note="differences whose power of e overflows",
     ),
     **{
         f"cast-{name}": Case(

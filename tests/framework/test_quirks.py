@@ -673,7 +673,10 @@ def test_every_quirk_has_all_its_texts() -> None:
     assert [row.name for row in rows if row.followed] == list(QUIRKS)
 
 
-CITATION = r"(?:python/)?paddle/fluid/[\w/]+\.(?:py|h|cc)(?::\d+(?:, \d+)*|, [\w:]+) \(1\.8\.5\)"
+CITATION = (
+    r"(?:python/)?paddle/(?:fluid|phi)/[\w/]+\.(?:py|h|cc)(?::\d+(?:, \d+)*|, [\w:]+) "
+    r"\((?:1\.8\.5|2\.6\.2|3\.3\.1|2\.6\.2, 3\.3\.1)\)"
+)
 
 
 def test_every_quirk_cites_a_paddle_file_and_a_line_or_function() -> None:

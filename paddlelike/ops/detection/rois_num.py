@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from paddlelike.errors import EnforceNotMet
-from paddlelike.framework.opdef import Array, Bool
+from paddlelike.framework.opdef import Array, Bool, Context
 from paddlelike.ops.detection.proposals import LevelAttrs, ProposalAttrs, divide_by_size, propose
 from paddlelike.ops.detection.regions.roi_align import AlignAttrs, RoiAttrs, sample_regions
 from paddlelike.ops.detection.regions.roi_pool import PsRoiAttrs, RoiPool, pool_means
@@ -15,7 +13,8 @@ from paddlelike.ops.detection.suppression.kept import NmsAttrs
 from paddlelike.ops.detection.suppression.matrix import MatrixNmsAttrs, keep_decayed
 from paddlelike.ops.detection.suppression.multiclass import keep_boxes
 from paddlelike.ops.kernels.detection.boxes import measure_areas
-from paddlelike.ops.kernels.detection.regions import pool_by_axes
+from paddlelike.ops.kernels.detection.regions import index_images, pool_by_axes
+from paddlelike.ops.kernels.lod import find_lod
 from paddlelike.ops.later import register_kernel
 
 
@@ -26,22 +25,21 @@ class LaterAlignAttrs(AlignAttrs):
 
 
 @register_kernel("roi_align", "X ROIs RoisNum? -> Out", LaterAlignAttrs.table(), changed=True)
-def _roi_align(x: Array, rois: Array, counts: Array | None, *, attrs: LaterAlignAttrs) -> Array:
+def _roi_align(ctx: Context, x: Array, rois: Array, counts: Array | None, *, attrs: LaterAlignAttrs) -> Array:
     """The mean of X over each bin of a region, linear between pixels."""
     if not len(rois):
         return np.empty((0, x.shape[1], attrs.pooled_height, attrs.pooled_width), x.dtype)
     places = {"shift": 0.5, "least": 0} if attrs.aligned else {"shift": 0.0, "least": 1}
     weights = sample_regions(x, rois, attrs, shift=places["shift"], least=int(places["least"]))
-    return pool_by_axes(x, _find_owners(x, rois, counts), *weights)
+    return pool_by_axes(x, _find_owners(ctx, x, rois, counts), *weights)
 
 
 @register_kernel("roi_pool", "X ROIs RoisNum? -> Out Argmax", RoiAttrs.table(), changed=True)
-def _roi_pool(x: Array, rois: Array, counts: Array | None, *, attrs: RoiAttrs) -> object:
+def _roi_pool(ctx: Context, x: Array, rois: Array, counts: Array | None, *, attrs: RoiAttrs) -> object:
     """The maximum of X in each bin of a region, and its index."""
-    owners = _find_owners(x, rois, counts)
+    owners = _find_owners(ctx, x, rois, counts)
     offsets = np.r_[0, np.cumsum(np.bincount(owners, minlength=len(x)))]
-    context: Any = None  # only read without offsets
-    return RoiPool.forward(context, x, rois, offsets, attrs=attrs)
+    return RoiPool.forward(ctx, x, rois, offsets, attrs=attrs)
 
 
 class LaterProposalAttrs(ProposalAttrs):
@@ -85,15 +83,19 @@ class LaterLevelAttrs(LevelAttrs):
     changed=True,
 )
 def _distribute(
-    rois: Array, counts: Array | None, *, attrs: LaterLevelAttrs
+    ctx: Context, rois: Array, counts: Array | None, *, attrs: LaterLevelAttrs
 ) -> tuple[list[Array], Array, list[Array]]:
     """Regions by the level of the pyramid that fits their size, and how many each image has there."""
-    each = np.array([len(rois)]) if counts is None else counts.reshape(-1)
+    if counts is None:
+        counts = np.diff((find_lod(ctx, "FpnRois") or [[0, len(rois)]])[-1])
+    each = counts.reshape(-1)
     owners = np.repeat(np.arange(len(each)), each)
     scale = np.sqrt(measure_areas(rois, normalized=not attrs.pixel_offset))
     level, restore = divide_by_size(scale / rois.dtype.type(attrs.refer_scale) + rois.dtype.type(1e-8), attrs)
     chosen = [level == index for index in range(attrs.max_level - attrs.min_level + 1)]
     held = [np.bincount(owners[mine], minlength=len(each)).astype(np.int32) for mine in chosen]
+    for index, one in enumerate(held):
+        ctx.set_lod("MultiFpnRois", [[0, *np.cumsum(one).tolist()]], index)
     return [rois[mine] for mine in chosen], restore, held
 
 
@@ -119,18 +121,18 @@ def _matrix_nms(boxes: Array, scores: Array, *, attrs: MatrixNmsAttrs) -> tuple[
 
 
 @register_kernel("psroi_pool", "X ROIs RoisNum? -> Out", PsRoiAttrs.table(), changed=True)
-def _psroi_pool(x: Array, rois: Array, counts: Array | None, *, attrs: PsRoiAttrs) -> Array:
+def _psroi_pool(ctx: Context, x: Array, rois: Array, counts: Array | None, *, attrs: PsRoiAttrs) -> Array:
     """The mean in each bin of a region, each of a separate channel."""
-    return pool_means(x, rois.astype(x.dtype, copy=False), _find_owners(x, rois, counts), attrs)
+    return pool_means(x, rois.astype(x.dtype, copy=False), _find_owners(ctx, x, rois, counts), attrs)
 
 
-def _find_owners(x: Array, rois: Array, counts: Array | None) -> Array:
-    """Return the index of each region's image; without counts all belong to the first image.
+def _find_owners(ctx: Context, x: Array, rois: Array, counts: Array | None) -> Array:
+    """Return the index of each region's image, from counts or the LoD; without both that of the first.
 
-    Raises EnforceNotMet for counts that do not fit the images and the regions.
+    Raises EnforceNotMet for counts or a LoD that do not fit the images and the regions.
     """
     if counts is None:
-        return np.zeros(len(rois), np.intp)
+        return index_images(ctx, len(rois), len(x)) if find_lod(ctx, "ROIs") else np.zeros(len(rois), np.intp)
     each = counts.reshape(-1)
     if len(each) != len(x) or each.sum() != len(rois) or (each < 0).any():
         raise EnforceNotMet(

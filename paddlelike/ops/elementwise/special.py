@@ -321,7 +321,7 @@ def _digamma_of_zero(x: Array) -> Array:
 def _round(x: Array, *, decimals: int) -> Array:
     """The nearest number with that many decimals; halves go to the even one."""
     if not decimals:
-        return np.rint(x)
+        return x if x.dtype.kind in "iu" else np.rint(x)
     scale = x.dtype.type(10.0 ** abs(decimals))
     return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
 

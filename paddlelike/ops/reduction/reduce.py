@@ -28,6 +28,7 @@ from paddlelike.framework.opdef import (
     register,
     spares_first,
 )
+from paddlelike.framework.opdef.registry import LATEST
 from paddlelike.ops.extremes import reduce_extreme
 from paddlelike.ops.kernels.broadcasting import sum_to
 from paddlelike.ops.later import register_kernel
@@ -81,7 +82,15 @@ def _sum(x: Array, axes: Axes) -> Array:
 
 def _mean(x: Array, axes: Axes) -> Array:
     """Return the mean with the reduced dims kept as 1; of integers without its fraction."""
-    total = _sum(x, axes)
+    return _divide(_sum(x, axes), x)
+
+
+def _later_mean(x: Array, **how: Any) -> Array:
+    """Return the mean as numpy does, but of integers without its fraction."""
+    return _divide(np.sum(x, dtype=x.dtype, **how), x) if x.dtype.kind in "iu" else np.mean(x, **how)
+
+
+def _divide(total: Array, x: Array) -> Array:
     count = x.size // max(total.size, 1)
     return (total - np.fmod(total, count)) // count if x.dtype.kind in "iu" else total / count
 
@@ -154,7 +163,7 @@ _ROWS: Final = (
         _sum, _spread,
     ),
     Reduction(
-        "reduce_mean", "mean", np.mean, 0, "ReduceMean", "Mean",
+        "reduce_mean", "mean", _later_mean, 0, "ReduceMean", "Mean",
         _mean, lambda d, x: _spread(d / (x.size // max(d.size, 1)), x),
     ),
     Reduction(
@@ -251,6 +260,18 @@ for _row in _ROWS:
         register_kernel(_row.type, "X -> Out", ReduceAttrs.table(), changed=_changed)(
             _make_kernel(_row.formula)
         )
+
+
+def _share(d: Array, out: Array, x: Array, *, attrs: ReduceAttrs) -> Array:
+    """Return the gradient of an extremum in Paddle 3: elements equal to it get equal shares."""
+    axes = attrs.axes("reduce_max", x.ndim)
+    kept = _reduce_shape(x.shape, axes, keep_dim=True)
+    equal = x == out.reshape(kept)
+    return np.where(equal, d.reshape(kept), 0) / np.sum(equal, axis=axes, keepdims=True, dtype=d.dtype)
+
+
+for _name in ("reduce_max_grad", "reduce_min_grad"):
+    register_kernel(_name, "Out@GRAD Out X -> X@GRAD", ReduceAttrs.table(), changed=True, mark=LATEST)(_share)
 
 
 @register_kernel(

@@ -275,6 +275,16 @@ class Where(OpDef):
 
 
 @register_kernel(
+    "scatter_grad", "Out@GRAD Ids Updates -> X@GRAD Updates@GRAD", {"overwrite": Bool(True)}, changed=True
+)
+def _scatter_grad(d_out: Array, ids: Array, updates: Array, *, overwrite: bool) -> tuple[Array, Array]:
+    """The gradients of ``scatter``; X has none in the rows that are written over, unlike Fluid's."""
+    rows = ids.reshape(-1)
+    is_written = np.isin(np.arange(len(d_out)), rows).reshape(-1, *[1] * (d_out.ndim - 1))
+    return np.where(is_written, d_out.dtype.type(0), d_out), d_out.take(rows, axis=0)
+
+
+@register_kernel(
     "gather", "X Index Axis? -> Out", {"axis": Int(0)}, changed=True, make_grad=classmethod(keep_attrs)
 )
 def _gather(x: Array, index: Array, tensor: Array | None, *, axis: int) -> Array:

@@ -88,6 +88,14 @@ class Pad(OpDef):
         return _cut_interior(d_out, widths, dims)
 
 
+@register_kernel("pad_grad", "Out@GRAD -> X@GRAD", Pad.attrs, changed=True, views=True)
+def _pad_grad(d_out: Array, *, paddings: list[int], **_: object) -> Array:
+    """The gradient of ``pad``, without the neighbours of Fluid's."""
+    widths = _pair_paddings(paddings)
+    dims = [dim - sum(width) for dim, width in zip(d_out.shape, widths, strict=True)]
+    return d_out[_find_interior(widths, dims)]
+
+
 @register
 class PadConstantLike(OpDef):
     """``Out``: Y in the corner of an array of X's shape, ``pad_value`` elsewhere."""

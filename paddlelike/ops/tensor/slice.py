@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework import follows_fluid
@@ -20,6 +20,7 @@ from paddlelike.framework.opdef import (
     register,
     spares_first,
 )
+from paddlelike.framework.opdef.registry import LATEST
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import fill_box, normalize_axis, read_numbers
 
@@ -286,35 +287,40 @@ class StridedSlice(OpDef):
         return fill_box(d_out, x, attrs.strided_bounds(x.shape, start, end, stride, starts, ends, strides))
 
 
-@register_kernel(
+_STRIDED: Final = (
     "strided_slice",
-    "Input StartsTensor? EndsTensor? StridesTensor? StartsTensorList*? EndsTensorList*? StridesTensorList*? "
-    "-> Out",
+    (
+        "Input StartsTensor? EndsTensor? StridesTensor? StartsTensorList*? EndsTensorList*? "
+        "StridesTensorList*? -> Out"
+    ),
     StridedSliceAttrs.table(),
-    changed=True,
-    views=True,
 )
-def _strided_slice(
-    x: Array,
-    start: Any,
-    end: Any,
-    stride: Any,
-    starts: Any,
-    ends: Any,
-    strides: Any,
-    *,
-    attrs: StridedSliceAttrs,
-) -> Array:
+
+
+@register_kernel(*_STRIDED, changed=True, views=True)
+def _strided_slice(x: Array, *tensors: Any, attrs: StridedSliceAttrs) -> Array:
     """X from start to end in steps, along some dims; bounds outside of X are moved to its ends.
 
     With a negative stride an end of -1 includes the first element; an end before that excludes it.
     """
-    first = read_numbers(attrs.starts, start, starts)
-    last = read_numbers(attrs.ends, end, ends)
-    steps = read_numbers(attrs.strides, stride, strides)
+    return _cut_strided(x, tensors, attrs, lambda stop, dim: stop == -1)
+
+
+@register_kernel(*_STRIDED, changed=True, mark=LATEST, views=True)
+def _latest_strided_slice(x: Array, *tensors: Any, attrs: StridedSliceAttrs) -> Array:
+    """Like Paddle 2's, but with a negative stride the end is read as by Python."""
+    return _cut_strided(x, tensors, attrs, lambda stop, dim: stop < -dim)
+
+
+def _cut_strided(
+    x: Array, tensors: Sequence[Any], attrs: StridedSliceAttrs, is_whole: Callable[[int, int], bool]
+) -> Array:
+    """Return X from start to end; ``is_whole``: a negative stride to this end includes the first element."""
+    numbers = zip((attrs.starts, attrs.ends, attrs.strides), tensors[:3], tensors[3:], strict=True)
     box = [slice(None)] * x.ndim
-    for axis, begin, stop, step in zip(attrs.axes, first, last, steps, strict=True):
-        back = stop if step > 0 else None if stop == -1 else max(stop, -x.shape[axis])
+    for axis, begin, stop, step in zip(attrs.axes, *(read_numbers(*each) for each in numbers), strict=True):
+        dim = x.shape[axis]
+        back = stop if step > 0 else None if is_whole(stop, dim) else max(stop, -dim)
         box[axis] = slice(begin, back, step)
     out = x[tuple(box)]
     kept = tuple(dim for axis, dim in enumerate(out.shape) if axis not in attrs.decrease_axis)

@@ -143,8 +143,16 @@ def center_loss(
 @lowers("bpr_loss")
 def bpr_loss(x: Array, label: Array, *, ctx: OpContext) -> Array:
     flat, picked, _ = pick_labels(x, label, None, ctx)
-    rows = x.reshape(-1, x.shape[-1])
     others = jnp.arange(x.shape[-1]) != flat[:, None]
-    powers = jnp.exp(rows - picked[:, None])
+    powers = jnp.exp(x.reshape(-1, x.shape[-1]) - picked[:, None])
     terms = jnp.where(others, jnp.log1p(jnp.where(jnp.isinf(powers), 1e20, powers)), 0)
     return (terms.sum(1, keepdims=True) / (x.shape[-1] - 1)).reshape(*x.shape[:-1], 1).astype(x.dtype)
+
+
+@lowers("bpr_loss_grad")
+def bpr_loss_grad(d_y: Array, x: Array, label: Array, *, ctx: OpContext) -> Array:
+    flat, picked, _ = pick_labels(x, label, None, ctx)
+    others = jnp.arange(x.shape[-1]) != flat[:, None]
+    slope = jnp.where(others, jax.nn.sigmoid(x.reshape(-1, x.shape[-1]) - picked[:, None]), 0)
+    slope *= d_y.reshape(-1, 1) / (x.shape[-1] - 1)
+    return jnp.where(others, slope, -slope.sum(1, keepdims=True)).reshape(x.shape).astype(x.dtype)

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core import VarType
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Context, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.detection.boxes import overlap_pixels
@@ -59,8 +58,8 @@ class GenerateMaskLabels(OpDef):
         level = rois.lod_level
         return (
             Spec((-1, 4), rois.dtype, level),
-            Spec((-1, 1), VarType.INT32, level),
-            Spec((-1, size), VarType.INT32, level),
+            Spec((-1, 1), classes.dtype, level),  # declared as Paddle's layer does, held as int32
+            Spec((-1, size), classes.dtype, level),
         )
 
     @classmethod
