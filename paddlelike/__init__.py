@@ -46,6 +46,7 @@ _hooks.provide(
     negate="paddlelike.framework.expressions.arithmetic:negate",
     getitem="paddlelike.framework.expressions.indexing:getitem",
     # The rest.
+    explain_python_error="paddlelike.framework.hints:explain_python_error",
     load_operator="paddlelike.ops:load_operator",
     load_operators="paddlelike.ops:load_operators",
     run_compiled="paddlelike.compiled.run:run_program",

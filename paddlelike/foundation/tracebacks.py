@@ -13,40 +13,16 @@ from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any, Final
 
+from paddlelike.hooks import Hook
+
 __all__ = ["install_hook"]
 
 _OURS: Final = __file__.rpartition("foundation")[0]
 _OTHERS: Final = (os.__file__.removesuffix("os.py"), "<frozen ")
 _FOUNDATION: Final = (f"{_OURS}foundation{os.sep}", f"{_OURS}lazy.py")
 _MOST: Final = 60  # characters of a value that are shown
-#: Advice for an argument of another function of the same name, by module and argument.
-_MEANT: Final = {
-    (
-        "paddlelike.input",
-        "append_batch_size",
-    ): "fluid.data takes the whole shape, [None, ...] with the batch axis; "
-    "layers.data has append_batch_size. It takes"
-}
-#: The next step for names of other frameworks, "": a call, by the class of this package and the name.
-_STEPS: Final = {
-    (
-        "Executor",
-        "compile fit train_on_batch",
-    ): "optimizer.minimize(loss) appends the training to the program; "
-    "call exe.run(program, feed={...}, fetch_list=[loss]) for each batch",
-    (
-        "Program",
-        "train eval",
-    ): "program.clone(for_test=True), taken before minimize, is the program to evaluate",
-    (
-        "Program",
-        "save load state_dict load_state_dict",
-    ): "fluid.save(program, path) and fluid.load(program, path, exe) save and load its values",
-    ("Program", ""): "run it: exe.run(program, feed={name: array}, fetch_list=[variable])",
-    ("Variable", ""): "a variable gets its value when the program runs; feed data by its name",
-    ("Variable", "@"): "layers.matmul(x, y) multiplies matrices",
-}
 _PACKAGES: Final = f"{os.sep}site-packages{os.sep}"
+_EXPLAIN: Final[Hook[[str, str, Callable[[str], object]], Iterator[str]]] = Hook("explain_python_error")
 
 _Show = Callable[[type[BaseException], BaseException, TracebackType | None], object]
 
@@ -200,7 +176,7 @@ def _add_signature(error: BaseException, trace: TracebackType | None) -> bool:
         if said["wrong"] and "mean" not in text
         else ""
     )
-    near = _MEANT.get((function.__module__, said["wrong"] or ""), near)
+    near = next((f"{one}. It takes" for one in _explain(text, entries[-1])), near)
     called = said["name"].removesuffix(".__init__").removesuffix(".__new__")
     if not getattr(error, "__notes__", None):  # shown for the first time
         error.add_note(f"  hint: {near or 'it takes'} {called}({shown})")
@@ -250,41 +226,8 @@ def _shorten(value: object) -> str:
 
 
 def _explain(text: str, entry: TracebackType) -> Iterator[str]:
-    """Yield notes on an error in a user's line that uses a value of this package."""
-    import re
-
-    if text.startswith("operand 'Variable' does not support ufuncs"):
-        yield _explain_ufunc(entry)
-    if text.startswith("'NoneType' object has no attribute 'get_tensor'"):
-        yield "find_var returned None: the scope has no such variable; scope.local_var_names() lists them"
-    if re.search(r"'function' (?:object is not (?:an iterator|iterable)|has no len\(\))", text):
-        yield from _explain_reader(entry)
-    missing = r"'(\w+)' object (?:has no attribute '(\w+)'|is not callable)"
-    kind, name = found.groups("") if (found := re.match(missing, text)) else ("", "")
-    if re.match(r"unsupported operand type\(s\) for @: .*'Variable'", text):
-        kind, name = "Variable", "@"
-    for (of, names), step in _STEPS.items():
-        if kind == of and name in (names.split() or [""]):
-            yield step
-    if "values to unpack" in text and "load_inference_model(" in _read_line(entry):
-        yield "it returns three values: program, feed_names, fetch_vars = fluid.io.load_inference_model(...)"
-    if re.match(r"'list' object has no attribute '(?:item|shape|dtype|mean|sum|max|astype)'", text):
-        yield from _explain_results(entry)
-    if "Program' object does not support the context manager protocol" in text:
-        yield "with fluid.program_guard(main_program, startup_program): layers are added to these programs"
-    if text in ("No module named 'paddle'", "No module named 'paddle.fluid'"):
-        yield "import paddlelike as fluid; or run the script as it is: python -m paddlelike run SCRIPT.py"
-    if "unhashable type: 'list'" in text and "feed" in _read_line(entry):
-        yield "a feed has names as keys; load_inference_model returns a list of them: feed={names[0]: array}"
-    if text != "'module' object is not callable":
-        return
-    for path, name in re.findall(r"\b(\w+(?:\.\w+)*)\.(\w+)\(", _read_line(entry)):
-        module = _look_up(path, entry.tb_frame)
-        if getattr(module, "__name__", "").startswith("paddlelike"):
-            near = [one for one in getattr(module, "__all__", ()) if one.lower() == name.lower()]
-            yield f"{path}.{name} is a module; " + (
-                f"did you mean {path}.{near[0]}?" if near else "see dir()"
-            )
+    """Return the advice for an error that Python raised in a user's line."""
+    return _EXPLAIN.function(text, _read_line(entry), lambda path: _look_up(path, entry.tb_frame))
 
 
 def _look_up(path: str, frame: FrameType) -> object:
@@ -294,42 +237,6 @@ def _look_up(path: str, frame: FrameType) -> object:
     for one in rest:
         found = getattr(found, one, None)
     return found
-
-
-def _explain_reader(entry: TracebackType) -> Iterator[str]:
-    """Yield a note on a reader of this package, or the result of a decorator of readers, that is iterated."""
-    import re
-
-    for path in re.findall(r"\b[A-Za-z_][\w.]*", _read_line(entry)):
-        found = _look_up(path, entry.tb_frame)
-        if callable(found) and str(getattr(found, "__module__", "")).startswith("paddlelike."):
-            yield "a reader is a function that returns an iterator: call it, for sample in reader():"
-            return
-
-
-def _explain_results(entry: TracebackType) -> Iterator[str]:
-    """Yield a note on a list of arrays, as ``Executor.run`` returns it, that is taken for one of them."""
-    import re
-
-    for path in re.findall(r"\b([A-Za-z_]\w*)\.", _read_line(entry)):
-        found = _look_up(path, entry.tb_frame)
-        if isinstance(found, list) and found and type(found[0]).__module__ == "numpy":
-            yield "Executor.run returns a list with a value for each fetch: (value,) = exe.run(...)"
-            return
-
-
-def _explain_ufunc(entry: TracebackType) -> str:
-    """Return a note on a numpy function that was called with a variable."""
-    import re
-
-    line = _read_line(entry)
-    known = getattr(sys.modules.get("paddlelike.layers"), "__all__", ())
-    used = [one for one in re.findall(r"\b(?:np|numpy)\.(\w+)\(", line) if one in known]
-    instead = f"use fluid.layers.{used[0]}" if used else "use a function of fluid.layers"
-    return (
-        f"numpy computes with arrays, and a variable gets its value when the program runs: {instead}, or "
-        "fetch the variable and compute with the array"
-    )
 
 
 def _find_function(path: str, frame: FrameType, without: str | None = None) -> Callable[..., object] | None:

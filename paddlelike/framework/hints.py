@@ -17,15 +17,17 @@ startup not run       its startup program sets them                            r
 set by nothing        no known startup program sets them                       load values
 no batch axis         an array has the shape of one sample                     ``array[None]``
 channels elsewhere    the channels are the last axis, or the second            ``transpose``
+errors of Python      the error and the user's line, see ``_MISTAKES``         each its own
 ====================  =======================================================  ===========================
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from paddlelike.core import LoDTensor, Scope, VarType, global_scope
 from paddlelike.framework.graph.guards import default_startup_program
@@ -288,3 +290,133 @@ def make_natural_key(name: str) -> list[tuple[int, str]]:
     """Return a key that sorts conv2d_9 before conv2d_10."""
     parts = re.split(r"0*(\d+)", name)
     return [(len(part), part) if index % 2 else (0, part) for index, part in enumerate(parts)]
+
+
+class Mistake(NamedTuple):
+    """A cause of errors that Python raises in a user's line: how it is recognized, and the advice.
+
+    ``error`` and ``line`` are patterns of the error's text and of the line. ``find`` gets the name that
+    ``line`` found, and its value; it returns the word for ``{}`` in the advice, or None for another cause.
+    """
+
+    error: str
+    advice: str
+    line: str = "^"
+    find: Callable[[str, Any], str | None] = lambda name, value: name
+
+
+def explain_python_error(text: str, line: str, find: Callable[[str], object]) -> Iterator[str]:
+    """Yield the advice for an error that Python raised in a user's line.
+
+    ``find`` returns the value of a dotted name in that line, or None.
+
+    >>> list(explain_python_error("'Program' object is not callable", "main(x)", {}.get))
+    ['run it: exe.run(program, feed={name: array}, fetch_list=[variable])']
+    """
+    for one in _MISTAKES:
+        if re.match(one.error, text):
+            names = [match[match.lastindex or 0] for match in re.finditer(one.line, line)]
+            words = (one.find(name, find(name)) for name in names)
+            yield from [one.advice.replace("{}", word) for word in words if word is not None][:1]
+
+
+def _find_layer(name: str, value: object) -> str:
+    known = getattr(sys.modules.get("paddlelike.layers"), "__all__", ())
+    return f"fluid.layers.{name}" if name in known else "a function of fluid.layers"
+
+
+def _find_function(name: str, value: object) -> str | None:
+    ours = callable(value) and str(getattr(value, "__module__", "")).startswith("paddlelike.")
+    return name if ours else None
+
+
+def _find_results(name: str, value: object) -> str | None:
+    arrays = isinstance(value, list) and value and type(value[0]).__module__ == "numpy"
+    return name if arrays else None
+
+
+def _find_class(path: str, value: Any) -> str | None:
+    room, _, name = path.rpartition(".")
+    near = [one for one in getattr(value, "__all__", ()) if one.lower() == name.lower()]
+    ours = getattr(value, "__name__", "").startswith("paddlelike")
+    return (
+        (f"{path} is a module; did you mean {room}.{near[0]}?" if near else f"{path} is a module; see dir()")
+        if ours
+        else None
+    )
+
+
+_MISTAKES: Final = (
+    Mistake(
+        r"'Executor' object has no attribute '(compile|fit|train_on_batch)'",
+        "optimizer.minimize(loss) appends the training to the program; call exe.run(program, feed={...}, "
+        "fetch_list=[loss]) for each batch",
+    ),
+    Mistake(
+        "'Program' object has no attribute '(train|eval)'",
+        "program.clone(for_test=True), taken before minimize, is the program to evaluate",
+    ),
+    Mistake(
+        "'Program' object has no attribute '(save|load|state_dict|load_state_dict)'",
+        "fluid.save(program, path) and fluid.load(program, path, exe) save and load its values",
+    ),
+    Mistake(
+        "'Program' object is not callable",
+        "run it: exe.run(program, feed={name: array}, fetch_list=[variable])",
+    ),
+    Mistake(
+        ".*Program' object does not support the context manager protocol",
+        "with fluid.program_guard(main_program, startup_program): layers are added to these programs",
+    ),
+    Mistake(
+        "'Variable' object is not callable",
+        "a variable gets its value when the program runs; feed data by its name",
+    ),
+    Mistake(
+        r"unsupported operand type\(s\) for @: .*'Variable'",
+        "layers.matmul(x, y) multiplies matrices",
+    ),
+    Mistake(
+        "operand 'Variable' does not support ufuncs",
+        "numpy computes with arrays, and a variable gets its value when the program runs: use {}, or fetch "
+        "the variable and compute with the array",
+        r"^(?:.*?\b(?:np|numpy)\.(\w+)\()?",
+        _find_layer,
+    ),
+    Mistake(
+        "'NoneType' object has no attribute 'get_tensor'",
+        "find_var returned None: the scope has no such variable; scope.local_var_names() lists them",
+    ),
+    Mistake(
+        r"'function' (object is not (an iterator|iterable)|has no len\(\))",
+        "a reader is a function that returns an iterator: call it, for sample in reader():",
+        r"\b[A-Za-z_][\w.]*",
+        _find_function,
+    ),
+    Mistake(
+        "'list' object has no attribute '(item|shape|dtype|mean|sum|max|astype)'",
+        "Executor.run returns a list with a value for each fetch: (value,) = exe.run(...)",
+        r"\b([A-Za-z_]\w*)\.",
+        _find_results,
+    ),
+    Mistake(
+        ".*values to unpack",
+        "it returns three values: program, feed_names, fetch_vars = fluid.io.load_inference_model(...)",
+        r"load_inference_model\(",
+    ),
+    Mistake(
+        ".*unhashable type: 'list'",
+        "a feed has names as keys; load_inference_model returns a list of them: feed={names[0]: array}",
+        "feed",
+    ),
+    Mistake("'module' object is not callable$", "{}", r"\b(\w+(?:\.\w+)+)\(", _find_class),
+    Mistake(
+        r"No module named 'paddle(\.fluid)?'$",
+        "import paddlelike as fluid; or run the script as it is: python -m paddlelike run SCRIPT.py",
+    ),
+    Mistake(
+        r"data\(\) got an unexpected keyword argument 'append_batch_size'",
+        "fluid.data takes the whole shape, [None, ...] with the batch axis; layers.data has "
+        "append_batch_size",
+    ),
+)
