@@ -6,6 +6,7 @@ Every change of a program goes through :meth:`Block.append_op` (or its siblings 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -155,7 +156,7 @@ class Block(Versioned):
         if found is None:
             raise GraphError(
                 f"variable {name!r} is not in block {self.idx} or an outer block",
-                hint=suggest_names(name, self.vars)
+                hint=("" if re.search(r"_\d+$", name) else suggest_names(name, self.vars))
                 or "was it built in another program? Build both under one fluid.program_guard(main, startup)",
             )
         return found
