@@ -83,7 +83,7 @@ class Entry(NamedTuple):
             raise FormatError(
                 f"rows {start} to {stop} of {self.name!r}: it has {height} rows, "
                 f"{self.dtype.name} {list(self.shape)}",
-                hint=f"0 <= start <= stop <= {height}",
+                hint=f"choose 0 <= start <= stop <= {height}",
             )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,10 +35,13 @@ class Advice(NamedTuple):
         return "[^\\n]*".join(map(re.escape, self.hint.split("{}")))
 
     def follow(self) -> None:
-        """Make the mistake in new programs, then obey the hint in others, and compare the result."""
-        with new_network(), pytest.raises(Exception, match=self.pattern):
+        """Make the mistake in new programs, then obey the hint in others, and compare the result.
+
+        Each has a folder of its own, which is the current one.
+        """
+        with new_network(), new_folder("mistake"), pytest.raises(Exception, match=self.pattern):
             self.mistake()
-        with new_network():
+        with new_network(), new_folder("obeyed"):
             found = self.obeyed()
         if _is_numeric(self.result):
             np.testing.assert_allclose(found, self.result, rtol=1e-5, atol=1e-6)  # float32
@@ -58,6 +62,13 @@ class Message(Advice):
     @property
     def pattern(self) -> str:
         return self.hint
+
+
+@contextmanager
+def new_folder(name: str) -> Iterator[None]:
+    Path(name).mkdir()
+    with chdir(name):
+        yield
 
 
 @contextmanager

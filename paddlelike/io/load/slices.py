@@ -118,7 +118,7 @@ def _check_extent(held: Held, name: str, where: Location, first: int, last: int)
         raise LoadError(
             f"rows {first} to {last} of {name!r} in {where.path}: it has {height} rows "
             f"({header.dtype.name}{list(header.shape)})",
-            hint=f"0 <= first <= last <= {height}",
+            hint=f"choose 0 <= first <= last <= {height}",
         )
 
 
