@@ -156,6 +156,11 @@ def _is_holder(block: Block, name: str) -> bool:
     return variable is not None and variable.type in HOLDERS
 
 
+def _find_writers(name: str, block: Block) -> list[Operator]:
+    """Return the operators of a program that write a variable."""
+    return [op for one in block.program.blocks for op in one.ops if name in op.output_arg_names]
+
+
 def _explain_missing(names: list[str], op: Operator, block: Block, scope: Scope) -> NotInitializedError:
     """Return the error for inputs without a value, with a hint at the missing step."""
     first = block._find_var_recursive(names[0])
@@ -169,8 +174,12 @@ def _explain_missing(names: list[str], op: Operator, block: Block, scope: Scope)
             )
     elif first is not None and first.type == VarType.LOD_TENSOR_ARRAY:
         hint = "write the element first with layers.array_write"
+    elif any(one.attrs.get("is_test") for one in _find_writers(names[0], block)):
+        hint = "take the gradient of the training program, not of its clone(for_test=True)"
     else:
-        hint = f"feed the data variables that {names[0]!r} is computed from"
+        hint = f"feed it: exe.run(..., feed={{{names[0]!r}: array}})"
+        if _find_writers(names[0], block):
+            hint = "write it before this operator, as by layers.assign(value, variable): its own has not run"
     listed = ", ".join(repr(name) for name in names)
     holds = "holds" if len(names) == 1 else "hold"
     return NotInitializedError(f"operator {op.type!r} reads {listed}, which {holds} no value yet", hint=hint)

@@ -313,7 +313,9 @@ class Optimizer(State):
     state_dict = _make_refusal("state_dict", "save the state with fluid.save or fluid.io.save_persistables")
     set_dict = _make_refusal("set_dict", "load the state with fluid.load or fluid.io.load_persistables")
     current_step_lr = _make_refusal("current_step_lr", "fetch the learning rate's variable from the executor")
-    clear_gradients = _make_refusal("clear_gradients", "leave the call out: every run computes the gradients again")
+    clear_gradients = _make_refusal(
+        "clear_gradients", "leave the call out: every run computes the gradients again"
+    )
 
     if not TYPE_CHECKING:  # a type checker finds the mistake itself
 

@@ -256,7 +256,10 @@ def _is_importable(reader: object) -> bool:
 
 
 def _array(variable: Variable, item: ArrayLike) -> Array:
-    array = np.asarray(item)
+    try:
+        array = np.asarray(item)
+    except ValueError:  # rows of different lengths
+        array = np.empty((), object)
     if array.dtype == object:
         raise FeedError(
             f"DataLoader: the batch for {variable.name!r} is not an array: its rows have different lengths",

@@ -114,6 +114,17 @@ def read_later(name: str) -> Any:
     return _fetch_var("fc_0.tmp_0" if name == "temporary" else "fc_0.w_0")
 
 
+def write_in_branch(before: bool) -> Any:
+    """Read a variable that a branch writes, which is not taken."""
+    out = fluid.default_main_program().global_block().create_var(name="out", shape=[2, 4], dtype="float32")
+    if before:
+        layers.assign(hold(3 * ROWS), out)
+    branch = layers.control.branches.ConditionalBlock([hold(np.array([False]))], is_scalar_condition=True)
+    with branch.block():
+        layers.assign(hold(ROWS), out)
+    return run(layers.scale(out, 1.0))
+
+
 def explain(prune: bool) -> Any:
     out = double()
     layers.Print(out)
@@ -367,6 +378,12 @@ ADVICE: dict[str, Advice] = {
         "feed it: exe.run(..., feed={{}: array})",
         lambda: run(double(), feed={"x": ROWS}),
         2 * ROWS,
+    ),
+    "a branch that was not taken": Advice(
+        lambda: write_in_branch(before=False),
+        "write it before this operator, as by layers.assign(value, variable): its own has not run",
+        lambda: write_in_branch(before=True),
+        3 * ROWS,
     ),
     "a feed of other names": Advice(
         lambda: load_model(["y"]),

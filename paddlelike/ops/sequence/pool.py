@@ -118,7 +118,7 @@ class SequencePool(OpDef):
             if max_index is None:
                 raise EnforceNotMet(
                     "sequence_pool_grad: the maxima have no MaxIndex",
-                    hint="the operator ran with is_test, which keeps no index",
+                    hint="take the gradient of the training program, not of its clone(for_test=True)",
                 )
             index = max_index if full.all else max_index[full.which]
             np.put_along_axis(d_x, index, d_rows, axis=0)
