@@ -235,7 +235,7 @@ _KINDS: Final = (
     _Kind(
         lambda head, size: _is_json(head, size) and b'"weight_map"' in head,
         "the index of a model in several files",
-        "name the folder that it is in",
+        "convert its folder with paddlelike.convert",
     ),
     _Kind(_is_json, "JSON text", REMOVE),
     _Kind(_starts_with(b"[PAD]"), "a vocabulary, one word a line", REMOVE),

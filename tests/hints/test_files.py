@@ -51,9 +51,9 @@ def save_trained() -> None:
         io.save_persistables(fluid.Executor(), "m", filename="all")
 
 
-def export(double: float = 2.0, **options: Any) -> None:
+def export(bias: bool = False, **options: Any) -> None:
     with new_network():
-        out = build(double)
+        out = build(bias=bias)
         io.save_inference_model("model", ["x"], [out], fluid.Executor(), **options)
 
 
