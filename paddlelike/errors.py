@@ -213,7 +213,15 @@ class RoleError(PaddlelikeError, ValueError):
 
 
 class ExtraMissingError(PaddlelikeError, ImportError):
-    """An optional package that this call needs is not installed."""
+    """An optional package that this call needs is not installed.
+
+    >>> print(ExtraMissingError("HDF5 files need h5py", extra="hdf5"))
+    HDF5 files need h5py
+      hint: pip install "paddlelike[hdf5]"
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, extra: str = "", instead: str = "") -> None:
+        super().__init__(message, hint=f'pip install "paddlelike[{extra}]"{instead}' if extra else hint)
 
 
 class FaultError(PaddlelikeError, RuntimeError):

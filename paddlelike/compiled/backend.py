@@ -33,7 +33,7 @@ def load_jax() -> ModuleType:
     try:
         import jax
     except ImportError as error:
-        raise ExtraMissingError("compiled programs need JAX", hint="pip install 'paddlelike[jax]'") from error
+        raise ExtraMissingError("compiled programs need JAX", extra="jax") from error
     finally:
         if state is not None:
             np.random.set_state(state)  # noqa: NPY002

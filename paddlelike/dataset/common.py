@@ -104,9 +104,7 @@ def import_extra(name: str, package: str, what: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ExtraMissingError(
-            f"{what} needs the package {package}", hint=f"pip install {package}, or 'paddlelike[datasets]'"
-        ) from error
+        raise ExtraMissingError(f"{what} needs the package {package}", extra="datasets") from error
 
 
 def split(

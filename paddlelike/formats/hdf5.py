@@ -232,9 +232,7 @@ def _import_h5py() -> ModuleType:
     try:
         import h5py  # an extra
     except ImportError as error:
-        raise ExtraMissingError(
-            "HDF5 files need h5py, which is not installed", hint='pip install "paddlelike[hdf5]"'
-        ) from error
+        raise ExtraMissingError("HDF5 files need h5py, which is not installed", extra="hdf5") from error
     module: ModuleType = h5py
     return module
 

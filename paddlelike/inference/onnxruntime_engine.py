@@ -157,7 +157,8 @@ def _import_runtime() -> ModuleType:
     except ImportError as error:
         raise ExtraMissingError(
             f"enable_onnxruntime() needs {error.name}, which is not installed",
-            hint='pip install "paddlelike[onnxruntime]"; without the call the Executor computes the same',
+            extra="onnxruntime",
+            instead="; or leave the call out: the Executor computes the same",
         ) from error
     runtime: ModuleType = onnxruntime
     return runtime

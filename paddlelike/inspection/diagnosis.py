@@ -178,7 +178,9 @@ def _find_odd_values(found: Inspection) -> Iterator[Finding]:
             )
         elif one.role == "parameter" and one.statistics.flags and len(one.shape) > 1:
             yield Finding(
-                "warning", f"{one.name}: all {one.statistics.count} elements are zero", "train it, or load its values, and save again"
+                "warning",
+                f"{one.name}: all {one.statistics.count} elements are zero",
+                "train it, or load its values, and save again",
             )
 
 

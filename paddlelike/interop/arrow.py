@@ -243,7 +243,5 @@ def _load_arrow() -> Any:
     try:
         import pyarrow
     except ImportError as error:
-        raise ExtraMissingError(
-            "Arrow and Parquet files need pyarrow", hint="pip install 'paddlelike[arrow]'"
-        ) from error
+        raise ExtraMissingError("Arrow and Parquet files need pyarrow", extra="arrow") from error
     return pyarrow

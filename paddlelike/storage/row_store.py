@@ -206,9 +206,7 @@ def _load_rocksdb() -> Any:
     try:
         import rocksdict
     except ImportError as error:
-        raise ExtraMissingError(
-            "tables that are larger than memory need RocksDB", hint="pip install 'paddlelike[store]'"
-        ) from error
+        raise ExtraMissingError("tables that are larger than memory need RocksDB", extra="store") from error
     return rocksdict
 
 

@@ -11,7 +11,7 @@ try:
     import pytest
 except ImportError as error:
     raise ExtraMissingError(
-        "paddlelike.testing needs pytest, which is not installed", hint="pip install 'paddlelike[testing]'"
+        "paddlelike.testing needs pytest, which is not installed", extra="testing"
     ) from error
 
 pytest.register_assert_rewrite(

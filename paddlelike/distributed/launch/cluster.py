@@ -303,9 +303,7 @@ def _connect(address: str | None, processes: int) -> Any:
     try:
         import ray
     except ImportError as error:
-        raise ExtraMissingError(
-            f"--engine ray needs Ray: {error}", hint='pip install "paddlelike[ray]"'
-        ) from error
+        raise ExtraMissingError(f"--engine ray needs Ray: {error}", extra="ray") from error
     quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
     if address is not None:
         ray.init(address=address, **quiet)

@@ -30,9 +30,7 @@ def load_grpc() -> Any:
     try:
         import grpc
     except ImportError as error:
-        raise ExtraMissingError(
-            "calls between trainers and servers need grpcio", hint="pip install 'paddlelike[dist]'"
-        ) from error
+        raise ExtraMissingError("calls between trainers and servers need grpcio", extra="dist") from error
     memory.keep_freed_memory()  # page faults on fresh buffers are the largest cost of a message
     return grpc
 

@@ -12,7 +12,5 @@ def import_onnx_package(door: str) -> ModuleType:
     try:
         import onnx
     except ImportError as error:
-        raise ExtraMissingError(
-            f"{door} needs onnx, which is not installed", hint='pip install "paddlelike[onnx]"'
-        ) from error
+        raise ExtraMissingError(f"{door} needs onnx, which is not installed", extra="onnx") from error
     return onnx

@@ -70,9 +70,7 @@ def is_model_conversion(source: Path, target: Path) -> bool:
     (True, False)
     """
     here, there = os.fspath(source), os.fspath(target)
-    if here.endswith(_SUFFIX):
-        return not os.path.splitext(there)[1]
-    return there.endswith(_SUFFIX)
+    return there.endswith(_SUFFIX) or (here.endswith(_SUFFIX) and not os.path.splitext(there)[1])
 
 
 def find_values(path: str) -> str | None:
@@ -125,7 +123,9 @@ def convert_model(
     if there.endswith(_SUFFIX):
         if here.endswith(_SUFFIX):
             raise SaveError(
-                f"{here} is an ONNX file already", hint="to change its opset: onnx.version_converter"
+                f"{here} is an ONNX file already",
+                hint="use onnx.version_converter to change its opset, or pass format='onnx' for its "
+                "values alone",
             )
         where = directory or here
         with scope_guard(scope := Scope()):

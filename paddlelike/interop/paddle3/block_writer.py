@@ -181,7 +181,8 @@ class Writer:
             raise UnsupportedError(
                 "operator 'round' cannot be written for Paddle 3: it rounds halves away from zero here, "
                 "and to the even number there",
-                hint="floor(x + 0.5) rounds halves up in both",
+                hint="use floor(relu(x) + 0.5) - floor(relu(-x) + 0.5), which rounds halves away from zero "
+                "in both",
             )
         read = {slot for slot in op.inputs if op.inputs[slot]}
         for row in () if changed else load_rows().values():

@@ -99,5 +99,6 @@ def missing_extra(url: str, error: ImportError) -> ExtraMissingError:
     """Return the error for an address whose package is not installed."""
     return ExtraMissingError(
         f"{url} cannot be reached: {error}",
-        hint='pip install "paddlelike[remote]", and the package of that protocol, such as s3fs or gcsfs',
+        extra="remote",
+        instead=", and the package of that protocol, such as s3fs or gcsfs",
     )

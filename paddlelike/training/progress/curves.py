@@ -81,7 +81,7 @@ class TensorBoardWriter(ProgressWriter):
         except ImportError as error:
             raise ExtraMissingError(
                 "TensorBoardWriter needs the package tensorboardX",
-                hint="pip install 'paddlelike[tensorboard]'",
+                extra="tensorboard",
             ) from error
         self._open, self._directory = tensorboardX.SummaryWriter, os.fspath(directory)
         self._file: Any = None

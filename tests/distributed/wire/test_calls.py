@@ -336,7 +336,7 @@ for act in (Server("127.0.0.1:0", {}).start, lambda: Channel("127.0.0.1:1").call
     try:
         act()
     except ExtraMissingError as error:
-        assert "pip install 'paddlelike[dist]'" in str(error)
+        assert 'pip install "paddlelike[dist]"' in str(error)
     else:
         raise SystemExit("no error")
 """
