@@ -48,8 +48,8 @@ def check_network(saved: Mapping[str, Any], network: Mapping[str, Any], path: st
             raise LoadError(
                 f"checkpoint {path} belongs to another network, and nothing was loaded; operator {index}:\n"
                 f"  in the checkpoint: {other}\n  in the program:    {own}",
-                hint="build the network as it was; fluid.io.load_persistables takes the values that fit into "
-                "another one",
+                hint="build the network as it was; fluid.io.load_persistables(..., strict=False) loads the "
+                "values that fit into another one",
             )
     updates = network["updates"]
     differing = {

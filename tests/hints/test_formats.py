@@ -29,7 +29,7 @@ from paddlelike.formats.entry import Entry
 from paddlelike.inspection.diagnosis import diagnose
 from tests.helpers.advice import ROWS, SUMS, Advice, fill, new_network, read_rows
 from tests.hints.test_files import WEIGHTS, after, damage, export, load, predict, save
-from tests.io.deltas.tables import Training
+from tests.io.deltas.tables import HEIGHT, Training
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PNG = bytes.fromhex("89504e470d0a1a0a0000000d")
