@@ -33,6 +33,12 @@ def read_texts(node: ast.expr | None, known: dict[str, list[str]]) -> list[str]:
             return [text for one in node.values for text in read_texts(one, known)]
         case ast.Name():
             return known.get(node.id, [])
+        case ast.Dict():
+            return [text for one in node.values for text in read_texts(one, known)]
+        case ast.Subscript() | ast.Attribute():
+            return read_texts(node.value, known)
+        case ast.Call(func=ast.Attribute(attr="get", value=ast.Name() as table)):
+            return read_texts(table, known)
     return []
 
 

@@ -164,7 +164,8 @@ def check_config(config: DistributeTranspilerConfig) -> None:
     if config.enable_dc_asgd:
         raise UnsupportedError(
             "config.enable_dc_asgd: DC-ASGD, which corrects late gradients, is not supported",
-            hint="leave it False; asynchronous training without it is config.sync_mode = False",
+            hint="leave it False; to train asynchronously without it, set config.sync_mode = False and "
+            "pass sync_mode=False to transpile()",
         )
     if config.min_block_size < MIN_BLOCK_SIZE:
         raise ValueError(

@@ -1,0 +1,446 @@
+"""The advice of errors of distributed jobs that one process can make, followed to the letter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.distributed import roles
+from paddlelike.distributed.collective.transpiler import GradAllReduce, LocalSGD
+from paddlelike.distributed.fleet import collective as collective_fleet
+from paddlelike.distributed.fleet.optimizer import load_program
+from paddlelike.distributed.fleet.parameter_server import DistributedTranspiler
+from paddlelike.distributed.fleet.role_maker import (
+    MPISymetricRoleMaker,
+    PaddleCloudRoleMaker,
+    Role,
+    UserDefinedRoleMaker,
+)
+from paddlelike.distributed.growing_tables import CountFilterEntry, sparse_embedding
+from paddlelike.distributed.launch.cluster import expand_hosts
+from paddlelike.distributed.wire.security import parse_endpoint
+from tests.distributed.transpiler.loopback import Servers, Trainer
+from tests.helpers.advice import Advice, each, fill, new_network, read_rows
+
+layers = fluid.layers
+ENDPOINTS = ["127.0.0.1:6174", "127.0.0.1:6175"]
+IDS = np.array([[1], [3]], "int64")
+ROWS = np.ones((2, 4), "float32")
+
+
+def mlp() -> fluid.Variable:
+    return layers.mean(layers.fc(read_rows(), 1, param_attr=fill(1.0), bias_attr=False))
+
+
+def look_up(*options: dict[str, bool], tables: int = 1) -> Callable[[], fluid.Variable]:
+    """Return a network that looks ids up, each time with other options, in one table or several."""
+
+    def build() -> fluid.Variable:
+        ids, found = fluid.data("ids", [None, 1], "int64"), []
+        for at, one in enumerate(options):
+            attr = fluid.ParamAttr(name=f"table{at % tables}", initializer=fluid.initializer.Constant(1.0))
+            found.append(layers.embedding(ids, [10, 2], param_attr=attr, **one))
+        return layers.mean(layers.concat(found, 1))
+
+    return build
+
+
+def look_up_twice(**options: bool) -> Callable[[], fluid.Variable]:
+    """Return a network whose second look-up depends on the first one."""
+
+    def build() -> fluid.Variable:
+        ids = fluid.data("ids", [None, 1], "int64")
+        attr = fluid.ParamAttr(name="table0", initializer=fluid.initializer.Constant(1.0))
+        found = layers.embedding(ids, [10, 2], param_attr=attr, **options)
+        best = layers.reshape(layers.argmax(found, axis=1), [-1, 1])
+        best.stop_gradient = True
+        return layers.mean(
+            layers.concat([found, layers.embedding(best, [10, 2], param_attr=attr, **options)], 1)
+        )
+
+    return build
+
+
+def transpile(network: Callable[[], fluid.Variable], **options: Any) -> Any:
+    """Return the transpiler of a job of one trainer, after ``network`` was built."""
+    config = fluid.DistributeTranspilerConfig()
+    arguments = {"trainer_id": 0, "pservers": ",".join(ENDPOINTS), "trainers": 1}
+    minimize = options.pop("minimize", True)
+    for name in [name for name in options if hasattr(config, name) and name != "trainers"]:
+        setattr(config, name, options.pop(name))
+    fluid.default_main_program().random_seed = 1
+    loss = network()
+    if minimize:
+        fluid.optimizer.SGD(0.5).minimize(loss)
+    transpiler = fluid.DistributeTranspiler(config)
+    transpiler.transpile(**{**arguments, **options})
+    return transpiler
+
+
+def compare(network: Callable[[], fluid.Variable], **options: Any) -> Any:
+    """Return the largest difference of the values after a step, from those of the same network trained alone."""
+    name = "fc_0.w_0" if network is mlp else "table0"
+    feed = {"x": ROWS} if network is mlp else {"ids": IDS}
+    with new_network():
+        loss = network()
+        fluid.optimizer.SGD(0.5).minimize(loss)
+        exe = fluid.Executor()
+        exe.run(fluid.default_startup_program())
+        exe.run(feed=feed, fetch_list=[loss])
+        alone = np.array(fluid.global_scope().find_var(name).get_tensor())
+    with new_network():
+        transpiler = transpile(network, **options)
+        servers = Servers({one: transpiler.get_pserver_programs(one) for one in ENDPOINTS})
+        trainer = Trainer(transpiler.get_trainer_program(wait_port=False), fluid.default_startup_program())
+        trainer.start(servers)
+        trainer.step(servers, feed, [])
+        servers.apply()
+        held = [
+            servers.value(one, own)
+            for one in ENDPOINTS
+            for own in servers.scopes[one].local_var_names()
+            if own == name or own.startswith(f"{name}.block")
+        ]
+    return float(np.abs(np.concatenate(held) - alone).max())
+
+
+def transpile_twice(new: bool) -> Any:
+    transpile(mlp)
+    if not new:
+        fluid.DistributeTranspiler().transpile(0, pservers=ENDPOINTS[0], trainers=1)
+    return compare(mlp)
+
+
+def get_early(called: bool) -> Any:
+    if called:
+        return compare(mlp)
+    return fluid.DistributeTranspiler().get_trainer_program()
+
+
+def append_update(guarded: bool) -> Any:
+    """Append an update of one's own, scaled by -0.5, and return the value that a server computes."""
+    loss = mlp()
+    ((param, grad),) = fluid.backward.append_backward(loss)
+    program = fluid.default_main_program()
+    block = program.global_block()
+    rate = layers.create_global_var([1], 0.5, "float32", persistable=True, name="rate")
+    inputs = {"Param": param, "Grad": grad, "LearningRate": rate}
+    if guarded:
+        with program._optimized_guard([param, grad]):
+            block.append_op("sgd", inputs, {"ParamOut": param})
+    else:
+        op = block.append_op("sgd", inputs, {"ParamOut": param})
+        op._set_attr("op_role", 2)
+    transpiler = fluid.DistributeTranspiler()
+    transpiler.transpile(0, pservers=ENDPOINTS[0], trainers=1)
+    (main, startup) = transpiler.get_pserver_programs(ENDPOINTS[0])
+    servers = Servers({ENDPOINTS[0]: (main, startup)})
+    trainer = Trainer(transpiler.get_trainer_program(wait_port=False), fluid.default_startup_program())
+    trainer.start(servers)
+    trainer.step(servers, {"x": ROWS}, [])
+    servers.apply()
+    return servers.value(ENDPOINTS[0], param.name).ravel()
+
+
+def start_otherwise(own: bool) -> Any:
+    """Transpile with the startup program of the network, or with another one."""
+    startup = fluid.default_startup_program()
+    loss = mlp()
+    fluid.optimizer.SGD(0.5).minimize(loss)
+    transpiler = fluid.DistributeTranspiler()
+    transpiler.transpile(
+        0, pservers=",".join(ENDPOINTS), trainers=1, startup_program=startup if own else fluid.Program()
+    )
+    return compare(mlp)
+
+
+def grow(*entries: Any, trained: bool = True, **options: Any) -> Any:
+    """Return the operators of a trainer that looks rows up in a growing table."""
+
+    def network() -> fluid.Variable:
+        ids = fluid.data("ids", [None, 1], "int64")
+        found = [sparse_embedding(ids, [1, 2], param_attr="table", entry=one) for one in entries]
+        if not trained:
+            for one in found:
+                one.stop_gradient = True
+        return layers.mean(layers.concat([*found, layers.fc(read_rows(), 2)], 1))
+
+    program = transpile(network, **options).get_trainer_program(wait_port=False)
+    return "distributed_sparse_embedding" in str([op.type for op in program.global_block().ops]) or sorted(
+        {op.type for op in program.global_block().ops if "embedding" in op.type or "lookup" in op.type}
+    )
+
+
+def share(kind: Any, how: str) -> Any:
+    """Transpile for collective training of two workers; return the number of exchanges."""
+    loss = mlp()
+    if how != "no updates":
+        fluid.optimizer.SGD(0.5).minimize(loss)
+    main, startup = fluid.default_main_program(), fluid.default_startup_program()
+    transpiler = kind()
+    for _ in range(2 if how == "twice" else 1):
+        transpiler.transpile(
+            fluid.Program() if how == "another" else startup, main, rank=0, endpoints=",".join(ENDPOINTS),
+            current_endpoint=ENDPOINTS[0], wait_port=False,
+        )  # fmt: skip
+    return [op.type for op in main.global_block().ops].count("c_allreduce_sum")
+
+
+def use_fleet(how: str) -> Any:
+    """Save by a fleet whose programs are made or not."""
+    fleet = DistributedTranspiler()
+    if how != "no role":
+        fleet.init(UserDefinedRoleMaker(0, Role.WORKER, 1, ENDPOINTS))
+    if how == "minimize":
+        strategy = fluid.DistributeTranspilerConfig()
+        strategy.wait_port = False
+        fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy).minimize(mlp())
+        return "send" in [op.type for op in fleet.main_program.global_block().ops]
+    if how == "no role" or how == "role":
+        return fleet.worker_num()
+    return fleet.save_persistables(fluid.Executor(), "m")
+
+
+def save_network(by: str) -> Any:
+    fleet = DistributedTranspiler()
+    fleet.init(UserDefinedRoleMaker(0, Role.WORKER, 1, ENDPOINTS))
+    mlp()
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    if by == "fleet":
+        return fleet.save_persistables(exe, "m", fluid.default_main_program())
+    fluid.io.save_persistables(exe, "m", fluid.default_main_program())
+    return fluid.load_program_state("m")["fc_0.w_0"].ravel()
+
+
+def make_role(environ: dict[str, str], **options: Any) -> Any:
+    with mock.patch.dict(os.environ, environ):
+        role = PaddleCloudRoleMaker(**options)
+        role.generate_role()
+        return [role.worker_num(), role.worker_index()]
+
+
+def read_text_program(is_text: bool) -> Any:
+    mlp()
+    Path("program").write_bytes(fluid.default_main_program().desc.serialize_to_string())
+    return [op.type for op in load_program("program", is_text=is_text).global_block().ops]
+
+
+def compile_strategy(**options: Any) -> Any:
+    strategy = collective_fleet.DistributedStrategy()
+    for name, value in options.items():
+        setattr(strategy, name, value)
+    fleet = collective_fleet.Collective()
+    fleet.init(UserDefinedRoleMaker(0, Role.WORKER, 1, ENDPOINTS))
+    return strategy, fleet
+
+
+SERVERS = {
+    "TRAINING_ROLE": "TRAINER",
+    "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(ENDPOINTS),
+    "PADDLE_TRAINERS_NUM": "2",
+    "PADDLE_TRAINER_ID": "1",
+}
+WORKERS = {
+    "PADDLE_TRAINER_ENDPOINTS": ",".join(ENDPOINTS),
+    "PADDLE_CURRENT_ENDPOINT": ENDPOINTS[1],
+    "PADDLE_TRAINER_ID": "1",
+    "PADDLE_TRAINERS_NUM": "2",
+}
+BOTH = {"is_sparse": True, "is_distributed": True}
+SPARSE = {"is_sparse": True}
+ADVICE: dict[str, Advice] = {
+    "a program that was transpiled": Advice(
+        lambda: transpile_twice(new=False),
+        "build the network again, in a program of its own, to transpile it differently",
+        lambda: transpile_twice(new=True),
+        0.0,
+    ),
+    "a program that is not transpiled yet": Advice(
+        lambda: get_early(called=False),
+        "call transpile() first",
+        lambda: get_early(called=True),
+        0.0,
+    ),
+    "a trainer that is not there": Advice(
+        lambda: transpile(mlp, trainer_id=2, trainers=2).get_trainer_program(wait_port=False),
+        "trainers are numbered from 0 to {}",
+        lambda: compare(mlp, trainer_id=0, trainers=1),
+        0.0,
+    ),
+    "servers in a list": Advice(
+        lambda: transpile(mlp, pservers=ENDPOINTS),
+        "','.join(endpoints)",
+        lambda: compare(mlp, pservers=",".join(ENDPOINTS)),
+        0.0,
+    ),
+    "late gradients": Advice(
+        lambda: transpile(mlp, enable_dc_asgd=True),
+        "leave it False; to train asynchronously without it, set config.sync_mode = False and pass sync_mode=False to transpile()",
+        lambda: each(lambda: compare(mlp, enable_dc_asgd=False), lambda: asynchronous()),
+        [0.0, 1.0],
+    ),
+    "look-ups that depend on each other": Advice(
+        lambda: transpile(look_up_twice(**BOTH)),
+        "use is_sparse=True without is_distributed=True, which has no such limit",
+        lambda: compare(look_up_twice(**SPARSE)),
+        0.0,
+    ),
+    "two tables by id": Advice(
+        lambda: transpile(look_up(BOTH, BOTH, tables=2)),
+        "is_sparse=True alone also keeps a table on the servers, cut into blocks of rows",
+        lambda: compare(look_up(SPARSE, SPARSE, tables=2)),
+        0.0,
+    ),
+    "a table by id and not": Advice(
+        lambda: transpile(look_up(BOTH, SPARSE)),
+        "pass is_distributed=True to every embedding that uses it",
+        lambda: count_lookups(BOTH, BOTH),
+        2,
+    ),
+    "a table by id with dense gradients": Advice(
+        lambda: transpile(look_up({"is_distributed": True})),
+        "pass is_sparse=True together with is_distributed=True",
+        lambda: count_lookups(BOTH),
+        1,
+    ),
+    "a program without updates": Advice(
+        lambda: transpile(mlp, minimize=False),
+        "call minimize() of an optimizer before transpile()",
+        lambda: compare(mlp),
+        0.0,
+    ),
+    "an update of one's own": Advice(
+        lambda: append_update(guarded=False),
+        "append it under program._optimized_guard([parameter, gradient])",
+        lambda: append_update(guarded=True),
+        np.full(4, 1 - 0.5 * 1.0),
+    ),
+    "the startup program of another network": Advice(
+        lambda: start_otherwise(own=False),
+        "transpile() takes the startup program of the network as startup_program=",
+        lambda: start_otherwise(own=True),
+        0.0,
+    ),
+    "an entry that is a number": Advice(
+        lambda: grow(3),
+        "expected CountFilterEntry, ProbabilityEntry or ShowClickEntry of this module, or None",
+        lambda: bool(grow(CountFilterEntry(3))),
+        True,
+    ),
+    "look-ups of several entries": Advice(
+        lambda: grow(CountFilterEntry(3), None),
+        "a table on servers has one rule for new ids: pass one entry= to all sparse_embedding",
+        lambda: bool(grow(CountFilterEntry(3), CountFilterEntry(3))),
+        True,
+    ),
+    "exchanges that are there already": Advice(
+        lambda: share(GradAllReduce, "twice"),
+        "build the network again, in programs of its own, to transpile it differently",
+        lambda: [share(GradAllReduce, "once"), each(lambda: share(LocalSGD, "once"))[0]],
+        [1, 1],
+    ),
+    "a startup program of nothing": Advice(
+        lambda: share(GradAllReduce, "another"),
+        "pass the startup program of the network that is trained",
+        lambda: share(GradAllReduce, "once"),
+        1,
+    ),
+    "local steps without updates": Advice(
+        lambda: share(LocalSGD, "no updates"),
+        "call minimize() before",
+        lambda: share(LocalSGD, "once"),
+        1,
+    ),
+    "a fleet without a role": Advice(
+        lambda: use_fleet("no role"),
+        "call fleet.init(role_maker) first",
+        lambda: use_fleet("role"),
+        1,
+    ),
+    "a fleet without programs": Advice(
+        lambda: use_fleet("role and nothing more"),
+        "fleet.distributed_optimizer(...).minimize(loss) makes them",
+        lambda: use_fleet("minimize"),
+        True,
+    ),
+    "a network that is not of the fleet": Advice(
+        lambda: save_network("fleet"),
+        "pass fleet.main_program, or use fluid.io.save_persistables",
+        lambda: save_network("io"),
+        np.ones(4),
+    ),
+    "a program in text": Advice(
+        lambda: read_text_program(is_text=True),
+        "save the program with is_text=False",
+        lambda: read_text_program(is_text=False),
+        ["mul", "mean"],
+    ),
+    "a role that nothing defines": Advice(
+        lambda: make_role({}),
+        "start it by python -m paddlelike.distributed.launch, or set TRAINING_ROLE, PADDLE_PSERVERS_IP_PORT_LIST and PADDLE_TRAINERS_NUM",
+        lambda: make_role(SERVERS),
+        [2, 1],
+    ),
+    "a role without servers": Advice(
+        lambda: make_role(WORKERS),
+        "PaddleCloudRoleMaker(is_collective=True) is for jobs without servers, which the launcher starts with --run_mode collective",
+        lambda: make_role(WORKERS, is_collective=True),
+        [2, 1],
+    ),
+    "a role of MPI": Advice(
+        MPISymetricRoleMaker,
+        "PaddleCloudRoleMaker() with python -m paddlelike.distributed.launch",
+        lambda: make_role(SERVERS),
+        [2, 1],
+    ),
+    "environment variables that contradict": Advice(
+        lambda: roles.read_role({**SERVERS, "PADDLE_TRAINER_ID": "nine"}),
+        "paddlelike.distributed.roles.describe() shows every variable that was read; python -m paddlelike.distributed.launch sets all of them",
+        lambda: "nine" in str(roles.describe({**SERVERS, "PADDLE_TRAINER_ID": "nine"})),
+        True,
+    ),
+    "a list of hosts of another form": Advice(
+        lambda: expand_hosts("gpu[01"),
+        "give --cluster_node_ips and --node_ip; `scontrol show hostnames` prints the hosts",
+        lambda: expand_hosts("gpu[01-02]"),
+        ("gpu01", "gpu02"),
+    ),
+    "an endpoint without a port": Advice(
+        lambda: parse_endpoint("127.0.0.1"),
+        "write host:port, as in 127.0.0.1:6174",
+        lambda: parse_endpoint("127.0.0.1:6174"),
+        ("127.0.0.1", 6174),
+    ),
+}
+
+
+def asynchronous() -> float:
+    """Return 1 if a job without synchronous steps sends each gradient by itself."""
+    config = fluid.DistributeTranspilerConfig()
+    config.sync_mode = False
+    fluid.optimizer.SGD(0.5).minimize(mlp())
+    transpiler = fluid.DistributeTranspiler(config)
+    transpiler.transpile(0, pservers=ENDPOINTS[0], trainers=1, sync_mode=False)
+    program = transpiler.get_trainer_program(wait_port=False)
+    kinds = [op.type for op in program.global_block().ops]
+    return float(kinds.count("send") == 1 and "send_barrier" not in kinds)
+
+
+def count_lookups(*options: dict[str, bool]) -> int:
+    """Return how many look-ups of a trainer are remote."""
+    program = transpile(look_up(*options)).get_trainer_program(wait_port=False)
+    return sum(len(op.output_arg_names) for op in program.global_block().ops if op.type == "merge_ids")
+
+
+@pytest.mark.parametrize("advice", ADVICE.values(), ids=ADVICE)
+@pytest.mark.filterwarnings("ignore:.*FLAGS_fluid_quirks")
+def test_following_a_hint_of_a_job_gives_the_right_result(advice: Advice) -> None:
+    advice.follow()
