@@ -22,7 +22,7 @@ def command(
     takes about a second.
     """
     if directory.exists():
-        say(f"paddlelike: {escape(directory)} exists\n  hint: name another directory")
+        say(f"paddlelike: {escape(directory)} exists\n  hint: choose another path")
         end(2)
     directory.mkdir(parents=True)
     models = [str(directory / "day_1"), str(directory / "day_2")]

@@ -367,7 +367,7 @@ def find_name(table: int | str, program: Program) -> str:
         return names[table]
     if table not in names:
         raise GraphError(
-            f"the program has no table {table!r}", hint=f"its tables are {', '.join(names) or 'none'}"
+            f"the program has no table {table!r}", hint=f"use one of its tables: {', '.join(names) or 'none'}"
         )
     return str(table)
 

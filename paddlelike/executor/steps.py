@@ -101,5 +101,5 @@ def _check_finite(frame: Frame, op: Operator) -> None:
             raise OperatorError(
                 f"operator {op.type!r}: output {name!r} holds {value[tuple(bad[0])]} at {bad[0].tolist()} "
                 f"({len(bad)} of {value.size} elements are not finite){format_line(op)}",
-                hint="the flag FLAGS_check_nan_inf turns this check on",
+                hint="mend the operator or its inputs, or set FLAGS_check_nan_inf to False to go on",
             )

@@ -95,7 +95,7 @@ class Registry:
         if name in self._declared or name in self._loaded:
             return self._load(name)
         known = ", ".join(sorted({*self._declared, *self._loaded}))
-        raise FormatError(f"no format is called {name!r}", hint=f"known formats: {known}")
+        raise FormatError(f"no format is called {name!r}", hint=f"use one of the known formats: {known}")
 
     def all(self) -> list[AnyFormat]:
         """Return every format in the order of sniffing. Warns of formats that cannot be imported."""

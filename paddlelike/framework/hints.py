@@ -1,7 +1,7 @@
 """Hints for mistakes that several functions meet: the cause, how it is recognized, and the advice.
 
 Every function that loads, saves, runs or exports takes its hint from here, so that the same mistake gets the
-same advice everywhere. Each hint is followed by a test (``tests/framework/test_hints.py``), and the result is
+same advice everywhere. Each hint is followed by a test (``tests/hints``), and the result is
 right: advice that ends in wrong weights does harm.
 
 ====================  =======================================================  ===========================

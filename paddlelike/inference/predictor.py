@@ -146,7 +146,7 @@ class PaddlePredictor:
         if len(inputs) != len(self._inputs):
             raise FeedError(
                 f"predictor: {len(inputs)} tensors for {len(self._inputs)} inputs",
-                hint=f"the inputs are {', '.join(self._inputs)}",
+                hint=f"pass one tensor for each of its inputs: {', '.join(self._inputs)}",
             )
         feed: dict[str, Any] = {}
         takes_tensors = False

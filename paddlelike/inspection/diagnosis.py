@@ -165,7 +165,7 @@ def _find_unreadable(found: Inspection) -> Iterator[Finding]:
 def _find_odd_values(found: Inspection) -> Iterator[Finding]:
     for one in found.variables:
         if one.problem:
-            yield Finding("error", f"{one.name}: {one.problem}", "copy or save the file again")
+            yield Finding("error", f"{one.name}: {one.problem}", "copy or save it again")
         elif one.statistics is None:
             continue
         elif one.statistics.nan or one.statistics.inf:
@@ -246,7 +246,7 @@ def _find_manifest_problems(content: Content) -> Iterator[Finding]:
         yield Finding("error", f"{MANIFEST}: not compared: {error.message}", error.hint or "")
         return
     if "no manifest" in (result.problem or ""):
-        yield Finding("note", "there is no manifest: flipped bits cannot be found", "save it again once")
+        yield Finding("note", "there is no manifest: flipped bits cannot be found", "save again")
     elif result.problem:
         yield Finding("warning", f"{MANIFEST}: {result.problem}", "save again")
     texts = {"missing": "is missing", "cut": "has another size than", "changed": "has other bytes than"}

@@ -135,7 +135,7 @@ def import_rows(
             raise LoadError(
                 f"{path} has ids outside of 0 to {len(values) - 1}, or forgotten ones, but {variable!r} "
                 f"in {dirname} has a fixed size",
-                hint="growing tables (sparse_embedding) take any ids",
+                hint="use a growing table (sparse_embedding), which takes any ids",
             )
         values = values.copy()
         values[found.ids] = rows

@@ -73,7 +73,7 @@ class FileFacts(NamedTuple):
     def explain(self) -> tuple[str, str]:
         """Return why a file cannot be read, and the next step ("": unknown)."""
         if self.problem is not None:
-            return self.problem, self.hint or "copy or save the file again"
+            return self.problem, self.hint or "copy or save it again"
         what, _, advice = self.title.removeprefix("this is ").partition(": ")
         return what, advice
 

@@ -184,7 +184,7 @@ def find_model_files(path: str | os.PathLike[str]) -> ModelFiles:
     with open_content(path) as content:
         if not content.programs:
             unread = content.explain_unread() if content.is_empty else None
-            hint = "name the directory of a model (with __model__), or a .pdmodel beside its values"
+            hint = "name a __model__, .pdmodel or .json file, or a directory with one"
             raise LoadError(f"{text} holds no program", hint=unread or hint)
         kinds = [file.kind for file in content.files]
         programs = list(content.programs)

@@ -201,7 +201,7 @@ def _find_needed_feeds(program: Program, wanted: list[str]) -> list[str]:
 def _check_absent(target: Path) -> None:
     where = locate(target)
     if where.exists() and where.list_names():
-        raise SaveError(f"{where.path} exists and holds files", hint="choose a new directory")
+        raise SaveError(f"{where.path} exists and holds files", hint="choose another path")
 
 
 def _check_variables(content: Content) -> dict[str, Held]:

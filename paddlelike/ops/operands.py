@@ -129,7 +129,7 @@ def infer_sizes(
     if -1 in tensor.shape or rank == 0:
         raise ShapeError(
             f"{op}: ShapeTensor has shape {tensor.shape}, expected a known number of elements",
-            hint="the number of elements is the rank of the result, which a program must know",
+            hint="declare its size: it is the rank of the result",
         )
     return (-1,) * rank
 

@@ -454,7 +454,7 @@ class Optimizer(State):
         if tuple(loss.shape) != (1,):
             raise GraphError(
                 f"{who}: loss {loss.name!r} has shape {list(loss.shape)}, expected [1]",
-                hint="reduce it to one number with fluid.layers.mean",
+                hint="reduce it to one value, as layers.mean does",
             )
 
 

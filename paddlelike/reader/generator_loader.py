@@ -52,7 +52,7 @@ class GeneratorLoader(Versioned):
         if capacity is None or capacity <= 0:
             raise GraphError(
                 f"DataLoader: capacity is {capacity}, expected a positive number of batches to read ahead",
-                hint="capacity=16",
+                hint="pass a count, such as capacity=16",
             )
         self._feed_list = list(feed_list)
         self._capacity = capacity

@@ -199,7 +199,7 @@ NAMED = {
     ("broken_model", "doctor"): "error: __model__: ",
     ("bad_manifest", "doctor"): "warning: __manifest__: ",
     ("bad_manifest", "compact"): "the chains of ",
-    ("pir.json", "scan"): "copy or save the file again",
+    ("pir.json", "scan"): "copy or save it again",
 }
 
 

@@ -64,7 +64,7 @@ FILES = {
     "tar": (archive(), "a tar archive"),
     "lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a", "git lfs pull"),
     "html": (b"\n<!DOCTYPE html><html>", "a web page"),
-    "index": (b'{"metadata": {"total_size": 8}, "weight_map": {"w": "a.safetensors"}}', "name the folder"),
+    "index": (b'{"metadata": {"total_size": 8}, "weight_map": {"w": "a.safetensors"}}', "convert its folder"),
     "json": (json.dumps({"a": [1]}).encode(), "JSON text"),
     "pir": (json.dumps({"base_code": {"magic": "pir"}}).encode(), r"Paddle 3 \(PIR"),
     "vocabulary": (b"[PAD]\n[UNK]\n[CLS]\n", "a vocabulary"),

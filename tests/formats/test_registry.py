@@ -54,7 +54,7 @@ def test_a_format_defined_in_one_file_is_known_to_all_functions(
     with pytest.raises(FormatError) as caught:
         lod_tensor.read(TOY_FILE)
     assert caught.value.hint == "this is a toy file: pass its name as filename= of the load"
-    with pytest.raises(FormatError, match=r"known formats: .*toy"):
+    with pytest.raises(FormatError, match=r"use one of the known formats: .*toy"):
         registry.find("tiy")
 
 

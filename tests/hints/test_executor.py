@@ -24,6 +24,22 @@ ONES = np.ones((2, 4), "float32")
 IDS = np.array([[1], [2]], "int64")
 
 
+PICTURES = np.arange(24, dtype="float32").reshape(2, 3, 4)
+
+
+def read_pictures() -> fluid.Variable:
+    return layers.scale(fluid.data("picture", [None, 3, 4]), 2.0)
+
+
+def fetch_unset(ended: bool) -> Any:
+    """Fetch a persistable that a startup program sets, or does not."""
+    value = layers.create_global_var([2], 3.0, "float32", persistable=True)
+    exe = fluid.Executor()
+    if ended:
+        exe.run(fluid.default_startup_program())
+    return exe.run(feed={"x": ROWS}, fetch_list=[double(), value])[1]
+
+
 def double() -> fluid.Variable:
     return layers.scale(read_rows(), 2.0)
 
@@ -331,6 +347,24 @@ ADVICE: dict[str, Advice] = {
         ),
         [56.0, 56.0],
     ),
+    "a batch without its axis": Advice(
+        lambda: run(read_pictures(), {"picture": PICTURES[0]}),
+        "the array has no batch axis: feed {{}: array[None]}, a batch of one sample of shape {}",
+        lambda: run(read_pictures(), {"picture": PICTURES[0][None]}),
+        2 * PICTURES[:1],
+    ),
+    "one number of a batch": Advice(
+        lambda: run(read_pictures(), {"picture": PICTURES[0, :1]}),
+        "feed a batch, whose first axis counts the samples; it declares {}",
+        lambda: run(read_pictures(), {"picture": PICTURES}),
+        2 * PICTURES,
+    ),
+    "a fetch that nothing computes": Advice(
+        lambda: fetch_unset(ended=False),
+        "persistables get values from the startup program or a load, temporaries from an operator",
+        lambda: fetch_unset(ended=True),
+        [3.0, 3.0],
+    ),
     "several batches": Advice(
         lambda: execute(feed=[{"x": ROWS}, {"x": ROWS}], fetch_list=[double()]),
         "several copies of a batch need fluid.CompiledProgram(...).with_data_parallel()",
@@ -420,7 +454,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "values that are not finite": Advice(
         lambda: check_finite(flag=True),
-        "the flag FLAGS_check_nan_inf turns this check on",
+        "mend the operator or its inputs, or set FLAGS_check_nan_inf to False to go on",
         lambda: check_finite(flag=False),
         np.full((2, 4), -np.inf),
     ),

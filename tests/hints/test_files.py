@@ -407,6 +407,31 @@ ADVICE: dict[str, Advice] = {
         ),
         WEIGHTS,
     ),
+    "a prefix that ends like a file": Advice(
+        lambda: after(lambda: save_state("m.pdparams"), lambda: load_state("m.pdparams")),
+        "the file is {}; pass its whole name: a last .pdparams is not part of the prefix",
+        lambda: after(lambda: save_state("m.pdparams"), lambda: load_state("m.pdparams.pdparams")),
+        WEIGHTS,
+    ),
+    "values of other names": Advice(
+        lambda: after(save, lambda: load_renamed(rules=False)),
+        "of them may have other names in the files: plan_load(...).rules() proposes them; pass these as rules=",
+        lambda: after(save, lambda: load_renamed(rules=True)),
+        WEIGHTS,
+    ),
+    "a state of other names": Advice(
+        lambda: [
+            build(),
+            fluid.set_program_state(fluid.default_main_program(), {"other": np.ones((4, 1), "float32")}),
+        ],
+        "the state has {}; the program has {}",
+        lambda: [
+            build(),
+            fluid.set_program_state(fluid.default_main_program(), {"fc_0.w_0": np.ones((4, 1), "float32")}),
+            read(),
+        ][2],
+        np.ones((4, 1)),
+    ),
     "a path of an operator": Advice(
         lambda: after(save, lambda: load_by_program("m/fc_0.w_1")),
         "check the attribute file_path of the load operators",
@@ -421,13 +446,13 @@ ADVICE: dict[str, Advice] = {
     ),
     "a state without a variable": Advice(
         lambda: after(save, lambda: fluid.load_program_state("m", [fluid.data("none", [1])])),
-        "var_list holds the variables that were saved there",
+        "pass variables that were saved there",
         lambda: after(save, lambda: fluid.load_program_state("m", [build_weight()])["fc_0.w_0"]),
         WEIGHTS,
     ),
     "a part of a combined file": Advice(
         lambda: after(save_with_bias, lambda: fluid.load_program_state("m/all", [build_weight()])),
-        "they are the variables of one save, all of them",
+        "pass the variables of one save, all of them",
         lambda: after(save_with_bias, lambda: fluid.load_program_state("m/all", build_both())["fc_0.w_0"]),
         WEIGHTS,
     ),
@@ -550,7 +575,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "a step without a checkpoint": Advice(
         lambda: restore(1, 3, step=2),
-        "the steps with a checkpoint are {}",
+        "choose a step with a checkpoint: {}",
         lambda: restore(1, 3, step=3),
         [3, 3.0],
     ),
@@ -561,6 +586,19 @@ ADVICE: dict[str, Advice] = {
         None,
     ),
 }
+
+
+def load_renamed(rules: bool) -> Any:
+    """Load into a network whose layer has another name."""
+    with new_network():
+        layers.fc(read_rows(), 1, param_attr=fluid.ParamAttr(name="other.w_0"), bias_attr=False)
+        exe, main = fluid.Executor(), fluid.default_main_program()
+        exe.run(fluid.default_startup_program())
+        if rules:
+            io.load_persistables(exe, "m", rules=io.plan_load("m", main).rules())
+        else:
+            io.load_persistables(exe, "m")
+        return read("other.w_0")
 
 
 def load_other() -> Any:

@@ -275,7 +275,7 @@ COPY = "restore it from a copy; or, if it was replaced on purpose, save again"
 ADVICE: dict[str, Advice] = {
     "an empty file": Advice(
         lambda: after(lambda: write(b""), read_state),
-        "the file is empty: its writer was stopped or the disk was full; copy or save it again",
+        "copy or save it again",
         lambda: after(
             lambda: [write(b""), shutil.copy("m/fc_0.w_0", "m/file")],
             lambda: read_state(names=["file"])["file"],
@@ -386,7 +386,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "a format that is not known": Advice(
         lambda: after(save, lambda: convert("out", format="numpy")),
-        "known formats: {}",
+        "use one of the known formats: {}",
         lambda: after(save, lambda: convert("out.npz", format="npz")["fc_0.w_0"]),
         WEIGHTS,
     ),
@@ -518,7 +518,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "a directory without a manifest": Advice(
         lambda: after(lambda: [save(), os.remove("m/__manifest__")], see_notes),
-        "save it again once",
+        "save again",
         lambda: after(
             lambda: [save(), os.remove("m/__manifest__"), save()], lambda: bool(fluid.io.verify("m"))
         ),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.helpers.advice import ROWS, Advice, fill, hold, new_network, read_rows, run
+from tests.helpers.advice import ROWS, Advice, each, fill, hold, new_network, read_rows, run
 
 layers = fluid.layers
 SGD = fluid.optimizer.SGD
@@ -395,6 +395,27 @@ ADVICE: dict[str, Advice] = {
         lambda: run(layers.create_parameter([2], "float32", attr=call_initializer())),
         [0.0, 0.0],
     ),
+    "a metric without its classes": Advice(
+        lambda: measure(class_num=None),
+        "pass the number of classes",
+        lambda: measure(class_num=3),
+        (1,),
+    ),
+    "maps without sizes": Advice(
+        lambda: head(),
+        "pass min_sizes and max_sizes with an entry for each map, or for more than two maps min_ratio and max_ratio (percent) far enough apart",
+        lambda: each(
+            lambda: head(min_sizes=[1.0, 2.0, 3.0], max_sizes=[2.0, 3.0, 4.0]),
+            lambda: head(min_ratio=20, max_ratio=90),
+        ),
+        [(-1, 4)] * 2,
+    ),
+    "a loss of unknown rows": Advice(
+        lambda: pair(-1),
+        "declare the batch size as a number",
+        lambda: pair(2),
+        (1,),
+    ),
     "a loss that is minimized in a loop": Advice(
         lambda: loop(minimize_inside=True),
         "minimize the loss after the loop",
@@ -434,13 +455,13 @@ ADVICE: dict[str, Advice] = {
     "the state of an optimizer": Advice(
         lambda: refuse("state_dict"),
         "save the state with fluid.save or fluid.io.save_persistables",
-        lambda: [save_state("save"), save_state("save_persistables")],
+        lambda: each(lambda: save_state("save"), lambda: save_state("save_persistables")),
         [[4.0, 2.0]] * 2,
     ),
     "the state that an optimizer gets": Advice(
         lambda: refuse("set_dict"),
         "load the state with fluid.load or fluid.io.load_persistables",
-        lambda: [save_state("save"), save_state("save_persistables")],
+        lambda: each(lambda: save_state("save"), lambda: save_state("save_persistables")),
         [[4.0, 2.0]] * 2,
     ),
     "the rate of an optimizer": Advice(
@@ -492,6 +513,26 @@ def note(value: Any) -> Any:
     op = layers.scale(read_rows(), 2.0).op
     op._set_attr("note", value)
     return op.attr("note")
+
+
+def measure(**options: Any) -> Any:
+    rows = fluid.data("rows", [None, 6], lod_level=1)
+    label, box = fluid.data("label", [None, 1], lod_level=1), fluid.data("box", [None, 4], lod_level=1)
+    return fluid.metrics.DetectionMAP(rows, label, box, **options).get_map_var()[0].shape
+
+
+def head(**options: Any) -> Any:
+    image = fluid.data("image", [None, 3, 64, 64])
+    maps = [fluid.data(f"map{at}", [None, 4, 8 // 2**at, 8 // 2**at]) for at in range(3)]
+    found = layers.multi_box_head(
+        maps, image, base_size=64, num_classes=3, aspect_ratios=[[2.0]] * 3, flip=True, **options
+    )
+    return tuple(found[2].shape)[:1] and (-1, found[2].shape[1])
+
+
+def pair(rows: int) -> Any:
+    anchor, positive = (fluid.data(name, [rows, 4]) for name in ("anchor", "positive"))
+    return layers.npair_loss(anchor, positive, fluid.data("labels", [rows])).shape
 
 
 def name_in_scope(name: str) -> str:

@@ -313,7 +313,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "a program without updates": Advice(
         lambda: transpile(mlp, minimize=False),
-        "call minimize() of an optimizer before transpile()",
+        "call minimize() of an optimizer first",
         lambda: compare(mlp),
         0.0,
     ),
@@ -343,7 +343,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "exchanges that are there already": Advice(
         lambda: share(GradAllReduce, "twice"),
-        "build the network again, in programs of its own, to transpile it differently",
+        "build the network again, in a program of its own, to transpile it differently",
         lambda: [share(GradAllReduce, "once"), each(lambda: share(LocalSGD, "once"))[0]],
         [1, 1],
     ),
@@ -355,7 +355,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "local steps without updates": Advice(
         lambda: share(LocalSGD, "no updates"),
-        "call minimize() before",
+        "call minimize() of an optimizer first",
         lambda: share(LocalSGD, "once"),
         1,
     ),
@@ -441,6 +441,8 @@ def count_lookups(*options: dict[str, bool]) -> int:
 
 
 @pytest.mark.parametrize("advice", ADVICE.values(), ids=ADVICE)
-@pytest.mark.filterwarnings("ignore:.*FLAGS_fluid_quirks")
+@pytest.mark.filterwarnings(
+    "ignore:.*FLAGS_fluid_quirks", "ignore:.*keeps no variable", "ignore:the program to run is empty"
+)
 def test_following_a_hint_of_a_job_gives_the_right_result(advice: Advice) -> None:
     advice.follow()

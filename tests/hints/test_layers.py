@@ -350,7 +350,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "a loss of many numbers": Advice(
         lambda: SGD(0.5).minimize(layers.fc(read_rows(), 1)),
-        "reduce it to one number with fluid.layers.mean",
+        "reduce it to one value, as layers.mean does",
         lambda: train(SGD(0.5), make_loss()),
         descend(0.5),
     ),

@@ -10,7 +10,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import GraphError, LoadError, NotInitializedError, PaddlelikeError
-from paddlelike.framework.hints import explain_no_value, explain_shift
+from paddlelike.framework.hints import explain_shift
 
 ONES = np.ones((1, 4), "float32")
 
@@ -51,6 +51,9 @@ DOORS: dict[str, Callable[[fluid.Executor, Path, fluid.Program, fluid.Variable],
 }
 
 
+@pytest.mark.obeys(
+    "if this is a copy of a network that was trained, {}, or take main_program.clone(for_test=True)",
+)
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 def test_the_hint_for_a_copy_without_values_names_the_trained_network(
     exe: fluid.Executor, tmp_path: Path, door: Callable[..., object]
@@ -89,6 +92,9 @@ def test_the_hint_for_an_uninitialized_network_is_its_startup_program(
     door(exe, tmp_path, main, out)
 
 
+@pytest.mark.obeys(
+    "its startup program was run in another scope: enter it by `with fluid.scope_guard(scope):`, or pass scope= to Executor.run",
+)
 def test_the_hint_names_the_other_scope_that_has_the_values(exe: fluid.Executor) -> None:
     main, startup, out = build()
     scope = fluid.Scope()
@@ -100,6 +106,9 @@ def test_the_hint_names_the_other_scope_that_has_the_values(exe: fluid.Executor)
     np.testing.assert_array_equal(found, 8 * ONES)
 
 
+@pytest.mark.obeys(
+    "build everything, minimize included, before the startup program runs. Run again, it gives all",
+)
 def test_the_hint_for_an_added_layer_does_not_restart_everything(exe: fluid.Executor) -> None:
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
@@ -108,12 +117,30 @@ def test_the_hint_for_an_added_layer_does_not_restart_everything(exe: fluid.Exec
         fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
         with pytest.raises(NotInitializedError, match=r"minimize included, before the startup program runs"):
             exe.run(main, feed={"x": ONES}, fetch_list=[loss])
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), 4))
+        fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
+        exe.run(startup)
+        losses = [exe.run(main, feed={"x": ONES}, fetch_list=[loss])[0][0] for _ in range(2)]
+    assert losses[1] < losses[0]
 
 
-def test_the_hint_for_a_variable_that_nothing_sets_is_a_load() -> None:
+@pytest.mark.obeys(
+    "load its value; no startup program that is known sets {}",
+)
+def test_the_hint_for_a_variable_that_nothing_sets_is_a_load(exe: fluid.Executor, tmp_path: Path) -> None:
     main = fluid.Program()
-    main.global_block().create_parameter(shape=[2], dtype="float32", name="alone")
-    assert explain_no_value(["alone"], main).startswith("load its value; no startup program")
+    alone = main.global_block().create_parameter(shape=[2], dtype="float32", name="alone")
+    with fluid.program_guard(main):
+        out = fluid.layers.scale(alone, 2.0)
+    with pytest.raises(NotInitializedError, match="load its value; no startup program"):
+        exe.run(main, fetch_list=[out])
+    fluid.global_scope().var("alone").get_tensor().set(np.array([1, 2], "float32"), fluid.CPUPlace())
+    fluid.io.save_vars(exe, tmp_path, main, vars=[alone])
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.io.load_vars(exe, tmp_path, main, vars=[alone])
+        np.testing.assert_array_equal(exe.run(main, fetch_list=[out])[0], [2, 4])
 
 
 def load_dicts(main: fluid.Program, where: Path) -> object:
@@ -298,6 +325,9 @@ def test_values_that_are_only_initial_may_be_replaced(
     assert len(recwarn) == 0
 
 
+@pytest.mark.obeys(
+    "is not a model for prediction: it names no outputs, like those that fluid.save writes. `paddlelike prune {} DIR --fetch NAME` makes a model of it and its values",
+)
 def test_the_hint_for_making_a_model_from_saved_files_works(exe: fluid.Executor, tmp_path: Path) -> None:
     from typer.testing import CliRunner
 
@@ -324,6 +354,9 @@ def test_the_hint_for_making_a_model_from_saved_files_works(exe: fluid.Executor,
     np.testing.assert_array_equal(found, [[12.0, 12.0]])
 
 
+@pytest.mark.obeys(
+    "fluid.load(program, {}, exe, var_list=[the variables that were saved]), or fluid.io.load_persistables(exe, {}, program, filename={}), load_params likewise",
+)
 def test_the_hint_for_loading_a_combined_file_works(exe: fluid.Executor, tmp_path: Path) -> None:
     main, startup, out = build(value=3.0)
     exe.run(startup)
@@ -469,6 +502,9 @@ def test_the_hint_for_samples_that_are_not_tuples_works() -> None:
         np.testing.assert_array_equal(feeder.feed([(1.0,), (2.0,)])["x"], [[1.0], [2.0]])
 
 
+@pytest.mark.obeys(
+    "dirname is the directory: load_persistables(exe, 'saved')",
+)
 def test_the_hint_for_a_load_without_a_directory_works(exe: fluid.Executor, tmp_path: Path) -> None:
     main, startup, out = build(value=3.0)
     exe.run(startup)

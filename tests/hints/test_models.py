@@ -263,7 +263,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "an ONNX file without a name": Advice(
         lambda: fluid.export_onnx(build().block.program, "./", ["x"], ["fc_0.tmp_0"]),
-        'a name such as "model.onnx"',
+        "end the path with a name, such as model.onnx",
         lambda: write_onnx(build().block.program, ["x"], ["fc_0.tmp_0"], file="model.onnx"),
         2 * SUMS,
     ),
@@ -291,7 +291,7 @@ ADVICE: dict[str, Advice] = {
             lambda: command("convert", "m", "out", "--rules", "nonsense"),
         ),
         "recipes: {}; fluid.io.Rules(...).save(path) writes a file",
-        lambda: after(save, plan_by_rules),
+        lambda: after(lambda: save(bias=True), plan_by_rules),
         WEIGHTS,
     ),
     "a fetch that a model lacks": Advice(
@@ -302,7 +302,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "a directory that holds files": Advice(
         lambda: merge("full"),
-        "choose a new directory",
+        "choose another path",
         lambda: merge("new"),
         WEIGHTS,
     ),
@@ -326,7 +326,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "too many tensors": Advice(
         lambda: feed_predictor(2),
-        "the inputs are {}",
+        "pass one tensor for each of its inputs: {}",
         feed_predictor,
         2 * SUMS,
     ),
@@ -376,8 +376,8 @@ def change_opset() -> Any:
 
 
 def plan_by_rules() -> Any:
-    fluid.io.Rules().skip("nothing").save("rules.json")
-    return load(rules=fluid.io.Rules.load("rules.json"))
+    fluid.io.Rules().skip("fc_0.b_0").save("rules.json")
+    return load(bias=True, rules=fluid.io.Rules.load("rules.json"))
 
 
 @pytest.mark.parametrize("advice", ADVICE.values(), ids=ADVICE)

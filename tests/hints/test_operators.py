@@ -39,15 +39,14 @@ def compute(type: str, outputs: str, attrs: dict[str, Any] | None = None, **inpu
     return np.array(exe.run(feed=feed, fetch_list=[f"{outputs.split()[0]}_out"], return_numpy=False)[0])
 
 
-def loop(limited: bool) -> Any:
-    """Count to 3, or for ever, in at most 9 steps."""
+def loop(ends: bool) -> Any:
+    """Count to 3, or stay at 0 for ever, in at most 9 steps."""
     at, limit = layers.fill_constant([1], "int64", 0), layers.fill_constant([1], "int64", 3)
-    other = layers.fill_constant([1], "int64", 0)
     cond = layers.less_than(at, limit)
     while_loop = layers.While(cond)
     with while_loop.block():
-        layers.increment(at)
-        layers.less_than(at if limited else other, limit, cond=cond)
+        layers.increment(at, 1 if ends else 0)
+        layers.less_than(at, limit, cond=cond)
     return LoopLimit(steps=9).run(lambda: run(at))
 
 
@@ -367,9 +366,9 @@ ADVICE: dict[str, Advice] = {
         (1, 3, 1, 1),
     ),
     "a loop without an end": Advice(
-        lambda: loop(limited=False),
+        lambda: loop(ends=False),
         "compute the condition again in the block; if the loop does end, raise the limit",
-        lambda: loop(limited=True),
+        lambda: loop(ends=True),
         [3],
     ),
     "a function of another process": Advice(
@@ -424,7 +423,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "counts of other regions": Advice(
         lambda: pool_counted([3]),
-        "BatchRoINums holds the number of regions of each image",
+        "it holds the number of regions of each image; their sum is the number of all regions",
         lambda: pool_counted([2]).ravel(),
         [5.0, 5.0],
     ),
@@ -456,7 +455,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "a reader without its startup program": Advice(
         lambda: read_by_program(started=False),
-        "run the startup program first: exe.run(fluid.default_startup_program())",
+        "run the startup program first",
         lambda: read_by_program(started=True),
         2 * ROWS,
     ),
@@ -480,7 +479,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "vectors of four numbers": Advice(
         lambda: cross((2, 4)),
-        "the last dim holds x, y, z",
+        "put x, y, z into the last dim",
         lambda: cross((2, 3)),
         [[0, 0, 1]] * 2,
     ),

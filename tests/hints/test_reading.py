@@ -282,7 +282,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "a loader that reads nothing ahead": Advice(
         lambda: read_loader(capacity=0),
-        "capacity=16",
+        "pass a count, such as capacity=16",
         lambda: read_loader(capacity=16),
         2 * ROWS,
     ),

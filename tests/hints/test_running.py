@@ -129,9 +129,9 @@ ADVICE: dict[str, Advice] = {
         lambda: feed_picture((0, 2, 3, 1)),
         np.moveaxis(np.arange(24).reshape(1, 2, 3, 4), 1, 3),
     ),
-    "labels that a prediction lacks": Message(
+    "labels that a prediction lacks": Advice(
         lambda: run(train_by_labels(), {"x": ROWS}),
-        r"program\.clone\(for_test=True\) with use_prune=True computes",
+        "; program.clone(for_test=True) with use_prune=True computes the results that do not need it",
         lambda: run(
             train_by_labels(),
             {"x": ROWS},
@@ -170,6 +170,7 @@ def test_following_a_hint_gives_the_right_result(advice: Advice) -> None:
     advice.follow()
 
 
+@pytest.mark.obeys("the variable that a layer returned; by its name, program.global_block().var(name)")
 def test_the_hint_to_pass_the_variable_of_a_target_name_works(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"by its name, program\.global_block\(\)\.var\(name\)"):
         export(lambda out: out.name, tmp_path)
@@ -201,6 +202,9 @@ def test_the_advice_to_feed_each_name_of_a_model_works(
     np.testing.assert_array_equal(exe.run(program, feed={names[0]: ROWS}, fetch_list=targets)[0], SUMS)
 
 
+@pytest.mark.obeys(
+    "import paddlelike as fluid; or run the script as it is: python -m paddlelike run SCRIPT.py"
+)
 @pytest.mark.slow
 def test_the_advice_for_a_script_that_imports_paddle_works(tmp_path: Path) -> None:
     script = tmp_path / "train.py"

@@ -78,7 +78,7 @@ def hold_lock(directory: str, **options: Any) -> Any:
 ADVICE: dict[str, Advice] = {
     "a variable that is a folder of another": Advice(
         lambda: save_names("encoder", "encoder/w"),
-        "rename one of them, or use filename= for one file of all",
+        "rename one of them (ParamAttr(name=...)), or use filename= for one file",
         lambda: each(
             lambda: save_names("encoder", "decoder/w"),
             lambda: save_names("encoder", "encoder/w", filename="all"),

@@ -278,6 +278,6 @@ ADVICE: dict[str, Advice] = {
 
 
 @pytest.mark.parametrize("advice", ADVICE.values(), ids=ADVICE)
-@pytest.mark.filterwarnings("ignore:.*FLAGS_fluid_quirks")
+@pytest.mark.filterwarnings("ignore:.*FLAGS_fluid_quirks", "ignore:load_params")
 def test_following_a_hint_of_a_trainer_gives_the_right_result(advice: Advice) -> None:
     advice.follow()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import pkgutil
+import re
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -12,9 +14,10 @@ NOT_OBEYED = Path(__file__).with_name("hints_not_obeyed.txt")
 MARK = "\n  hint: "
 
 
-def parse(folder: str) -> Iterator[tuple[Path, ast.Module]]:
-    for path in sorted((PROJECT / folder).rglob("*.py")):
-        yield path, ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def parse(folder: str) -> list[tuple[Path, ast.Module]]:
+    paths = sorted((PROJECT / folder).rglob("*.py"))
+    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 def read_texts(node: ast.expr | None, known: dict[str, list[str]]) -> list[str]:
@@ -58,8 +61,9 @@ def list_hints() -> dict[str, str]:
     advisers = {"explain_python_error"}  # functions whose results are hints
     for _, tree in files:
         for one in ast.walk(tree):
-            if isinstance(one, ast.keyword) and one.arg == "hint":
-                calls = [n.func for n in ast.walk(one.value) if isinstance(n, ast.Call)]
+            is_hint = isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") == "hint"
+            if is_hint or (isinstance(one, ast.keyword) and one.arg == "hint"):
+                calls = [n.func for n in ast.walk(one) if isinstance(n, ast.Call)]
                 advisers |= {getattr(n, "attr", getattr(n, "id", "")) for n in calls}
             if isinstance(one, ast.FunctionDef | ast.ClassDef):
                 at = find_position(one)
@@ -95,7 +99,7 @@ def list_hints() -> dict[str, str]:
 def list_obeyed() -> set[str]:
     """Return the hints that the cases of tests name: the rows ``Advice`` and the mark ``obeys``."""
     found = set()
-    for _, tree in parse("tests"):
+    for _, tree in parse("tests/hints"):
         for one in ast.walk(tree):
             if isinstance(one, ast.Call):
                 name = getattr(one.func, "attr", getattr(one.func, "id", ""))
@@ -124,6 +128,65 @@ def test_every_hint_is_obeyed_by_a_test_or_has_a_reason() -> None:
     missing = [f"{path}: {hint}" for hint, path in list_hints().items() if not is_obeyed(hint)]
     assert [one for one in missing if one.partition(": ")[2] not in excused] == []
     assert [one for one in excused if one not in list_hints() or is_obeyed(one)] == []
+
+
+NAMES = re.compile(r"\b((?:fluid|paddlelike|layers|training)(?:\.[A-Za-z]\w*)+)")
+OPTIONS = re.compile(r"(?<![\w-])--([a-z][a-z_-]+)")
+VARIABLES = re.compile(r"\b((?:FLAGS|PADDLE|PADDLELIKE)_\w+)\b")
+#: What Paddle 3, XLA and tf2onnx read.
+OF_OTHERS = {"FLAGS_enable_pir_api", "xla_force_host_platform_device_count", "tflite"}
+
+
+def test_the_names_in_hints_exist() -> None:
+    source = "\n".join(path.read_text(encoding="utf-8") for path, _ in parse("paddlelike"))
+    pattern = r'"--([a-z][a-z_-]+)"|^ +([a-z]+): (?:Annotated\[|Port)'
+    options = {one or other for one, other in re.findall(pattern, source, re.MULTILINE)}
+    unknown = []
+    for hint in list_hints():
+        names = NAMES.findall(hint.replace("fluid.fluid", "fluid"))
+        unknown += [name for name in names if not can_resolve(name)]
+        unknown += [name for name in OPTIONS.findall(hint) if name not in options | OF_OTHERS]
+        unknown += [
+            one for one in VARIABLES.findall(hint) if f'"{one}"' not in source and one not in OF_OTHERS
+        ]
+    assert unknown == []
+
+
+def can_resolve(name: str) -> bool:
+    path = re.sub(r"^fluid\b", "paddlelike", re.sub(r"^(layers|training)\b", r"paddlelike.\1", name))
+    try:
+        pkgutil.resolve_name(path)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+def test_extras_in_hints_provide_the_package_that_is_missing() -> None:
+    """Each ``extra=`` of an error is in pyproject.toml, and holds the package whose import failed."""
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {
+        extra: {re.split(r"[^\w-]", one)[0].lower() for one in wanted}
+        for extra, wanted in project["optional-dependencies"].items()
+    }
+    distributions = {"grpc": "grpcio", "PIL": "pillow", "cv2": "opencv-python-headless"}
+    named = set()
+    for path, tree in parse("paddlelike"):
+        for one in ast.walk(tree):
+            if not isinstance(one, ast.Try):
+                continue
+            calls = [n for h in one.handlers for n in ast.walk(h) if isinstance(n, ast.Call)]
+            words = [word.value for call in calls for word in call.keywords if word.arg == "extra"]
+            given = [word for word in words if isinstance(word, ast.Constant)]
+            imported = [
+                a.name.partition(".")[0] for n in one.body if isinstance(n, ast.Import) for a in n.names
+            ]
+            for extra in given:
+                named.add(extra.value)
+                assert extra.value in extras, path
+                assert {distributions.get(name, name.lower()) for name in imported} <= extras[extra.value], (
+                    path
+                )
+    assert named >= {"arrow", "dist", "hdf5", "jax", "onnx", "ray", "store"}
 
 
 def test_every_case_quotes_a_hint() -> None:

@@ -101,7 +101,7 @@ class ServerPartition:
             raise LoadError(
                 f"nothing was loaded from {where}: {endpoint} is not one of the parameter servers "
                 f"{', '.join(placement.endpoints)}, so no rows are its own",
-                hint="the endpoint of a server is written exactly as in transpile(pservers=...)",
+                hint="write the endpoint exactly as in transpile(pservers=...)",
             )
         own = placement.on(endpoint)
         rates = [one for one in own if one.kind == Kind.RATE]  # the script's count, as in Fluid

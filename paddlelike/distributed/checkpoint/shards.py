@@ -195,7 +195,9 @@ class Shards:
             array, taken, lambda some: np.where(taken.mine(some), np.searchsorted(ids, some), -1)
         )
         if met != len(ids):
-            raise LoadError(f"table {one.origin!r}: some ids are in two shards", hint="load another save")
+            raise LoadError(
+                f"table {one.origin!r}: some ids are in two shards", hint="load a save that holds every shard"
+            )
         self._require_initial_values(one.name, met, len(array))
         return SelectedRows(ids, one.shape[0], array)
 
@@ -220,7 +222,7 @@ class Shards:
         if met < room and self._for_training and not self._has_initial:
             raise LoadError(
                 f"{met} rows of {name!r} were saved, the other {room - met} have no initial values",
-                hint="run the startup program before the load",
+                hint="run the startup program first",
             )
 
     def _ids(self, taken: _Selection) -> Iterator[Array]:
@@ -245,7 +247,7 @@ class Shards:
         room = held.header.shape[0]
         if len(ids) > room or np.any(ids % shards != shard) or np.any((ids < 0) | (ids >= shards * room)):
             what = f"{self._where.path}/{held.name} is not shard {shard} of {shards}"
-            raise LoadError(f"{what}: it has ids of other shards", hint="is a shard missing?")
+            raise LoadError(f"{what}: it has ids of other shards", hint="load a save that holds every shard")
 
     def _fill(self, array: Array, taken: _Selection, places: Choice) -> int:
         """Copy rows to the indexes that ``places`` returns, -1 for none; return their number."""

@@ -46,7 +46,7 @@ def describe(channel: Channel, window: float) -> Description:
             if time.monotonic() > end:
                 raise FaultError(
                     f"no parameter server at {channel.endpoint} within {window:g} s: {error.message}",
-                    hint="is it started? FLAGS_rpc_deadline (ms) is how long a trainer waits",
+                    hint="start the server, or give it more time by FLAGS_rpc_deadline (ms)",
                 ) from error
             time.sleep(_PAUSE)
             continue
@@ -56,7 +56,7 @@ def describe(channel: Channel, window: float) -> Description:
                 channel.endpoint,
                 "Describe",
                 f"expected a mode and a number of trainers, got {mode!r} and {trainers!r}",
-                hint="is the process at this endpoint a parameter server of the same version?",
+                hint="run the same version of paddlelike on every trainer and server",
             )
         return Description(ServerTable.from_bytes(text.join_pieces()), mode, trainers)
 

@@ -87,7 +87,7 @@ class Collective:
             if is_transpiled(program):
                 raise GraphError(
                     f"{type(self).__name__}: this program was transpiled before",
-                    hint="build the network again, in programs of its own, to transpile it differently",
+                    hint="build the network again, in a program of its own, to transpile it differently",
                 )
         self.startup_program, self.main_program = startup, main
         self.nranks, self.rank = len(found), rank
@@ -237,7 +237,8 @@ class LocalSGD(Collective):
             pairs.append((param, snapshot))
         if not pairs:
             raise GraphError(
-                "LocalSGD: the program holds no updates of parameters", hint="call minimize() before"
+                "LocalSGD: the program holds no updates of parameters",
+                hint="call minimize() of an optimizer first",
             )
         _append_syncs(block, pairs[-1][0], self.nrings, OpRole.Optimize)
         for param, snapshot in reversed(pairs):

@@ -150,7 +150,7 @@ class Placement(Sequence[Slice]):
         if endpoint not in self.endpoints:
             raise GraphError(
                 f"{endpoint!r} is not one of the parameter servers {', '.join(self.endpoints)}",
-                hint="an endpoint is written exactly as in the list of servers given to transpile()",
+                hint="write the endpoint exactly as in transpile(pservers=...)",
             )
 
     # Serialised

@@ -122,6 +122,6 @@ class ServerTable:
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise FormatError(
                 f"the server's list of its variables is malformed: {error}",
-                hint="do trainers and servers run the same version of paddlelike?",
+                hint="run the same version of paddlelike on every trainer and server",
             ) from None
         return cls(rows)

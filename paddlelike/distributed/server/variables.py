@@ -120,7 +120,7 @@ class Variables:
         if not isinstance(value, GrowingRows):
             raise EnforceNotMet(
                 f"{name!r} on the server at {self._served.endpoint} is not a growing table",
-                hint="run the server's startup program before its main program",
+                hint="run its startup program first: t.get_startup_program(endpoint, pserver_program)",
             )
         return value
 

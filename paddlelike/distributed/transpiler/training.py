@@ -69,7 +69,7 @@ def find_training(program: Program) -> Training:
     elif not found.ops:
         raise GraphError(
             "the program holds no updates that servers could run",
-            hint="call minimize() of an optimizer before transpile()",
+            hint="call minimize() of an optimizer first",
         )
     return found
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _HINTS: Final = {  # statuses that are final
     "UNAUTHENTICATED": "give this process the PADDLELIKE_JOB_TOKEN of its server; without one, processes of "
     "one user on one machine share a token file (PADDLELIKE_JOB_TOKEN_FILE)",
-    "UNIMPLEMENTED": "is the process at this endpoint a parameter server of the same version?",
-    "INVALID_ARGUMENT": "do both sides have the same program and the same version?",
+    "UNIMPLEMENTED": "run the same version of paddlelike on every trainer and server",
+    "INVALID_ARGUMENT": "run the same version of paddlelike on every trainer and server",
     "FAILED_PRECONDITION": "leave out answer_size, or give the larger one",
     "ABORTED": "its log has the traceback",
 }
@@ -192,7 +192,7 @@ class Channel:
                 self.endpoint,
                 verb,
                 f"no answer within {timeout:g} s",
-                hint="is the server running, or overloaded? FLAGS_rpc_deadline (ms) gives it more time",
+                hint="start the server, or give it more time by FLAGS_rpc_deadline (ms)",
             )
         if self._closed:
             return RejectedError(self.endpoint, verb, "this channel was closed during the call")

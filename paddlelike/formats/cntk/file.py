@@ -92,9 +92,7 @@ def check_function(tree: Mapping[str, Any]) -> None:
     kinds = {"uid": str, "root": str, "inputs": list, "primitive_functions": list}
     bad = [key for key, kind in kinds.items() if not isinstance(tree.get(key), kind)]
     if bad:
-        raise FormatError(
-            f"the function lacks {', '.join(bad)}", hint="the file was cut; copy or save it again"
-        )
+        raise FormatError(f"the function lacks {', '.join(bad)}", hint="copy or save it again")
 
 
 def list_arrays(tree: Mapping[str, Any]) -> Iterator[tuple[str, Array]]:

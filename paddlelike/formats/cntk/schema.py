@@ -44,6 +44,6 @@ def parse_dictionary(data: bytes) -> Message:
     except (DecodeError, ValueError, RecursionError) as error:  # ValueError: text that is not UTF-8
         raise FormatError(
             f"{len(data)} bytes are not a dictionary of CNTK: {error!s:.200}",
-            hint="the file is damaged, truncated, or from another system",
+            hint="copy or save it again",
         ) from error
     return message

@@ -44,7 +44,7 @@ def decode_program(data: bytes, *, trusted: bool = False) -> Program:
         return _decode(message, trusted=trusted)
     except FormatError as error:
         hint = (
-            "copy or save the file again, if it is the __model__ or .pdmodel of a saved model; "
+            "copy or save it again, if it is the __model__ or .pdmodel of a saved model; "
             "no other file holds its program"
         )
         raise FormatError(error.message, hint=error.hint or hint) from error

@@ -270,5 +270,7 @@ def write_file(path: str, data: bytes) -> None:
     """Write a file, all of it or nothing. Raises SaveError when it cannot be written."""
     directory, name = os.path.split(path)
     if not name:
-        raise SaveError(f"export_cntk: {path!r} names no file", hint='a name such as "net.model"')
+        raise SaveError(
+            f"export_cntk: {path!r} names no file", hint="end the path with a name, such as model.cmf"
+        )
     write_all(directory or ".", {name: [data]})

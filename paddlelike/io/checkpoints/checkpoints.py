@@ -196,7 +196,7 @@ class Checkpoints:
             except (OSError, StorageError) as error:
                 raise SaveError(
                     f"checkpoint {path} was saved, but older ones cannot be listed or removed: {error}",
-                    hint="the checkpoint is complete and can be restored",
+                    hint="restore it as it is: the checkpoint is complete",
                 ) from error
 
         request = SaveRequest(
@@ -273,7 +273,7 @@ class Checkpoints:
             if not candidates and not damaged:
                 raise MissingFileError(
                     f"there is no checkpoint of step {step} in {self.root}",
-                    hint=f"the steps with a checkpoint are {[checkpoint.step for checkpoint in found]}",
+                    hint=f"choose a step with a checkpoint: {[checkpoint.step for checkpoint in found]}",
                 )
         return self._restore_first(candidates, executor, program, only=step is not None, damaged=damaged)
 

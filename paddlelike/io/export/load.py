@@ -156,9 +156,7 @@ def _load_model(
         known = explain(data[:HEAD], len(data)) or getattr(error, "hint", None)
         raise LoadError(f"{where} is not a model: {getattr(error, 'message', error)}", hint=known) from None
     if not program.blocks:
-        raise LoadError(
-            f"{where} is not a model: it is empty", hint="the file was truncated or not completely written"
-        )
+        raise LoadError(f"{where} is not a model: it is empty", hint="copy or save it again")
     _check_computes_only(program, where)
     ports = find_ports(program, where)
     if get_program_persistable_vars(program):

@@ -67,8 +67,9 @@ def suggest_prefix(path: str) -> str:
             return f"{one} is not a file: no pipe, socket or device is read"
     if foreign := explain_prefix(path):
         return foreign
-    if path.endswith(".pdparams") and os.path.isfile(f"{path}.pdparams"):
-        return f"the file is {path}.pdparams; pass its whole name: a last .pdparams is not part of the prefix"
+    for one in (f"{path}.pdparams", f"{path}.pdparams.pdparams"):
+        if one.endswith(".pdparams.pdparams") and os.path.isfile(one):
+            return f"the file is {one}; pass its whole name: a last .pdparams is not part of the prefix"
     begin = os.path.join(os.path.dirname(path), "")
     names = [name.removesuffix(".pdparams") for name in os.listdir(folder) if name.endswith(".pdparams")]
     saved = sorted(begin + name for name in names)

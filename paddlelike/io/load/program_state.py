@@ -221,7 +221,7 @@ def _read_pieces(
     if missing := [name for name in names if name not in found]:
         raise MissingFileError(
             f"nothing was loaded from {directory.path}: it holds no {', '.join(missing[:8])}",
-            hint="var_list holds the variables that were saved there",
+            hint="pass variables that were saved there",
         )
     return {name: _get_elements(pieces.read(directory, found[name])) for name in names}
 
@@ -248,7 +248,7 @@ def _explain_unread(
     if problem is None:
         return MissingFileError(
             f"nothing was loaded from {directory.path}, which has no file {name}",
-            hint="var_list holds the variables that were saved there",
+            hint="pass variables that were saved there",
         )
     return FormatError(problem.what, hint=explain_names(directory.list_names()) or problem.hint)
 
@@ -271,7 +271,7 @@ def _read_file(
         if len(names) != len(contents.headers):
             raise LoadError(
                 f"{contents.where} holds {len(contents.headers)} variables, var_list names {len(names)}",
-                hint="they are the variables of one save, all of them",
+                hint="pass the variables of one save, all of them",
             )
         contents.assign_names(names)
     wants = [

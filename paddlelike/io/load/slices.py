@@ -176,7 +176,7 @@ def _open_file(
     if len(known) != len(contents.headers):
         raise LoadError(
             f"{contents.where} holds {len(contents.headers)} variables, names= has {len(known)}",
-            hint="they are the variables of one save, all of them",
+            hint="pass the variables of one save, all of them",
         )
     contents.assign_names(known)
     return contents

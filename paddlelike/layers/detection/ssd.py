@@ -291,7 +291,7 @@ def ssd_loss(
     helper = LayerHelper(layer)
     if mining_type != "max_negative":
         raise GraphError(
-            f"layer {layer!r}: mining_type is {mining_type!r}", hint="only 'max_negative' is supported"
+            f"layer {layer!r}: mining_type is {mining_type!r}", hint="pass mining_type='max_negative'"
         )
     for argument, value in (("location", location), ("confidence", confidence), ("gt_box", gt_box)):
         check_variable(layer, argument, value)

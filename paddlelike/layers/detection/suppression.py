@@ -322,7 +322,7 @@ def locality_aware_nms(
     if len(scores.shape) != 3 or scores.shape[1] != 1:
         raise GraphError(
             f"layer {layer!r}: scores has shape {list(scores.shape)}, expected (N, 1, M)",
-            hint="multiclass_nms takes several classes",
+            hint="use layers.multiclass_nms for several classes",
         )
     return emit(layer, {"BBoxes": bboxes, "Scores": scores}, attrs, name=name, constant=True)
 

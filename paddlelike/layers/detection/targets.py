@@ -311,7 +311,9 @@ def generate_proposal_labels(
     check_variable(layer, "gt_classes", gt_classes, _INT32)
     check_variable(layer, "is_crowd", is_crowd, _INT32)
     if class_nums is None:
-        raise GraphError(f"layer {layer!r}: class_nums is not given", hint="count the background, too")
+        raise GraphError(
+            f"layer {layer!r}: class_nums is not given", hint="pass the number of classes with the background"
+        )
     floats = rpn_rois.dtype
     return emit_all(
         layer,

@@ -13,7 +13,7 @@ def _reader(ctx: Context, name: str) -> Any:
     if holder is None or holder.value is None:
         raise NotInitializedError(  # no EOFException: scripts take that for the end of an epoch
             f"reader {name!r} does not exist in this scope",
-            hint="run the startup program first: exe.run(fluid.default_startup_program())",
+            hint="run the startup program first",
         )
     return holder.value
 

@@ -183,7 +183,7 @@ def _vectors(shape: tuple[int, ...], dim: int) -> int:
     if dim != _FIRST_OF_3:
         return normalize_axis("cross", dim, len(shape), name="dim")
     if 3 not in shape:
-        raise ShapeError(f"cross: no dim of X {shape} is 3", hint="the last dim holds x, y, z")
+        raise ShapeError(f"cross: no dim of X {shape} is 3", hint="put x, y, z into the last dim")
     return shape.index(3)
 
 

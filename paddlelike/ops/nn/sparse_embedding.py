@@ -105,7 +105,7 @@ class SparseEmbedding(OpDef):
             if not (isinstance(w, GrowingRows) and isinstance(counts, GrowingRows)):
                 raise EnforceNotMet(
                     "sparse_embedding: W and Counts were not made by the startup program",
-                    hint="run the startup program before loading and training",
+                    hint="run the startup program first",
                 )
             held = np.flatnonzero(asked != padding_idx) if padding_idx != -1 else np.arange(len(asked))
             shows = _sum_by_id(show, ids, where, len(asked), 1.0)

@@ -27,7 +27,7 @@ def check_folders(directory: str, names: Mapping[str, str]) -> None:
             if folder in names:
                 raise SaveError(
                     f"variable {names[folder]!r} is a file where {name!r} needs a directory",
-                    hint="rename one of them, or use filename= for one file of all",
+                    hint="rename one of them (ParamAttr(name=...)), or use filename= for one file",
                 )
             _check_folder(os.path.join(directory, folder), name)
             folder = os.path.dirname(folder)

@@ -124,7 +124,9 @@ class Predictor:
         if missing or unknown:
             texts = [f"{', '.join(missing)} is missing"] * bool(missing)
             texts += [f"the model does not feed {', '.join(unknown)}"] * bool(unknown)
-            raise FeedError("; ".join(texts), hint=f"the model feeds {', '.join(names)}")
+            raise FeedError(
+                "; ".join(texts), hint=f"send the inputs that the model feeds: {', '.join(names)}"
+            )
         return {one.name: _decode(one, inputs[one.name]) for one in self._feeds}
 
 
@@ -189,7 +191,8 @@ def _decode(variable: Variable, given: Any) -> LoDTensor:
     fits = len(shape) == array.ndim and all(w in (-1, s) for w, s in zip(shape, array.shape, strict=True))
     if not fits and not variable.lod_level:  # rows of sequences are checked by the operators
         raise FeedError(
-            f"{name} has shape {list(array.shape)}, expected {list(shape)}", hint="-1 is any number"
+            f"{name} has shape {list(array.shape)}, expected {list(shape)}",
+            hint="send as many numbers; -1 is any number",
         )
     with np.errstate(all="ignore"):
         converted = array.astype(wanted)

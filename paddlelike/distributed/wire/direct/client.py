@@ -145,14 +145,17 @@ class DirectClient:
                 self.endpoint,
                 verb,
                 f"no answer within {timeout:g} s",
-                hint="is the server running, or overloaded? FLAGS_rpc_deadline (ms) gives it more time",
+                hint="start the server, or give it more time by FLAGS_rpc_deadline (ms)",
             ) from None
         except (OSError, EOFError) as error:
             self._drop(connection)
             if self._closed:
                 raise RejectedError(self.endpoint, verb, "this channel was closed during the call") from error
             raise UnreachableError(
-                self.endpoint, verb, f"the connection broke: {error}", hint="has the server ended?"
+                self.endpoint,
+                verb,
+                f"the connection broke: {error}",
+                hint="start the server, or give it more time by FLAGS_rpc_deadline (ms)",
             ) from error
         except BaseException:
             self._drop(connection)

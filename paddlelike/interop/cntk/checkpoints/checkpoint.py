@@ -327,11 +327,11 @@ def _check_state(state: Mapping[str, Any], where: str) -> None:
     kinds = {"Version": int, "Learners": list, "ExternalState": dict, "DistributedState": dict}
     bad = [key for key, kind in kinds.items() if not isinstance(state.get(key), kind)]
     if bad:
-        raise FormatError(f"{where} lacks {', '.join(bad)}", hint="the file is damaged, or not of CNTK 2.7")
+        raise FormatError(f"{where} lacks {', '.join(bad)}", hint="copy or save it again")
     if len(state["Learners"]) != 1:
         raise FormatError(
             f"{where} has {len(state['Learners'])} learners",
-            hint="one learner for all parameters is read; paddlelike.convert reads the arrays of several",
+            hint="use paddlelike.convert for the arrays; a checkpoint has one learner for all parameters",
         )
 
 

@@ -121,7 +121,8 @@ def export_cntk_checkpoint(
     check_kinds(updates, SaveError)
     if not updates:
         raise SaveError(
-            "export_cntk_checkpoint: the program updates no parameters", hint="minimize the loss first"
+            "export_cntk_checkpoint: the program updates no parameters",
+            hint="call minimize() of an optimizer first",
         )
     order = order_parameters(tree, read_function(tree))
     missing = [name for name in order if name not in updates]

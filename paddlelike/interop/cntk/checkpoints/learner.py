@@ -67,7 +67,7 @@ def read_learner(entry: Any, parameters: Sequence[str], where: str) -> CntkLearn
     if not all(isinstance(one, np.ndarray) for one in arrays) or len(arrays) != len(parameters):
         raise FormatError(
             f"{where} keeps {len(arrays)} arrays, and trains {len(parameters)} parameters",
-            hint="checkpoints of trainers with several learners, or of part of the parameters, are not read",
+            hint="use paddlelike.convert for the arrays; a checkpoint has one learner for all parameters",
         )
     count = entry.get("smoothed_count")
     return CntkLearner(
@@ -110,5 +110,5 @@ def write_learner(learner: CntkLearner) -> dict[str, Any]:
 def _get(entry: Any, key: str, kind: type, where: str) -> Any:
     found = entry.get(key) if isinstance(entry, dict) else None
     if not isinstance(found, kind) or isinstance(found, bool):
-        raise FormatError(f"{where} has no {key}", hint="the file is damaged, or not of CNTK 2.7")
+        raise FormatError(f"{where} has no {key}", hint="copy or save it again")
     return found

@@ -169,7 +169,7 @@ def _check_shape(op: Update, array: Array, shape: tuple[int, ...], count: float 
         raise LoadError(
             f"the checkpoint keeps an array of shape {list(array.shape)} of {name} {list(shape)}, which "
             f"does not fit {op.type}: it was trained with another kind of learner",
-            hint="minimize with the optimizer that matches the learner of the checkpoint",
+            hint="minimize with the optimizer that matches it: paddlelike.training has CNTK's own",
         )
 
 

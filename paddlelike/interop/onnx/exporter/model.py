@@ -106,7 +106,9 @@ def write_model(
     """Write the model, and with ``apart`` its constants into ``<file>.data``."""
     directory, name = os.path.split(file)
     if not name:
-        raise SaveError(f"export_onnx: {file!r} names no file", hint='a name such as "model.onnx"')
+        raise SaveError(
+            f"export_onnx: {file!r} names no file", hint="end the path with a name, such as model.onnx"
+        )
     pieces = declare_constants(model, arrays, f"{name}.data" if apart else None)
     _set_output_types(model, outputs)
     files: dict[str, Any] = {name: [model.SerializeToString(deterministic=True)]}

@@ -190,7 +190,7 @@ def _index_by_counts(ctx: Context, rois: Array, images: int, counts: Array | Non
         raise EnforceNotMet(
             f"prroi_pool: BatchRoINums is {counts.reshape(-1).tolist()}, but there are {len(rois)} regions "
             f"and {images} images",
-            hint="BatchRoINums holds the number of regions of each image",
+            hint="it holds the number of regions of each image; their sum is the number of all regions",
         )
     return np.repeat(np.arange(len(counts)), counts.reshape(-1))
 
