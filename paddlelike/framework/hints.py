@@ -335,7 +335,7 @@ def _find_results(name: str, value: object) -> str | None:
     return name if arrays else None
 
 
-def _find_class(path: str, value: Any) -> str | None:
+def _find_class(path: str, value: object) -> str | None:
     room, _, name = path.rpartition(".")
     near = [one for one in getattr(value, "__all__", ()) if one.lower() == name.lower()]
     ours = getattr(value, "__name__", "").startswith("paddlelike")

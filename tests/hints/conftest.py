@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.advice import new_network
+from tests.hints.advice import new_network
 
 
 @pytest.fixture(autouse=True)

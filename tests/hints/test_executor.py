@@ -17,7 +17,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike.executor.exchange.fetches import _fetch_var
 from paddlelike.foundation.tracebacks import install_hook
-from tests.helpers.advice import ROWS, SUMS, Advice, each, fill, hold, read_rows, run
+from tests.hints.advice import ROWS, SUMS, Advice, each, fill, hold, read_rows, run
 
 layers = fluid.layers
 ONES = np.ones((2, 4), "float32")

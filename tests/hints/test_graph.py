@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.helpers.advice import ROWS, Advice, each, fill, hold, new_network, read_rows, run
+from tests.hints.advice import ROWS, Advice, each, fill, hold, new_network, read_rows, run
 
 layers = fluid.layers
 SGD = fluid.optimizer.SGD

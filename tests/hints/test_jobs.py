@@ -27,7 +27,7 @@ from paddlelike.distributed.growing_tables import CountFilterEntry, sparse_embed
 from paddlelike.distributed.launch.cluster import expand_hosts
 from paddlelike.distributed.wire.security import parse_endpoint
 from tests.distributed.transpiler.loopback import Servers, Trainer
-from tests.helpers.advice import Advice, each, fill, new_network, read_rows
+from tests.hints.advice import Advice, each, fill, new_network, read_rows
 
 layers = fluid.layers
 ENDPOINTS = ["127.0.0.1:6174", "127.0.0.1:6175"]

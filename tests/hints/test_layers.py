@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.helpers.advice import ROWS, SUMS, Advice, fill, hold, read_rows, run
+from tests.hints.advice import ROWS, SUMS, Advice, fill, hold, read_rows, run
 
 layers = fluid.layers
 SGD = fluid.optimizer.SGD

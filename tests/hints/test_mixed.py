@@ -10,7 +10,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike import bundle
-from tests.helpers.advice import ROWS, Advice, read_rows, run
+from tests.hints.advice import ROWS, Advice, read_rows, run
 
 layers = fluid.layers
 

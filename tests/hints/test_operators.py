@@ -11,7 +11,7 @@ import paddlelike as fluid
 from paddlelike.core import VarType, convert_dtype
 from paddlelike.layers.control import tensor_array
 from paddlelike.ops.control.blocks import LoopLimit
-from tests.helpers.advice import ROWS, Advice, each, fill, hold, run
+from tests.hints.advice import ROWS, Advice, each, fill, hold, run
 
 layers = fluid.layers
 CPU = fluid.CPUPlace()

@@ -15,7 +15,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.core import EOFException
-from tests.helpers.advice import ROWS, Advice, each, read_rows, run
+from tests.hints.advice import ROWS, Advice, each, read_rows, run
 
 layers, io = fluid.layers, fluid.io
 CPU = fluid.CPUPlace()

@@ -13,7 +13,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.foundation.tracebacks import install_hook
-from tests.helpers.advice import ROWS, SUMS, Advice, Message, fill, read_rows, run
+from tests.hints.advice import ROWS, SUMS, Advice, Message, fill, read_rows, run
 
 layers = fluid.layers
 

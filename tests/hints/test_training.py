@@ -10,7 +10,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike import training
-from tests.helpers.advice import Advice, each, new_network
+from tests.hints.advice import Advice, each, new_network
 from tests.training.small import X, Y, criterion, source, trainer
 
 DataUnit = training.DataUnit

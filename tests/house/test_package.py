@@ -71,7 +71,8 @@ def test_every_dependency_is_imported(requirement: str) -> None:
 
 @pytest.mark.parametrize("extra", sorted(EXTRAS.keys() - FOR_WORK))
 def test_every_extra_is_named_by_code_that_uses_it(extra: str) -> None:
-    assert any(f"paddlelike[{extra}]" in source for source in SOURCES.values())
+    names = (f"paddlelike[{extra}]", f'extra="{extra}"')
+    assert any(name in source for source in SOURCES.values() for name in names)
     assert [name for name in map(find_name, EXTRAS[extra]) if not is_imported(name)] == []
 
 

@@ -27,11 +27,10 @@ from paddlelike.cli.app import app
 from paddlelike.core import VarType
 from paddlelike.formats.entry import Entry
 from paddlelike.inspection.diagnosis import diagnose
-from tests.helpers.advice import ROWS, SUMS, Advice, fill, new_network, read_rows
-from tests.hints.test_files import WEIGHTS, after, damage, export, load, predict, save
+from tests.hints.advice import ROWS, SUMS, Advice, fill, new_network, read_rows
+from tests.hints.files.test_files import WEIGHTS, after, damage, export, load, predict, save
 from tests.io.deltas.tables import HEIGHT, Training
 
-GOLDEN = Path(__file__).parents[1] / "golden"
 PNG = bytes.fromhex("89504e470d0a1a0a0000000d")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.helpers.advice import ROWS, SUMS, Advice, each, fill, new_network, read_rows, run
+from tests.hints.advice import ROWS, SUMS, Advice, each, fill, new_network, read_rows, run
 
 layers, io = fluid.layers, fluid.io
 WEIGHTS = np.full((4, 1), 2.0)

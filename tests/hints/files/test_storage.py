@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.helpers.advice import Advice, each, new_network
-from tests.hints.test_files import build, load, save
+from tests.hints.advice import Advice, each, new_network
+from tests.hints.files.test_files import build, load, save
 
 io = fluid.io
 

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[2]
-NOT_OBEYED = Path(__file__).with_name("hints_not_obeyed.txt")
+NOT_OBEYED = Path(__file__).with_name("not_obeyed.txt")
 MARK = "\n  hint: "
 
 
