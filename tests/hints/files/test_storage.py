@@ -63,18 +63,6 @@ def save_to(path: str) -> Any:
     return load(dirname=path)
 
 
-def hold_lock(directory: str, **options: Any) -> Any:
-    """Save while another thread of saves holds the lock of ``m``, for a moment or for the whole time."""
-    from threading import Timer
-
-    from paddlelike.storage.local.filesystem.lock import DirectoryLock  # type: ignore[attr-defined]
-
-    held = DirectoryLock("m")
-    held.acquire()
-    Timer(0.3, held.release).start()
-    return save_to(directory)
-
-
 ADVICE: dict[str, Advice] = {
     "a variable that is a folder of another": Advice(
         lambda: save_names("encoder", "encoder/w"),
