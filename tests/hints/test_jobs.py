@@ -14,7 +14,6 @@ import pytest
 import paddlelike as fluid
 from paddlelike.distributed import roles
 from paddlelike.distributed.collective.transpiler import GradAllReduce, LocalSGD
-from paddlelike.distributed.fleet import collective as collective_fleet
 from paddlelike.distributed.fleet.optimizer import load_program
 from paddlelike.distributed.fleet.parameter_server import DistributedTranspiler
 from paddlelike.distributed.fleet.role_maker import (
@@ -231,15 +230,6 @@ def read_text_program(is_text: bool) -> Any:
     mlp()
     Path("program").write_bytes(fluid.default_main_program().desc.serialize_to_string())
     return [op.type for op in load_program("program", is_text=is_text).global_block().ops]
-
-
-def compile_strategy(**options: Any) -> Any:
-    strategy = collective_fleet.DistributedStrategy()
-    for name, value in options.items():
-        setattr(strategy, name, value)
-    fleet = collective_fleet.Collective()
-    fleet.init(UserDefinedRoleMaker(0, Role.WORKER, 1, ENDPOINTS))
-    return strategy, fleet
 
 
 SERVERS = {

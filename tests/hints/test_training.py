@@ -11,7 +11,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike import training
 from tests.hints.advice import Advice, each, new_network
-from tests.training.small import X, Y, criterion, source, trainer
+from tests.training.small import X, Y, source, trainer
 
 DataUnit = training.DataUnit
 
@@ -160,14 +160,6 @@ def configure(**options: Any) -> Any:
     )
     session.train()
     return len([name for name in os.listdir("c") if name.startswith("step") and not name.endswith("lock")])
-
-
-def run_train(*arguments: Any, data: Any = None, **options: Any) -> Any:
-    loss, _ = criterion()
-    found = training.train(
-        loss, data or source(), *arguments, parameter_learners=fluid.optimizer.SGD(0.1), **options
-    )
-    return sum(one.samples for one in found.epoch_summaries) if hasattr(found, "epoch_summaries") else found
 
 
 def open_other(how: str) -> Any:

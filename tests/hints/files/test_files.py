@@ -115,14 +115,6 @@ def read_rows_again() -> fluid.Variable:
     return fluid.default_main_program().global_block().var("x")
 
 
-def load_small(save_again: bool) -> Any:
-    with new_network():
-        build()
-        if save_again:
-            io.save_vars(fluid.Executor(), "m", vars=fluid.default_main_program().all_parameters())
-        return load()
-
-
 def export_targets(feeds: list[str]) -> Any:
     with new_network():
         out = layers.elementwise_add(read_rows(), fluid.data("y", [None, 4]))
@@ -169,24 +161,6 @@ def save_without_values(prepare: str) -> Any:
         io.load_vars(exe, "other", vars=[weight])
     io.save_vars(exe, "saved", vars=[weight])
     return fluid.load_program_state("saved")[weight.name].tolist()
-
-
-def save_twice(how: str) -> Any:
-    names = ["w", "./w"] if how != "renamed" else ["w", "v"]
-    exe = fluid.Executor()
-    values = [
-        layers.create_parameter(
-            [1], "float32", attr=fluid.ParamAttr(name=name, initializer=fluid.initializer.Constant(at))
-        )
-        for at, name in enumerate(names)
-    ]
-    exe.run(fluid.default_startup_program())
-    filename = "all" if how == "one file" else None
-    io.save_vars(exe, "m", vars=values, filename=filename)
-    state = fluid.load_program_state(
-        "m" if filename is None else "m/all", None if filename is None else values
-    )
-    return sorted(float(one[0]) for one in state.values())
 
 
 def slice_rows(first: int, last: int) -> Any:
@@ -238,10 +212,6 @@ def restore(*steps: int, step: int | None = None, mend: Callable[[], object] = l
     mend()
     state = found.restore(fluid.Executor(), step=step)
     return None if state is None else [state["step"], float(read()[0, 0])]
-
-
-def make_of_bytes(trusted: bool) -> Any:
-    return predict(trusted=True) if trusted else predict()
 
 
 def export_printing() -> None:

@@ -218,21 +218,6 @@ def add_again(renewed: bool) -> Any:
     return (one + dy.parameter(parameter)).npvalue()
 
 
-def read_key(key: str) -> Any:
-    build_collection(2).save("collection")
-    return dy.ParameterCollection().load_param("collection", key).as_array().tolist()
-
-
-def save_key(key: str) -> Any:
-    root = build_collection(2, 2)
-    one, other = root.parameters_list()
-    root.save_param("collection", "/one", one) if hasattr(root, "save_param") else one.save(
-        "collection", "/one"
-    )
-    other.save("collection", key, append=True)
-    return Path("collection").read_text().count("#Parameter#")
-
-
 def drop(inside: bool) -> Any:
     root = dy.ParameterCollection()
     builder = dy.LSTMBuilder(1, 2, 2, root)

@@ -104,10 +104,6 @@ def write_round(instead: bool) -> Any:
         return exe.run(program, feed={names[0]: rows}, fetch_list=targets)[0]
 
 
-def read_model(path: str) -> Any:
-    return command("graph", path)
-
-
 def cut(fetch: str) -> Any:
     export(bias=True)
     repack.prune("model", "small", None, [fetch])
