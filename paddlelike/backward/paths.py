@@ -14,7 +14,7 @@ from paddlelike.framework.opdef import GRAD, GradOp, OpDef, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 from paddlelike.framework.quirks import QUIRKS
 
-_REAL: Final = (VarType.FP16, VarType.FP32, VarType.FP64)
+_INEXACT: Final = (VarType.FP16, VarType.FP32, VarType.FP64, VarType.COMPLEX64, VarType.COMPLEX128)
 
 
 def collect_stops(block: Block, no_grad_set: Iterable[Variable | str] | None) -> set[str]:
@@ -109,7 +109,7 @@ def _check_ends(
     for op, outputs in without:
         find = op.block._find_var_recursive
         read, written = (
-            [name for name in names if (v := find(name)) is not None and v.dtype in _REAL]
+            [name for name in names if (v := find(name)) is not None and v.dtype in _INEXACT]
             for names in (op.input_arg_names, outputs)
         )
         ending = set(read) - blocked

@@ -311,8 +311,8 @@ NOT_FOLLOWED: Final = (
     ),
     Quirk(
         "later_nan",
-        "relu, abs, reduce_min, nll_loss, conv3d, grid_sampler of NaN and infinities, in programs of "
-        "Paddle 2 and 3",
+        "relu, abs, reduce_min, nll_loss, conv3d, pool3d, grid_sampler, gru of NaN and infinities, in "
+        "programs of Paddle 2 and 3",
         "relu of NaN is 0; others differ by operator",
         "NaN stays NaN",
         "paddle/phi/kernels/funcs/activation_functor.h, ReluCPUFunctor (2.6.2, 3.3.1): v > 0 ? v : 0",
@@ -380,6 +380,14 @@ NOT_FOLLOWED: Final = (
         "they are rounded to float64",
         "they are exact",
         "paddle/phi/kernels/cpu/full_kernel.cc, FullKernel (2.6.2, 3.3.1)",
+        followed=False,
+    ),
+    Quirk(
+        "later_surplus",
+        "Counts of unique, gradients of integers, in programs of Paddle 2 and 3",
+        "they are not written unless they are wanted",
+        "they are written",
+        "paddle/phi/kernels/cpu/unique_kernel.cc, UniqueRawKernel (2.6.2, 3.3.1)",
         followed=False,
     ),
 )

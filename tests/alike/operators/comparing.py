@@ -42,7 +42,10 @@ _SIZES = "sizes that do not fit together are refused; 1.8.5 reads other places o
 #: `fluid.quirks()`, or a refusal in words.
 DIFFERENT = [
     ("swish|hard_swish|relu6", "differ.*'(?:beta|offset|threshold)'", "later_fixed_attributes"),
-    ("relu|abs|reduce_min|nll_loss|conv3d.*|grid_sampler", "nan|inf", "later_nan"),
+    ("relu|abs|reduce_min|nll_loss|conv3d.*|grid_sampler|gru|fusion_lstm", "nan|inf", "later_nan"),
+    ("pool3d|hard_shrink|viterbi_decode", "[12] of|3 of 8", "later_nan"),
+    ("unique.*", "Counts.*not None", "later_surplus"),
+    ("dot|elementwise_m..|meshgrid|multiplex|sequence_scatter|where", "grad.*not None", "later_surplus"),
     ("selu|prior_box|atan2|bilinear_interp", "differ", "later_rounding"),
     ("lstm|add_position_encoding", "grad .*LoD", "later_lods"),
     ("top_k", "Indices", "later_order_of_equals"),
