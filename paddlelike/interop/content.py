@@ -334,13 +334,10 @@ class Content:
             return self._add_streams(name, file, head)
         entries = known.entries(file)
         self.variables += [Held(entry.name, entry, name, known) for entry in entries]
-        left_out = list_left_out(entries)
-        is_noted = name.endswith(_NOTES)
-        if left_out:
-            self.left_out[name] = tuple(
-                one._replace(is_value=one.is_value and not is_noted) for one in left_out
-            )
-        if is_noted:
+        if left_out := list_left_out(entries):
+            self.left_out[name] = left_out
+        if name.endswith(_NOTES):
+            self.left_out[name] = tuple(one._replace(is_value=False) for one in left_out)
             return "manifest", "what paddle.jit.save notes of parameters"
         if known.name == "onnx":
             self._add_onnx(name, file)

@@ -160,6 +160,17 @@ def test_an_operator_that_paddle_2_lacks_is_named_with_a_workaround(
     assert {type for type, names in known.items() if names is None} == _NEW
 
 
+@pytest.mark.parametrize("name", ["ptq", "qat"])
+def test_a_model_that_paddle_2_quantized_is_refused_where_paddle_3_would_not_run_it(
+    name: str, tmp_path: Path
+) -> None:
+    """Real 3.3.1 fails on such a .json, and runs the .pdmodel with the flag."""
+    write_files(read_archive("quantized262")[name], tmp_path)
+    with pytest.raises(UnsupportedError, match=r"quantize_linear.* InAccum.*\n.*FLAGS_enable_pir_api=0"):
+        convert_arrangement(tmp_path / "model.pdmodel", tmp_path / "m.json")
+    assert not (tmp_path / "m.json").exists()
+
+
 def test_attributes_of_paddle_3_become_attributes_of_paddle_2_or_are_refused() -> None:
     """The golden file lists the attributes in the operator prototypes of Paddle 2.6.2."""
     known = json.loads(gzip.decompress((GOLDEN / "attributes262.json.gz").read_bytes()))

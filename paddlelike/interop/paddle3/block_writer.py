@@ -240,7 +240,12 @@ class Writer:
             self.kinds[op.output("Out")[0]] = self.kinds[op.input("X")[0]]
 
     def _check_attrs(self, op: Operator, row: Row) -> None:
-        """Refuse an attribute that matters and cannot be written."""
+        """Refuse an attribute that matters and cannot be written, and an operand that Paddle 3 insists on."""
+        if op.type in ("quantize_linear", "dequantize_linear") and not op.input("InAccum"):
+            raise UnsupportedError(
+                f"{op.type} of Paddle 2 has no InAccum and InState, without which Paddle 3 does not run it",
+                hint="Paddle 3 runs the .pdmodel itself, with FLAGS_enable_pir_api=0 in the environment",
+            )
         known = {one.attr for one in row.operands} | {one.target for one in row.attributes}
         known |= {
             "reduce_all",
