@@ -156,6 +156,9 @@ LOADS: dict[str, Callable[[fluid.Executor, fluid.Program, Path], object]] = {
 }
 
 
+@pytest.mark.obeys(
+    "the names differ only in their numbers (the program needs {}, the files have {}): the network was probably built twice in this process"
+)
 @pytest.mark.parametrize("name", sorted(LOADS.keys() - {"load_combined"}))
 def test_the_hint_for_loading_into_a_second_copy_suggests_a_name_guard(
     exe: fluid.Executor, tmp_path: Path, name: str
@@ -483,6 +486,7 @@ def test_the_advice_for_turning_scores_into_probabilities_works(exe: fluid.Execu
     np.testing.assert_allclose(found, np.full([2, 1, 1], np.log(3.0)), rtol=1e-6)
 
 
+@pytest.mark.obeys("program.global_block().var(name) finds a variable by its name")
 def test_the_hint_for_gradients_of_a_name_works(exe: fluid.Executor) -> None:
     main, startup, out = build(value=3.0)
     with fluid.program_guard(main, startup):

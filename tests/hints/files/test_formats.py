@@ -255,7 +255,6 @@ def save_inputs(**arrays: Any) -> None:
     np.savez("inputs.npz", **arrays)
 
 
-COPY = "restore it from a copy; or, if it was replaced on purpose, save again"
 ADVICE: dict[str, Advice] = {
     "an empty file": Advice(
         lambda: after(lambda: write(b""), read_state),
@@ -492,7 +491,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "a file that changed": Advice(
         lambda: after(lambda: [save(), damage("m/fc_0.w_0")], lambda: mark("")),
-        COPY,
+        "restore it from a copy; or, if it was replaced on purpose, save again",
         lambda: after(
             lambda: [save(), shutil.copytree("m", "copy"), damage("m/fc_0.w_0")],
             lambda: [shutil.copy("copy/fc_0.w_0", "m"), mark("")][1],
