@@ -126,7 +126,6 @@ def compare(
         one, other = stack.enter_context(open_content(left)), stack.enter_context(open_content(right))
         for content in (one, other):
             _check_readable(content)
-            content.check_readable()
         before = {held.name: held for held in one.variables}
         after = {held.name: held for held in other.variables}
         both = [name for name in before if name in after]
@@ -164,6 +163,10 @@ def _check_readable(content: Content) -> None:
             path = _locate(content, file.name)
             text = "" if file.problem.startswith(path) else f"{path} cannot be read: "
             raise FormatError(f"{text}{file.problem}", hint=file.hint)
+    if content.is_empty:
+        raise FormatError(
+            f"{content.path} holds no values and no programs to compare", hint=content.explain_unread()
+        )
 
 
 def _locate(content: Content, name: str) -> str:

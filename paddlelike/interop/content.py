@@ -204,19 +204,6 @@ class Content:
         more = f"; and {len(unread) - 3} more files" if len(unread) > 3 else ""
         return "; ".join(texts) + more or None
 
-    def check_readable(self) -> None:
-        """Check that some file holds a value or a program.
-
-        Raises
-        ------
-        FormatError
-            No file does. The hint says what the files are.
-        """
-        if self.is_empty:
-            raise FormatError(
-                f"{self.path} holds no values and no programs to compare", hint=self.explain_unread()
-            )
-
     def get_program(self) -> Program:
         """Return the one program.
 
