@@ -218,7 +218,7 @@ def scope_guard(scope: Scope) -> Block:
     Returns
     -------
     Block
-        A context manager, for one ``with``; it also decorates functions.
+        A context manager; it also decorates functions.
 
     >>> import paddlelike as fluid
     >>> scope = fluid.Scope()

@@ -2,34 +2,63 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ContextDecorator
 from typing import Any, Generic, TypeVar
-
-from paddlelike.foundation.locks import LockedBlock
 
 T = TypeVar("T")
 
 
-class Block(LockedBlock, ContextDecorator):  # type: ignore[misc]  # as of LockedBlock
-    """A ``with`` block that replaces values; it also decorates functions."""
+class _Found:
+    """A method in C that ``with`` finds by a function in Python, which an interrupt may end without harm."""
 
-    values: Mapping[Current[Any], Any]
+    def __init__(self, find: Callable[[Block], Callable[..., Any]]) -> None:
+        self._find = find
+
+    def __get__(self, block: Block | None, _: type | None = None) -> Callable[..., Any]:
+        if block is None:  # ExitStack looks it up in the class
+            return lambda block, *error: self._find(block)(*error)
+        return self._find(block)
+
+
+class Block(ContextDecorator):
+    """A ``with`` block that replaces values; it also decorates functions.
+
+    A thread is in it while a lock is held, which ``with`` takes and releases in C: after an interrupt no
+    thread is in it, even if the traceback is kept, as in interactive sessions.
+    """
+
+    def __init__(self, values: Mapping[Current[Any], Any]) -> None:
+        self.values = values
+        self._lock = threading.Lock()
+        self._thread = 0
+
+    def _enter(self) -> Callable[..., Any]:
+        if self._lock.locked():
+            raise RuntimeError("a guard is for one `with` at a time; make another one")
+        self._thread = threading.get_ident()
+        for current in self.values:
+            current.blocks.append(weakref.ref(self, current.blocks.remove))
+        return self._lock.__enter__
+
+    __enter__ = _Found(_enter)
+    # `with` keeps this function alone, and by it the block, which the function ignores as it does errors.
+    __exit__ = _Found(lambda block: functools.partial(block._lock.__exit__, block))
 
     def _recreate_cm(self) -> Block:
-        return replace_all(self.values)
+        return Block(self.values)
 
+    def is_own(self) -> bool:
+        """Return whether this thread is in the block."""
+        return self._lock.locked() and self._thread == threading.get_ident()
 
-def replace_all(values: Mapping[Current[Any], Any]) -> Block:
-    """Return a block that replaces several values; the latest one made counts."""
-    block = Block()
-    block.values = values
-    for current in values:
-        current.blocks.append(weakref.ref(block, current.blocks.remove))
-    return block
+    def is_held(self) -> bool:
+        """Return whether any thread is in the block."""
+        return self._lock.locked()
 
 
 class Current(Generic[T]):
@@ -50,7 +79,7 @@ class Current(Generic[T]):
 
     def __init__(self, value: T) -> None:
         self._of_process = value
-        self.blocks: list[weakref.ref[Block]] = []  # of all threads, in the order in which they were made
+        self.blocks: list[weakref.ref[Block]] = []  # of all threads, in the order in which they were entered
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget_other_threads)
 
@@ -72,10 +101,10 @@ class Current(Generic[T]):
 
     def replaced(self, value: T) -> Block:
         """Return a block that uses another value inside its ``with``."""
-        return replace_all({self: value})
+        return Block({self: value})
 
     def find_own(self) -> Block | None:
-        """Return the block that the calling thread is in, the latest one made, or None."""
+        """Return the block that the calling thread entered last and is in, or None."""
         for ref in reversed(self.blocks):
             if (block := ref()) is not None and block.is_own():
                 return block

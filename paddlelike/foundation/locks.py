@@ -18,7 +18,6 @@ A waiting thread looks again every second, since an interrupted thread may have 
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import functools
 import itertools
@@ -124,31 +123,6 @@ class RLock(Lock):
                 after_in_parent=held.clear,
                 after_in_child=held.clear,
             )
-
-
-class LockedBlock(_thread.RLock):  # type: ignore[misc]  # the type's stub alone is final
-    """A ``with`` block that a thread is in while it holds this lock, which it takes and releases in C.
-
-    So after an interrupt no thread is in it, even if the traceback is kept, as in interactive sessions.
-
-    >>> block = LockedBlock()
-    >>> with block:
-    ...     block.is_own()
-    True
-    >>> block.is_own(), block.is_held()
-    (False, False)
-    """
-
-    def is_own(self) -> bool:
-        """Return whether this thread is in the block."""
-        return self._is_owned()  # type: ignore[attr-defined, no-any-return]
-
-    def is_held(self) -> bool:
-        """Return whether any thread is in the block."""
-        if self.is_own() or not self.acquire(False):
-            return True
-        self.release()
-        return False
 
 
 class Condition:

@@ -6,7 +6,7 @@ import itertools
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any
@@ -41,8 +41,8 @@ def test_threads_enter_and_leave_their_blocks_in_any_order(name: str) -> None:
     values = [make(), make()]
     first, second = map(guard, values)
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
-        one.submit(first.__enter__).result()
-        other.submit(second.__enter__).result()
+        one.submit(lambda: first.__enter__()).result()
+        other.submit(lambda: second.__enter__()).result()
         assert (one.submit(get).result(), other.submit(get).result()) == (values[0], values[1])
         assert get() is before  # of the main thread, which entered none
         one.submit(first.__exit__, None, None, None).result()
@@ -78,6 +78,32 @@ def test_a_guard_decorates_a_function_again_and_again() -> None:
         return fluid.global_scope() is value
 
     assert [call(), call(), fluid.global_scope() is value] == [True, True, False]
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_the_guard_entered_last_counts_whichever_was_made_first(name: str) -> None:
+    guard, get, make = GUARDS[name]
+    before, values = get(), [make(), make()]
+    first, second = map(guard, values)
+    with second:
+        with first:
+            assert get() is values[0]
+        assert get() is values[1]
+        with pytest.raises(RuntimeError, match="one `with` at a time"), second:
+            pass
+    assert get() is before
+
+
+def test_a_generator_may_end_its_guard_in_another_thread() -> None:
+    def read() -> Iterator[fluid.Scope]:
+        with fluid.scope_guard(fluid.Scope()):
+            yield fluid.global_scope()
+
+    before, reader = fluid.global_scope(), read()
+    assert next(reader) is not before
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(reader.close).result()
+    assert fluid.global_scope() is before
 
 
 def test_each_thread_numbers_its_names_independently() -> None:
@@ -142,7 +168,7 @@ def test_a_forked_process_drops_the_blocks_of_other_threads() -> None:
     size = Current(1)
     with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as other:
         block = size.replaced(2)
-        pool.submit(block.__enter__).result()
+        pool.submit(lambda: block.__enter__()).result()
         assert other.submit(size.get).result() == 2
         child = os.fork()
         if child == 0:

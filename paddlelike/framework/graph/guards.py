@@ -6,7 +6,7 @@ See :class:`~paddlelike.foundation.current.Current` for the threads in which a b
 from __future__ import annotations
 
 from paddlelike.errors import GraphError
-from paddlelike.foundation.current import Block, replace_all
+from paddlelike.foundation.current import Block
 from paddlelike.framework.graph.operator import DEVICE, NAME_SCOPE, NameScope
 from paddlelike.framework.graph.program import MAIN_PROGRAM, STARTUP_PROGRAM, Program
 from paddlelike.framework.graph.variable import Variable
@@ -107,7 +107,7 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
     Returns
     -------
     Block
-        A context manager, for one ``with``; it also decorates functions.
+        A context manager; it also decorates functions.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def program_guard(main_program: Program, startup_program: Program | None = None)
     if startup_program is None:
         return MAIN_PROGRAM.replaced(main_program)
     main_program._startup = startup_program
-    return replace_all({MAIN_PROGRAM: main_program, STARTUP_PROGRAM: startup_program})
+    return Block({MAIN_PROGRAM: main_program, STARTUP_PROGRAM: startup_program})
 
 
 def name_scope(prefix: str | None = None) -> Block:
@@ -141,7 +141,7 @@ def name_scope(prefix: str | None = None) -> Block:
     Returns
     -------
     Block
-        A context manager, for one ``with``; it also decorates functions.
+        A context manager; it also decorates functions.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def device_guard(device: str | None = None) -> Block:
     Returns
     -------
     Block
-        A context manager, for one ``with``; it also decorates functions.
+        A context manager; it also decorates functions.
 
     Raises
     ------
