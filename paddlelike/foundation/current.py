@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ContextDecorator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class Block(ContextDecorator):
 
     __enter__ = _Found(_enter)
     # `with` keeps this function alone, and by it the block, which the function ignores as it does errors.
-    __exit__ = _Found(lambda block: functools.partial(block._lock.__exit__, block))
+    __exit__ = _Found(lambda block: functools.partial(cast(Any, block._lock.__exit__), block))
 
     def _recreate_cm(self) -> Block:
         return Block(self.values)
