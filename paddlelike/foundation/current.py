@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ContextDecorator
+from threading import get_ident
 from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
@@ -40,7 +41,7 @@ class Block(ContextDecorator):
     def _enter(self) -> Callable[..., Any]:
         if self._lock.locked():
             raise RuntimeError("a guard is for one `with` at a time; make another one")
-        self._thread = threading.get_ident()
+        self._thread = get_ident()
         for current in self.values:
             current.blocks.append(weakref.ref(self, current.blocks.remove))
         return self._lock.__enter__
@@ -54,7 +55,7 @@ class Block(ContextDecorator):
 
     def is_own(self) -> bool:
         """Return whether this thread is in the block."""
-        return self._lock.locked() and self._thread == threading.get_ident()
+        return self._lock.locked() and self._thread == get_ident()
 
     def is_held(self) -> bool:
         """Return whether any thread is in the block."""
@@ -85,7 +86,13 @@ class Current(Generic[T]):
 
     def get(self) -> T:
         """Return the value that the calling thread has."""
-        block = self._find_block() if self.blocks else None  # without a call in the usual case
+        if not self.blocks:
+            return self._of_process
+        # Without more calls in the usual case: every run asks for the scope.
+        last = self.blocks[-1:]  # empty if another thread leaves its block now
+        block = last[0]() if last else None
+        if block is None or not (block._lock.locked() and block._thread == get_ident()):
+            block = self._find_block()
         return self._of_process if block is None else block.values[self]
 
     def set(self, value: T) -> T:
@@ -112,7 +119,7 @@ class Current(Generic[T]):
 
     def _find_block(self) -> Block | None:
         own = self.find_own()
-        if own is not None or threading.get_ident() == threading.main_thread().ident:
+        if own is not None or get_ident() == threading.main_thread().ident:
             return own
         blocks = (ref() for ref in reversed(self.blocks))
         return next((block for block in blocks if block is not None and block.is_held()), None)
