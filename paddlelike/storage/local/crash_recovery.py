@@ -205,8 +205,8 @@ def _read_staged(layout: Layout) -> _Staged | None:
 
 
 def _list_known(staged: _Staged, new: str) -> dict[str, int]:
-    """Return the files of the previous version; dropped files have the inodes that a copy of the disk gave
-    them. A file that others wrote in place of one is newer.
+    """Return the files of the previous version by inode; in a copy of the disk only dropped files have one.
+    A file that others wrote in place of one is newer.
     """
     present = {}
     for path in staged.files:
@@ -215,7 +215,8 @@ def _list_known(staged: _Staged, new: str) -> dict[str, int]:
     if any(facts.st_ino == staged.files[path] for path, facts in present.items()):
         return staged.files  # no copy
     older = {path: facts.st_ino for path, facts in present.items() if facts.st_mtime_ns < staged.time}
-    return staged.files | {path: inode for path, inode in older.items() if path in staged.dropped}
+    none = dict.fromkeys(staged.files, -1)  # by now the inodes may be those of other files
+    return none | {path: inode for path, inode in older.items() if path in staged.dropped}
 
 
 def _identify(directory: str, files: Iterable[str]) -> object:

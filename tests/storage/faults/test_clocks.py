@@ -117,17 +117,21 @@ def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
             patch.setattr(syncing, "sync_file_system", lambda path: written.wait(60))
             save(tmp_path / "home" / "m", NEW)
             shutil.copytree(tmp_path / "home", tmp_path / "killed")
+            (old,) = (tmp_path / "home" / ".m.saving-directory").rglob("a")
+            (tmp_path / "inode of a").hardlink_to(old)
             written.set()
             syncing.wait_for_disk(Layout.of(tmp_path / "home" / "m"))
     return tmp_path / "killed"
 
 
 @pytest.mark.parametrize("killed", HOURS, indirect=True)
-@pytest.mark.parametrize("replaces", [False, True], ids=["in place", "by a new file"])
-def test_a_file_that_another_machine_wrote_after_a_killed_save_stays(killed: Path, replaces: bool) -> None:
-    """Proves S6."""
-    if replaces:
+@pytest.mark.parametrize("how", ["in place", "by a new file", "by a new file with an old inode"])
+def test_a_file_that_another_machine_wrote_after_a_killed_save_stays(killed: Path, how: str) -> None:
+    """Proves S6. File systems give the numbers of removed inodes to new files."""
+    if how != "in place":
         (killed / "m" / "a").unlink()
+    if how == "by a new file with an old inode":
+        (killed / "m" / "a").hardlink_to(killed.parent / "inode of a")
     (killed / "m" / "a").write_bytes(b"theirs")  # by the true clock
     recover(killed / "m")
     assert contents(killed / "m") == NEW | {"a": b"theirs", "theirs": b"1"}
