@@ -103,13 +103,13 @@ def test_a_directory_of_fluid_computes_the_same(name: str, tmp_path: Path) -> No
 
 #: What real Fluid 1.8.5 does not run on a CPU, or computes otherwise.
 DIFFERENT = {
-    "exports331-average_ceil": "counts the margin of a window that hangs over",
     "exports331-float16": "has no kernel of float16",
     "exports331-idx_slice_t": "is fed a number without dims",
     "exports331-matrix_nms": "has no empty result",
     "exports331-sum_of_bool": "has no sum of truth values",
     "exports331-take_clip": "has no clip of whole numbers",
     "exports331-switch": "is fed a number without dims",
+    "getitem_negative": "refuses a slice backwards to the first element",
     "models331-f16": "has no kernel of float16",
 }
 
@@ -142,7 +142,8 @@ def test_real_fluid_opens_exported_models(tmp_path: Path) -> None:
     names = {one.name for one in (tmp_path / "all").iterdir()}
     told = done.stdout.splitlines()
     differ = {one for one in names if re.search(rf"^{one} |{one} it died", done.stdout, re.MULTILINE)}
-    assert differ - {"models331-norms"} == set(DIFFERENT)  # which now and then ends with a segmentation fault
+    drawn = {one for one in differ if re.search("331-drawn_|_seed$", one)}  # its random numbers are others
+    assert differ - drawn - {"models331-norms"} == set(DIFFERENT)  # which now and then dies
     same = sum(line.endswith("same") for line in told)  # behind what the engine wrote on the line
     assert same == len(names) - len(differ)
 
