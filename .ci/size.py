@@ -18,20 +18,20 @@ PAGE = PROJECT / "CONTRIBUTING.md"
 
 #: How many thousand tokens each room may have; "others" are all rooms that are not named.
 BUDGETS = {
-    "ops": 271,
+    "ops": 273,
     "layers": 72,
     "io": 71,
     "storage": 49,
-    "framework": 34,
+    "framework": 38,
     "formats": 46,
     "executor": 33,
     "core": 15,
     "inference": 23,
-    "fluid": 27,
+    "fluid": 36,
     "foundation": 14,
-    "interop": 211,
+    "interop": 213,
     "distributed": 141,
-    "compiled": 108,
+    "compiled": 110,
     "training": 19,
     "scan": 16,
     "collection": 16,
@@ -39,7 +39,7 @@ BUDGETS = {
     "cli": 11,
     "bundle": 8,
     "testing": 7,
-    "others": 79,
+    "others": 81,
 }
 _COUNTED = {".txt", ".js", ".css", ".pyi", ".toml", ".html"}
 _WITHOUT_CODE = {
