@@ -347,6 +347,7 @@ class Executor(Displayed):
         >>> _ = rows.write_text("1 20\n1 22\n")
         >>> dataset = fluid.DatasetFactory().create_dataset("QueueDataset")
         >>> dataset.set_use_var([x])
+        >>> dataset.set_batch_size(1)
         >>> dataset.set_filelist([str(rows)])
         >>> total = fluid.layers.reduce_sum(x)
         >>> exe = fluid.Executor()
