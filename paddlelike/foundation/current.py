@@ -41,8 +41,10 @@ class Block(ContextDecorator):
     def _enter(self) -> Callable[..., Any]:
         if self._lock.locked():
             raise RuntimeError("a guard is for one `with` at a time; make another one")
-        self._thread = get_ident()
+        self._thread, earlier = get_ident(), weakref.ref(self)
         for current in self.values:
+            if earlier in current.blocks:  # equal to a reference that an earlier `with` left
+                current.blocks.remove(earlier)
             current.blocks.append(weakref.ref(self, current.blocks.remove))
         return self._lock.__enter__
 
@@ -112,7 +114,7 @@ class Current(Generic[T]):
 
     def find_own(self) -> Block | None:
         """Return the block that the calling thread entered last and is in, or None."""
-        for ref in reversed(self.blocks):
+        for ref in self.blocks[::-1]:  # a copy: other threads leave their blocks
             if (block := ref()) is not None and block.is_own():
                 return block
         return None
@@ -121,7 +123,7 @@ class Current(Generic[T]):
         own = self.find_own()
         if own is not None or get_ident() == threading.main_thread().ident:
             return own
-        blocks = (ref() for ref in reversed(self.blocks))
+        blocks = (ref() for ref in self.blocks[::-1])
         return next((block for block in blocks if block is not None and block.is_held()), None)
 
     def _forget_other_threads(self) -> None:

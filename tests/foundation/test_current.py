@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import paddlelike as fluid
-from paddlelike.foundation.current import Current
+from paddlelike.foundation.current import Block, Current
 from paddlelike.framework.graph.operator import DEVICE
 from paddlelike.unique_name import UniqueNameGenerator
 from tests.interrupts.interrupting import interrupt, list_operations
@@ -92,6 +92,35 @@ def test_the_guard_entered_last_counts_whichever_was_made_first(name: str) -> No
         with pytest.raises(RuntimeError, match="one `with` at a time"), second:
             pass
     assert get() is before
+
+
+def test_a_guard_used_again_counts_as_entered_last_and_is_remembered_once() -> None:
+    size = Current(1)
+    first, second = size.replaced(2), size.replaced(3)
+    for _ in range(3):
+        with first:
+            assert size.get() == 2
+        with second, first:
+            assert size.get() == 2
+    assert len(size.blocks) == 2
+
+
+def test_a_thread_keeps_its_value_while_other_threads_leave_their_guards() -> None:
+    size = Current(1)
+    others = [size.replaced(value) for value in (3, 4)]
+
+    class Last(Block):
+        def is_own(self) -> bool:
+            others.clear()  # as if other threads left them at this moment
+            return super().is_own()
+
+    with size.replaced(2), ThreadPoolExecutor(1) as pool:
+        last = Last({size: 5})
+        for block in (*others, last):
+            pool.submit(lambda block=block: block.__enter__()).result()
+        del block
+        assert size.get() == 2
+        pool.submit(last.__exit__, None, None, None).result()
 
 
 def test_a_generator_may_end_its_guard_in_another_thread() -> None:
