@@ -294,13 +294,13 @@ class Executor(Displayed):
 
         >>> import pathlib, tempfile
         >>> import paddlelike as fluid
-        >>> x = fluid.data("x", [None, 1], "int64")
+        >>> ids = fluid.data("ids", [None, 1], "int64")
         >>> seen = fluid.layers.create_global_var([1], 0, "int64", persistable=True)
-        >>> _ = fluid.layers.sums([seen, fluid.layers.reduce_sum(x)], out=seen)
+        >>> _ = fluid.layers.sums([seen, fluid.layers.reduce_sum(ids)], out=seen)
         >>> rows = pathlib.Path(tempfile.mkdtemp(), "rows")
         >>> _ = rows.write_text("1 20\n1 22\n")  # of each slot the number of its numbers, then these
         >>> dataset = fluid.DatasetFactory().create_dataset("QueueDataset")
-        >>> dataset.set_use_var([x])
+        >>> dataset.set_use_var([ids])
         >>> dataset.set_batch_size(1)
         >>> dataset.set_filelist([str(rows)])
         >>> exe = fluid.Executor()
@@ -342,14 +342,14 @@ class Executor(Displayed):
 
         >>> import pathlib, tempfile
         >>> import paddlelike as fluid
-        >>> x = fluid.data("x", [None, 1], "int64")
+        >>> ids = fluid.data("ids", [None, 1], "int64")
         >>> rows = pathlib.Path(tempfile.mkdtemp(), "rows")
         >>> _ = rows.write_text("1 20\n1 22\n")
         >>> dataset = fluid.DatasetFactory().create_dataset("QueueDataset")
-        >>> dataset.set_use_var([x])
+        >>> dataset.set_use_var([ids])
         >>> dataset.set_batch_size(1)
         >>> dataset.set_filelist([str(rows)])
-        >>> total = fluid.layers.reduce_sum(x)
+        >>> total = fluid.layers.reduce_sum(ids)
         >>> exe = fluid.Executor()
         >>> exe.infer_from_dataset(dataset=dataset, fetch_list=[total], fetch_info=["sum"], print_period=1)
         batch 1: sum: [20]

@@ -2,66 +2,35 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ContextDecorator
 from threading import get_ident
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
+
+from paddlelike.foundation.locks import LockedBlock
 
 T = TypeVar("T")
 
 
-class _Found:
-    """A method in C that ``with`` finds by a function in Python, which an interrupt may end without harm."""
-
-    def __init__(self, find: Callable[[Block], Callable[..., Any]]) -> None:
-        self._find = find
-
-    def __get__(self, block: Block | None, _: type | None = None) -> Callable[..., Any]:
-        if block is None:  # ExitStack looks it up in the class
-            return lambda block, *error: self._find(block)(*error)
-        return self._find(block)
-
-
-class Block(ContextDecorator):
-    """A ``with`` block that replaces values; it also decorates functions.
-
-    A thread is in it while a lock is held, which ``with`` takes and releases in C: after an interrupt no
-    thread is in it, even if the traceback is kept, as in interactive sessions.
-    """
+class Block(LockedBlock, ContextDecorator):
+    """A ``with`` block that replaces values; it also decorates functions."""
 
     def __init__(self, values: Mapping[Current[Any], Any]) -> None:
+        super().__init__()
         self.values = values
-        self._lock = threading.Lock()
-        self._thread = 0
 
-    def _enter(self) -> Callable[..., Any]:
-        if self._lock.locked():
-            raise RuntimeError("a guard is for one `with` at a time; make another one")
-        self._thread, earlier = get_ident(), weakref.ref(self)
+    def _begin(self) -> None:
+        earlier = weakref.ref(self)
         for current in self.values:
             if earlier in current.blocks:  # equal to a reference that an earlier `with` left
                 current.blocks.remove(earlier)
             current.blocks.append(weakref.ref(self, current.blocks.remove))
-        return self._lock.__enter__
-
-    __enter__ = _Found(_enter)
-    # `with` keeps this function alone, and by it the block, which the function ignores as it does errors.
-    __exit__ = _Found(lambda block: functools.partial(cast(Any, block._lock.__exit__), block))
 
     def _recreate_cm(self) -> Block:
         return Block(self.values)
-
-    def is_own(self) -> bool:
-        """Return whether this thread is in the block."""
-        return self._lock.locked() and self._thread == get_ident()
-
-    def is_held(self) -> bool:
-        """Return whether any thread is in the block."""
-        return self._lock.locked()
 
 
 class Current(Generic[T]):
@@ -93,7 +62,7 @@ class Current(Generic[T]):
         # Without more calls in the usual case: every run asks for the scope.
         last = self.blocks[-1:]  # empty if another thread leaves its block now
         block = last[0]() if last else None
-        if block is None or not (block._lock.locked() and block._thread == get_ident()):
+        if block is None or not (block.lock.locked() and block.thread == get_ident()):
             block = self._find_block()
         return self._of_process if block is None else block.values[self]
 

@@ -125,6 +125,58 @@ class RLock(Lock):
             )
 
 
+class _Found:
+    """A method in C that ``with`` finds by a function in Python, which an interrupt may end without harm."""
+
+    def __init__(self, find: Callable[[Any], Callable[..., Any]]) -> None:
+        self._find = find
+
+    def __get__(self, block: object, _: type | None = None) -> Callable[..., Any]:
+        if block is None:  # ExitStack looks it up in the class
+            return lambda block, *error: self._find(block)(*error)
+        return self._find(block)
+
+
+class LockedBlock:
+    """A ``with`` block that a thread is in while it holds a lock, which ``with`` takes and releases in C.
+
+    So after an interrupt no thread is in it, even if the traceback is kept, as in interactive sessions.
+
+    >>> block = LockedBlock()
+    >>> with block:
+    ...     block.is_own()
+    True
+    >>> block.is_own(), block.is_held()
+    (False, False)
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.thread = 0  # the one that is in it, or was last
+
+    def _enter(self) -> Callable[..., Any]:
+        if self.lock.locked():
+            raise RuntimeError("a guard is for one `with` at a time; make another one")
+        self.thread = threading.get_ident()
+        self._begin()
+        return self.lock.__enter__
+
+    def _begin(self) -> None:
+        """Prepare to enter; an interrupt may still prevent that."""
+
+    __enter__ = _Found(_enter)
+    # `with` keeps this function alone, and by it the block, which the function ignores as it does errors.
+    __exit__ = _Found(lambda block: functools.partial(block.lock.__exit__, block))
+
+    def is_own(self) -> bool:
+        """Return whether this thread is in the block."""
+        return self.lock.locked() and self.thread == threading.get_ident()
+
+    def is_held(self) -> bool:
+        """Return whether any thread is in the block."""
+        return self.lock.locked()
+
+
 class Condition:
     """A condition to wait for, with a lock: its own, or ``lock``."""
 
