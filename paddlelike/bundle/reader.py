@@ -25,6 +25,7 @@ from paddlelike.formats.explain import explain as explain_file
 from paddlelike.formats.zips import check_sizes
 from paddlelike.foundation.warn import warn_user
 from paddlelike.storage.local.filesystem.opening import open_regular
+from paddlelike.storage.location import find_near_file
 from paddlelike.storage.problems import explain, raises_own_errors
 
 Array = np.ndarray[Any, Any]
@@ -146,7 +147,7 @@ def open_binary(f: Source) -> Iterator[IO[bytes]]:
     """
     if isinstance(f, str | os.PathLike):
         if not FilePath(f).exists():
-            raise MissingFileError(f"no such file: {os.fspath(f)}")
+            raise MissingFileError(f"no such file: {os.fspath(f)}", hint=find_near_file(f))
         opened, _ = open_regular(os.fspath(f))
         with opened as (fd, _), open(fd, "rb", closefd=False) as file:
             yield file

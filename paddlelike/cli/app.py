@@ -85,7 +85,7 @@ class LazyCommands(TyperGroup):
         self.commands = _Commands((name, None) for name in COMMANDS)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:  # which prints --help and --version
-        with _readers_may_leave():
+        with _readers_may_leave(), exits():
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: Any) -> Any:

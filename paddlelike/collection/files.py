@@ -10,6 +10,7 @@ from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveErro
 from paddlelike.formats.dynet import Block, encode, read_blocks
 from paddlelike.storage.local.filesystem.file import File
 from paddlelike.storage.local.transaction import write_all
+from paddlelike.storage.location import find_near_file
 
 __all__ = ["blocks_below", "check_key", "check_shape", "find", "read", "read_bytes", "write"]
 
@@ -32,7 +33,7 @@ def read(filename: Path) -> list[Block]:
 def read_bytes(filename: Path) -> bytes:
     """Return the bytes of a file. Raises MissingFileError when there is none, StorageError for a pipe."""
     if not FilePath(filename).exists():
-        raise MissingFileError(f"no such file: {os.fspath(filename)}")
+        raise MissingFileError(f"no such file: {os.fspath(filename)}", hint=find_near_file(filename))
     with File(filename) as file:
         return file.read()
 

@@ -19,7 +19,6 @@ from paddlelike.formats.paddle.recognize import find_dense_part, is_program, is_
 from paddlelike.formats.paddle.server_tables import ServerTables
 from paddlelike.formats.state.sharded import PaddleDistributed
 from paddlelike.foundation.amounts import format_count
-from paddlelike.foundation.near_names import suggest_names
 from paddlelike.framework import Program
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.io.asynchronous import wait_for_pending
@@ -29,7 +28,7 @@ from paddlelike.io.deltas.chain import Broken, Chain, find_chains, parse_path
 from paddlelike.io.deltas.contents import open_directory
 from paddlelike.io.load.misplaced import explain_prefix
 from paddlelike.io.load.model_files import PROGRAMS, find_model
-from paddlelike.storage.location import Location, locate, locate_prefix
+from paddlelike.storage.location import Location, find_near_file, locate, locate_prefix
 from paddlelike.storage.manifest import Manifest
 from paddlelike.storage.names import MANIFEST
 
@@ -416,7 +415,7 @@ def open_content(path: str | os.PathLike[str]) -> Content:
         is_file = not whole and bool(name) and where.has(name)
         names = [name] if is_file else _list_under(where, name, os.path.splitext(text)[1] if whole else "")
         if not names:
-            raise _make_missing(text, where, name)
+            raise make_missing_error(text)
         content = Content(text, where, is_file=is_file)
         if is_file:  # other files of its directory may name its values
             names = [*_find_companions(where, name), name]
@@ -446,13 +445,13 @@ def open_content(path: str | os.PathLike[str]) -> Content:
     return content
 
 
-def _make_missing(text: str, where: Location, name: str) -> MissingFileError:
+def make_missing_error(text: str) -> MissingFileError:
     """Return the error for a path that is neither a file nor a directory."""
     if os.path.islink(text) and not os.path.exists(text):
         return MissingFileError(f"{text} is a link to {os.readlink(text)!r}, which does not exist")
     if os.path.lexists(text):
         return MissingFileError(f"{text} is neither a file nor a directory")
-    hint = explain_prefix(text) or _find_near(where, name)
+    hint = explain_prefix(text) or find_near_file(text)
     return MissingFileError(f"no such file or directory: {text}", hint=hint)
 
 
@@ -475,12 +474,3 @@ def _find_companions(where: Location, name: str) -> list[str]:
         return []
     stem = os.path.splitext(name)[0]
     return [one for one in ("__model__", f"{stem}.pdmodel", f"{stem}.json") if where.has(one)]
-
-
-def _find_near(where: Location, name: str) -> str | None:
-    """Return a hint with names similar to a missing entry, or None."""
-    try:
-        present = sorted({one.split("/")[0] for one in where.list_names()})
-    except (OSError, PaddlelikeError):
-        return None
-    return suggest_names(name, present) or None

@@ -26,6 +26,7 @@ from paddlelike.foundation.progress import show_progress
 from paddlelike.interop.content import (
     Content,
     Held,
+    make_missing_error,
     open_content,
 )
 from paddlelike.interop.damage import refuse_damage
@@ -33,7 +34,6 @@ from paddlelike.interop.renaming import Recipe, arrange
 from paddlelike.interop.spool import Spool
 from paddlelike.io.deltas.chain import FOLDER
 from paddlelike.io.load import model_files
-from paddlelike.io.load.misplaced import explain_prefix
 from paddlelike.io.rules.rules import Rules
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import locate, locate_prefix
@@ -339,7 +339,7 @@ def _open_source(path: str, stack: ExitStack) -> tuple[AnyFormat, Any]:
         what = explain(head, file.size) or explain_names([name]) or _UNKNOWN
         raise FormatError(f"the format of {path} is not known: {what}")
     if not folder.has(f"{name}.pdparams"):
-        raise MissingFileError(f"no such file or directory: {path}", hint=explain_prefix(path))
+        raise make_missing_error(path)
     return registry.find("fluid_save"), PrefixedFolder(folder, name)
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from urllib.parse import unquote, urlsplit
 
+from paddlelike.errors import PaddlelikeError
+from paddlelike.foundation.near_names import suggest_names
 from paddlelike.storage.interfaces import File, Location, Path, Writing
 from paddlelike.storage.local.directory import LocalDirectory
 from paddlelike.storage.names import is_remote
 
-__all__ = ["File", "LocalDirectory", "Location", "Writing", "is_remote", "locate", "locate_prefix"]
+__all__ = [
+    "File", "LocalDirectory", "Location", "Writing", "find_near_file", "is_remote", "locate", "locate_prefix",
+]  # fmt: skip
 
 
 def locate(path: Path) -> Location:
@@ -59,3 +63,13 @@ def locate_prefix(path: Path) -> tuple[Location, str]:
         text = unquote(urlsplit(text).path)
     directory, name = os.path.split(text)
     return LocalDirectory(directory, text), name
+
+
+def find_near_file(path: Path) -> str | None:
+    """Return a hint that names the files beside a missing one whose names are like its own, or None."""
+    try:
+        where, name = locate_prefix(path)
+        names = where.list_names() if is_remote(os.fspath(path)) else os.listdir(where.path or ".")
+    except (OSError, PaddlelikeError):
+        return None
+    return suggest_names(name, sorted({one.split("/")[0] for one in names})) or None

@@ -343,6 +343,9 @@ def test_gpu_arrays_are_read_as_arrays() -> None:  # T15: a pickle of the contex
 def test_files_of_other_kinds_are_named(tmp_path: Path) -> None:  # T06, T26
     with pytest.raises(MissingFileError, match="no such file: "):
         bundle.load(tmp_path / "none")
+    bundle.dump([1], tmp_path / "model.bundle")
+    with pytest.raises(MissingFileError, match=r"did you mean 'model\.bundle'\?"):
+        bundle.load(tmp_path / "modle.bundle")
     (tmp_path / "text").write_text("hello")
     with (tmp_path / "text").open() as text, pytest.raises(LoadError, match="mode 'rb'"):
         bundle.load(text)  # type: ignore[arg-type]

@@ -305,6 +305,15 @@ def test_a_mistyped_command_or_option_gets_a_suggestion(arguments: list[str], st
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["inspect", "--help"]])
+def test_help_that_cannot_be_written_is_an_error_without_a_traceback(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "paddlelike", *arguments]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "paddlelike: [Errno 28] No space left on device\n"
+
+
 def test_the_run_command_works_without_the_extra(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import sys, paddle.fluid as fluid; print(fluid.__name__, sys.argv[1])")

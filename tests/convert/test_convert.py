@@ -204,6 +204,9 @@ def test_an_existing_target_is_kept_without_overwrite(tmp_path: Path) -> None:
 def test_unknown_sources_and_targets_are_explained(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError, match="no such file or directory"):
         fluid.convert(tmp_path / "none", tmp_path / "out")
+    write("npz", {"w": np.ones(2)}, tmp_path / "model.npz")
+    with pytest.raises(MissingFileError, match=r"did you mean 'model\.npz'\?"):
+        fluid.convert(tmp_path / "modle.npz", tmp_path / "out")
     (tmp_path / "picture").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 100)
     with pytest.raises(FormatError, match="a PNG image"):
         fluid.convert(tmp_path / "picture", tmp_path / "out")

@@ -395,6 +395,12 @@ ADVICE: dict[str, Advice] = {
         lambda: fetch_sequences(return_numpy=False),
         2 * ROWS,
     ),
+    "a fetch by the name in the script": Advice(
+        lambda: execute(feed={"x": ROWS}, fetch_list=[double().name, "loss"]),
+        "pass the variable itself: fetch_list=[variable]",
+        lambda: execute(feed={"x": ROWS}, fetch_list=[double()]),
+        2 * ROWS,
+    ),
     "a fetch of None": Advice(
         lambda: execute(feed={"x": ROWS}, fetch_list=[None]),
         "did the function that made the variable return it?",

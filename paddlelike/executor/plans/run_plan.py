@@ -136,10 +136,9 @@ class Plan:
 
     def _get_fetch_position(self, block: Block, name: str) -> int:
         if block._find_var_recursive(name) is None and not self.layout.has_position(name):
-            made = [one for one in block.vars if one.startswith(f"{name}.tmp_")][
-                -1:
-            ]  # by a layer of that name
-            hint = f"did you mean {made[0]!r}?" if made else suggest_names(name, block.vars) or None
+            of_layer = [one for one in block.vars if one.startswith(f"{name}.tmp_")]
+            near = f"did you mean {of_layer[-1]!r}?" if of_layer else suggest_names(name, block.vars)
+            hint = near or "pass the variable itself: fetch_list=[variable]"
             raise EnforceNotMet(f"fetch_list contains {name!r}, which the program does not have", hint=hint)
         return self.layout.get_position(block, name)
 

@@ -15,7 +15,7 @@ from paddlelike.interop.cntk.origin import remember_origin
 from paddlelike.interop.cntk.reading.build import Built, build_program
 from paddlelike.interop.cntk.writing.graph import Ref, as_real
 from paddlelike.io.export.program import make_inference_program
-from paddlelike.storage.location import locate_prefix
+from paddlelike.storage.location import find_near_file, locate_prefix
 from paddlelike.storage.problems import raises_own_errors
 
 Path = str | os.PathLike[str]
@@ -107,7 +107,7 @@ def read_bytes(file: Path | bytes) -> bytes:
         return file
     where, name = locate_prefix(os.fspath(file))
     if not where.has(name):
-        raise MissingFileError(f"no such file: {os.fspath(file)}")
+        raise MissingFileError(f"no such file: {os.fspath(file)}", hint=find_near_file(file))
     with where.open_file(name) as source:
         return bytes(source.read_at(0, source.size))
 
