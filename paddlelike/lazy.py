@@ -315,7 +315,7 @@ class AliasFinder:  # of no class of importlib.abc, which takes long to import
 
 
 class _FunctionModule(ModuleType):
-    """A module with one function, that of its own name in its package."""
+    """A module with one function: the function of the same name in its package."""
 
     def __getattr__(self, name: str) -> Any:
         package, _, own = self.__name__.rpartition(".")

@@ -1,4 +1,4 @@
-"""A pickle reader that makes only what is on a list, and calls nothing else.
+"""A pickle reader that constructs only objects of listed classes, and calls no other function.
 
 Python's unpickler imports whatever a file names. This one is the standard library's own, in its Python form
 (the memo is a dict, so that an index in the file takes no memory), with the steps that import, call or fill
@@ -301,13 +301,13 @@ def _dtype(code: object, *_: object) -> np.dtype[Any]:
 
 def _encode(text: str, encoding: str) -> bytes:
     if encoding != "latin1":
-        raise FormatError(f"bytes kept as text in {encoding!r}")
+        raise FormatError(f"bytes are kept as text in {encoding!r}")
     return codecs.latin_1_encode(text)[0]
 
 
 def _bytes(value: object = b"", *_: object) -> bytes:
     if not isinstance(value, bytes | bytearray):
-        raise FormatError(f"bytes made of a {type(value).__name__}")
+        raise FormatError(f"bytes are made of a {type(value).__name__}")
     return bytes(value)
 
 
@@ -326,7 +326,7 @@ def _make_bytearray(value: object = b"", *_: object) -> bytearray:
 
 def _make_defaultdict(factory: object = None) -> defaultdict[Any, Any]:
     if factory is not None and factory not in _FACTORIES:
-        raise FormatError(f"a defaultdict that calls {shorten(factory)}")
+        raise FormatError(f"a defaultdict calls {shorten(factory)}")
     return defaultdict(factory)
 
 
@@ -371,7 +371,7 @@ def _python2(names: dict[str, Any]) -> dict[str, Any]:
 def _make_range(*arguments: Any) -> range:
     made = range(*arguments)
     if len(made) > 1 << 20:
-        raise FormatError(f"a range of {len(made)} numbers")
+        raise FormatError(f"a range has {len(made)} numbers, expected at most {1 << 20}")
     return made
 
 

@@ -471,7 +471,7 @@ def _get_owners(program: Program) -> dict[str, Parameters]:
 
 
 def _get_rows(program: Program) -> dict[str, frozenset[int] | None]:
-    """Return the rows of tables that a graph looks up, by variable name; None: it uses all rows."""
+    """Return the rows that a graph looks up, by name of the table; None stands for all rows."""
     rows: dict[str, frozenset[int] | None] = program.__dict__.setdefault("_collection_rows", {})
     return rows
 

@@ -70,7 +70,7 @@ class Versioned:
 
     @classmethod
     def _upgrade_state(cls, version: int, attributes: dict[str, Any]) -> dict[str, Any]:
-        """Return the attributes of this release for those of an older version.
+        """Convert attributes of an older version to the attributes of this release.
 
         The hook for old states: a class that increases ``_state_version`` overrides it. Version 0 means the
         states of releases without versions: all attributes, under the names of version 1.

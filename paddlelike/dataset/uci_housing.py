@@ -69,7 +69,7 @@ def fetch() -> None:
 
 @lru_cache
 def load_data(filename: str | None, feature_num: int = 14, ratio: float = 0.8) -> tuple[Array, Array]:
-    """Return the rows for training and for testing; None: synthetic rows.
+    """Return the rows for training and for testing; synthetic rows if ``filename`` is None.
 
     Raises FormatError when the numbers of the file cannot be divided into rows of ``feature_num``.
     """

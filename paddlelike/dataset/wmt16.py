@@ -32,7 +32,7 @@ Reader = Callable[[], Iterator[tuple[list[int], list[int], list[int]]]]
 
 
 def train(src_dict_size: int, trg_dict_size: int, src_lang: str = "en") -> Reader:
-    """Return the reader of the training set: so many words of source and target, marks included.
+    """Return the reader of the training set. The sizes of the dictionaries include the marks.
 
     ``src_lang`` is "en" or "de", else ValueError. Raises MissingFileError without the file.
     """

@@ -420,7 +420,7 @@ def _describe(name: str, dataset: h5py.Dataset, size: int, begin: int | None) ->
     check_shape(f"{name!r:.80}", shape, dtype.itemsize)
     if nbytes > _MOST_DEFLATED * max(stored, 0) + 64 or stored > size:
         raise FormatError(
-            f"{name!r:.80}: {dtype} {list(shape)} takes {nbytes} bytes, the file has {stored} of it"
+            f"{name!r:.80}: {dtype} {list(shape)} takes {nbytes} bytes, the file stores {stored}"
         )
     if offset is not None and (dtype.byteorder == ">" or stored != nbytes):
         offset = None

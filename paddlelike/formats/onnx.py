@@ -113,7 +113,7 @@ def _read_varint(file: Source, at: int, end: int) -> tuple[int, int]:
         number |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             return number, at + index + 1
-    raise FormatError(f"offset {at}: a number that does not end")
+    raise FormatError(f"offset {at}: a number does not end")
 
 
 def _walk(file: Source, at: int, end: int) -> Iterator[_Field]:
@@ -130,7 +130,7 @@ def _walk(file: Source, at: int, end: int) -> Iterator[_Field]:
         elif kind in (_FIXED32, _FIXED64):
             at += 4 if kind == _FIXED32 else 8
         else:
-            raise FormatError(f"offset {begin}: a field of kind {kind}, which ONNX does not have")
+            raise FormatError(f"offset {begin}: a field has kind {kind}, which ONNX does not have")
         if at > end or not number:
             raise FormatError(f"offset {begin}: field {number} reaches to {at}, its message to {end}")
         yield _Field(number, kind, value, start, at)
@@ -183,11 +183,13 @@ def _read_name(file: Source, field: _Field | None) -> str:
     if field is None or field.kind != _BYTES:
         return ""
     if field.end - field.start > 1 << 16:
-        raise FormatError(f"offset {field.start}: a name of {field.end - field.start} bytes")
+        raise FormatError(
+            f"offset {field.start}: a name has {field.end - field.start} bytes, expected at most {1 << 16}"
+        )
     try:
         return str(bytes(file.read_at(field.start, field.end - field.start)), "utf-8")
     except UnicodeDecodeError as error:
-        raise FormatError(f"offset {field.start}: a name that is not text: {error}") from None
+        raise FormatError(f"offset {field.start}: a name is not text: {error}") from None
 
 
 def _find_numbers(

@@ -197,7 +197,7 @@ def _rebuild_tensor(
     if not isinstance(storage, _Storage) or not all(type(n) is int and 0 <= n < 2**48 for n in counts):
         raise FormatError("a tensor has an invalid storage, shape or strides")
     if len(shape) != len(strides):
-        raise FormatError(f"a tensor of shape {shape!r:.80} and strides {strides!r:.80}")
+        raise FormatError(f"a tensor has shape {shape!r:.80}, but strides {strides!r:.80}")
     check_shape("a tensor", shape, storage.itemsize)
     problem = "a tensor of elements that no Paddle variable has" if storage.dtype is None else None
     view = _View(storage, offset, tuple(shape), tuple(strides), problem)
@@ -224,7 +224,7 @@ def _rebuild_quantized(storage: object, offset: int, shape: Sequence[int], *_: o
 
 def _rebuild_parameter(view: object, *_: object) -> object:
     if not isinstance(view, _View | Foreign):
-        raise FormatError("a parameter that is not a tensor")
+        raise FormatError("a parameter is not a tensor")
     return view
 
 

@@ -33,7 +33,7 @@ _LOOK: Final = 1.0  # seconds between two looks of a waiting thread
 
 
 class _Key(functools.partial):  # type: ignore[type-arg]
-    """Calls a C function without arguments when it is deleted. Its ``with`` does nothing, in C."""
+    """Calls a C function without arguments when it is deleted; ``with`` itself runs only C code."""
 
     __slots__ = ()
     if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def make_keys(take: Callable[[Any], Any], give_back: Callable[[], Any]) -> Keys:
 
 
 def make_key(taken: Iterable[Any], give_back: Callable[[], Any]) -> AbstractContextManager[None, None]:
-    """Return a key for the first item of an iterator in C, which takes something; of none, one of nothing."""
+    """Take the first item of an iterator in C and return a key that gives it back, or an empty key."""
     return next(map(functools.partial(_Key, give_back), taken), _Key(bool))
 
 

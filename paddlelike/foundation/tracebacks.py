@@ -184,7 +184,7 @@ def _add_signature(error: BaseException, trace: TracebackType | None) -> bool:
 
 
 def _describe_call(error: BaseException, entries: list[TracebackType]) -> Iterator[str]:
-    """Yield notes on an error that Python raised: the arguments or results of this package."""
+    """Yield notes on an error that Python raised, such as the arguments of the call into this package."""
     if not entries or "\n  hint: " in str(error):
         return
     ours = [one.tb_frame for one in entries if _is_ours(one.tb_frame)]

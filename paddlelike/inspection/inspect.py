@@ -206,7 +206,7 @@ def inspect_content(
 
 
 def _list_files(content: Content) -> Iterator[FileFacts]:
-    """Yield the files; one that a program or the manifest needs, and nothing can read, has a problem."""
+    """Yield the files. An unreadable file that a program or the manifest needs gets a problem."""
     needed = {one.name for program in content.programs.values() for one in list_persistables(program)}
     needed |= set() if content.manifest is None else content.manifest.files.keys()
     for file in content.files:

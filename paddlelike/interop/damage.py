@@ -104,7 +104,7 @@ def verify_path(path: str) -> Verification:
 
 
 def _explain_empty(content: Content) -> str:
-    """Return in brackets why nothing could be read, or "" where something was."""
+    """Return in brackets why no value could be read, or "" if one was."""
     why = content.explain_unread() if content.is_empty else None
     return f" ({why})" if why else ""
 

@@ -122,7 +122,7 @@ def make_fluid18(program: Program) -> Program:
 
 
 def _cast(op: Operator) -> None:
-    """Cast inputs of types that 1.8.5 does not take: sizes of int64, triangles of truth values."""
+    """Cast inputs of types that 1.8.5 does not take, such as sizes of int64 or triangles of bools."""
     block, first = op.block, op.output_arg_names[0] if op.output_arg_names else ""
     for slot in _SMALL.get(_SAME.get(op.type, op.type), ()):
         for place, name in enumerate(op.inputs.get(slot, ())):

@@ -24,7 +24,7 @@ from paddlelike.io.calls import get_program, is_parameter, is_persistable, selec
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.report import LoadReport, Moved, SaveReport
 from paddlelike.storage.local.transaction import write_all
-from paddlelike.storage.location import locate_prefix
+from paddlelike.storage.location import find_near_file, locate_prefix
 from paddlelike.storage.manifest import library_version
 from paddlelike.storage.problems import raises_own_errors
 
@@ -161,7 +161,7 @@ def load_hdf5(
     """
     where, name = locate_prefix(path)
     if not where.has(name):
-        raise MissingFileError(f"no such file: {os.fspath(path)}")
+        raise MissingFileError(f"no such file: {os.fspath(path)}", hint=find_near_file(path))
     with where.open_file(name) as file:
         found = [entry.name for entry in Hdf5().entries(file)]
         version = _read_version(file)
@@ -199,7 +199,7 @@ class ParamSetter(NamedTuple):
 
 
 class _ParamSetters(dict[str, ParamSetter]):
-    """Setters by the names of variables; TensorFlow's ``w:0`` finds that of ``w``."""
+    """Setters by the names of variables; TensorFlow's name ``w:0`` finds the setter of ``w``."""
 
     def __missing__(self, name: str) -> ParamSetter:
         if name.endswith(_OUTPUT):
@@ -265,9 +265,9 @@ def build_setter(variable: Variable, placeholder_name: str | None = None) -> Par
 def _default(
     variables: object, predicate: Callable[[Variable], bool] | None
 ) -> Callable[[Variable], bool] | None:
-    """Return the predicate of a call, by default that of parameters.
+    """Return the predicate of a call; by default it accepts parameters.
 
-    Only persistable variables are chosen from: temporaries hold no values between runs.
+    It accepts only persistable variables: temporaries hold no values between runs.
     """
     if predicate is None:
         return is_parameter if variables is None else None

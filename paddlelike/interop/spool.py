@@ -79,7 +79,7 @@ class Spool:
         return self.store(source_format.read(source, entry))
 
     def convert(self, value: Value, dtype: DtypeLike | None) -> Value:
-        """Return a floating-point value with elements of another type; None: as it is."""
+        """Return a floating-point value with elements of another type; unchanged for None."""
         array = value.held_array
         assert array is not None
         is_bfloat16 = array.dtype == np.uint16

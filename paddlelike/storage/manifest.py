@@ -373,7 +373,7 @@ def _parse_earlier(front: Mapping[str, Any]) -> Manifest:
 
 
 def _record(path: str, facts: dict[str, Any], authors: list[Author]) -> Record:
-    """Return the record of an entry, whose other keys become its facts. There may be many thousands."""
+    """Return the record of a file; keys of ``facts`` that no field takes stay in it."""
     if not is_plain(path) and relative_path(path) != path:
         raise ValueError(f"{path!r} is not the path of a file")
     take = facts.pop

@@ -31,7 +31,7 @@ class DistributedLearner:
         return self.optimizer.minimize(*given)
 
     def distribute(self, program: Program, startup: Program) -> tuple[Program, Program, bool] | None:
-        """Return what this process runs, with ``program``, ``startup`` and ``is_server``; None: in no job."""
+        """Return the two programs of this process and whether it is a server, or None without a job."""
         share: tuple[Program, Program, bool] | None = _distribute_training.function(
             program, startup, sync_mode=self.sync_mode
         )

@@ -126,7 +126,7 @@ def _array(**changes: bytes) -> bytes:
      ({"shape": b"\x1a\x0c\x0a\x0a" + b"\xff" * 8 + b"\x3f\x00"}, "an array cannot have the dims"),
      ({"shape": b"\x1a\x07\x0a\x05" + b"\xff" * 4 + b"\x7f"}, "has 34359738367 elements, the file 2"),
      ({"values": b""}, "lacks its float_values"), ({"type": b"\x08\x06"}, "lacks its sint32_values"),
-     ({"type": b"\x08\x06", "values": b"\x3a\x06\x0a\x04\x80\x80\x04\x02"}, "beyond their range")],
+     ({"type": b"\x08\x06", "values": b"\x3a\x06\x0a\x04\x80\x80\x04\x02"}, "beyond the range of int16")],
     ids=["type", "sparse", "count", "inferred", "huge", "absent", "other", "int16"],
 )  # fmt: skip
 def test_damage_is_named(changes: dict[str, bytes], text: str) -> None:

@@ -38,7 +38,7 @@ _TRAINERS = frozenset(
 
 
 def find_distributed_partition(program: Program) -> Partition | None:
-    """Return the way to save and load ``program`` in this process; None: like an ordinary program."""
+    """Return how to save and load ``program`` in this process, or None if it is not distributed."""
     placement, endpoint = find_placement(program), find_endpoint(program)
     if endpoint is not None:
         return ServerPartition(program, placement, endpoint)
@@ -209,7 +209,7 @@ class TrainerPartition:
         if role == "PSERVER":
             raise LoadError(
                 f"nothing was loaded from {where}: this process is a parameter server (TRAINING_ROLE), and "
-                "the program is a trainer's, whose variables are not the rows that a server keeps",
+                "the program is a trainer's, so it does not have the rows of this server",
                 hint="load_persistables(exe, dirname, get_pserver_program(endpoint)), or its startup program",
             )
         remote = set(self._placement.origins(Kind.REMOTE, Kind.TABLE, Kind.GROWING))

@@ -78,7 +78,7 @@ class Background:
         self._thread = thread
 
     def put(self, server: int, entry: Entry, value: Value) -> None:
-        """Add a gradient to the next push; wait while that is full. Raises as :meth:`check`."""
+        """Add a gradient to the next push; wait while it is full. Raises the errors of :meth:`check`."""
         key = server, entry.index
         with self._changed.hold():
             self._changed.wait_for(
@@ -95,7 +95,7 @@ class Background:
                 self._changed.notify_all()
 
     def end_step(self) -> None:
-        """Let the thread push what was put."""
+        """Let the thread push the gradients of the step."""
         if self._sums and not self._is_whole:
             with self._changed.hold():
                 self._is_whole = bool(self._sums)

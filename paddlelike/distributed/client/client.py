@@ -102,7 +102,7 @@ class Client(Transfers):
         self.stage_entry(server, entry, name, value)
 
     def stage_entry(self, server: int, entry: Entry, name: str, value: Value) -> None:
-        """Do as :meth:`stage` for a place of :meth:`find_entry`."""
+        """Stage a gradient as :meth:`stage` does, for the result of :meth:`find_entry`."""
         if self.step_discarded:
             return
         if self.parameters_stale:
@@ -146,7 +146,7 @@ class Client(Transfers):
         return self.find_values(*self.find_entry(endpoint, name))
 
     def find_values(self, server: int, entry: Entry) -> Array:
-        """Do as :meth:`parameter` for a place of :meth:`find_entry`."""
+        """Return a value as :meth:`parameter` does, for the result of :meth:`find_entry`."""
         key = server, entry.index
         if entry.index not in self.driver.values[server]:
             return self.pull([(self.endpoints[server], entry.name)])[0]
@@ -192,7 +192,7 @@ class Client(Transfers):
         return found
 
     def run_in_background(self, background: Background | None) -> None:
-        """Let a thread push the gradients of several steps together and pull parameters; None: end it."""
+        """Start a thread that pushes gradients of many steps and pulls parameters; None ends it."""
         before, self._background = self._background, background
         if before is not None:
             before.stop()
@@ -233,7 +233,7 @@ class Client(Transfers):
     # Goals of the protocol; each returns whether it was reached
 
     def _begin_push(self) -> None:
-        """Start threads that push staged and later gradients to all servers (async: if they expect any)."""
+        """Start threads that push staged and later gradients: to all servers, or in async mode to some."""
         gradients, follows = self._gradients, self.follows_rollbacks or self._continues
 
         def exchange(server: int, request: Push, is_direct: bool) -> Exchange:

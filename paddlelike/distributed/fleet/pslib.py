@@ -321,7 +321,7 @@ class PSLib(DistributedTranspiler):
         return DownpourOptimizer(optimizer, strategy)
 
     def init_server(self, model_dir: str | None = None, **how: Any) -> None:
-        """Initialize this server; called by trainers, as in pslib: let the servers load a directory."""
+        """Initialize this server. A trainer calls it, as in pslib, to let the servers load a directory."""
         if self.is_server():
             super().init_server(model_dir)
             self._is_started = True
@@ -372,7 +372,7 @@ class PSLib(DistributedTranspiler):
         self.load_one_table(table_id, model_path)
 
     def save_model(self, model_dir: str, mode: int = 0, **_: Any) -> None:
-        """Do as :meth:`save_persistables`."""
+        """Save variables as :meth:`save_persistables` does."""
         self.save_persistables(None, model_dir, mode=mode)
 
     def load_model(self, model_dir: str, mode: int = 0, **_: Any) -> None:

@@ -57,13 +57,13 @@ class PaddleCloudRoleMaker(_EnvironmentRoleMaker):
     Parameters
     ----------
     is_collective
-        Whether the job has workers alone, for ``incubate.fleet.collective``. Without any variables the
-        process is then the only worker, as in Fluid.
+        Whether the job has workers and no servers, for ``incubate.fleet.collective``. Without environment
+        variables this process is then the only worker, as in Fluid.
 
     Raises
     ------
     RoleError
-        By ``fleet.init``: the environment does not define the role, or that of another kind of job.
+        By ``fleet.init``: the environment defines no role, or the role in another kind of job.
 
     Examples
     --------

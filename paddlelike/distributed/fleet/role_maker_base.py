@@ -101,7 +101,7 @@ class RoleMakerBase:
         self._exchange("barrier_worker", "")
 
     def barrier_all(self) -> None:
-        """Like :meth:`barrier_worker`: servers serve until all trainers have left."""
+        """Wait as :meth:`barrier_worker` does: servers serve until all trainers have left."""
         self._exchange("barrier_all", "")
 
     def all_gather(self, input: Any) -> list[Any] | None:  # noqa: A002  (Fluid's name)

@@ -50,7 +50,7 @@ class Viewer:
             self._send(MARK + json.dumps({"endpoint": endpoint, "code": code}))
 
     def watch(self, servers: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Start to show these servers, if there is to be a live view."""
+        """Show these servers in the live view, if the launcher has one."""
         if not self._live:
             return
         self._end()

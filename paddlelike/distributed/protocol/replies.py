@@ -87,7 +87,7 @@ class Reply(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting(Reply):
-    """Not ready, call again. ``missing`` trainers have not committed; ``silent`` ones send nothing."""
+    """The server is not ready. ``missing`` trainers have not committed; ``silent`` ones send nothing."""
 
     kind = "waiting"
     missing: tuple[int, ...] = header_field(read_integers, default=())

@@ -81,9 +81,9 @@ def encode_header(header: Header) -> bytes:
     try:
         text = _ENCODER.encode(header).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
-        raise FrameError(f"a header that is not plain JSON: {error}") from error
+        raise FrameError(f"the header is not plain JSON: {error}") from error
     if len(text) > MAX_HEADER:
-        raise FrameError(f"a header of {len(text)} bytes; at most {MAX_HEADER} are allowed")
+        raise FrameError(f"the header has {len(text)} bytes; at most {MAX_HEADER} are allowed")
     return text
 
 
@@ -121,7 +121,7 @@ def split(message: bytes) -> tuple[Header, memoryview]:
         raise FrameError(f"a message of {len(message)} bytes is too short for the length of its header")
     (length,) = _LENGTH.unpack_from(message)
     if length > MAX_HEADER:
-        raise FrameError(f"a header of {length} bytes; at most {MAX_HEADER} are allowed")
+        raise FrameError(f"the header has {length} bytes; at most {MAX_HEADER} are allowed")
     end = _LENGTH.size + length
     if end > len(message):
         raise FrameError(f"the header of {length} bytes reaches beyond its message of {len(message)}")
@@ -148,7 +148,7 @@ class Intake:
         Raises FrameError for a malformed body; nothing of a bad record is copied.
         """
         if self.ended:
-            raise FrameError("a message after the end of its stream")
+            raise FrameError("a message comes after the end of its stream")
         view = memoryview(body)
         if len(view) < _LENGTH.size:
             raise FrameError(f"a body of {len(view)} bytes is too short for its number of records")
@@ -159,7 +159,7 @@ class Intake:
         at = _LENGTH.size + count * _RECORD.size
         if count > _MAX_RECORDS or at > len(view):
             raise FrameError(
-                f"{count} records in a body of {len(view)} bytes; at most {_MAX_RECORDS} are allowed"
+                f"the body of {len(view)} bytes announces {count} records; at most {_MAX_RECORDS} are allowed"
             )
         records = list(_RECORD.iter_unpack(view[_LENGTH.size : at]))
         announced = sum(record[2] for record in records)
@@ -206,9 +206,9 @@ def decode_header(text: bytes) -> Header:
     except FrameError:
         raise
     except (ValueError, RecursionError) as error:
-        raise FrameError(f"a header that is not JSON: {error}") from error
+        raise FrameError(f"the header is not JSON: {error}") from error
     if not isinstance(header, dict):
-        raise FrameError(f"a header that is a {type(header).__name__} instead of an object")
+        raise FrameError(f"the header is a {type(header).__name__} instead of an object")
     return header
 
 
@@ -236,19 +236,19 @@ def _unique(pairs: list[tuple[str, Any]]) -> Header:
 
 def _integer(text: str) -> int:
     if len(text) > 20 or not -(1 << 63) <= int(text) < 1 << 64:
-        raise FrameError(f"a header with the integer {text[:24]}..., which does not fit 64 bits")
+        raise FrameError(f"the header has the integer {text[:24]}..., which does not fit 64 bits")
     return int(text)
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise FrameError(f"a header with the number {text[:24]}, which is not finite")
+        raise FrameError(f"the header has the number {text[:24]}, which is not finite")
     return number
 
 
 def _constant(text: str) -> NoReturn:
-    raise FrameError(f"a header with {text}, which JSON does not have")
+    raise FrameError(f"the header has {text}, which JSON does not have")
 
 
 _ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))

@@ -27,9 +27,9 @@ class _Row(NamedTuple):
 def summary(main_prog: Program) -> None:
     """Print the convolutions, fully connected layers, pools, normalizations and activations of a program.
 
-    Each with the shapes of input and output without the batch, its parameters and its operations per sample;
-    then their sums. The counts are Fluid's: one bias for a whole fully
-    connected layer, and less than nothing for an activation of a batch of -1.
+    Each row has the shapes of input and output without the batch, the parameters and the operations per
+    sample; the sums follow. The counts are Fluid's: a fully connected layer has one bias, and an activation
+    with a batch of -1 has a negative count.
 
     Parameters
     ----------

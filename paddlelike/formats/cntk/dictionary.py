@@ -197,7 +197,7 @@ def _read_dictionary(message: Message, where: str) -> dict[str, Any]:
 def _read_value(message: Message, where: str) -> object:
     kind = message.value_type
     if not 0 <= kind < len(_READERS):
-        raise FormatError(f"{where:.200}: a value of type {kind}, which CNTK does not have")
+        raise FormatError(f"{where:.200}: a value has type {kind}, which CNTK does not have")
     field, read = _READERS[kind]
     if not field:
         return None
@@ -227,7 +227,7 @@ def _read_array(view: Message, where: str) -> Array:
         with np.errstate(over="ignore"):
             return np.frombuffer(elements, row.stored).astype(dtype, copy=False).reshape(shape)
     if any(not -(2**15) <= one < 2**15 for one in elements):
-        raise FormatError(f"{where:.200}: int16 elements beyond their range")
+        raise FormatError(f"{where:.200}: elements are beyond the range of int16")
     return np.array(elements, dtype).reshape(shape)
 
 

@@ -283,7 +283,7 @@ def _read_lod(cursor: Cursor) -> tuple[tuple[int, ...], ...]:
 def _read_level(cursor: Cursor, level: int) -> tuple[int, ...]:
     size = cursor.take_int(8, f"the length of LoD level {level}")
     if size % 8:
-        raise FormatError(f"offset {cursor.at - 8}: LoD level {level} of {size} bytes, not a multiple of 8")
+        raise FormatError(f"offset {cursor.at - 8}: LoD level {level} has {size} bytes, not a multiple of 8")
     offsets = np.frombuffer(cursor.take(size, f"LoD level {level}"), "<u8")
     if not size or offsets[0] != 0 or np.any(offsets[1:] < offsets[:-1]):
         raise FormatError(f"offset {cursor.at - size}: LoD level {level} does not rise from 0")

@@ -19,7 +19,7 @@ from paddlelike.errors import FormatError
 from paddlelike.formats.base import SNIFF_BYTES, Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import copy_into
 from paddlelike.formats.entry import Entry, LeftOut, Listing
-from paddlelike.formats.explain import explain
+from paddlelike.formats.explain import REMOVE, explain
 from paddlelike.formats.sources import Buffer, Readable, as_source
 from paddlelike.formats.state import pickles
 from paddlelike.formats.state.nested import flatten
@@ -116,10 +116,9 @@ def decode(buffer: Buffer) -> StateContents:
     """
     head = bytes(memoryview(buffer)[:SNIFF_BYTES])
     if head[:1] != pickle.PROTO:
-        what = explain(head, len(memoryview(buffer)))
-        raise FormatError(
-            f"not a pickled dict of arrays: it begins with {head[:4].hex(' ') or 'nothing'}", hint=what
-        )
+        what = (explain(head, len(memoryview(buffer))) or "").replace(REMOVE, "copy or save it again")
+        begin = head[:4].hex(" ") or "nothing"
+        raise FormatError(f"not a pickled dict of arrays: it begins with {begin}", hint=what or None)
     pickled, _ = pickles.load_all(buffer, foreign=True)  # several, where a script dumped one after another
     held = pickled[0] if len(pickled) == 1 else pickled
     flat = flatten(held, PickledArray, _SLACK + len(memoryview(buffer)), _join_pieces)

@@ -152,7 +152,7 @@ class Machine:
     def pop(self) -> object:
         value = self._stack.pop()
         if value is _MARK:
-            raise FormatError("a mark where a value is expected")
+            raise FormatError("a mark stands where a value is expected")
         return value
 
     def pop_tuple(self, count: int) -> tuple[Any, ...]:
@@ -172,7 +172,7 @@ class Machine:
     def peek(self, kind: type[Kind]) -> Kind:
         value = self._stack[-1]
         if not isinstance(value, kind):
-            raise FormatError(f"a {type(value).__name__} where a {kind.__name__} is expected")
+            raise FormatError(f"a {type(value).__name__} stands where a {kind.__name__} is expected")
         return value
 
     def memoize(self, index: int) -> None:
@@ -209,7 +209,7 @@ class Machine:
 
     def push_global(self, module: object, name: object) -> None:
         if not isinstance(module, str) or not isinstance(name, str):
-            raise FormatError("a global whose name is not text")
+            raise FormatError("the name of a global is not text")
         reference = self._references.get((module, name))
         if reference is not None:
             self._stack.append(reference)
@@ -251,7 +251,7 @@ class Machine:
             value.add_state(state)
             return
         if not isinstance(state, tuple) or not hasattr(value, "set_state"):
-            raise FormatError(f"a {type(value).__name__} with a {type(state).__name__} as its state")
+            raise FormatError(f"a {type(value).__name__} has a {type(state).__name__} as its state")
         value.set_state(*state)
         self._charge(_size(value))
 

@@ -225,7 +225,7 @@ def check_key(value: object) -> object:
     """
     is_flat = isinstance(value, tuple) and len(value) < _MOST_PARTS and all(map(_is_plain, value))
     if not is_flat and not isinstance(value, str | int | float | bytes | Foreign | None):
-        raise FormatError(f"a {type(value).__name__} as a key of a dict or set")
+        raise FormatError(f"a key of a dict or set is a {type(value).__name__}")
     return value
 
 
@@ -257,14 +257,14 @@ def _ndarray(*_: object) -> object:
 
 def _encode(text: Text | str, encoding: str) -> bytes | Latin1:
     if encoding != "latin1":
-        raise FormatError(f"bytes kept as text in {encoding!r}")
+        raise FormatError(f"bytes are kept as text in {encoding!r}")
     encoded: bytes | Latin1 = Latin1(text.view) if isinstance(text, Text) else text.encode("latin1")
     return encoded
 
 
 def _bytes(value: object = b"") -> bytes | memoryview | Latin1:
     if not isinstance(value, bytes | memoryview | Latin1):
-        raise FormatError(f"bytes made of a {type(value).__name__}")
+        raise FormatError(f"bytes are made of a {type(value).__name__}")
     return value
 
 
@@ -279,7 +279,7 @@ def _eval(code: str, names: dict[str, Any]) -> PickledArray:
 def _tuple(items: object) -> tuple[Any, ...]:
     """Return the pair that Paddle 2 pickles for a named tensor: tuple((name, array))."""
     if not isinstance(items, tuple):
-        raise FormatError(f"a tuple made of a {type(items).__name__}")
+        raise FormatError(f"a tuple is made of a {type(items).__name__}")
     return items
 
 

@@ -50,8 +50,8 @@ def order_as_hashed(names: Iterable[str], tables: int = 1) -> list[str]:
 def order_attributes(names: tuple[str, ...], passes: int, blocks: frozenset[str]) -> tuple[str, ...]:
     """Return the attributes of an operator in the order in which Fluid writes them.
 
-    ``names``: in the order of insertion into the first table. ``passes``: the number of tables: each program
-    read from a message inserts them into a new one, the attributes ``blocks`` last.
+    ``names`` are in the order of insertion into the first hash table. ``passes`` is the number of tables:
+    each program read from a message inserts them into a new table, the attributes ``blocks`` last.
     """
     order = list(names)
     if _CALLSTACK not in order and _BEFORE_CALLSTACK in order:

@@ -263,7 +263,7 @@ def find_node(nodes: Iterable[_Node], name: str) -> _Node:
 
 
 def find_name(name: str) -> object:
-    """Return what Fluid's ``core`` and ``framework`` call so. Raises AttributeError for another name."""
+    """Return the object that Fluid's ``core`` or ``framework`` has under a name. Raises AttributeError."""
     try:
         return {"Node": IrNode}.get(name) or globals()[name]
     except KeyError:

@@ -232,7 +232,7 @@ class Function:
         self._stands_for.update(zip(map(str, keys), map(str, values), strict=True))
 
     def _find_outputs(self, root: str) -> list[str]:
-        """Return the outputs of the last function; a block's are those of the last function in it."""
+        """Return the outputs of the last function; for a block, of the last function in it."""
         seen = set()
         while root in self._blocks and root not in seen:
             seen.add(root)

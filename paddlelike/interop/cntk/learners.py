@@ -211,7 +211,7 @@ class RMSPropLearner(_Learner):
 
 
 class FSAdagradLearner(_Learner):
-    """CNTK's ``fsadagrad``; both momenta are those of a minibatch.
+    """CNTK's ``fsadagrad``; both momenta apply to a minibatch.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ class _PlannedFiles:
 
     def save(self, context: Context, ops: Sequence[OpView]) -> None:
         """Raise LoadError: such a program saves nothing."""
-        raise LoadError("a program that loads variables does not save any")
+        raise LoadError("a program that loads variables cannot save variables")
 
     def commit(self) -> None:
         """Raise AssertionError: the load commits its values itself."""

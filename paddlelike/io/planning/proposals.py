@@ -62,7 +62,7 @@ def _pair_by_number(wanted: Sequence[Named], files: Sequence[Named]) -> list[tup
 
 
 def _pair_by_ending(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Named, Named]]:
-    """Return pairs where one name is the other with a prefix, if each name is in one such pair only."""
+    """Return pairs of names of which one ends in the other, if each name is in one such pair only."""
 
     def endings(name: str) -> list[str]:
         return [name[found.end() :] for found in re.finditer(r"[/.:@]", name)]

@@ -313,7 +313,7 @@ def _leaky_relu_grad(x: Array | None, out: Array | None, d_out: Array, *, alpha:
 
 @register_kernel("digamma", "X -> Out", changed=True, mark=LATEST, traceable=False)
 def _digamma_of_zero(x: Array) -> Array:
-    """The digamma function; of a zero it is the infinity of the other sign, and not NaN as in Paddle 2."""
+    """The digamma function; at 0 it is -inf and at -0 inf, not NaN as in Paddle 2."""
     return np.where(x == 0, np.copysign(np.inf, -x).astype(x.dtype), _map(_digamma, x))
 
 

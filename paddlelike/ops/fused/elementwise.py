@@ -77,8 +77,8 @@ class FusedElemwiseActivation(OpDef):
 
     b is elementwise_add or elementwise_mul, with Y broadcast from dim ``axis`` on; u is relu, tanh, sigmoid
     or scale (by ``scale``). IntermediateOut: what is computed first, if ``save_intermediate_out``.
-    Gradients are exact; Paddle 1.8's for Y is not for [elementwise_mul, tanh] or sigmoid without
-    IntermediateOut.
+    Gradients are exact. In Paddle 1.8 the gradient of Y is inexact for [elementwise_mul, tanh], and for
+    sigmoid without IntermediateOut.
     """
 
     type = "fused_elemwise_activation"

@@ -276,10 +276,10 @@ def _repeat_transitions(transition: Array, sequences: int) -> Array:
 
 
 def _find_best(last: Array, between: Array, out: Array) -> None:
-    """Write the greatest score of paths to each label; ``last`` are the scores up to the step before.
+    """Write the greatest score of a path to each label; ``last`` holds the scores of the step before.
 
-    ``between`` comes from :func:`_repeat_transitions`: sums over long rows take half as long as over many
-    short ones.
+    ``between`` comes from :func:`_repeat_transitions`: a sum over one long row takes half the time of sums
+    over many short rows.
     """
     count = last.shape[1]
     room = between.shape[1] // count

@@ -114,7 +114,7 @@ def _find_places(w: SelectedRows, asked: Array, *, grow: bool) -> Array:
             raise EnforceNotMet(
                 f"lookup_sparse_table: W has room for {room} rows and holds {held}; "
                 f"{len(new)} new ids do not fit",
-                hint="make the table of embedding(is_distributed=True) as tall as there are ids",
+                hint="give the table of embedding(is_distributed=True) a row for each id",
             )
         w.add_rows(new)
         at = w.find_rows(asked)

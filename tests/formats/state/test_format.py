@@ -267,7 +267,7 @@ def test_a_call_of_eval_on_other_text_is_refused(arguments):
     ("held", "message"),
     [
         ([1, 2], "holds no array of numbers, only a value of type list"),
-        ({"w": {(1, (2,)): 3}}, "a tuple as a key of a dict or set"),
+        ({"w": {(1, (2,)): 3}}, "a key of a dict or set is a tuple"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

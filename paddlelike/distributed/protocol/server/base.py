@@ -68,7 +68,7 @@ class ServerBase:
         return work
 
     def take_round(self) -> Apply | None:
-        """Do as :meth:`take_work` if the next work is a synchronous round."""
+        """Take the next work, as :meth:`take_work` does, if it is a synchronous round."""
         if self.mode != "sync" or self._failure or self._work is not None:
             return None
         work = self._next_work()

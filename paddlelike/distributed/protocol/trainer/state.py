@@ -101,12 +101,12 @@ class TrainerState(TrainerAgreements):
         self._open("commit")
 
     def pull(self, now: float, slices: Sequence[Sequence[int] | None] | None = None) -> None:
-        """Pull slices, one entry per server: (): none; None: all its parameters."""
+        """Pull slices, one entry per server: ``()`` for no slice, None for all its parameters."""
         wanted = [None if one is None else tuple(one) for one in slices or [None for _ in self.endpoints]]
         self._open("pull", wanted, [server for server, one in enumerate(wanted) if one != ()])
 
     def prefetch(self, now: float, rows: Sequence[tuple[str, int] | None]) -> None:
-        """Fetch rows, one entry per server: (table, number of ids); None: none."""
+        """Fetch rows, one entry per server: (table, number of ids), or None for no rows."""
         self._open("prefetch", list(rows), [server for server, one in enumerate(rows) if one is not None])
 
     def save(self, now: float, directory: str, options: Mapping[str, Any] | None = None) -> None:

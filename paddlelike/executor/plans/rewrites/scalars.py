@@ -1,4 +1,4 @@
-"""Shapes and LoDs: values without dims, values read only for their shape, and LoDs copied to outputs."""
+"""Rewrite steps: drop dims, read values only for their shape, and copy LoDs to outputs."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _describe(
     *,
     transposed: Shape | None = None,
 ) -> dict[str, Any]:
-    """Return the attributes of a convolution; the first number of each is that of the channels."""
+    """Return the attributes of a convolution; the first number of each belongs to the channels."""
     count = kernel.rank - 1
     return {
         "autoPadding": [False] * count,

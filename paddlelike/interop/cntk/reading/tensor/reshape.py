@@ -86,7 +86,7 @@ def _list_numbers(step: Step, name: str) -> list[int]:
 
 @reads("Crop")
 def _read_crop(step: Step) -> Value:
-    """Crop an image to the size of another one; the offsets are those of columns and rows."""
+    """Crop an image to the size of another one; the offsets count columns, then rows."""
     value, like = step.value(), step.value(1)
     offsets = step.attr("offset", list)
     if len(step.values) != 2 or len(offsets) != 2 or min(value.rank, like.rank) < 2:

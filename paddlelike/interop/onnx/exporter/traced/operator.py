@@ -121,7 +121,7 @@ def _convert(step: Step, cls: type[OpDef], row: Lowering, *, shared: bool) -> No
 
 
 def _get_array(step: Step, result: Any) -> Any:
-    """Return a result, or those of a slot, if they are arrays."""
+    """Return a result, or a list of the results of a slot. Refuses results other than arrays."""
     import jax
     import numpy as np
 
@@ -199,7 +199,7 @@ def _make_context(step: Step) -> OpContext:
             """Do nothing."""
 
         def find_greatest(self, slot: int) -> None:
-            """Return None: it is not known."""
+            """Return None: the number is not known."""
 
     return Context(None, step.op)  # type: ignore[arg-type]
 

@@ -86,7 +86,7 @@ def _translate_dynamic_slice(e: Equation) -> str:
 
 
 def _place_within(e: Equation, starts: Sequence[str], sizes: Sequence[Any]) -> str:
-    """Return where a part begins, moved so that all of it is inside."""
+    """Return where a part begins, clamped so that the whole part lies inside the value."""
     row = e.add("Concat", *(e.cast(e.step.reshape(one, 1), np.int64) for one in starts), axis=0)
     most = e.row([dim - size for dim, size in zip(e.shapes[0], sizes, strict=True)])
     return e.add("Max", e.add("Min", row, most), e.step.ints(0))

@@ -10,7 +10,7 @@ from paddlelike.interop.onnx.importer.node import Node, reads
 
 
 def _count(node: Node, size: str) -> str:
-    """Return 0, 1, 2, ... below a computed number, int64."""
+    """Return the int64 numbers from 0 to ``size - 1``; ``size`` is known at run time."""
     bounds = {"Start": node.constant([0], np.int64), "End": size, "Step": node.constant([1], np.int64)}
     return node.emit("range", bounds, shaped=[-1])
 

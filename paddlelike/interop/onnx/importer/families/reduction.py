@@ -21,7 +21,7 @@ _REDUCTIONS: Final = {
 
 
 def _find_axes(node: Node) -> list[int] | None:
-    """Return the dims to reduce; None: none, nothing happens."""
+    """Return the dims to reduce, or None to pass the input on."""
     given = node.numbers(1, "axes")
     if not given:
         return None if node.attr("noop_with_empty_axes", 0) else list(range(node.rank()))

@@ -1,4 +1,4 @@
-"""Boxes: anchors, coding, and those of YOLO."""
+"""Anchors, the coding of boxes, and the boxes of YOLO."""
 
 from __future__ import annotations
 

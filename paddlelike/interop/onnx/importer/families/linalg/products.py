@@ -6,7 +6,7 @@ from paddlelike.interop.onnx.importer.node import Node, reads
 
 
 def _multiply(node: Node, x: str, y: str, dims_x: tuple[int, ...], dims_y: tuple[int, ...]) -> str:
-    """Return the product: by Fluid's operators where they have it, else by that of Paddle 2."""
+    """Return the product, by an operator of Fluid if it has one, else of Paddle 2."""
     if len(dims_y) == 2 and len(dims_x) >= 2:
         return node.emit("mul", x, y, x_num_col_dims=len(dims_x) - 1)
     stacks = dims_x[:-2], dims_y[:-2]

@@ -37,7 +37,7 @@ def find_place(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.gener
 
 
 def _find_attribute(node: Node, name: str) -> Array | None:
-    """Return keys or values, whichever attribute holds them; None: texts, or none."""
+    """Return the keys or values from the attribute that holds numbers, or None without one."""
     for suffix, dtype in (("int64s", np.int64), ("floats", np.float32)):
         if node.attr(f"{name}_{suffix}"):
             return np.array(node.attr(f"{name}_{suffix}"), dtype)
