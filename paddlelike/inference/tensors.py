@@ -109,7 +109,7 @@ class PaddleBuf:
         return self.array.nbytes
 
     def empty(self) -> bool:
-        """Return whether there are none."""
+        """Return whether the data has no bytes."""
         return not self.array.size
 
     def float_data(self) -> list[float]:

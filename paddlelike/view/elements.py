@@ -33,7 +33,7 @@ def format_lines(lines: Iterable[str]) -> Html:
 
 
 def format_table(titles: Sequence[str], rows: Sequence[Sequence[Any]]) -> Html:
-    """Return a table; of more than 100 rows, the first and how many more there are."""
+    """Return a table of at most 100 rows; a line says how many more there are."""
     if not rows:
         return Html("")
     head = "".join(f'<th style="{_CELL}">{_escape(title)}</th>' for title in titles)

@@ -70,7 +70,7 @@ class BprLoss(OpDef):
 
 @register
 class NllLoss(OpDef):
-    """``Out = -Weight[Label] X[Label]``: X are logarithms of (N, C), or (N, C, H, W) with Label (N, H, W).
+    """``Out = -Weight[Label] X[Label]``: X has logarithms (N, C), or (N, C, H, W) with Label (N, H, W).
 
     ``reduction``: none, sum, or mean (the sum divided by the weights of the labels, Total_weight).
     """
