@@ -54,6 +54,7 @@ _RENAMED: Final = {
     ("trace", "axis1"): "dim1",
     ("trace", "axis2"): "dim2",
 }
+_LARGEST: Final = 2**31 - 1  # a start that Paddle 2 writes where x[::-1] names none
 #: The element types in framework.proto of 1.8.5: its parser refuses a program with any other.
 _DTYPES: Final = frozenset(map(VarType, (*range(7), VarType.UINT8, VarType.INT8)))
 #: Sizes and places that 1.8.5 takes as int32 only.
@@ -210,6 +211,50 @@ def _find_lacking(op: Operator, later: str) -> Iterator[str]:
         yield f"{later} of {value}"
     if op.type in ("pool2d", "pool3d"):
         yield from (f"{later} with exclusive=False and {one}" for one in find_uneven(op))
+    for place, reach in find_backward(op):
+        starts, ends = (op.attrs.get(one) or [0] * (place + 1) for one in ("starts", "ends"))
+        step, version = op.attrs["strides"][place], op.block.program.paddle_version
+        if reach:
+            starts[place], ends[place] = reach[0], reach[-1] - 1
+        elif reach is not None or step < -1:
+            yield f"{later} in steps of {step}"
+        elif version < PADDLE3_VERSION and ends[place] < -1:  # perhaps before the first element
+            yield f"{later} in steps of {step} to an end of {ends[place]}"
+        elif starts[place] == _LARGEST:
+            starts[place] = -1
+
+
+def find_backward(op: Operator) -> Iterator[tuple[int, range | None]]:
+    """Yield the place of each step below zero, and the elements that Paddle 2 takes; None: sizes decide.
+
+    1.8.5 takes the elements forward from the one after the end, refuses the largest start, and reads an end
+    before the first element as one that includes it.
+    """
+    if op.type != "strided_slice":
+        return
+    dims = op.block._var_recursive(op.input("Input")[0]).shape
+    computed = any(names for slot, names in op.inputs.items() if slot != "Input")
+    for place, (axis, step) in enumerate(zip(op.attrs["axes"], op.attrs.get("strides") or (), strict=False)):
+        if step < 0 and (computed or dims[axis] < 0):
+            yield place, None
+        elif step < 0:
+            dim, start, end = dims[axis], op.attrs["starts"][place], op.attrs["ends"][place]
+            first = min(start + dim if start < 0 else start, dim - 1)
+            yield place, range(first, max(end, -dim) + dim if end < -1 else end, step)
+
+
+def takes_others(op: Operator) -> Iterator[str]:
+    """Yield the steps with which a slice takes other elements in Paddle 2 than in 1.8.5."""
+    for place, reach in find_backward(op):
+        step, end = op.attrs["strides"][place], op.attrs["ends"][place] if reach else 0
+        if reach is None:
+            differs = step < -1
+        else:
+            dim = op.block._var_recursive(op.input("Input")[0]).shape[op.attrs["axes"][place]]
+            after = max(end + dim if end < -1 else end, -1) + 1  # the element that 1.8.5 begins with
+            differs = not reach or reach[-1] != after
+        if differs:
+            yield f"steps of {step}"
 
 
 def find_uneven(op: Operator) -> Iterator[str]:

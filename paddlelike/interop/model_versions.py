@@ -23,7 +23,7 @@ from paddlelike.framework.codec.encode import encode_program
 from paddlelike.framework.environment import PADDLE2_VERSION
 from paddlelike.interop.content import list_persistables, open_content
 from paddlelike.interop.damage import refuse_damage
-from paddlelike.interop.fluid18 import find_uneven, make_fluid18
+from paddlelike.interop.fluid18 import find_uneven, make_fluid18, takes_others
 from paddlelike.interop.onnx.models import ModelReport, convert_model, find_values
 from paddlelike.interop.paddle3.write import write_pir
 from paddlelike.io.export.load import load_inference_model
@@ -150,6 +150,7 @@ def convert_arrangement(
         data = encode_program(make_fluid18(program))
     else:
         _check_known(program)
+        data = _complete_types(program, data)
         lacking = {op.type for block in program.blocks for op in block.ops} & _GONE
     files: dict[str, list[Buffer]] = {name: [data]}
     if values:
@@ -273,6 +274,17 @@ def _check_known(program: Program) -> None:
             f"Paddle 2 counts other elements in {', '.join(sorted(uneven))}",
             hint="exclusive=True computes the same in both, and so do sizes that the windows fill",
         )
+    backward = {
+        f"strided_slice in {why}"
+        for op in ops
+        if program.paddle_version < PADDLE2_VERSION
+        for why in takes_others(op)
+    }
+    if backward:
+        raise UnsupportedError(
+            f"Paddle 2 takes other elements in {', '.join(sorted(backward))}",
+            hint="a slice with steps above zero, then layers.reverse, computes the same in both",
+        )
     found = [
         f"{type} with {name}={op.attrs[name]!r}"
         for (type, name), meant in _LATER.items()
@@ -284,6 +296,16 @@ def _check_known(program: Program) -> None:
             f"Paddle 2.6 has no {', '.join(found)}, and would compute something else",
             hint="convert to a .json, which Paddle 3 opens",
         )
+
+
+def _complete_types(program: Program, data: bytes) -> bytes:
+    """Return the encoded program, with the ``dtype`` that Paddle 2 needs of linspace; Fluid 1.8 has none."""
+    lines = [op for block in program.blocks for op in block.ops if op.type == "linspace"]
+    if program.paddle_version >= PADDLE2_VERSION or not lines:
+        return data
+    for op in lines:
+        op._set_attr("dtype", int(op.block._var_recursive(op.output("Out")[0]).dtype))
+    return encode_program(program)
 
 
 def _is_program_file(path: str) -> bool:

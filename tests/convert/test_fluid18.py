@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,6 @@ DIFFERENT = {
     "exports331-sum_of_bool": "has no sum of truth values",
     "exports331-take_clip": "has no clip of whole numbers",
     "exports331-switch": "is fed a number without dims",
-    "getitem_negative": "refuses a slice backwards to the first element",
     "models331-f16": "has no kernel of float16",
 }
 
@@ -206,3 +206,75 @@ def test_forms_and_values_that_fluid_lacks_are_refused(name: str, what: str, tmp
     with pytest.raises(UnsupportedError, match=what):
         convert_arrangement(tmp_path / "new/inference.json", tmp_path / "old")
     assert not (tmp_path / "old").exists()
+
+
+#: Start, end and step of a slice of 0 to 4; its elements in real Fluid 1.8.5, and in real Paddle 2.6.2.
+BACKWARD = {
+    (2**31 - 1, -1, -1): (None, [4, 3, 2, 1, 0]),  # 1.8.5 refuses it
+    (2**31 - 1, 0, -3): (None, [4, 1]),
+    (100, 1, -1): ([4, 3, 2], [4, 3, 2]),
+    (-2, -6, -1): ([3, 2, 1, 0], [3, 2, 1]),
+    (4, -1, -2): ([4, 2, 0], [4, 2, 0]),
+    (4, 0, -2): ([3, 1], [4, 2]),
+    (3, -1, -2): ([2, 0], [3, 1]),
+    (-1, -1, -3): ([3, 0], [4, 1]),
+    (-1, -3, -3): ([3], [4]),
+    (3, 0, -2): ([3, 1], [3, 1]),
+}
+
+
+@pytest.mark.parametrize("numbers", BACKWARD, ids=str)
+def test_slices_backwards_take_the_elements_of_paddle_2_in_fluid(numbers: tuple[int, int, int]) -> None:
+    program = decode_program(MODELS["getitem_negative"]["model.pdmodel"])
+    (op,) = (op for op in program.global_block().ops if op.type == "strided_slice")
+    wanted = np.array(BACKWARD[numbers][1])
+    x, y = (op.block.var(name) for name in (op.input("Input")[0], op.output("Out")[0]))
+    for one in program.list_vars():
+        one.shape = (2, 5 if one is x else len(wanted), 4) if len(one.shape) == 3 else one.shape
+    op.attrs |= {name: [number] for name, number in zip(("starts", "ends", "strides"), numbers, strict=True)}
+    feed = {x.name: np.arange(40, dtype="float32").reshape(2, 5, 4)}
+    (found,) = fluid.Executor().run(make_fluid18(program), feed, [y.name])
+    np.testing.assert_array_equal(found, feed[x.name][:, wanted])
+    x.shape = (2, -1, 4)
+    if numbers[2] == -1 <= numbers[1]:
+        (found,) = fluid.Executor().run(make_fluid18(program), feed, [y.name])
+        np.testing.assert_array_equal(found, feed[x.name][:, wanted])
+        return
+    with pytest.raises(UnsupportedError, match=f"strided_slice in steps of {numbers[2]}"):
+        make_fluid18(program)
+
+
+@pytest.mark.parametrize("numbers", [one for one in BACKWARD if BACKWARD[one][0]], ids=str)
+def test_slices_backwards_that_take_others_in_paddle_2_are_refused(
+    numbers: tuple[int, int, int], tmp_path: Path
+) -> None:
+    start, end, step = numbers
+    with fresh_programs(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", fluid.errors.QuirkWarning)  # that they take others
+        out = fluid.layers.strided_slice(fluid.data("x", [1, 5]), [1], [start], [end], [step])
+        fluid.io.save_inference_model(str(tmp_path / "old"), ["x"], [out], fluid.Executor())
+    fluids, paddles = BACKWARD[numbers]
+    if fluids == paddles:
+        assert convert_arrangement(tmp_path / "old", tmp_path / "new.pdmodel").operators
+        return
+    with pytest.raises(UnsupportedError, match=f"other elements in strided_slice in steps of {step}"):
+        convert_arrangement(tmp_path / "old", tmp_path / "new.pdmodel")
+    assert not (tmp_path / "new.pdmodel").exists()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", ["pdmodel", "json"])
+def test_even_distances_have_their_type_in_later_paddle(kind: str, dtype: str, tmp_path: Path) -> None:
+    """Real 2.6.2 refuses a linspace without dtype; with it, it and 3.3.1 give the same numbers as here."""
+    with fresh_programs():
+        first = fluid.data("first", [1], dtype)
+        out = fluid.layers.linspace(first, 2.5, 7, dtype)
+        fluid.io.save_inference_model(str(tmp_path / "old"), ["first"], [out], fluid.Executor())
+    convert_arrangement(tmp_path / "old", tmp_path / f"new.{kind}")
+    with fluid.scope_guard(fluid.Scope()):
+        program, _, outs = fluid.io.load_inference_model(str(tmp_path / "new"), exe := fluid.Executor())
+        (op,) = (op for op in program.global_block().ops if op.type == "linspace")
+        assert op.attr("dtype") == outs[0].dtype
+        (found,) = exe.run(program, {"first": np.array([-1.5], dtype)}, outs)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, np.linspace(-1.5, 2.5, 7), rtol=1e-6, atol=1e-6)  # other roundings

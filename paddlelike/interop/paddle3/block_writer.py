@@ -35,8 +35,9 @@ _SCALARS: Final = {1: "b", 2: "i", 3: "r"}  # fields of a Scalar message
 _KEEPS_TYPE: Final = frozenset(("scale", "assign"))
 #: Operators replaced by another one that computes the same.
 _SAME: Final = {"deformable_conv_v1": "deformable_conv"}
-#: Operators whose later form takes more than Fluid's, or draws other numbers, and is otherwise equal.
-_WIDENED: Final = frozenset({"exp", "gaussian_random", "log", "squeeze2", "uniform_random"})
+#: Operators whose later form takes more than Fluid's, rounds elsewhere, or draws other numbers, and is
+#: otherwise equal.
+_WIDENED: Final = frozenset({"exp", "gaussian_random", "linspace", "log", "squeeze2", "uniform_random"})
 
 Node = dict[str, Any]
 Write = Callable[["Writer", Operator], None]
