@@ -66,9 +66,11 @@ def recover(layout: Layout) -> None:
                 raise SaveError(f"a process has been saving it for {_WAIT:.0f} s")
             time.sleep(_PAUSE)
     except PaddlelikeError as error:
+        is_refused = type(error.__cause__) is PermissionError and not isinstance(error, ForeignError)
+        hint = None if is_refused else error.hint
         raise StorageError(
             f"{layout.base} holds a save that was interrupted and cannot be finished: {error.message}",
-            hint=error.hint or "load or save it once as a user who may write there",
+            hint=hint or "load or save it once as a user who may write there",
         ) from error
 
 
@@ -221,8 +223,8 @@ def _is_superseded(layout: Layout, journal: Journal) -> bool:
             f"a save into {layout.directory} was interrupted, and {', '.join(foreign[:8])} "
             f"{'was' if len(foreign) == 1 else 'were'} replaced by somebody else since, while "
             f"{', '.join(new[:8])} {'is' if len(new) == 1 else 'are'} of that save; nothing was changed",
-            hint=f"restore all files, then remove {layout.journal}; the files of the interrupted save and "
-            f"those before it are in {layout.staging}, in new and old",
+            hint=f"restore all files, then remove {layout.journal}; {layout.staging} holds the files of the "
+            "interrupted save in new, and those before it in old, numbered as in the journal",
         )
     # S6
     return bool(foreign)

@@ -334,13 +334,15 @@ class Lock:
 
     def _open(self, opened: list[int], folder: int, *, create: bool) -> None:
         flags = _FLAGS if create else _FLAGS & ~os.O_CREAT
-        open_file(opened, os.path.basename(self._path), flags, 0o644, dir_fd=folder)
-        facts = os.fstat(opened[0])
-        if (
-            not stat.S_ISREG(facts.st_mode)
-            or facts.st_nlink > 1
-            or not is_ours(facts, os.path.dirname(self._path))
-        ):
+        try:
+            open_file(opened, os.path.basename(self._path), flags, 0o644, dir_fd=folder)
+        except IsADirectoryError:
+            is_good = False
+        else:
+            facts = os.fstat(opened[0])
+            is_alone = stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1
+            is_good = is_alone and is_ours(facts, os.path.dirname(self._path))
+        if not is_good:
             raise SaveError(
                 f"{self._what} cannot be locked: {self._path} is not a regular file of this user alone",
                 hint="remove it, if nobody saves there at this moment",

@@ -42,7 +42,7 @@ class ForeignError(StorageError):
         super().__init__(
             f"{path} belongs to {self.user}, not to the user that runs this ({_name_user(_get_user())}): "
             "it is not trusted, and was not changed",
-            hint=f"let {self.user} load or save there once; or remove it, if nobody saves there now",
+            hint=f"let {self.user} save there once; remove it only if {self.user} never saved there",
         )
         self.errno, self.path = errno.EPERM, path
         self.__cause__ = PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)
