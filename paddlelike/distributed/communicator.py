@@ -36,7 +36,7 @@ class Communicator:
     Parameters
     ----------
     program
-        The trainer's program. If its startup program was not run yet, it must be run in the global scope.
+        The trainer's program. Its startup program may have been run, or is run next, in any scope.
     mode, kwargs, envs
         As in Fluid; the program decides how trainers and servers work together. For geo-SGD, ``kwargs`` has
         ``push_nums`` (the steps between two exchanges) and ``trainers``.

@@ -18,6 +18,9 @@ _WITH_TRAINER_ID: Final = (
     "checkpoint_notify", "send",
 )  # fmt: skip
 
+#: Has the clients of Communicators that started before a program ran.
+_STARTED: Final = Scope()
+
 _clients: weakref.WeakKeyDictionary[Scope, dict[int, Client]] = weakref.WeakKeyDictionary()
 
 
@@ -33,6 +36,10 @@ def find_client(scope: Scope, trainer: int, block: Block) -> Client:
         A server does not answer in time; names its endpoint.
     """
     mine = _clients.setdefault(root_scope(scope), {})
+    started = None if trainer in mine else _clients.get(_STARTED, {}).get(trainer)
+    if started is not None and not set(_endpoints(block)).isdisjoint(started.endpoints):
+        mine[trainer] = started
+        del _clients[_STARTED][trainer]
     before = mine.get(trainer)
     if before is None or before.is_closed:
         if before is not None:
@@ -44,13 +51,16 @@ def find_client(scope: Scope, trainer: int, block: Block) -> Client:
 
 
 def find_scope(trainer: int, block: Block) -> Scope:
-    """Return the scope whose client :func:`find_client` would continue with, or the global scope."""
+    """Return the scope whose client :func:`find_client` would continue with. If no program has run yet, the
+    scope of the first one takes the client of the returned scope.
+    """
     endpoints = tuple(_endpoints(block))
-    for scope, mine in _clients.items():
-        client = mine.get(trainer)
-        if client is not None and not client.is_closed and client.endpoints == endpoints:
-            return scope
-    return global_scope()
+    found = [
+        (client.is_closed, scope)
+        for scope, mine in _clients.items()
+        if (client := mine.get(trainer)) is not None and client.endpoints == endpoints
+    ]
+    return min(found, key=lambda one: one[0], default=(False, _STARTED))[1]
 
 
 def close_client(scope: Scope, trainer: int) -> None:

@@ -122,6 +122,27 @@ def test_a_communicator_sends_every_gradient_once(most: str, monkeypatch: pytest
     assert np.array_equal(held, weight)
 
 
+@pytest.mark.parametrize("is_run_first", [False, True])
+def test_a_communicator_that_starts_outside_of_the_scope_of_training_pushes_its_gradients(
+    is_run_first: bool,
+) -> None:
+    network = Network(linear, lambda: fluid.optimizer.SGD(1.0), MODES["runtime split"], sync=False)
+    scope = fluid.Scope()
+    with Job(network, trainers=1, servers=1).start() as job:
+        programs = job.trainer(0)
+        executor, communicator = fluid.Executor(), Communicator(programs.main)
+        if is_run_first:
+            executor.run(programs.startup, scope=scope)
+        communicator.start()
+        executor.run(programs.startup, scope=scope)
+        for _ in range(5):
+            executor.run(programs.main, feed={"x": np.ones((2, 4), "float32")}, scope=scope)
+        communicator.stop()
+        executor.close()
+        weight = job.values(job.endpoints[0])["fc_0.w_0"]
+    assert np.array_equal(weight, np.full((4, 1), -5.0))
+
+
 def test_a_save_has_the_steps_that_a_communicator_holds_back(tmp_path: Path) -> None:
     network = Network(linear, lambda: fluid.optimizer.SGD(1.0), MODES["runtime split"], sync=False)
     with Job(network, trainers=1).start() as job:
