@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 import paddlelike as fluid
 from paddlelike.cli.app import app
 from tests.helpers.fresh import fresh_programs
+from tests.models.archive import read_archive
 
 GUIDES = Path(__file__).parents[2] / "tutorials"
 PAGE = GUIDES / "how_to" / "cookbook.md"
@@ -85,26 +87,68 @@ SAMPLES = {
     "one such file": {"FILE": "fit_a_line/persistables/fc_0.w_0"},
     "`NAME.pdparams`": {"NAME": "fit_a_line/fluid_save/model"},
     "`inference.json`": {"inference": "paddle300/inference"},
+    "`NAME.pdmodel`": {"NAME": "paddle262/mlp_adam/inference/model"},
+    "`NAME.h5`": {"FILE": "tfh5/all.hdf5"},
     "`NAME.npz`": {"FILE": "fit_a_line/io.npz"},
     "`NAME.pt`": {"FILE": "nested/torch-ck.pt"},
     "`NAME.model`, `NAME.dnn`": {"FILE": "cntk/ck-sgd.dnn"},
     "`NAME.model` that begins": {"FILE": "dynet/whole.model"},
     "`NAME.zip`": {"FILE": "theano/shared.zip"},
 }
+#: For the other rows: how a directory gets such a file, and the name of it in the calls of the row.
+MADE: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "`__model__` and `__params__`": (lambda to: save_model(to, params_filename="__params__"), "DIR", ""),
+    "`__manifest__`": (lambda to: save_model(to), "DIR", ""),
+    "`NAME.onnx`": (
+        lambda to: (to / "m.onnx").write_bytes(read_archive("onnx_models")["cntk-mlp"]["model.onnx"]),
+        "FILE",
+        "m.onnx",
+    ),
+    "`NAME.safetensors`": (
+        lambda to: fluid.interop.convert(str(GOLDEN / "fit_a_line/io.npz"), f"{to}/m.safetensors"),
+        "PATH",
+        "m.safetensors",
+    ),
+}
+#: Rows that tests/io, tests/cli/test_commands.py (compact) and tests/formats/test_explain.py follow.
+ELSEWHERE = ("one file for many variables", "`__deltas__`", "a file that begins with `version")
+
+
+def save_model(folder: Path, params_filename: str | None = None) -> None:
+    with fresh_programs(), fluid.scope_guard(fluid.Scope()):
+        out = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+        exe = fluid.Executor()
+        exe.run(fluid.default_startup_program())
+        fluid.io.save_inference_model(str(folder), ["x"], [out], exe, params_filename=params_filename)
+
+
 #: Calls that need a network; tests/io runs them.
 NEEDS_A_PROGRAM = ("load_persistables", "fluid.load(")
 
 
+def test_every_row_of_the_table_of_files_has_a_file() -> None:
+    rows = [line for line in FILES.splitlines() if line.startswith("| ")][1:]
+    starts = (*SAMPLES, *MADE, *ELSEWHERE)
+    assert [row for row in rows if sum(row.startswith(f"| {start}") for start in starts) != 1] == []
+    assert len(rows) == len(starts)
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of what no variable can hold
-@pytest.mark.parametrize("row", SAMPLES)
-def test_each_file_opens_by_the_calls_in_its_table_row(row: str) -> None:
-    ((name, sample),) = SAMPLES[row].items()
+@pytest.mark.parametrize("row", [*SAMPLES, *MADE])
+def test_each_file_opens_by_the_calls_in_its_table_row(row: str, tmp_path: Path) -> None:
+    if row in MADE:
+        make, name, file = MADE[row]
+        make(tmp_path)
+        sample = tmp_path / file
+    else:
+        ((name, golden),) = SAMPLES[row].items()
+        sample = GOLDEN / golden
     (cell,) = re.findall(rf"^\| {re.escape(row)}[^|]* \| ([^|]*) \|", FILES, re.MULTILINE)
     calls = [
         call for call in re.findall(r"`(fluid\.[^`]*)`", cell) if not any(n in call for n in NEEDS_A_PROGRAM)
     ]
     assert calls
-    known = {"fluid": fluid, "exe": fluid.Executor(fluid.CPUPlace()), name: str(GOLDEN / sample)}
+    known = {"fluid": fluid, "exe": fluid.Executor(fluid.CPUPlace()), name: str(sample)}
     for call in calls:
         with fluid.scope_guard(fluid.Scope()):
             assert eval(call.replace(f'"{name}"', name), known), call
