@@ -119,7 +119,7 @@ class Listing(list[Entry]):
     left_out
         Everything in the source that no entry stands for.
     plain
-        Of that the numbers, texts, lists and dicts, by name, which a pickle can keep.
+        The numbers, texts, lists and dicts in ``left_out``, by name; a pickle can keep them.
     """
 
     def __init__(

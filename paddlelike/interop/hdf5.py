@@ -181,7 +181,7 @@ def load_hdf5(
 def _rename(
     found: list[str], program: Program, given: Mapping[str, str | Sequence[str]]
 ) -> dict[str, str | Sequence[str]]:
-    """Return the names in the program of names in a file: those given, and those that end with ``:0``.
+    """Map names in a file to names in the program: by ``given``, or by leaving out the ending ``:0``.
 
     Names without a variable in the program, such as an optimizer's, stay: they are not requested.
     """

@@ -123,7 +123,7 @@ class PieceHasher:
 
 
 class PartHasher:
-    """The xxh3_64 of each part of what it takes."""
+    """Computes the xxh3_64 of each part of the bytes that it receives."""
 
     __slots__ = ("_done", "_part", "_room")
 

@@ -166,7 +166,7 @@ class Graph:
         return twin
 
     def find_earlier(self) -> dict[IrOpNode, list[IrOpNode]]:
-        """Return for each operator those whose results it reads, both in order of creation."""
+        """Return for each operator the operators whose results it reads, in order of creation."""
         return {
             node: sorted({op for value in node._inputs for op in value._inputs}, key=IrOpNode.id)
             for node in self._nodes
@@ -396,7 +396,7 @@ class IrGraph:
         op_node.rename_output(old_output_node.name(), new_output_node.name())
 
     def resolve_hazard(self) -> None:
-        """Add the control variables that operators need which overwrite variables.
+        """Add control variables before the operators that overwrite a variable.
 
         Raises GraphError when an operator names a variable without an edge to it.
         """
@@ -416,7 +416,7 @@ class IrGraph:
         return self.graph.sort_operators()
 
     def build_adjacency_list(self) -> dict[IrOpNode, set[IrOpNode]]:
-        """Return for each operator those whose results it reads."""
+        """Return for each operator the operators whose results it reads."""
         return {op: set(earlier) for op, earlier in self.graph.find_earlier().items()}
 
     def _build_graph(self) -> nx.DiGraph[Any]:

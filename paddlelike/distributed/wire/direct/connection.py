@@ -174,7 +174,7 @@ class Connection:
             left -= len(piece)
 
     def receive(self, begin: Callable[[Frame], Receiver | None]) -> int:
-        """Read an answer and return its last kind; ``begin`` gets the first frame, returns the receiver."""
+        """Read an answer and return its last kind. ``begin`` turns the first frame into the receiver."""
         frame = self.receive_frame()
         receiver = begin(frame)
         while True:

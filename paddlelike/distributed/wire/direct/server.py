@@ -210,7 +210,7 @@ class DirectServer:
             if frame.text and refusal is None:
                 _give_note(receiver, frame.decode())
         if frame.kind != LAST:
-            raise FrameError("a request that ends with an error frame")
+            raise FrameError("the request ends with an error frame")
         if refusal is None:
             try:
                 return verb.end(head, receiver)

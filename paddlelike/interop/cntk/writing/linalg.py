@@ -10,7 +10,7 @@ from paddlelike.interop.cntk.writing.graph import Ref, Step, writes
 
 
 def times(step: Step, x: Ref, y: Ref) -> Ref:
-    """Return the product of the last dim of ``x`` with the first one of ``y``, which CNTK has first."""
+    """Return the product over the last dim of ``x`` and the first of ``y``; CNTK takes ``y`` first."""
     attributes = {"outputRank": SizeT(y.rank - 1), "inferInputRankToMap": -1}
     return step.graph.add("Times", [y, x], attributes, shape=[*x.shape[:-1], *y.shape[1:]])
 

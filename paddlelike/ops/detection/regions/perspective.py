@@ -142,7 +142,7 @@ def _find_points(
 
 
 def _is_in_quadrangle(x: Array, y: Array, corners: Array) -> Array:
-    """Return whether points lie on a side of a quadrangle, or a ray to the right crosses its sides oddly."""
+    """Return whether points lie on a side of a quadrangle, or inside, by the even-odd rule."""
     on_side, crossings = np.zeros(x.shape, bool), np.zeros(x.shape, np.int64)
     with np.errstate(invalid="ignore"):
         for (x1, y1), (x2, y2) in zip(corners, np.roll(corners, -1, 0), strict=True):

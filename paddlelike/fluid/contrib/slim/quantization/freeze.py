@@ -54,7 +54,7 @@ class QuantizationFreezePass(ScopePass):
         """Change a graph and the weights in the scope; return the graph."""
         check_graph(graph)
         weights = {node.name() for node in graph.all_persistable_nodes()}
-        before: dict[IrVarNode, IrVarNode] = {}  # what rounded values are made of
+        before: dict[IrVarNode, IrVarNode] = {}  # the value that was rounded, by the rounded value
         scales: dict[str, Any] = {}  # numbers of weights, otherwise the node
         renamed = graph.out_node_mapping_table
         for op in graph.all_op_nodes():
@@ -145,7 +145,7 @@ class QuantizationFreezePass(ScopePass):
 
 
 def _remove_rounding(graph: IrGraph, op: IrOpNode, before: dict[IrVarNode, IrVarNode]) -> None:
-    """Remove an operator of one input, and note what its result is made of."""
+    """Remove an operator that rounds; record the value before it, by the rounded value."""
     result, source = find_node(op.outputs, op.output("Out")[0]), find_node(op.inputs, op.input("X")[0])
     before[result] = before.get(source, source)
     graph.safe_remove_nodes(op)
