@@ -311,8 +311,8 @@ NOT_FOLLOWED: Final = (
     ),
     Quirk(
         "later_nan",
-        "relu, abs, reduce_min, nll_loss, conv3d, pool3d, grid_sampler, gru of NaN and infinities, in "
-        "programs of Paddle 2 and 3",
+        "relu, abs, reduce_min, nll_loss, conv3d, grid_sampler, gru, lstm, viterbi_decode, averages of "
+        "pool3d of NaN, infinities and numbers above 1e30, in programs of Paddle 2 and 3",
         "relu of NaN is 0; others differ by operator",
         "NaN stays NaN",
         "paddle/phi/kernels/funcs/activation_functor.h, ReluCPUFunctor (2.6.2, 3.3.1): v > 0 ? v : 0",
@@ -336,7 +336,7 @@ NOT_FOLLOWED: Final = (
     ),
     Quirk(
         "later_order_of_equals",
-        "top_k of equal numbers, in programs of Paddle 3",
+        "top_k of equal numbers, in programs of Paddle 3; kthvalue of them, of Paddle 2 and 3",
         "their order is that of another sort",
         "their order is that of Fluid 1.8.5",
         "paddle/phi/kernels/cpu/top_k_kernel.cc, FullTopK (3.3.1)",
@@ -345,8 +345,8 @@ NOT_FOLLOWED: Final = (
     Quirk(
         "later_sizes",
         "nearest_interp with a scale, in programs of Paddle 3",
-        "10 times 0.7 in float32 is cut to 6",
-        "it is 7, as in Fluid 1.8.5",
+        "10 times 0.7 in float32 is cut to 6; pixels are 1 / scale apart",
+        "it is 7; pixels are old size / new size apart, as in Fluid 1.8.5",
         "paddle/phi/infermeta/multiary.cc, InterpolateInferMeta (3.3.1)",
         followed=False,
     ),
@@ -360,7 +360,7 @@ NOT_FOLLOWED: Final = (
     ),
     Quirk(
         "later_leaky_slope",
-        "gradients of leaky_relu with a negative alpha, in programs of Paddle 2 and 3",
+        "gradients of leaky_relu with an alpha of 0 or less, in programs of Paddle 2 and 3",
         "the sign of X decides",
         "the sign of Out decides, as in Fluid 1.8.5",
         "paddle/phi/kernels/funcs/activation_functor.h, LeakyReluGradFunctor (2.6.2, 3.3.1)",
@@ -384,10 +384,54 @@ NOT_FOLLOWED: Final = (
     ),
     Quirk(
         "later_surplus",
-        "Counts of unique, gradients of integers, in programs of Paddle 2 and 3",
-        "they are not written unless they are wanted",
-        "they are written",
+        "Counts and Index of unique, gradients of integers, in programs of Paddle 2 and 3; MaxIndex of "
+        "sequence_pool with is_test, in those of Paddle 3",
+        "Counts and Index are not written unless they are wanted, gradients never; MaxIndex is written",
+        "Counts, Index and gradients are written, MaxIndex is not",
         "paddle/phi/kernels/cpu/unique_kernel.cc, UniqueRawKernel (2.6.2, 3.3.1)",
+        followed=False,
+    ),
+    Quirk(
+        "later_nothing",
+        "bmm, kldiv_loss, roi_pool of no elements, OutScales of fake_quantize_range_abs_max, in programs of "
+        "Paddle 2 and 3",
+        "what the memory held before, or NaN",
+        "sums of nothing are 0, Argmax is -1, steps that are to come have the scale 0",
+        "paddle/phi/kernels/impl/bmm_kernel_impl.h, BmmKernel (3.3.1), "
+        "paddle/phi/kernels/impl/kldiv_loss_kernel_impl.h, KLDivLossKernel (3.3.1)",
+        followed=False,
+    ),
+    Quirk(
+        "later_logits_of_zero",
+        "gradients of sigmoid_cross_entropy_with_logits where X is 0, in programs of Paddle 3",
+        "they are -(0.5 + Label)",
+        "they are 0.5 - Label, as in Paddle 2",
+        "paddle/phi/kernels/cpu/sigmoid_cross_entropy_with_logits_grad_kernel.cc, "
+        "SigmoidCrossEntropyWithLogitsGradKernel (3.3.1)",
+        followed=False,
+    ),
+    Quirk(
+        "later_axis_of_gradients",
+        "gradients of elementwise_max, elementwise_min with an axis, in programs of Paddle 2 and 3",
+        "Y is compared along the last dims, or the shapes are refused",
+        "Y is compared along the axis",
+        "paddle/phi/kernels/cpu/elementwise_grad_kernel.cc, MaximumGradKernel (2.6.2, 3.3.1): the axis is -1",
+        followed=False,
+    ),
+    Quirk(
+        "later_halves",
+        "operators fake_quantize_... of halves of a step, in programs of Paddle 2 and 3",
+        "they are rounded away from 0",
+        "those in whole packets of 32 bytes are rounded to even, as in Fluid 1.8.5",
+        "paddle/fluid/operators/fake_quantize_op.h, ClipAndFakeQuantFunctor (2.6.2)",
+        followed=False,
+    ),
+    Quirk(
+        "later_sums_of_detections",
+        "AccumTruePos, AccumFalsePos of detection_map, in programs of Paddle 2",
+        "they have a row for every detection",
+        "they have a row for every detection of a class",
+        "paddle/fluid/operators/detection/detection_map_op.h, DetectionMAPOpKernel::GetOutputPos (2.6.2)",
         followed=False,
     ),
 )

@@ -40,6 +40,25 @@ CASES = {
     "sequence_softmax": Case(
         "sequence_softmax", {"X": LoDTensor(ROWS, [[0, 2, 5, 7]])}, lambda: None, wrt=()
     ),
+    "psroi_pool": Case(
+        "psroi_pool",
+        {
+            "X": np.arange(48, dtype="float32").reshape(1, 4, 3, 4),
+            "ROIs": LoDTensor(np.array([[3e38, 1, -3e38, 2], [0, 0, 3e38, np.nan]], "float32"), [[0, 2]]),
+        },
+        lambda: None,
+        {"output_channels": 1, "pooled_height": 2, "pooled_width": 2, "spatial_scale": 1.0},
+        wrt=("X",),
+        note="corners that no int32 holds",
+    ),
+    "tdm_child": Case(
+        "tdm_child",
+        {"X": np.array([[1, 2]]), "TreeInfo": np.array([[0] * 5, [0, 0, 0, 2, 0], [7, 1, 1, 0, 0]])},
+        lambda: None,
+        {"child_nums": 1, "dtype": 2},
+        wrt=(),
+        note="more children in the tree than are taken",
+    ),
     "bpr_loss": Case(
         "bpr_loss",
         {"X": np.array([[-100, 0, 1], [0, 1e10, 1], [1, 2, np.inf]], "float32"), "Label": LABELS},

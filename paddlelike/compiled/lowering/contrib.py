@@ -109,12 +109,14 @@ def sequence_topk_avg_pooling(
 
 
 @lowers("tdm_child", sequences=True)
-def tdm_child(x: Array | Packed, tree: Array, *, dtype: int, ctx: OpContext) -> tuple[Value, Value]:
+def tdm_child(
+    x: Array | Packed, tree: Array, *, child_nums: int, dtype: int, ctx: OpContext
+) -> tuple[Value, Value]:
     if isinstance(x, Packed):
-        found = tdm_child(x.rows, tree, dtype=dtype, ctx=ctx)
+        found = tdm_child(x.rows, tree, child_nums=child_nums, dtype=dtype, ctx=ctx)
         return x.replace(found[0]), x.replace(found[1])
     ctx.check((x >= 0) & (x < tree.shape[0]), f"a node is outside of 0 to {tree.shape[0] - 1}")
-    children = jnp.take(tree[:, 3:], x, axis=0, mode="clip")
+    children = jnp.take(tree[:, 3 : 3 + child_nums], x, axis=0, mode="clip")
     nothing = (x == 0) | (jnp.take(tree[:, 3], x, mode="clip") == 0)
     children = jnp.where(nothing[..., None], 0, children)
     ctx.check((children >= 0) & (children < tree.shape[0]), "a child is not a node")

@@ -38,7 +38,7 @@ class TdmChild(OpDef):
     @staticmethod
     def forward(x: Array, tree: Array, *, child_nums: int, dtype: int) -> tuple[Array, Array]:
         _check_ids("tdm_child", "node", x, len(tree))
-        children = tree[x, 3:]
+        children = tree[x, 3 : 3 + child_nums]
         children[(x == 0) | (tree[x, 3] == 0)] = 0
         _check_ids("tdm_child", "child", children, len(tree))
         leaf = (tree[children, 0] != 0) & (children != 0)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from paddlelike.framework.opdef import (
 from paddlelike.framework.opdef.registry import LATER, LATEST
 from paddlelike.ops.elementwise.binary import map_row_values
 from paddlelike.ops.kernels.special import convert
+from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import can_be_equal, keep_spec
 
 Value = Array | SelectedRows
@@ -150,14 +152,7 @@ class Clip(OpDef):
 
     @staticmethod
     def forward(x: Value, low: Array | None, high: Array | None, *, min: float, max: float) -> Value:
-        bounds = _find_bounds(low, high, min, max)
-        if isinstance(x, SelectedRows):
-            return map_row_values(x.merge(), lambda values: np.clip(values, *bounds))
-        if x.dtype.kind in "iu":  # float64 has fewer digits, and a bound may be beyond the type
-            limits = np.iinfo(x.dtype)
-            least, greatest = (int(np.clip(bound, limits.min, limits.max)) for bound in bounds)
-            return np.clip(x, least, greatest)
-        return np.clip(x, *bounds)
+        return _clip(x, _find_bounds(low, high, min, max))
 
     @staticmethod
     def backward(
@@ -167,14 +162,60 @@ class Clip(OpDef):
         return d_out * ((x > least) & (x < greatest))
 
 
-def _find_bounds(low: Array | None, high: Array | None, least: float, greatest: float) -> tuple[float, float]:
+def _clip(x: Value, bounds: tuple[float, float]) -> Value:
+    if isinstance(x, SelectedRows):
+        return map_row_values(x.merge(), lambda values: np.clip(values, *bounds))
+    if x.dtype.kind in "iu":  # float64 has fewer digits, and a bound may be beyond the type
+        limits = np.iinfo(x.dtype)
+        least, greatest = (int(np.clip(bound, limits.min, limits.max)) for bound in bounds)
+        return np.clip(x, least, greatest)
+    return np.clip(x, *bounds)
+
+
+def _find_bounds(
+    low: Array | None,
+    high: Array | None,
+    least: float,
+    greatest: float,
+    are_wrong: Callable[[float, float], bool] = operator.ge,
+) -> tuple[float, float]:
     if low is not None:
         least = low.reshape(-1)[0].item()
     if high is not None:
         greatest = high.reshape(-1)[0].item()
-    if least >= greatest:
+    if are_wrong(least, greatest):
         raise EnforceNotMet(f"clip: min is {least} and max {greatest}; min must be below max")
     return least, greatest
+
+
+@register_kernel(
+    "clip",
+    "X Min? Max? -> Out",
+    Clip.attrs,
+    changed=True,
+    keeps_rows=True,
+    by_row=True,
+    any_order=True,
+    lod="X",
+)
+def _later_clip(x: Value, low: Array | None, high: Array | None, *, min: float, max: float) -> Value:
+    """``Out = min(max(X, min), max)``; unlike in Fluid, min may be max."""
+    return _clip(x, _find_bounds(low, high, min, max, operator.gt))
+
+
+def _register_clip_grad(mark: str, is_below: Callable[[Any, Any], Any]) -> None:
+    def run(
+        x: Array, low: Array | None, high: Array | None, d_out: Array, *, min: float, max: float
+    ) -> Array:
+        least, greatest = _find_bounds(low, high, min, max, operator.gt)
+        return d_out * (is_below(least, x) & is_below(x, greatest))
+
+    slots = "X Min? Max? Out@GRAD -> X@GRAD"
+    register_kernel("clip_grad", slots, Clip.attrs, changed=True, mark=mark, by_row=True)(run)
+
+
+_register_clip_grad(LATER, operator.lt)
+_register_clip_grad(LATEST, operator.le)  # the gradient passes at the bounds too
 
 
 @register

@@ -25,8 +25,8 @@ _UNARY: Final[dict[str, Callable[[Array], Any]]] = {
     "sinh": np.sinh,
     "tan": np.tan,
     "expm1": lambda x: np.expm1(_as_real(x)),
-    "log2": np.log2,
-    "log10": np.log10,
+    "log2": lambda x: np.log2(_as_real(x)),
+    "log10": lambda x: np.log10(_as_real(x)),
     "trunc": np.trunc,
     "silu": lambda x: x * sigmoid(x),
     "bitwise_not": np.invert,
@@ -116,12 +116,9 @@ def _wrap(function: Callable[..., Any]) -> Callable[[Array], Any]:
     return lambda x: function(x)
 
 
-def _wrap_aligned(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(x: Array, y: Array, *, axis: int) -> Array:
-        out: Array = function(*align(x, y, axis))
-        return out
-
-    return run
+def _wrap_broadcast(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that does not read the attribute axis, as in Paddle 2 and 3."""
+    return lambda x, y, *, axis: function(x, y)
 
 
 def _wrap_pair(function: Callable[..., Any]) -> Callable[[Array, Array], Any]:
@@ -133,7 +130,7 @@ for _name, _function in _UNARY.items():
 
 
 for _name, _pair in _BINARY.items():
-    register_kernel(_name, "X Y -> Out", {"axis": Int(-1)})(_wrap_aligned(_pair))
+    register_kernel(_name, "X Y -> Out", {"axis": Int(-1)})(_wrap_broadcast(_pair))
 
 
 for _name, _pair in _BITS.items():
@@ -299,6 +296,7 @@ def _register_real(type: str, function: np.ufunc, formula: str) -> None:
 
 _register_real("exp", np.exp, "e^X")
 _register_real("log", np.log, "ln(X)")
+_register_real("log1p", np.log1p, "ln(1 + X)")
 
 
 _LEAKY: Final = {"alpha": Float(0.02)}
@@ -309,6 +307,40 @@ def _leaky_relu_grad(x: Array | None, out: Array | None, d_out: Array, *, alpha:
     """The gradient of ``leaky_relu``; that of Out where X is 0, unlike Fluid's."""
     below = np.asarray(out if x is None else x) < 0
     return np.where(below, d_out * d_out.dtype.type(alpha), d_out)
+
+
+_SHRINK: Final = {"threshold": Float(0.5)}
+
+
+@register_kernel("hard_shrink", "X -> Out", _SHRINK, changed=True, mark=LATEST)
+def _hard_shrink(x: Array, *, threshold: float) -> Array:
+    """X where ``|X| >= threshold``, else 0; unlike before Paddle 3, X at the threshold stays."""
+    return np.where(np.abs(x) < threshold, x * 0, x)
+
+
+@register_kernel("hard_shrink_grad", "X Out@GRAD -> X@GRAD", _SHRINK, changed=True, mark=LATEST, by_row=True)
+def _hard_shrink_grad(x: Array, d_out: Array, *, threshold: float) -> Array:
+    return d_out * (np.abs(x) >= threshold)
+
+
+_MISH: Final = {"threshold": Float(20.0)}
+
+
+@register_kernel("mish", "X -> Out", _MISH, changed=True, make_grad=classmethod(keep_attrs))
+def _mish(x: Array, *, threshold: float) -> Array:
+    """``X tanh(s)`` with ``s = ln(1 + e^X)``; s is X itself where that is over the threshold."""
+    return x * np.tanh(_soften(x, threshold))
+
+
+@register_kernel("mish_grad", "X Out@GRAD -> X@GRAD", _MISH, changed=True, by_row=True)
+def _mish_grad(x: Array, d_out: Array, *, threshold: float) -> Array:
+    inside = _soften(x, threshold)
+    gate = np.tanh(inside)
+    return d_out * (gate + x * (1 - gate * gate) * -np.expm1(-inside))
+
+
+def _soften(x: Array, threshold: float) -> Array:
+    return np.where(x > threshold, x, np.log1p(np.exp(np.minimum(x, threshold))))
 
 
 @register_kernel("digamma", "X -> Out", changed=True, mark=LATEST, traceable=False)

@@ -267,7 +267,8 @@ def _share(d: Array, out: Array, x: Array, *, attrs: ReduceAttrs) -> Array:
     axes = attrs.axes("reduce_max", x.ndim)
     kept = _reduce_shape(x.shape, axes, keep_dim=True)
     equal = x == out.reshape(kept)
-    return np.where(equal, d.reshape(kept), 0) / np.sum(equal, axis=axes, keepdims=True, dtype=d.dtype)
+    shares = np.where(equal, d.reshape(kept), 0) / np.sum(equal, axis=axes, keepdims=True, dtype=d.dtype)
+    return shares.astype(d.dtype, copy=False)
 
 
 for _name in ("reduce_max_grad", "reduce_min_grad"):

@@ -20,7 +20,7 @@ from paddlelike.framework.opdef import (
     register,
     spares_first,
 )
-from paddlelike.framework.opdef.registry import LATEST
+from paddlelike.framework.opdef.registry import LATER, LATEST
 from paddlelike.ops.later import register_kernel
 from paddlelike.ops.operands import fill_box, normalize_axis, read_numbers
 
@@ -287,41 +287,45 @@ class StridedSlice(OpDef):
         return fill_box(d_out, x, attrs.strided_bounds(x.shape, start, end, stride, starts, ends, strides))
 
 
-_STRIDED: Final = (
-    "strided_slice",
-    (
-        "Input StartsTensor? EndsTensor? StridesTensor? StartsTensorList*? EndsTensorList*? "
-        "StridesTensorList*? -> Out"
-    ),
-    StridedSliceAttrs.table(),
+_TENSORS: Final = (
+    "Input StartsTensor? EndsTensor? StridesTensor? StartsTensorList*? EndsTensorList*? StridesTensorList*?"
 )
 
 
-@register_kernel(*_STRIDED, changed=True, views=True)
-def _strided_slice(x: Array, *tensors: Any, attrs: StridedSliceAttrs) -> Array:
-    """X from start to end in steps, along some dims; bounds outside of X are moved to its ends.
+def _register_strided(mark: str, is_whole: Callable[[int, int], bool]) -> None:
+    """Register a form; ``is_whole``: a negative stride to this end includes the first element.
 
-    With a negative stride an end of -1 includes the first element; an end before that excludes it.
+    It takes X from start to end in steps, along some dims; bounds outside of X are moved to its ends.
     """
-    return _cut_strided(x, tensors, attrs, lambda stop, dim: stop == -1)
+
+    def find_box(x: Array, tensors: Sequence[Any], attrs: StridedSliceAttrs) -> Box:
+        numbers = zip((attrs.starts, attrs.ends, attrs.strides), tensors[:3], tensors[3:], strict=True)
+        box = [slice(None)] * x.ndim
+        for axis, begin, stop, step in zip(
+            attrs.axes, *(read_numbers(*each) for each in numbers), strict=True
+        ):
+            dim = x.shape[axis]
+            back = stop if step > 0 else None if is_whole(stop, dim) else max(stop, -dim)
+            box[axis] = slice(begin, back, step)
+        return tuple(box)
+
+    def cut(x: Array, *tensors: Any, attrs: StridedSliceAttrs) -> Array:
+        return _cut(x, find_box(x, tensors, attrs), attrs.decrease_axis)
+
+    def fill(d_out: Array, x: Array, *tensors: Any, attrs: StridedSliceAttrs) -> Array:
+        return fill_box(d_out, x, find_box(x, tensors, attrs))
+
+    table = StridedSliceAttrs.table()
+    register_kernel("strided_slice", _TENSORS + " -> Out", table, changed=True, mark=mark, views=True)(cut)
+    register_kernel(
+        "strided_slice_grad",
+        f"Out@GRAD {_TENSORS} -> Input@GRAD",
+        table,
+        changed=True,
+        mark=mark,
+        traceable=False,
+    )(fill)
 
 
-@register_kernel(*_STRIDED, changed=True, mark=LATEST, views=True)
-def _latest_strided_slice(x: Array, *tensors: Any, attrs: StridedSliceAttrs) -> Array:
-    """Like Paddle 2's, but with a negative stride the end is read as by Python."""
-    return _cut_strided(x, tensors, attrs, lambda stop, dim: stop < -dim)
-
-
-def _cut_strided(
-    x: Array, tensors: Sequence[Any], attrs: StridedSliceAttrs, is_whole: Callable[[int, int], bool]
-) -> Array:
-    """Return X from start to end; ``is_whole``: a negative stride to this end includes the first element."""
-    numbers = zip((attrs.starts, attrs.ends, attrs.strides), tensors[:3], tensors[3:], strict=True)
-    box = [slice(None)] * x.ndim
-    for axis, begin, stop, step in zip(attrs.axes, *(read_numbers(*each) for each in numbers), strict=True):
-        dim = x.shape[axis]
-        back = stop if step > 0 else None if is_whole(stop, dim) else max(stop, -dim)
-        box[axis] = slice(begin, back, step)
-    out = x[tuple(box)]
-    kept = tuple(dim for axis, dim in enumerate(out.shape) if axis not in attrs.decrease_axis)
-    return out.reshape(kept)
+_register_strided(LATER, lambda stop, dim: stop == -1)
+_register_strided(LATEST, lambda stop, dim: stop < -dim)

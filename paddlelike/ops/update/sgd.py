@@ -60,7 +60,7 @@ class Sgd(Update):
 
     @classmethod
     def specialize(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
-        if any(v is None or v.type != VarType.LOD_TENSOR or min(v.shape) < 1 for v in variables):
+        if any(v is None or v.type != VarType.LOD_TENSOR or min(v.shape, default=1) < 1 for v in variables):
             return None
         if math.prod(variables[0].shape) > BLOCK:  # which is updated in parts that stay in the cache
             return None

@@ -12,6 +12,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.core import VarType
+from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import find
 from paddlelike.framework.opdef.registry import find_for_version
 from paddlelike.ops.kernels.nn.image.layouts import as_channels_last, view_channels_first
@@ -32,6 +33,7 @@ def compute(type: str, version: str, *arrays: Any, **attrs: Any) -> Any:
 
 HALVES = np.array([0.5, 1.5, 2.5, -0.5, -1.5], "float32")
 PAIRS = np.array([NAN, 1, NAN, 3], "float32"), np.array([3, NAN, NAN, 2], "float32")
+BOUNDS, ONES = np.array([-2, -0.5, 0.25, 0.5], "float32"), np.ones(4, "float32")
 WHOLE = np.array([-7, 7, -7, 7]), np.array([2, -2, -2, 2])
 
 
@@ -59,6 +61,12 @@ WHOLE = np.array([-7, 7, -7, 7]), np.array([2, -2, -2, 2])
             WHOLE,
             {"1.8": [-3, -3, 3, 3], "2.6": [-4, -4, 3, 3], "3.3": [-4, -4, 3, 3]},
         ),
+        ("hard_shrink", [BOUNDS], {"1.8": [-2, 0, 0, 0], "2.6": [-2, 0, 0, 0], "3.3": [-2, -0.5, 0, 0.5]}),
+        (
+            "hard_shrink_grad",
+            [BOUNDS, ONES],
+            {"1.8": [1, 0, 0, 0], "2.6": [1, 0, 0, 0], "3.3": [1, 1, 0, 1]},
+        ),
         ("elementwise_mod", WHOLE, {"1.8": [-1, 1, -1, 1], "2.6": [1, -1, -1, 1], "3.3": [1, -1, -1, 1]}),
         (
             "equal",
@@ -73,6 +81,63 @@ def test_the_version_of_a_program_selects_the_form_of_an_operator(
     type: str, arrays: list[Any], wanted: dict[str, list[Any]], version: str
 ) -> None:
     np.testing.assert_array_equal(compute(type, version, *arrays), wanted[version])
+
+
+@pytest.mark.parametrize(
+    ("version", "wanted"), [("1.8", [0, 0, 1, 0]), ("2.6", [0, 0, 1, 0]), ("3.3", [0, 1, 1, 1])]
+)
+def test_the_gradient_of_a_clip_passes_at_its_bounds_since_paddle_3(version: str, wanted: list[int]) -> None:
+    found = compute("clip_grad", version, BOUNDS, None, None, ONES, min=-0.5, max=0.5)
+    assert found.tolist() == wanted
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_bounds_of_a_clip_may_be_equal_since_paddle_2(version: str) -> None:
+    if version == "1.8":
+        with pytest.raises(EnforceNotMet, match="min must be below max"):
+            compute("clip", version, BOUNDS, None, None, min=0.5, max=0.5)
+    else:
+        assert compute("clip", version, BOUNDS, None, None, min=0.5, max=0.5).tolist() == [0.5] * 4
+    with pytest.raises(EnforceNotMet, match="min must be below max"):
+        compute("clip", version, BOUNDS, None, None, min=0.75, max=0.5)
+
+
+def test_mish_of_paddle_2_replaces_its_softplus_by_x_above_the_threshold_alone() -> None:
+    x = np.array([1.0, -1.0, 5.5, 0.0])
+    found = compute("mish", "2.6", x, threshold=-20.0)
+    np.testing.assert_allclose(found, [0.76159416, 0.76159416, 5.49981628, 0.0], rtol=1e-8)
+    slope = compute("mish_grad", "3.3", x[:1], np.array([0.31583398]), threshold=-20.0)
+    np.testing.assert_allclose(slope, 0.32438316, rtol=1e-7)  # still with the slope of a softplus
+
+
+@pytest.mark.parametrize(
+    ("version", "end", "places"), [("2.6", -100, [4, 2]), ("3.3", -100, [4, 2, 0]), ("3.3", -1, [])]
+)
+def test_the_gradient_of_a_slice_that_runs_backwards_fills_the_places_of_the_slice(
+    version: str, end: int, places: list[int]
+) -> None:
+    x, attrs = np.arange(5.0), {"axes": [0], "starts": [4], "ends": [end], "strides": [-2]}
+    out = compute("strided_slice", version, x, *[None] * 6, **attrs)
+    assert out.tolist() == places
+    wanted = np.zeros(5)
+    wanted[places] = out
+    found = compute("strided_slice_grad", version, out, x, *[None] * 6, **attrs)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_maxima_do_not_read_the_axis_and_logarithms_of_integers_are_float32() -> None:
+    x, y = np.arange(12, dtype="float32").reshape(3, 1, 4), np.arange(0, 16, 2, dtype="float32").reshape(2, 4)
+    found = compute("elementwise_fmax", "2.6", x, y, axis=1)
+    assert found.shape == (3, 2, 4)
+    assert found[0].tolist() == [[0, 2, 4, 6], [8, 10, 12, 14]]
+    for type in ("log1p", "log2", "log10"):
+        assert compute(type, "3.3", np.array([1, 2])).dtype == np.float32
+
+
+def test_a_box_of_negative_size_suppresses_no_other() -> None:
+    boxes = [[0, -208, -208, -208], [-2, -2, -208, -8], [10, -208, -208, 16]]
+    found = compute("nms", "2.6", np.array(boxes, "float32"), iou_threshold=0.3)
+    assert found.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("type", ["exp", "log"])

@@ -35,7 +35,9 @@ def _nms(boxes: Array, *, iou_threshold: float) -> Array:
         low = np.maximum(box[:2], boxes[kept, :2])
         high = np.minimum(box[2:], boxes[kept, 2:])
         common = np.prod(np.maximum(high - low, 0), axis=1)
-        if not (common > iou_threshold * (areas[index] + areas[kept] - common)).any():
+        with np.errstate(all="ignore"):  # the union of odd boxes may be 0 or less
+            overlap = common / (areas[index] + areas[kept] - common)
+        if not (overlap > iou_threshold).any():
             kept.append(index)
     return np.array(kept, np.int64)
 

@@ -206,4 +206,6 @@ def _find_edges(start: Array, size: Array, bins: int, length: int) -> Results:
     index = jnp.arange(bins).astype(size.dtype)
     low = jnp.floor(multiply(index, step) + start[:, None])
     high = jnp.ceil(multiply(index + 1, step) + start[:, None])
-    return tuple(jnp.clip(edge, 0, length).astype(jnp.int32) for edge in (low, high))
+    # As in C++, a corner that no int32 holds, or NaN, becomes the least one, which ends at 0.
+    held = (jnp.where(jnp.abs(edge) < 2**31, jnp.clip(edge, 0, length), 0) for edge in (low, high))
+    return tuple(edge.astype(jnp.int32) for edge in held)
