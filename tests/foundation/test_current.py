@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 import pytest
@@ -117,7 +117,7 @@ def test_a_thread_keeps_its_value_while_other_threads_leave_their_guards() -> No
     with size.replaced(2), ThreadPoolExecutor(1) as pool:
         last = Last({size: 5})
         for block in (*others, last):
-            pool.submit(lambda block=block: block.__enter__()).result()
+            pool.submit(ExitStack().enter_context, block).result()
         del block
         assert size.get() == 2
         pool.submit(last.__exit__, None, None, None).result()
