@@ -381,7 +381,7 @@ def save_after(name: str, when: Callable[..., bool], again: bool, error: type[Ex
     """Save to a store of which one call fails, and load, or save again."""
     url = f"memory://{uuid.uuid4().hex}/m"
     save_url(url)
-    with fail_once(name, error("no answer"), when):
+    with fail_once(name, error("no answer"), when), fail_once("read", error("no answer"), when):
         if not again:
             return save_url(url)
         with contextlib.suppress(SaveError):
@@ -429,6 +429,12 @@ REMOTE: dict[str, Advice] = {
         lambda: save_after("find", lambda *_: True, again=False, error=PermissionError),
         "check the address and the credentials",
         lambda: save_after("find", lambda *_: True, again=True, error=PermissionError),
+        [8.0, 8.0],
+    ),
+    "a store that fails at a commit": Advice(
+        lambda: save_after("create", lambda path, *_: path.endswith(".2"), again=False),
+        "load it to see, or save again",
+        lambda: save_after("create", lambda path, *_: path.endswith(".2"), again=True),
         [8.0, 8.0],
     ),
     "two savers": Advice(
