@@ -25,7 +25,7 @@ _HINTS: Final = {  # statuses that are final
     "UNAUTHENTICATED": "give this process the PADDLELIKE_JOB_TOKEN of its server; without one, processes of "
     "one user on one machine share a token file (PADDLELIKE_JOB_TOKEN_FILE)",
     "UNIMPLEMENTED": "run the same version of paddlelike on every trainer and server",
-    "INVALID_ARGUMENT": "run the same version of paddlelike on every trainer and server",
+    "INVALID_ARGUMENT": "run the same program and version of paddlelike on every trainer and server",
     "FAILED_PRECONDITION": "leave out answer_size, or give the larger one",
     "ABORTED": "its log has the traceback",
 }
