@@ -94,19 +94,23 @@ def save(basename: Path, objects: Iterable[Any]) -> None:
     blocks: list[Block] = []
     records: list[bytes] = []
     problems: list[str] = []
+    advice = None
     for index, one in enumerate(objects):
         try:
             record = _to_record(one)
-            records.append(encode_plain(tuple(part for part in record if part is not None)))
+            is_parameter = isinstance(record.kind, str)
+            records.append(encode_plain((record.kind, record.name) if is_parameter else tuple(record)))
         except SaveError as error:
             problems.append(f"objects[{index}]: {error.message}")
+            advice = error.hint
             continue
         blocks += _to_blocks(one)
-    problems += [f"two objects hold a {kind.strip('#')} {name}" for kind, name in _find_doubled(blocks)]
+    for kind, name in _find_doubled(blocks):
+        problems.append(f"two objects hold a {kind.strip('#')} {name}")
+        advice = "names come from collections: objects of one file need collections below one root"
     if problems:
         raise SaveError(
-            f"nothing was saved to {os.fspath(basename)}:\n  " + "\n  ".join(problems),
-            hint="names come from collections: objects of one file need collections below one root",
+            f"nothing was saved to {os.fspath(basename)}:\n  " + "\n  ".join(problems), hint=advice
         )
     try:
         data = list(encode(blocks))

@@ -359,7 +359,8 @@ class Optimizer(State):
         """Append the operator that updates one parameter."""
         param, grad = param_and_grad
         cls = registry.find(self.type)
-        if param.type == VarType.SELECTED_ROWS and not getattr(cls, "elements", ()):
+        rows = getattr(cls, "rows", None)  # the way to apply a sparse gradient
+        if param.type == VarType.SELECTED_ROWS and (rows is None or rows.name == "REFUSED"):
             raise GraphError(
                 f"{type(self).__name__}: {param.name!r} is a growing table "
                 "(sparse_embedding), and this optimizer cannot update single rows",

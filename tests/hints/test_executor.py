@@ -17,7 +17,8 @@ import pytest
 import paddlelike as fluid
 from paddlelike.executor.exchange.fetches import _fetch_var
 from paddlelike.foundation.tracebacks import install_hook
-from tests.hints.advice import ROWS, SUMS, Advice, each, fill, hold, read_rows, run
+from paddlelike.framework.opdef import registry
+from tests.hints.advice import ROWS, SUMS, Advice, each, fill, hold, new_network, read_rows, run
 
 layers = fluid.layers
 ONES = np.ones((2, 4), "float32")
@@ -274,7 +275,45 @@ def use_list(results: Any) -> Any:
     return results.item()
 
 
+def multiply_fed(shape: list[int], value: Any, columns: int = 1) -> Any:
+    """Multiply fed rows by weights of ones; ``layers.data`` puts a batch axis in front of the shape."""
+    x = layers.data("x", shape)
+    return run(layers.fc(x, 1, columns, param_attr=fill(1.0), bias_attr=False), {"x": value})
+
+
+def keep_unknown(how: str) -> Any:
+    """Run a program with an unknown operator, or do what does not run it."""
+    out = double()
+    layers.assign(out)
+    data = fluid.default_main_program().desc.serialize_to_string().replace(b"assign", b"zzzign")
+    program = fluid.Program.parse_from_string(data)
+    if how == "run":
+        return registry.find("zzzign")
+    Path("net").write_bytes(program.desc.serialize_to_string())
+    again = fluid.Program.parse_from_string(Path("net").read_bytes())
+    rest = again._prune([again.global_block().var(out.name)])
+    return ["zzzign" in str(again), run(out.name, {"x": ROWS}, rest).sum()]
+
+
 ADVICE: dict[str, Advice] = {
+    "an array of another rank": Advice(
+        lambda: multiply_fed([2, 4], ROWS.reshape(1, 1, 2, 4), 2),
+        "reshape the array",
+        lambda: multiply_fed([2, 4], ROWS.reshape(1, 2, 4), 2),
+        SUMS[None],
+    ),
+    "a batch that layers.data was given": Advice(
+        lambda: multiply_fed([2, 4], ROWS),
+        ". Or, if {} is the batch: layers.data puts a batch axis in front, so declare layers.data({}, {})",
+        lambda: multiply_fed([4], ROWS),
+        SUMS,
+    ),
+    "a type of operators that is not known": Advice(
+        lambda: keep_unknown("run"),
+        "a program that holds it can be printed, pruned, converted and saved, but not run",
+        lambda: keep_unknown("save"),
+        [True, 56.0],
+    ),
     "kernels of GPUs": Advice(
         lambda: fluid.ParallelExecutor(use_cuda=True, loss_name=layers.mean(make_out()).name),
         "pass use_cuda=False",
@@ -567,3 +606,23 @@ def run_parallel() -> Any:
 @pytest.mark.filterwarnings("ignore:.*FLAGS_fluid_quirks")
 def test_following_a_hint_of_a_run_gives_the_right_result(advice: Advice) -> None:
     advice.follow()
+
+
+@pytest.mark.obeys("the executor of numpy names the element: fluid.set_flags({'FLAGS_backend': 'numpy'})")
+@pytest.mark.slow
+def test_the_advice_to_let_numpy_name_the_element_works() -> None:
+    with new_network():
+        ids = fluid.data("ids", [None, 1], "int64")
+        out = layers.embedding(ids, [3, 2])
+        exe = fluid.Executor()
+        exe.run(fluid.default_startup_program())
+        feed = {"ids": np.array([[1], [7]], "int64")}
+        try:
+            fluid.set_flags({"FLAGS_backend": "jax"})
+            with pytest.raises(fluid.core.EnforceNotMet, match="the executor of numpy names the element"):
+                exe.run(feed=feed, fetch_list=[out])
+            fluid.set_flags({"FLAGS_backend": "numpy"})
+            with pytest.raises(fluid.core.EnforceNotMet, match=r"Ids hold 7 \(element 1 of 2\)"):
+                exe.run(feed=feed, fetch_list=[out])
+        finally:
+            fluid.set_flags({"FLAGS_backend": "numpy"})

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from tests.backward.test_append import read_later_program
 from tests.hints.advice import ROWS, Advice, each, fill, hold, new_network, read_rows, run
 
 layers = fluid.layers
@@ -225,7 +226,63 @@ def name_attribute(name: str) -> Any:
     return layers.scale(read_rows(), 2.0).op.attr(name)
 
 
+def differentiate_later(stop: bool) -> Any:
+    """Return the gradient of x^2 + acosh(x), where the second is an operator of Paddle 2."""
+    program = read_later_program(("square", "x", "y"), ("acosh", "x", "z"))
+    x, y, z = (program.global_block().var(name) for name in "xyz")
+    z.stop_gradient = stop
+    with fluid.program_guard(program):
+        (gradient,) = fluid.gradients([layers.elementwise_add(y, z)], [x])
+    return run(gradient, {"x": np.array([3.0], "float32")}, program)
+
+
+def accumulate(flatten: bool) -> Any:
+    """Return the gradient of sums up to each element, by the operator of Paddle 2."""
+    operators = [("cumsum", "x", "y")] if flatten else []
+    program = read_later_program(*operators, ("square", "x", "z"), flags=["flatten"] * flatten)
+    x, y, z = (program.global_block().var(name) for name in "xyz")
+    with fluid.program_guard(program):
+        if not flatten:
+            program.global_block().append_op("cumsum", {"X": [layers.reshape(z, [-1])]}, {"Out": [y]}, {})
+        (gradient,) = fluid.gradients([y], [x])
+    return run(gradient, {"x": np.array([3.0], "float32")}, program)
+
+
+def differentiate_twice(stop: bool) -> Any:
+    """Return the second gradient of tanh(x^2), where the slope of tanh may count as a constant."""
+    x = read_rows()
+    x.stop_gradient = False
+    squares = layers.square(x)
+    (first,) = fluid.gradients([layers.tanh(squares)], [x])
+    if stop:
+        first.block.var(f"{squares.name}@GRAD").stop_gradient = True
+    fluid.set_flags({"FLAGS_fluid_quirks": False})
+    try:
+        (second,) = fluid.gradients([first], [x])
+    finally:
+        fluid.set_flags({"FLAGS_fluid_quirks": True})
+    return run(second, {"x": ROWS / 8})
+
+
 ADVICE: dict[str, Advice] = {
+    "an operator of Paddle 2 without a gradient": Advice(
+        lambda: differentiate_later(stop=False),
+        "set stop_gradient = True on {} if no variable before it is trained",
+        lambda: differentiate_later(stop=True),
+        [6.0],
+    ),
+    "the gradient of a flattened sum": Advice(
+        lambda: accumulate(flatten=True),
+        "reshape its input to [-1], and leave flatten False",
+        lambda: accumulate(flatten=False),
+        [6.0],
+    ),
+    "the gradient of a gradient that has none": Advice(
+        lambda: differentiate_twice(stop=False),
+        "set stop_gradient = True on a gradient that counts as a constant",
+        lambda: differentiate_twice(stop=True),
+        2 / np.cosh((ROWS / 8) ** 2) ** 2,
+    ),
     "a loss inside of a branch": Advice(
         lambda: minimize_in_branch(inside=True),
         "return the loss from it, as layers.cond does",

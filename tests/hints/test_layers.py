@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.hints.advice import ROWS, SUMS, Advice, fill, hold, read_rows, run
+from paddlelike.distributed.growing_tables import sparse_embedding
+from paddlelike.framework.opdef import OpDef, Spec, registry
+from tests.hints.advice import ROWS, SUMS, Advice, each, fill, hold, read_rows, run
 
 layers = fluid.layers
 SGD = fluid.optimizer.SGD
@@ -89,7 +91,213 @@ def run_lstm(size: int, width: int, bias_attr: Any = None) -> Any:
 
 
 ZEROS = fluid.ParamAttr(trainable=False, initializer=fluid.initializer.Constant(0.0))
+
+
+def match_boxes(mining_type: str) -> Any:
+    """Return the loss of two anchors, one of which is the true box; all codes and scores are zeros."""
+    anchors = np.array([[0, 0, 0.5, 0.5], [0.5, 0.5, 1, 1]], "float32")
+    box = fluid.data("box", [None, 4], lod_level=1)
+    label = fluid.data("label", [None, 1], "int32", lod_level=1)
+    loss = layers.ssd_loss(
+        hold(np.zeros((1, 2, 4), "float32")),
+        hold(np.zeros((1, 2, 3), "float32")),
+        box,
+        label,
+        hold(anchors),
+        [0.1, 0.1, 0.2, 0.2],
+        mining_type=mining_type,
+    )
+    one = {"box": anchors[:1], "label": np.ones((1, 1), "int32")}
+    return run(
+        loss, {name: fluid.create_lod_tensor(value, [[1]], fluid.CPUPlace()) for name, value in one.items()}
+    )
+
+
+def suppress(call: Callable[..., Any]) -> Any:
+    """Return the best score of two classes."""
+    boxes = hold(np.array([[[0, 0, 1, 1], [2, 2, 3, 3]]], "float32"))
+    scores = hold(np.array([[[0.9, 0.1], [0.2, 0.8]]], "float32"))
+    out = call(boxes, scores, score_threshold=0.5, nms_top_k=2, keep_top_k=2, background_label=-1)
+    return np.array(run(out, return_numpy=False))[:, :2]
+
+
+def grow(optimizer: Any, table: str = "MemorySparseTable", initializer: Any = None) -> Any:
+    """Return the rows of two ids in a growing table after a step in which each has the gradient 0.5."""
+    attr = fluid.ParamAttr(name="table", initializer=initializer or fluid.initializer.Constant(1.0))
+    ids = fluid.data("ids", [None, 1], "int64")
+    out = sparse_embedding(ids, [1, 1], param_attr=attr, table_class=table)
+    if optimizer is not None:
+        optimizer.minimize(layers.mean(out))
+    feed = {"ids": np.array([[1 << 40], [-5]], "int64")}
+    run(out, feed)
+    return fluid.Executor().run(feed=feed, fetch_list=[out])[0].ravel()
+
+
+def fall(optimizer: Any) -> bool:
+    return bool((grow(optimizer) < 1).all())
+
+
+class Doubled(fluid.dygraph.layers.Layer):
+    """A layer of one parameter."""
+
+    def __init__(self) -> None:
+        super().__init__("doubled")
+        self.weight = self.create_parameter([4, 1], fill(1.0), "float32")
+
+    def forward(self, x: Any) -> Any:
+        return layers.mul(x, self.weight)
+
+
+def call_layer(method: str = "", *arguments: Any, by: Any = None) -> Any:
+    """Build a layer; call a method of it, or train it as fluid does, and return its weights."""
+    layer = Doubled()
+    out = layer(read_rows())
+    if method:
+        return getattr(layer, method)(*arguments)
+    loss, main = layers.mean(out), fluid.default_main_program()
+    if by == "evaluate":
+        test = main.clone(for_test=True)
+        fluid.optimizer.SGD(1.0).minimize(loss)
+        return run(out, {"x": ROWS}, test)
+    if by == "gradients":
+        return run(fluid.gradients(loss, layer.weight)[0], {"x": ROWS})
+    if by == "minimize":
+        fluid.optimizer.SGD(1.0).minimize(loss)
+    run(out, {"x": 0 * ROWS})
+    if by == "state":
+        fluid.set_program_state(main, {layer.weight.name: np.full((4, 1), 5.0, "float32")})
+    exe = fluid.Executor()
+    for _ in range(2):  # nothing is cleared between the runs
+        exe.run(feed={"x": ROWS}, fetch_list=[out])
+    return np.array(fluid.global_scope().find_var(layer.weight.name).get_tensor())
+
+
+def write_operator() -> Any:
+    """Double an array by an operator that is a class."""
+
+    class Twice(OpDef):
+        type = "twice_as_a_class"
+
+        @staticmethod
+        def infer(x: Spec) -> Spec:
+            return x
+
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return 2 * x
+
+    registry.register(Twice)
+    try:
+        block = fluid.default_main_program().global_block()
+        out = block.create_var(name="out", shape=[2, 4], dtype="float32")
+        block.append_op("twice_as_a_class", {"X": [hold(ROWS)]}, {"Out": [out]}, {})
+        return run(out)
+    finally:
+        for entries in (registry.OPERATORS._entries, registry.OPERATORS._found):
+            entries.pop("twice_as_a_class", None)
+
+
+def time_operators(call: Callable[[], Any]) -> Any:
+    with call():
+        return run(layers.scale(read_rows(), 2.0), {"x": ROWS})
+
+
 ADVICE: dict[str, Advice] = {
+    "the mining of ssd_loss": Advice(
+        lambda: match_boxes("hard_example"),
+        "pass mining_type='max_negative'",
+        lambda: match_boxes("max_negative"),
+        [[2 * np.log(3)]],  # the cross entropy of the matched anchor and of one of the background
+    ),
+    "several classes of locality_aware_nms": Advice(
+        lambda: suppress(
+            lambda *boxes, **options: layers.locality_aware_nms(*boxes, **options, nms_threshold=0.3)
+        ),
+        "use layers.multiclass_nms for several classes",
+        lambda: suppress(layers.multiclass_nms),
+        [[0, 0.9], [1, 0.8]],
+    ),
+    "an initializer of whole arrays for a growing table": Advice(
+        lambda: grow(None, initializer=fluid.initializer.TruncatedNormal(0.0, 1.0)),
+        "use Constant, Uniform, Normal or Xavier",
+        lambda: each(
+            *(
+                lambda one=one: float(grow(None, initializer=one)[0])
+                for one in (
+                    fluid.initializer.Constant(2.0),
+                    fluid.initializer.Uniform(2.0, 2.0),
+                    fluid.initializer.Normal(2.0, 0.0),
+                )
+            ),
+            lambda: bool(np.abs(grow(None, initializer=fluid.initializer.Xavier())).max() < 3),
+        ),
+        [2.0, 2.0, 2.0, True],
+    ),
+    "an optimizer that updates no single rows": Advice(
+        lambda: grow(fluid.optimizer.Adamax(0.1)),
+        "SGD, Momentum, Adagrad, Adam, Ftrl and RMSProp update its rows one by one",
+        lambda: each(
+            lambda: fall(fluid.optimizer.SGD(0.1)),
+            lambda: fall(fluid.optimizer.Momentum(0.1, 0.9)),
+            lambda: fall(fluid.optimizer.Adagrad(0.1)),
+            lambda: fall(fluid.optimizer.Adam(0.1)),
+            lambda: fall(fluid.optimizer.Ftrl(0.1)),
+            lambda: fall(fluid.optimizer.RMSProp(0.1)),
+        ),
+        [True] * 6,
+    ),
+    "an optimizer that updates rows on the disk": Advice(
+        lambda: grow(fluid.optimizer.Momentum(0.1, 0.9), "SSDSparseTable"),
+        "SGD, Adagrad and Adam(lazy_mode=True) update only rows that were looked up; or use MemorySparseTable",
+        lambda: each(
+            *(
+                lambda one=one: bool((grow(one, "SSDSparseTable") < 1).all())
+                for one in (
+                    fluid.optimizer.SGD(0.1),
+                    fluid.optimizer.Adagrad(0.1),
+                    fluid.optimizer.Adam(0.1, lazy_mode=True),
+                )
+            ),
+            lambda: fall(fluid.optimizer.Momentum(0.1, 0.9)),
+        ),
+        [True] * 4,
+    ),
+    "a layer that is to evaluate": Advice(
+        lambda: call_layer("eval"),
+        "main.clone(for_test=True) is the program for evaluation",
+        lambda: call_layer(by="evaluate"),
+        SUMS,
+    ),
+    "a layer whose gradients are to be cleared": Advice(
+        lambda: call_layer("clear_gradients"),
+        "leave the call out: no gradient outlives a run",
+        lambda: call_layer(by="minimize"),
+        1 - 2 * ROWS.mean(0)[:, None],
+    ),
+    "a layer whose parameters are to be set": Advice(
+        lambda: call_layer("set_dict", {}),
+        "fluid.set_program_state(main, state) sets parameters by name",
+        lambda: call_layer(by="state"),
+        np.full((4, 1), 5.0),
+    ),
+    "a layer that is to go backward": Advice(
+        lambda: call_layer("backward"),
+        "optimizer.minimize(loss) or fluid.gradients build the gradients",
+        lambda: each(lambda: call_layer(by="minimize"), lambda: call_layer(by="gradients")),
+        [1 - 2 * ROWS.mean(0)[:, None], ROWS.mean(0)[:, None]],
+    ),
+    "a library of operators": Advice(
+        lambda: fluid.load_op_library("ops.so"),
+        "write the operator in Python: a subclass of paddlelike.framework.opdef.OpDef",
+        write_operator,
+        2 * ROWS,
+    ),
+    "the profile of a GPU": Advice(
+        lambda: time_operators(lambda: fluid.profiler.cuda_profiler("file")),
+        "use profiler.profiler('CPU')",
+        lambda: time_operators(lambda: fluid.profiler.profiler("CPU")),
+        2 * ROWS,
+    ),
     "a branch that returns nothing": Advice(
         lambda: choose(lambda: None),
         "return a variable from each branch, or write to an outer one with layers.assign in both",

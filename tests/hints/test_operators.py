@@ -358,7 +358,148 @@ def normalize_counts(rows: int) -> Any:
     return run(gradient, {"x": ROWS})
 
 
+def label_boxes(most: int, counts: list[int]) -> Any:
+    """Label proposals that equal objects; the last object has the class ``most``."""
+    boxes = np.array([[0, 0, 9, 9], [20, 20, 29, 29]], "float32")
+    lod, classes = [counts], np.array([[1], [most]], "int32")
+    total = sum(counts)
+    attrs = {"batch_size_per_im": 4, "fg_fraction": 0.5, "class_nums": 4, "use_random": False}
+    attrs |= {"fg_thresh": 0.5, "bg_thresh_hi": 0.5, "bg_thresh_lo": 0.0, "bbox_reg_weights": [1.0] * 4}
+    return compute(
+        "generate_proposal_labels",
+        "LabelsInt32 Rois BboxTargets BboxInsideWeights BboxOutsideWeights",
+        attrs,
+        RpnRois=sequences(boxes[: len(counts)], [1] * len(counts)),
+        GtClasses=sequences(classes[:total], *lod),
+        IsCrowd=sequences(0 * classes[:total], *lod),
+        GtBoxes=sequences(boxes[:total], *lod),
+        ImInfo=np.array([[40, 40, 1]] * len(counts), "float32"),
+    )
+
+
+def draw_masks(levels: int) -> Any:
+    square = np.array([[0, 0], [8, 0], [8, 8], [0, 8]], "float32")
+    one = np.ones((1, 1), "int32")
+    return compute(
+        "generate_mask_labels",
+        "MaskInt32 MaskRois RoiHasMaskInt32",
+        {"num_classes": 2, "resolution": 2},
+        ImInfo=np.array([[9, 9, 1]], "float32"),
+        GtClasses=sequences(one, [1]),
+        IsCrowd=sequences(0 * one, [1]),
+        GtSegms=sequences(square, *([[1]] * (levels - 1)), [4]),
+        Rois=sequences(np.array([[0, 0, 8, 8]], "float32"), [1]),
+        LabelsInt32=sequences(one, [1]),
+    )
+
+
+def enlarge(size: int) -> Any:
+    attrs = {"out_h": size, "out_w": size, "interp_method": "nearest", "align_corners": False}
+    return compute("nearest_interp", "Out", attrs, X=IMAGE)
+
+
+def fill_shape(size: int | None) -> Any:
+    shape = fluid.data("shape", [size], "int32")
+    return run(layers.fill_constant(shape, "float32", 3.0), {"shape": np.array([2, 3], "int32")})
+
+
+def recur_cudnn(x: Any, count: int) -> Any:
+    states = np.ones((1, count, 2), "float32")
+    attrs = {"input_size": 4, "hidden_size": 2, "num_layers": 1, "is_test": True}
+    weights = np.zeros(4 * 2 * (4 + 2 + 2), "float32")
+    return compute("cudnn_lstm", "Out last_h last_c", attrs, Input=x, InitH=states, InitC=states, W=weights)
+
+
+def hold_rows(name: str, ids: list[int], rows: Any) -> fluid.Variable:
+    """Return a variable whose value in the scope is rows of a table."""
+    kind = VarType.SELECTED_ROWS
+    block, value = fluid.default_main_program().global_block(), fluid.global_scope().var(name)
+    held = value.get_selected_rows()
+    held.set_height(9)
+    held.set_rows(ids)
+    held.get_tensor().set(np.array(rows, "float32"), CPU)
+    return block.create_var(name=name, shape=[9, 1], dtype="float32", type=kind, persistable=True)
+
+
+def look_up_grown(room: int) -> Any:
+    """Look two new ids up in a table that has room for some rows."""
+    block, table = fluid.default_main_program().global_block(), hold_rows("w", [], np.zeros((room, 1)))
+    out = block.create_var(name="out", shape=[2, 1], dtype="float32")
+    block.append_op("lookup_sparse_table", {"W": [table], "Ids": [hold(IDS)]}, {"Out": [out]}, {})
+    return run(out)
+
+
+def update_row(index: int) -> Any:
+    block = fluid.default_main_program().global_block()
+    param, moment = (
+        layers.create_global_var([3, 1], value, "float32", persistable=True) for value in (1.0, 0.0)
+    )
+    block.append_op(
+        "adagrad",
+        {
+            "Param": [param],
+            "Moment": [moment],
+            "Grad": [hold_rows("grad", [index], [[2.0]])],
+            "LearningRate": [hold(np.array([0.5], "float32"))],
+        },
+        {"ParamOut": [param], "MomentOut": [moment]},
+        {"epsilon": 0.0},
+    )
+    return run(param)
+
+
 ADVICE: dict[str, Advice] = {
+    "a class beyond the number of classes": Advice(
+        lambda: label_boxes(4, [2]),
+        "classes begin with 1; class_nums counts the background, too",
+        lambda: label_boxes(3, [2])[:2],
+        [[1], [3]],
+    ),
+    "an image without objects": Advice(
+        lambda: label_boxes(3, [2, 0]),
+        "leave images without objects out of the batch",
+        lambda: label_boxes(3, [2])[:2],
+        [[1], [3]],
+    ),
+    "polygons without objects": Advice(
+        lambda: draw_masks(2),
+        "GtSegms needs three levels: objects of images, polygons of objects, points of polygons",
+        lambda: draw_masks(3),
+        [[-1] * 4 + [1] * 4],
+    ),
+    "an image beyond the memory": Advice(
+        lambda: enlarge(2**30),
+        "X has shape {}; check the size or the scale that the operator is given",
+        lambda: enlarge(2),
+        [[[[0, 2], [8, 10]]]],
+    ),
+    "a shape of unknown rank": Advice(
+        lambda: fill_shape(None),
+        "declare its size: it is the rank of the result",
+        lambda: fill_shape(2),
+        np.full((2, 3), 3.0),
+    ),
+    "the axes of a recurrent layer": Advice(
+        lambda: recur_cudnn(np.zeros((2, 1, 4), "float32"), 2),
+        "transpose an input of shape (N, T, D), or declare the states with its N",
+        lambda: each(
+            lambda: recur_cudnn(np.zeros((2, 1, 4), "float32").transpose(1, 0, 2), 2)[0, 0, 0],
+            lambda: recur_cudnn(np.zeros((2, 1, 4), "float32"), 1)[0, 0, 0],
+        ),
+        [np.tanh(0.5) / 2] * 2,  # every gate is sigmoid(0)
+    ),
+    "a growing table without room": Advice(
+        lambda: look_up_grown(1),
+        "give the table of embedding(is_distributed=True) a row for each id",
+        lambda: look_up_grown(2),
+        np.zeros((2, 1)),
+    ),
+    "a gradient of rows beyond the table": Advice(
+        lambda: update_row(3),
+        "ids of an embedding must be below its number of rows",
+        lambda: update_row(2),
+        [[1], [1], [0.5]],
+    ),
     "nodes that are not numbered from 1": Advice(
         lambda: count_tree([[5, 6], [5, 7]]),
         "the nodes of a tree with E edges are numbered from 1 to E + 1",

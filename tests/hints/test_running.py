@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike import inspection
+from paddlelike.core import places
 from paddlelike.foundation.tracebacks import install_hook
+from paddlelike.import_paddle.plot import Ploter
+from paddlelike.ops.kernels.fast import late
 from tests.hints.advice import ROWS, SUMS, Advice, Message, fill, read_rows, run
 
 layers = fluid.layers
@@ -50,7 +57,80 @@ def export(target: Callable[[fluid.Variable], Any], tmp_path: Path) -> np.ndarra
     return np.asarray(exe.run(program, feed={names[0]: ROWS}, fetch_list=targets)[0])
 
 
+def without(*packages: str) -> Any:
+    """Let imports of packages fail, as where they are not installed."""
+    return mock.patch.dict(sys.modules, dict.fromkeys(packages))
+
+
+def plot(disabled: bool) -> Any:
+    with without("matplotlib", "matplotlib.pyplot"):
+        with mock.patch.dict(os.environ, {"DISABLE_PLOT": "True"} if disabled else {}):
+            curves = Ploter("loss")
+        curves.append("loss", 1, 0.5)
+        return curves.plot("loss.png")
+
+
+def log_losses(drawn: bool) -> Any:
+    log = fluid.io.TrainingLog("log.jsonl")
+    log.write(1, loss=0.5)
+    with without("matplotlib", "matplotlib.figure"):
+        return log.plot("log.svg") if drawn else list(log.curves())
+
+
+def draw(path: str) -> Any:
+    layers.scale(read_rows(), 2.0)
+    with mock.patch.object(shutil, "which", return_value=None):
+        inspection.draw(fluid.default_main_program()).save(path)
+    return "scale" in Path(path).read_text()
+
+
+def compute(asked: bool) -> Any:
+    """Compute where numba is not installed, and a flag asks for compiled kernels or not."""
+    with (
+        mock.patch.object(late, "_faults", ["numba is not installed"]),
+        mock.patch.object(late, "is_set", return_value=asked),
+    ):
+        return [late.is_on(), run(layers.reduce_sum(read_rows()), {"x": ROWS}).item()]
+
+
+def list_gpus() -> Any:
+    with mock.patch.object(places, "_count_gpus", mock.Mock(function=lambda: 0)):
+        return fluid.cuda_places()
+
+
 ADVICE: dict[str, Advice] = {
+    "a Ploter without matplotlib": Advice(
+        lambda: plot(disabled=False),
+        "pip install matplotlib, or set DISABLE_PLOT=True in the environment",
+        lambda: plot(disabled=True),
+        None,
+    ),
+    "a picture of a log without matplotlib": Advice(
+        lambda: log_losses(drawn=True),
+        "pip install matplotlib; log.curves() returns the values",
+        lambda: log_losses(drawn=False),
+        ["loss"],
+    ),
+    "a machine without GPUs": Advice(
+        list_gpus,
+        "fluid.CPUPlace() works on every machine; for GPUs: pip install 'jax[cuda12]'",
+        lambda: fluid.Executor(fluid.CPUPlace()).run(
+            feed={"x": ROWS}, fetch_list=[layers.scale(read_rows(), 2.0)]
+        )[0],
+        2 * ROWS,
+    ),
+    "kernels that cannot be compiled": Advice(
+        lambda: compute(asked=True),
+        'pip install "paddlelike[fast]", or leave the flag unset: numpy computes the same',
+        lambda: compute(asked=False),
+        [False, 28.0],
+    ),
+    "a picture without Graphviz": Advice(
+        lambda: draw("net.png"),
+        "apt-get install graphviz; or write a .svg",
+        lambda: draw("net.svg"),
+        True,
+    ),
     "a size that is not whole": Message(
         lambda: layers.fc(read_rows(), 2.5),  # type: ignore[arg-type]
         r"2\.5 is not a whole number",
@@ -213,3 +293,46 @@ def test_the_advice_for_a_script_that_imports_paddle_works(tmp_path: Path) -> No
         [sys.executable, "-m", "paddlelike", "run", script], capture_output=True, text=True, check=True
     )
     assert done.stdout == "CPUPlace\n"
+
+
+@pytest.mark.obeys("call paddlelike.install() before the first import of paddle")
+@pytest.mark.slow
+def test_the_advice_to_install_before_the_first_import_works(tmp_path: Path) -> None:
+    (tmp_path / "paddle.py").touch()
+    first, then = "import paddlelike; paddlelike.install()", "import paddle; print(hasattr(paddle, 'fluid'))"
+    late = run_python(tmp_path, "-c", f"{then}; {first}")
+    assert "call paddlelike.install() before the first import of paddle" in late.stderr
+    assert run_python(tmp_path, "-c", f"{first}; {then}").stdout == "True\n"
+
+
+@pytest.mark.obeys(
+    "python -m paddlelike run SCRIPT [args], or run -m MODULE [args]",
+    "give the script first, then its own arguments; a module is run by: run -m MODULE",
+    "start it without them, or call paddlelike.install() in the script",
+)
+@pytest.mark.slow
+def test_the_advice_for_the_command_run_works(tmp_path: Path) -> None:
+    command = ("-m", "paddlelike", "run")
+    text = "import sys, paddle.fluid as fluid\nprint(fluid.__name__, *sys.argv[1:])\n"
+    (tmp_path / "train.py").write_text(text)
+    for arguments, hint in (
+        (("-m",), "python -m paddlelike run SCRIPT [args], or run -m MODULE [args]"),
+        (("--rate", "train.py"), "give the script first, then its own arguments"),
+        (("train",), "a module is run by: run -m MODULE"),
+    ):
+        assert hint in run_python(tmp_path, *command, *arguments).stderr
+    said = "paddlelike.fluid --rate\n"
+    for arguments in (("train.py", "--rate"), ("-m", "train", "--rate")):
+        assert run_python(tmp_path, *command, *arguments).stdout == said
+    path = f"import sys; sys.path.append({str(Path(__file__).parents[2])!r})\n"
+    start = f"{path}import runpy; sys.argv = ['paddlelike', 'run', 'train.py']\n"
+    start += "runpy.run_module('paddlelike', run_name='__main__')"
+    advice = "start it without them, or call paddlelike.install() in the script"
+    assert advice in run_python(tmp_path, "-E", "-c", start).stderr
+    (tmp_path / "own.py").write_text(f"{path}import paddlelike; paddlelike.install()\n{text}")
+    assert run_python(tmp_path, "-E", "own.py", "--rate").stdout == said
+
+
+def run_python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

@@ -10,10 +10,14 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike import training
+from paddlelike.io.checkpoints.checkpoint import ARRAY_KEY
+from tests.helpers.golden_data import GOLDEN
 from tests.hints.advice import Advice, each, new_network
-from tests.training.small import X, Y, source, trainer
+from tests.training.small import X, Y, criterion, source, trainer
 
 DataUnit = training.DataUnit
+ENDLESS = training.INFINITELY_REPEAT
+CNTK = GOLDEN / "cntk" / "ck-sgd.dnn"
 
 
 def train(one: Any = None, data: Any = None, count: int = 2) -> float:
@@ -181,7 +185,91 @@ def open_other(how: str) -> Any:
         return bool((read() == want).all())
 
 
+def restore_named(name: str) -> Any:
+    """Restore a checkpoint of some name after one of the name ``step4`` was saved."""
+    one = trainer()
+    one.save_checkpoint("step4", {"at": 4})
+    return one.restore_from_checkpoint(name)
+
+
+def learn(*arguments: Any, samples: int = training.FULL_DATA_SWEEP, **options: Any) -> Any:
+    """Train by the call of CNTK; return whether the weights changed."""
+    data = source(max_samples=samples)
+    if "epoch_size" in options:
+        options["epoch_size"] = data.samples_in_sweep
+    loss, _ = criterion()
+    training.train(loss, data, 5, *arguments, **options)
+    return float(np.abs(read("fc_1.b_0")).sum()) > 0
+
+
+def continue_generator(state: Any) -> Any:
+    def make() -> Any:
+        block = fluid.default_main_program().global_block()
+        found = [block.var(name) for name in ("x", "y")]
+        return training.GeneratorSource(make_reader(fresh=True), found)
+
+    trainer()
+    if state is None:
+        used = make()
+        used.next_minibatch(4)
+        state = used.get_checkpoint_state()
+    again = make()
+    again.restore_from_checkpoint(state)
+    return np.asarray(again.next_minibatch(4)["x"])[0]
+
+
 ADVICE: dict[str, Advice] = {
+    "a key that marks arrays": Advice(
+        lambda: save_state({ARRAY_KEY: 1}),
+        "use another name",
+        lambda: save_state({"arrays": 1}),
+        {"arrays": 1},
+    ),
+    "a checkpoint that was never saved": Advice(
+        lambda: trainer().restore_from_checkpoint("never"),
+        "Trainer.save_checkpoint writes it",
+        lambda: save_state({"at": 4}),
+        {"at": 4},
+    ),
+    "a checkpoint of another name": Advice(
+        lambda: restore_named("step"),
+        "give the name of one of those",
+        lambda: restore_named("step4"),
+        {"at": 4},
+    ),
+    "a checkpoint of CNTK": Advice(
+        lambda: trainer().restore_from_checkpoint(CNTK),
+        "fluid.import_cntk_checkpoint reads the checkpoints of CNTK",
+        lambda: fluid.import_cntk_checkpoint(CNTK).external_state["epoch"],
+        2,
+    ),
+    "a source without a file": Advice(
+        lambda: training.MinibatchSource([]),
+        "images and HTK features are read by a reader: GeneratorSource",
+        lambda: read_generator(make_reader(fresh=True)),
+        4,
+    ),
+    "a state of another source": Advice(
+        lambda: continue_generator({"minibatch": 4}),
+        "restore the state of the same kind of source",
+        lambda: continue_generator(None),
+        X[4],
+    ),
+    "an optimizer in the place of streams": Advice(
+        lambda: learn(fluid.optimizer.SGD(0.1)),
+        "train(loss, data, parameter_learners=optimizer)",
+        lambda: learn(parameter_learners=fluid.optimizer.SGD(0.1)),
+        True,
+    ),
+    "a source that repeats for ever": Advice(
+        lambda: learn(samples=ENDLESS, parameter_learners=fluid.optimizer.SGD(0.1)),
+        "epoch_size=source.samples_in_sweep, or a source with max_samples=training.FULL_DATA_SWEEP",
+        lambda: each(
+            lambda: learn(samples=ENDLESS, parameter_learners=fluid.optimizer.SGD(0.1), epoch_size=0),
+            lambda: learn(samples=training.FULL_DATA_SWEEP, parameter_learners=fluid.optimizer.SGD(0.1)),
+        ),
+        [True, True],
+    ),
     "a checkpoint of another optimizer": Advice(
         lambda: resume(optimizer=fluid.optimizer.SGD(0.1)),
         "use the optimizer that was used before; fluid.io.load_params takes the parameters alone",

@@ -173,7 +173,8 @@ def _check(variable: str, records: Mapping[str, Record], there: set[str]) -> Cha
         return Broken(
             f"there is a file {variable} beside its chain of deltas ({make_path(variable, run, 0)}): another "
             "program saved it",
-            f"keep one: remove the file; or remove {FOLDER} and the manifest, to load that file",
+            "keep one: remove the file; or move it into another directory, and load it from there by "
+            "load_vars after the rest",
         )
     return Chain(variable, tuple(chain))
 

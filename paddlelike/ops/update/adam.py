@@ -62,10 +62,11 @@ class Adam(Update):
     outputs = ("ParamOut", "Moment1Out", "Moment2Out", "Beta1PowOut", "Beta2PowOut")
     attrs = AdamAttrs.table(min_row_size_to_use_multithread=Long(1000))
     elements = ("Param", "Grad", "Moment1", "Moment2")
+    rows = Rows.SPARED
 
     @classmethod
     def choose_rows(cls, keywords: Mapping[str, Any], *, as_dense: bool) -> Rows:
-        return Rows.KEPT if keywords["attrs"].lazy_mode and not as_dense else Rows.SPARED
+        return Rows.KEPT if keywords["attrs"].lazy_mode and not as_dense else cls.rows
 
     @classmethod
     def get_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate:

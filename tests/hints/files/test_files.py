@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.io.asynchronous import wait_for_pending
+from paddlelike.io.save import compact as compact_module
+from paddlelike.storage.local.directory import LocalDirectory
+from paddlelike.storage.local.transaction import Transaction
 from tests.hints.advice import ROWS, SUMS, Advice, each, fill, new_network, read_rows, run
+from tests.io.deltas.tables import Training
 
 layers, io = fluid.layers, fluid.io
 WEIGHTS = np.full((4, 1), 2.0)
@@ -254,7 +261,239 @@ def save_unnamed() -> None:
 
 
 NAMES = ["fc_0.b_0", "fc_0.w_0"]
+
+
+def save_rows(filename: str | None) -> Any:
+    """Save a table that holds only some rows."""
+    with new_network():
+        block, exe = fluid.default_main_program().global_block(), fluid.Executor()
+        kind = fluid.core.VarDesc.VarType.SELECTED_ROWS
+        table = block.create_var(name="t", shape=[9, 1], dtype="float32", type=kind, persistable=True)
+        held = fluid.global_scope().var("t").get_selected_rows()
+        held.set_height(9)
+        held.set_rows([4])
+        held.get_tensor().set(np.full((1, 1), 5.0, "float32"), fluid.CPUPlace())
+        io.save_vars(exe, "m", vars=[table], filename=filename)
+    with new_network():
+        block = fluid.default_main_program().global_block()
+        table = block.create_var(name="t", shape=[9, 1], dtype="float32", type=kind, persistable=True)
+        io.load_vars(exe, "m", vars=[table])
+        found = fluid.global_scope().find_var("t").get_selected_rows()
+        return [list(found.rows()), np.array(found.get_tensor()).ravel().tolist()]
+
+
+def save_aside(reported: bool | None) -> Any:
+    """Save in the background where a save fails; then save again."""
+    build()
+    exe = fluid.Executor()
+    with mock.patch.object(Transaction, "commit", side_effect=RuntimeError("no")):
+        handle = io.save_persistables(exe, "m", blocking=False)
+        with contextlib.suppress(fluid.errors.SaveError, RuntimeError):
+            handle.wait() if reported else handle.done() or wait_for_pending()
+    try:
+        io.save_persistables(exe, "m")
+    except fluid.errors.SaveError:
+        if reported is None:
+            io.save_persistables(exe, "m")
+        else:
+            raise
+    return load()
+
+
+def read_checkpoint(again: bool) -> Any:
+    """Read a checkpoint that another process removes meanwhile."""
+    found = checkpoint(1, 2)
+    latest = found.latest()
+    shutil.rmtree(latest.path)
+    if again:
+        latest = found.latest()
+    with found.reading(latest) as path:
+        io.load_persistables(fluid.Executor(), path)
+        return float(read()[0, 0])
+
+
+def load_over(how: str) -> Any:
+    """Load in place from a damaged directory, then from a good one, or start again."""
+    save(bias=True)
+    shutil.copytree("m", "good")
+    damage("m/fc_0.w_0")
+    build(0.0, bias=True)
+    exe = fluid.Executor()
+    try:
+        io.load_persistables(exe, "m", in_place=True, verify=True)
+    except fluid.errors.LoadError:
+        if how == "bad":
+            raise
+    if how == "startup":
+        exe.run(fluid.default_startup_program())
+    else:
+        io.load_persistables(exe, "good", in_place=True, verify=True)
+    return float(read().sum())
+
+
+def load_while_saved(times: int) -> Any:
+    """Load a directory that is saved again during the first tries."""
+    save()
+    stamps, left = LocalDirectory.stamp, [times]
+
+    def stamp(self: Any) -> Any:
+        left[0] -= 1
+        return object() if left[0] >= 0 else stamps(self)
+
+    with mock.patch.object(LocalDirectory, "stamp", stamp):
+        return load()
+
+
+def open_pipe(path: str) -> Any:
+    save_state()
+    os.mkfifo("pipe.pdparams")
+    return load_state(path)
+
+
+def save_chain(name: str = "m") -> Any:
+    """Save a table of which a row is changed by a link of a chain of deltas."""
+    training = Training()
+    training.save(name, delta=True)
+    training.step(3)
+    training.save(name, delta=True)
+    return training
+
+
+def load_chain(name: str = "m") -> bool:
+    """Return whether a load gives the values of the same training."""
+    with new_network():
+        again = save_chain("again")
+        return Training().loaded(name) == again.values()
+
+
+def continue_chain(whole: bool) -> Any:
+    """Save deltas after the link of a chain was replaced."""
+    training = save_chain()
+    next(Path("m/__deltas__").glob("emb.*.1")).write_bytes(b"other")
+    if whole:
+        training.save("m")
+        training.step(4)
+    training.save("m", delta=True)
+    return training.loaded("m") == training.values() and Path("m/__deltas__").exists()
+
+
+def double_chain(how: str) -> Any:
+    """Load a directory with a file beside its chain; return whether the table is the one of that file."""
+    training = save_chain()
+    before = training.values()
+    training.step(5)
+    training.save("whole")
+    shutil.copy("whole/emb", "m/emb")
+    if how == "remove":
+        os.remove("m/emb")
+    elif how == "move":
+        Path("apart").mkdir()
+        shutil.move("m/emb", "apart/emb")
+    again = Training()
+    again.load("m")
+    if how == "move":
+        table = again.main.global_block().var("emb")
+        with fluid.scope_guard(again.scope):
+            io.load_vars(again.exe, "apart", again.main, vars=[table])
+    found, last = again.values(), training.values()
+    assert all(found[name] == value for name, value in before.items() if name != "emb")
+    return [found["emb"] == before["emb"], found["emb"] == last["emb"]]
+
+
+def compact_while_saved(times: int) -> Any:
+    """Compact a chain that is saved again meanwhile."""
+    training, encode, left = save_chain(), compact_module.encode_value, [times]
+
+    def save_meanwhile(value: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0:
+            training.save("m", delta=True)
+        return encode(value)
+
+    with mock.patch.object(compact_module, "encode_value", save_meanwhile):
+        try:
+            io.compact("m")
+        except fluid.errors.SaveError:
+            if times == 1:
+                raise
+            io.compact("m")
+    return training.loaded("m") == training.values() and not Path("m/__deltas__").exists()
+
+
 ADVICE: dict[str, Advice] = {
+    "rows in a combined file": Advice(
+        lambda: save_rows("all"),
+        "save without filename=, one file for each variable",
+        lambda: save_rows(None),
+        [[4], [5.0]],
+    ),
+    "a checkpoint that was removed": Advice(
+        lambda: read_checkpoint(again=False),
+        "ask latest() again",
+        lambda: read_checkpoint(again=True),
+        1.0,
+    ),
+    "a pipe in the place of a state": Advice(
+        lambda: open_pipe("pipe"),
+        "{} is not a file: no pipe, socket or device is read",
+        lambda: open_pipe("m"),
+        WEIGHTS,
+    ),
+    "a directory that is saved again and again": Advice(
+        lambda: load_while_saved(99),
+        "load when no other process saves there",
+        lambda: load_while_saved(0),
+        WEIGHTS,
+    ),
+    "outputs that a combined file lacks": Advice(
+        lambda: after(save_state, lambda: load_combined(["other.w_0"], "m.pdparams")),
+        "its outputs are the variables in the file, in the order of their saving",
+        lambda: after(save_state, lambda: load_combined(["fc_0.w_0"], "m.pdparams")),
+        [8.0],
+    ),
+    "a chain without its manifest": Advice(
+        lambda: after(lambda: [save_chain(), os.remove("m/__manifest__")], load_chain),
+        "copy __manifest__ with the files, or load another checkpoint",
+        lambda: after(
+            lambda: [save_chain(), shutil.copytree("m", "copy"), os.remove("m/__manifest__")],
+            lambda: load_chain("copy"),
+            lambda: [shutil.copy("copy/__manifest__", "m"), load_chain()][1],
+        ),
+        [True, True],
+    ),
+    "a file beside its chain": Advice(
+        lambda: double_chain("both"),
+        "keep one: remove the file; or move it into another directory, and load it from there by load_vars after the rest",
+        lambda: [double_chain("remove"), [shutil.rmtree("m"), double_chain("move")][1]],
+        [[True, False], [False, True]],
+    ),
+    "a link that was replaced": Advice(
+        lambda: continue_chain(whole=False),
+        "a save without delta= writes whole values; the next one with it begins new chains",
+        lambda: continue_chain(whole=True),
+        True,
+    ),
+    "a chain that is saved while it is compacted": Advice(
+        lambda: compact_while_saved(1),
+        "compact it again",
+        lambda: compact_while_saved(2),
+        True,
+    ),
+    "values that are half loaded": Advice(
+        lambda: load_over("bad"),
+        "load a good directory, or run the startup program again",
+        lambda: each(
+            lambda: load_over("good"),
+            lambda: [shutil.rmtree("m"), shutil.rmtree("good"), load_over("startup")][2],
+        ),
+        [8.0, 0.0],
+    ),
+    "a save in the background that failed": Advice(
+        lambda: save_aside(False),
+        "save again; wait() of the handle reports a failure earlier",
+        lambda: each(lambda: save_aside(None), lambda: [shutil.rmtree("m"), save_aside(True)][1]),
+        [WEIGHTS, WEIGHTS],
+    ),
     "a directory in the place of the executor": Advice(
         lambda: io.save_persistables("m", fluid.Executor()),  # type: ignore[arg-type]
         "make one with fluid.Executor(fluid.CPUPlace()); saves and loads take it before the directory, save_inference_model after the targets",

@@ -9,26 +9,31 @@ import json
 import lzma
 import os
 import pickle
+import re
 import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import paddlelike as fluid
-from paddlelike import bundle
+from paddlelike import bundle, dataset
 from paddlelike import collection as dy
 from paddlelike.cli.app import app
 from paddlelike.core import VarType
+from paddlelike.formats import elements
 from paddlelike.formats.entry import Entry
+from paddlelike.formats.state import writer
 from paddlelike.inspection.diagnosis import diagnose
-from tests.hints.advice import ROWS, SUMS, Advice, fill, new_network, read_rows
-from tests.hints.files.test_files import WEIGHTS, after, damage, export, load, predict, save
+from paddlelike.interop import repack
+from tests.hints.advice import ROWS, SUMS, Advice, each, fill, new_network, read_rows
+from tests.hints.files.test_files import WEIGHTS, after, build, damage, export, load, predict, save
 from tests.io.deltas.tables import HEIGHT, Training
 
 PNG = bytes.fromhex("89504e470d0a1a0a0000000d")
@@ -255,7 +260,358 @@ def save_inputs(**arrays: Any) -> None:
     np.savez("inputs.npz", **arrays)
 
 
+def see_all(path: str = "m") -> Any:
+    """Raise what a diagnosis advises, notes as well, or return the calls that it proposes."""
+    found = diagnose(path)
+    if found.findings:
+        raise RuntimeError("; ".join(one.advice for one in found.findings))
+    return True
+
+
+def save_twice(key: str) -> Any:
+    """Append a parameter to a file that holds one of the same name."""
+    root = build_collection(2)
+    dy.ParameterCollection.save(root, "collection")
+    (parameter,) = root.parameters_list()
+    parameter.save("collection", *([key] if key else []), append=True)
+    again = dy.ParameterCollection().add_parameters((2,))
+    again.populate("collection", *([key] if key else []))
+    return again.as_array()
+
+
+def save_objects(one_root: bool) -> Any:
+    root = dy.ParameterCollection()
+    roots = [root, root] if one_root else [dy.ParameterCollection(), dy.ParameterCollection()]
+    dy.save("objects", [one.add_parameters((2,), init=3.0) for one in roots])
+    return [one.as_array().sum() for one in dy.load("objects", dy.ParameterCollection())]
+
+
+class Pair:
+    """A class of the user that DyNet saves by its spec."""
+
+    def __init__(self, collection: Any, spec: Any = 2) -> None:
+        self.local, self.spec = collection.add_subcollection("pair"), spec
+        self.weight = self.local.add_parameters((2,), init=3.0)
+
+    def param_collection(self) -> Any:
+        return self.local
+
+    @staticmethod
+    def from_spec(spec: Any, collection: Any) -> Any:
+        return Pair(collection, spec)
+
+
+def keep_pair(spec: Any = 2, **options: Any) -> Any:
+    dy.save("pair", [Pair(dy.ParameterCollection(), spec)])
+    (found,) = dy.load("pair", dy.ParameterCollection(), **options)
+    return [found.spec, float(found.weight.as_array().sum())]
+
+
+def clip(start: float) -> Any:
+    """Update a parameter by the gradient of its square, which overflows from a large start."""
+    root = dy.ParameterCollection()
+    parameter = root.add_parameters((1,), init=start)
+    trainer = dy.SimpleSGDTrainer(root, 0.25)
+    trainer.set_clip_threshold(1e9)
+    dy.renew_cg()
+    with np.errstate(all="ignore"):
+        loss = dy.square(dy.square(dy.parameter(parameter)))
+        loss.backward()
+        trainer.update()
+    return parameter.as_array()
+
+
+def take_memory(how: str) -> Any:
+    """Load a table of 40 kB where half of it can be allocated at once, whole or in part."""
+    save_values(table=np.arange(10_000, dtype="float32").reshape(100, 100))
+    empty = np.empty
+
+    def allocate(shape: Any, *arguments: Any, **options: Any) -> Any:
+        if np.prod(shape) > 20_000:
+            raise MemoryError
+        return empty(shape, *arguments, **options)
+
+    with mock.patch.object(np, "empty", allocate):
+        if how == "whole":
+            return fluid.load_program_state("m", [create("table", (100, 100))])
+        return np.asarray(fluid.io.load_slice("m", "table", (3, 4)))[0, :2]
+
+
+def export_filled(value: float) -> None:
+    with new_network():
+        fluid.io.save_inference_model("model", ["x"], [build(value)], fluid.Executor())
+
+
+def save_joined() -> None:
+    """Save two variables, and a file of both beside them."""
+    save(bias=True, filename="all")
+    os.rename("m", "joined")
+    save(bias=True)
+    shutil.copy("joined/all", "m/all")
+
+
+def save_infinite(form: str) -> Any:
+    root = build_collection(2)
+    (parameter,) = root.parameters_list()
+    parameter.set_value([np.inf, 1.0])
+    if form == "dynet":
+        return root.save("file")
+    np.savez("file.npz", value=parameter.as_array())
+    return fluid.load_program_state("file.npz")["value"]
+
+
+def change_header(dims: str) -> Any:
+    build_collection(2).save("file")
+    Path("file").write_text(Path("file").read_text().replace("{2}", dims))
+    root = build_collection(2)
+    root.populate("file")
+    return root.parameters_list()[0].as_array()
+
+
+def unpack_zeros(write: Callable[..., Any]) -> Any:
+    """Read an archive of zeros where a file may unpack to four times its size."""
+    write("zeros.npz", w=np.zeros(9999, "float32"))
+    with mock.patch.object(elements, "_MOST_UNPACKED", (1 << 10, 4)):
+        return fluid.load_program_state("zeros.npz")["w"].sum()
+
+
+def find_data(how: str) -> Any:
+    """Read houses from a file in the place that an error names, or made-up ones."""
+    with mock.patch.object(dataset.common, "DATA_HOME", os.path.abspath("data")):
+        if how == "all":
+            return dataset.common.fetch_all()
+        if how == "file":
+            try:
+                next(iter(dataset.uci_housing.train()()))
+            except fluid.errors.MissingFileError as error:
+                name, folder = re.findall(r"the file (\S+) is not in ([^,]+)", str(error))[0]
+            os.makedirs(folder)
+            np.savetxt(os.path.join(folder, name), np.arange(10 * 14).reshape(10, 14))
+        made_up = {"PADDLELIKE_SYNTHETIC_DATA": "1"} if how == "made up" else {}
+        with mock.patch.dict(os.environ, made_up):
+            return next(iter(dataset.uci_housing.train()()))[0].shape
+
+
+def load_data(again: bool) -> Any:
+    """Read the pickle of a data set that holds objects, or one of their plain values."""
+    values = {"w": Own(3)}
+    return dataset.common.load_pickle(
+        pickle.dumps({name: one.value for name, one in values.items()} if again else values)
+    )
+
+
+def save_large(call: str) -> Any:
+    """Save where a pickle can hold texts of 20 bytes alone."""
+    with new_network(), mock.patch.object(writer, "_MAX_TEXT", 20):
+        large = fluid.layers.create_parameter([40], "float32", attr=fill(2.0))
+        fluid.Executor().run(fluid.default_startup_program())
+        if call == "save":
+            return fluid.save(fluid.default_main_program(), "m")
+        fluid.io.save_persistables(fluid.Executor(), "m")
+        return fluid.load_program_state("m")[large.name].sum()
+
+
+def follow(path: str) -> Any:
+    """Return the folder that a server of the command would follow."""
+    with (
+        mock.patch("paddlelike.cli.looking.view.serve_until_interrupted") as serve,
+        mock.patch("paddlelike.view.server.Follower") as follower,
+    ):
+        command("view", path, "--live")
+    serve.assert_called_once()
+    return follower.call_args.args[0]
+
+
+def keep_note(dst: str) -> Any:
+    Path("state.pdparams").write_bytes(pickle.dumps({"w": np.ones(2, "float32"), "note": "mine"}))
+    if not dst:
+        return see_all("state.pdparams")
+    fluid.convert("state.pdparams", dst)
+    return pickle.loads(Path(dst).read_bytes())["note"]
+
+
 ADVICE: dict[str, Advice] = {
+    "a pickle of objects": Advice(
+        lambda: load_data(again=False),
+        "a state file holds arrays and plain values only; open this one where it was made and save its arrays again",
+        lambda: load_data(again=True),
+        {"w": 3},
+    ),
+    "a state beyond 4 GiB": Advice(
+        lambda: save_large("save"),
+        "save it with fluid.io.save_persistables, which has no such limit",
+        lambda: save_large("persistables"),
+        80.0,
+    ),
+    "a text beside variables": Advice(
+        lambda: keep_note(""),
+        "loads and conversions leave them out; a conversion to .pdparams or .pdopt keeps them",
+        lambda: [keep_note("new.pdparams"), keep_note("new.pdopt")],
+        ["mine", "mine"],
+    ),
+    "elements that a format lacks": Advice(
+        lambda: after(
+            lambda: save_values(w=np.ones(2, "float64")), lambda: fluid.convert("m", "w", format="dynet")
+        ),
+        "convert floating-point elements: dtype='float32'",
+        lambda: after(
+            lambda: save_values(w=np.ones(2, "float64")),
+            lambda: [fluid.convert("m", "w", format="dynet", dtype="float32"), Path("w").read_text()][1],
+        ).split()[-2:],
+        ["+1.00000000e+00"] * 2,
+    ),
+    "a folder that is to be followed": Advice(
+        lambda: command("view", "runs/steps", "--live"),
+        "make it first, or name its parent",
+        lambda: [os.makedirs("runs/steps"), follow("runs/steps"), follow("runs")][1:],
+        ["runs/steps", "runs"],
+    ),
+    "a page of a scan over another file": Advice(
+        lambda: after(
+            lambda: [save(), Path("file").write_text("mine")], lambda: command("scan", "m", "--html", "file")
+        ),
+        "name another file",
+        lambda: after(
+            lambda: [save(), Path("file").write_text("mine")],
+            lambda: command("scan", "m", "--html", "page"),
+            lambda: [Path("page").stat().st_size > 1000, Path("file").read_text()],
+        )[1],
+        [True, "mine"],
+    ),
+    "a block of a name that a file holds": Advice(
+        lambda: save_twice(""),
+        "save one of them under a key of its own",
+        lambda: save_twice("/own"),
+        [3.0, 3.0],
+    ),
+    "objects of several roots": Advice(
+        lambda: save_objects(one_root=False),
+        "names come from collections: objects of one file need collections below one root",
+        lambda: save_objects(one_root=True),
+        [6.0, 6.0],
+    ),
+    "a class of the user in a file": Advice(
+        lambda: keep_pair(),
+        "pass classes=[...] with the classes of your own that it may name",
+        lambda: keep_pair(classes=[Pair]),
+        [2, 6.0],
+    ),
+    "a spec of other values": Advice(
+        lambda: keep_pair(np.ones(2), classes=[Pair]),
+        "a spec holds numbers, texts, None, tuples, lists, dicts, classes and named functions",
+        lambda: each(
+            *(
+                lambda spec=spec: keep_pair(spec, classes=[Pair])[0]
+                for spec in (2.5, "two", None, (1, 2), [1], {"a": 1}, Pair, dy.tanh)
+            )
+        ),
+        [2.5, "two", None, (1, 2), [1], {"a": 1}, Pair, dy.tanh],
+    ),
+    "gradients that overflow": Advice(
+        lambda: clip(1e13),
+        "look at the gradients of {}, or lower the learning rate",
+        lambda: clip(1.0),
+        [0.0],
+    ),
+    "a table beyond the memory": Advice(
+        lambda: take_memory("whole"),
+        "if a part of a table is enough: load_slice reads some rows, lazy=True only the rows in use",
+        lambda: take_memory("part"),
+        [300, 301],
+    ),
+    "data sets in one call": Advice(
+        lambda: find_data("all"),
+        "each data set says which file it lacks, and where to put it, when it is read",
+        lambda: find_data("file"),
+        (13,),
+    ),
+    "data that nobody downloads": Advice(
+        lambda: find_data("nothing"),
+        "get it from {} and put it there; {}=1 in the environment gives made-up data",
+        lambda: [find_data("file"), find_data("made up")],
+        [(13,), (13,)],
+    ),
+    "no values in a directory": Advice(
+        lambda: after(lambda: Path("m").mkdir(), see_all),
+        "the save was interrupted or never made; save again",
+        lambda: after(lambda: [Path("m").mkdir(), save()], see_all),
+        True,
+    ),
+    "an empty directory as a source": Advice(
+        lambda: after(lambda: Path("m").mkdir(), lambda: fluid.convert("m", "m.npz")),
+        "the directory is empty: its save was interrupted or never made; name another one",
+        lambda: after(lambda: [Path("m").mkdir(), Path("m").rename("n"), save()], lambda: convert("m.npz"))[
+            "fc_0.w_0"
+        ],
+        WEIGHTS,
+    ),
+    "weights that are zero": Advice(
+        lambda: after(lambda: export_filled(0.0), lambda: see_all("model")),
+        "train it, or load its values, and save again",
+        lambda: after(lambda: export_filled(1.0), lambda: see_all("model")),
+        True,
+    ),
+    "a file that is not the model's": Advice(
+        lambda: after(lambda: write(b"\x01\x02\x03 nothing known"), see_all),
+        "take it out of the directory if it is not the model's",
+        lambda: after(lambda: write(b"\x01\x02\x03 nothing known"), lambda: os.remove("m/file") or see_all()),
+        True,
+    ),
+    "values without names": Advice(
+        lambda: after(lambda: [save(bias=True, filename="all"), os.remove("m/__manifest__")], see_all),
+        "load it with the program it belongs to: variables are in the order of their sorted names",
+        lambda: after(
+            lambda: [save(bias=True, filename="all"), os.remove("m/__manifest__")],
+            lambda: load(bias=True, filename="all"),
+        ),
+        WEIGHTS,
+    ),
+    "a program without values": Advice(
+        lambda: after(lambda: export(), lambda: see_all("model/__model__")),
+        "name the directory of both, load the values from there, or run the startup program",
+        lambda: after(lambda: export(), lambda: see_all("model")),
+        True,
+    ),
+    "two files of one variable": Advice(
+        lambda: after(
+            lambda: [save(), write_safetensors("m/one.safetensors"), write_safetensors("m/two.safetensors")],
+            lambda: repack.merge("m", "merged"),
+        ),
+        "take one of them out of {}, or convert the file alone",
+        lambda: after(
+            lambda: [save(), write_safetensors("m/one.safetensors"), write_safetensors("m/two.safetensors")],
+            lambda: [fluid.convert("m/two.safetensors", "t.npz"), np.load("t.npz")["w"].sum()][1],
+            lambda: [os.remove("m/two.safetensors"), convert("m.npz")["w"].sum()][1],
+        ),
+        [3.0, 3.0],
+    ),
+    "a combined file among variables": Advice(
+        lambda: after(save_joined, lambda: fluid.convert("m", "m.npz")),
+        "then convert the file alone, with the names=[...] of its variables",
+        lambda: after(
+            save_joined,
+            lambda: [fluid.convert("m/all", "m.npz", names=["b", "w"]), np.load("m.npz")["w"]][1],
+        ),
+        WEIGHTS,
+    ),
+    "a number that a text file of DyNet cannot hold": Advice(
+        lambda: save_infinite("dynet"),
+        "DyNet itself writes a file that it cannot read again; save this value in another format",
+        lambda: save_infinite("npz"),
+        [np.inf, 1.0],
+    ),
+    "a damaged header of DyNet": Advice(
+        lambda: change_header("(2)"),
+        'a header has the form "#Parameter# /name {dims} bytes ZERO_GRAD"',
+        lambda: change_header("{2}"),
+        [3.0, 3.0],
+    ),
+    "an archive of far more than its bytes": Advice(
+        lambda: unpack_zeros(np.savez_compressed),
+        "if you know who wrote it, write it again without compression and without doubled arrays (a ZIP file: zip -0)",
+        lambda: unpack_zeros(np.savez),
+        0.0,
+    ),
     "an empty file": Advice(
         lambda: after(lambda: write(b""), read_state),
         "copy or save it again",
@@ -536,6 +892,8 @@ def save_deltas() -> None:
 
 
 @pytest.mark.parametrize("advice", ADVICE.values(), ids=ADVICE)
-@pytest.mark.filterwarnings("ignore:.*FLAGS_fluid_quirks")
+@pytest.mark.filterwarnings(
+    "ignore:.*FLAGS_fluid_quirks", "ignore:.*is not the original file", "ignore:.*are made up"
+)
 def test_following_a_hint_of_a_file_gives_the_right_result(advice: Advice) -> None:
     advice.follow()

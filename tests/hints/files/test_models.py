@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 import paddlelike as fluid
 from paddlelike.inference import AnalysisConfig, PaddleTensor, create_paddle_predictor
 from paddlelike.interop import repack
+from paddlelike.interop.recipes import find_rules
+from paddlelike.view.server import LoopbackServer, Predictor
 from tests.hints.advice import ROWS, SUMS, Advice, each, fill, new_network, read_rows
 from tests.hints.files.test_files import WEIGHTS, after, build, export, load, predict, save, save_unnamed
 from tests.hints.files.test_formats import command, convert, save_deltas
@@ -137,7 +140,147 @@ def make_two_programs() -> None:
     shutil.copy("model/__model__", "model/other.pdmodel")
 
 
+def serve(**inputs: Any) -> Any:
+    """Answer a prediction as the server does."""
+    with new_network():
+        fluid.io.save_inference_model("served", ["x"], [layers.scale(read_rows(), 2.0)], fluid.Executor())
+    (output,) = Predictor("served").run(inputs)["outputs"].values()
+    return output["values"]
+
+
+def listen(port: int | None) -> Any:
+    """Listen on a port that is in use, or on one that is free."""
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        number = used.getsockname()[1] if port is None else port
+        with LoopbackServer({}, port=number):
+            return True
+
+
+def pool_means(**options: Any) -> Any:
+    """Convert a model with means of windows to Paddle 2, and run it; sums are counted otherwise there."""
+    with new_network():
+        x = fluid.data("x", [None, 1, 4, 4])
+        out = layers.pool2d(x, 2, "avg", pool_stride=2, **options)
+        fluid.io.save_inference_model("pool", ["x"], [out], fluid.Executor())
+    fluid.convert("pool", "new.pdmodel", overwrite=True)
+    with new_network():
+        exe = fluid.Executor()
+        program, names, targets = fluid.io.load_inference_model("new", exe)
+        image = np.arange(16, dtype="float32").reshape(1, 1, 4, 4)
+        return float(exe.run(program, feed={names[0]: image}, fetch_list=targets)[0][0, 0, 0, 0])
+
+
+def export_alone(copied: bool) -> Any:
+    """Convert the directory of a program to the two files of Paddle 2, with its values or without."""
+    export()
+    Path("alone").mkdir()
+    for name in ("__model__", *["fc_0.w_0"] * copied):
+        shutil.copy(f"model/{name}", "alone")
+    fluid.convert("alone", "new.pdmodel")
+    return predict("new")
+
+
+def join(program: bool) -> Any:
+    """Merge a combined file without names, with its program beside it or without."""
+    export(bias=True, params_filename="all")
+    os.remove("model/__manifest__")
+    if not program:
+        os.remove("model/__model__")
+    repack.merge("model", "joined", "__params__")
+    return predict("joined", params_filename="__params__")
+
+
+def change_rules(rules: Any, **options: Any) -> Any:
+    save()
+    return convert("m.npz", rules=rules, overwrite=True, **options)["w"]
+
+
+def use_recipe(name: str) -> Any:
+    save()
+    return convert("m.npz", rules=find_rules(name))["fc_0.weight"]
+
+
+def open_onnx(data: bytes) -> Any:
+    """Open a model, or the file of another system by the calls that read those."""
+    Path("m.onnx").write_bytes(data)
+    return fluid.import_onnx("m.onnx")
+
+
 ADVICE: dict[str, Advice] = {
+    "an input of another shape": Advice(
+        lambda: serve(x=[[1, 2, 3]]),
+        "send as many numbers; -1 is any number",
+        lambda: serve(x=ROWS.tolist()),
+        2 * ROWS,
+    ),
+    "an input that the model lacks": Advice(
+        lambda: serve(y=ROWS.tolist()),
+        "send the inputs that the model feeds: {}",
+        lambda: serve(x=ROWS.tolist()),
+        2 * ROWS,
+    ),
+    "a port that is in use": Advice(
+        lambda: listen(None),
+        "name another --port",
+        lambda: listen(0),
+        True,
+    ),
+    "means of windows that are counted otherwise": Advice(
+        lambda: pool_means(pool_padding=[0, 1, 0, 1], exclusive=False),
+        "exclusive=True computes the same in both, and so do sizes that the windows fill",
+        lambda: each(
+            lambda: pool_means(pool_padding=[0, 1, 0, 1], exclusive=True),
+            lambda: pool_means(exclusive=False),
+        ),
+        [2.5, 2.5],
+    ),
+    "a program without its parameters": Advice(
+        lambda: export_alone(copied=False),
+        "give the directory of the model, and copy the files of the parameters into it",
+        lambda: export_alone(copied=True),
+        2 * SUMS,
+    ),
+    "a combined file to be merged": Advice(
+        lambda: join(program=False),
+        "copy the program (__model__ or .pdmodel) beside it",
+        lambda: join(program=True),
+        2 * SUMS + 3,
+    ),
+    "rules of a load in a conversion": Advice(
+        lambda: change_rules(fluid.io.Rules().init("w", 1.0)),
+        "a conversion renames, skips, transposes, cuts and joins; dtype= converts elements",
+        lambda: each(
+            lambda: change_rules(fluid.io.Rules().rename("fc_0.w_0", "w")),
+            lambda: change_rules(fluid.io.Rules().rename("fc_0.w_0", "w", transpose=True)).T,
+            lambda: change_rules(fluid.io.Rules().rename("fc_0.w_0", "w"), dtype="float64"),
+        ),
+        [WEIGHTS] * 3,
+    ),
+    "the rules of another network": Advice(
+        lambda: use_recipe("db"),
+        "use the rules pytorch, which fit networks of any layers",
+        lambda: use_recipe("pytorch"),
+        WEIGHTS.T,
+    ),
+    "the arguments of export_onnx": Advice(
+        lambda: fluid.export_onnx(fluid.default_main_program(), ["x"]),  # type: ignore[call-arg, arg-type]
+        "export_onnx(program or directory, 'model.onnx', ['x'], [prediction])",
+        lambda: each(
+            lambda: [export(), write_onnx("model").sum()][1],
+            lambda: write_onnx(
+                fluid.default_main_program(), ["x"], [layers.scale(read_rows(), 2.0)], file="n.onnx"
+            ).sum(),
+        ),
+        [56.0, 56.0],
+    ),
+    "a file of another system as a model": Advice(
+        lambda: open_onnx(b""),
+        "files of other systems are opened by load_inference_model, fluid.load and fluid.convert",
+        lambda: each(
+            lambda: [export(), predict().sum()][1], lambda: [save(), convert("m.npz")["fc_0.w_0"].sum()][1]
+        ),
+        [56.0, 8.0],
+    ),
     "a model without a program": Advice(
         lambda: after(save, lambda: command("graph", "m")),
         "name a __model__, .pdmodel or .json file, or a directory with one",
