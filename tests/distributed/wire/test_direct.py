@@ -183,7 +183,7 @@ def test_a_verb_that_fails_is_an_error_of_the_caller_and_the_server_continues(se
 
 def test_records_that_a_call_does_not_take_are_refused_with_the_reason(serve: Serve) -> None:
     _, channel = serve({"Count": Count(), "Echo": Verb()})
-    with pytest.raises(RejectedError, match=r"(?s)array 7, which is not part of this call.*same version"):
+    with pytest.raises(RejectedError, match=r"(?s)array 7, which is not part of this call.*same program"):
         call(channel, "Count", {"size": LARGE}, make_parts({7: np.zeros(LARGE, np.uint8)}))
     with pytest.raises(RejectedError, match="1 records in a call that takes none"):
         call(channel, "Echo", {}, make_parts({0: np.zeros(1, np.uint8)}))
