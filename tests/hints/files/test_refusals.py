@@ -299,7 +299,7 @@ ADVICE: dict[str, Advice] = {
     ),
     "a directory that is being saved": Advice(
         lambda: save_while_locked("m", wait=0.0),
-        "save into another directory, or wait longer with wait=seconds",
+        "save into another directory or later; save_persistables(wait=seconds) waits longer",
         lambda: each(lambda: save_while_locked("other", wait=0.0), lambda: save_while_locked("m", wait=60.0)),
         [8.0, 8.0],
     ),

@@ -132,7 +132,7 @@ class Lock:
                 waited = f"; waited {seconds:.1f} s" if self._wait else ""
                 raise SaveError(
                     f"{self._what} is being saved by {holder} at this moment{waited}; nothing was changed",
-                    hint="save into another directory, or wait longer with wait=seconds",
+                    hint="save into another directory or later; save_persistables(wait=seconds) waits longer",
                 ) from (None if self._foreign is None else self._foreign[1])
             if seconds >= _LONG and not has_warned:
                 has_warned = True
