@@ -37,7 +37,10 @@ _KEEPS_TYPE: Final = frozenset(("scale", "assign"))
 _SAME: Final = {"deformable_conv_v1": "deformable_conv"}
 #: Operators whose later form takes more than Fluid's, rounds elsewhere, or draws other numbers, and is
 #: otherwise equal.
-_WIDENED: Final = frozenset({"exp", "gaussian_random", "linspace", "log", "squeeze2", "uniform_random"})
+_WIDENED: Final = frozenset(
+    {"clip", "exp", "gaussian_random", "linspace", "log", "log1p", "squeeze2", "uniform_random"}
+)
+_FAR: Final = 16.0  # beyond it, Fluid's two formulas of mish differ by less than rounding
 
 Node = dict[str, Any]
 Write = Callable[["Writer", Operator], None]
@@ -178,6 +181,8 @@ class Writer:
         changed = later is not None and not self.is_later and op.type not in _WIDENED
         if op.type == "yolo_box":
             changed = changed and len(set(self.find_var(op.input("X")[0]).shape[2:])) > 1
+        if op.type == "mish":
+            changed = changed and get_attr(op, "threshold") < _FAR
         if op.type == "round" and not self.is_latest:
             raise UnsupportedError(
                 "operator 'round' cannot be written for Paddle 3: it rounds halves away from zero here, "
