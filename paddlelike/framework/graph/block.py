@@ -156,7 +156,7 @@ class Block(Versioned):
         if found is None:
             raise GraphError(
                 f"variable {name!r} is not in block {self.idx} or an outer block",
-                hint=("" if re.search(r"_\d+$", name) else suggest_names(name, self.vars))
+                hint=("" if re.search(r"\.tmp_\d+$", name) else suggest_names(name, self.vars))
                 or "was it built in another program? Build both under one fluid.program_guard(main, startup)",
             )
         return found
