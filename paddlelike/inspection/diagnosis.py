@@ -246,7 +246,7 @@ def _find_manifest_problems(content: Content) -> Iterator[Finding]:
         yield Finding("error", f"{MANIFEST}: not compared: {error.message}", error.hint or "")
         return
     if "no manifest" in (result.problem or ""):
-        yield Finding("note", "there is no manifest: flipped bits cannot be found", "save again")
+        yield Finding("note", "the manifest is missing, so flipped bits cannot be found", "save again")
     elif result.problem:
         yield Finding("warning", f"{MANIFEST}: {result.problem}", "save again")
     texts = {"missing": "is missing", "cut": "has another size than", "changed": "has other bytes than"}

@@ -369,7 +369,7 @@ class _Mixed(FolderFormat):
         return self._content.read(cast("Held", entry.payload))
 
     def write(self, values: Values) -> NoReturn:
-        raise NotImplementedError
+        raise SaveError("a directory of several formats is only read")
 
 
 def _open_named(
