@@ -78,6 +78,18 @@ def test_save_writes_three_files_and_load_restores_every_bit(
     assert bits() == want
 
 
+def test_a_prefix_behind_a_link_and_two_dots_is_where_the_system_says(
+    main: fluid.Program, tmp_path: Path
+) -> None:
+    (tmp_path / "deep" / "inner").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("deep/inner")
+    prefix = f"{tmp_path}/link/../net"
+    fluid.save(main, prefix)
+    assert names(tmp_path / "deep")[1:] == ["net.pdmanifest", "net.pdmodel", "net.pdopt", "net.pdparams"]
+    assert names(tmp_path) == ["deep", "link"]
+    assert fluid.load(main, prefix)
+
+
 @pytest.mark.parametrize("suffix", ["", ".pdparams", ".pdopt", ".pdmodel"])
 def test_load_accepts_a_path_with_suffix(main: fluid.Program, tmp_path: Path, suffix: str) -> None:
     fluid.save(main, str(tmp_path / "net"))

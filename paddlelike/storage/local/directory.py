@@ -32,7 +32,9 @@ class LocalDirectory:
     """
 
     def __init__(self, directory: Path, prefix: str | None = None) -> None:
-        self.path = os.path.normpath(os.fspath(directory) or ".")
+        path = os.fspath(directory) or "."
+        # As in Fluid: directories lose "link/..", prefixes of fluid.save go to the system as they are.
+        self.path = os.path.normpath(path) if prefix is None else path
         self._prefix = prefix
 
     @property

@@ -130,7 +130,7 @@ class Transaction:
         SaveOptions(durability=durability)  # checks it
         if checksum is not None and checksum not in hashing.ALGORITHMS:
             raise ValueError(f"checksum must be one of {list(hashing.ALGORITHMS)} or None, not {checksum!r}")
-        self.directory, self._given = resolve(directory), os.path.abspath(directory)
+        self.directory, self._given = resolve(directory), os.path.join(os.getcwd(), directory)
         if prefix is None:
             self._layout = target.choose_layout(self.directory)
         else:
