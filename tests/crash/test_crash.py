@@ -16,7 +16,7 @@ from tests.crash.networks import NETWORKS
 from tests.crash.servers import SERVERS
 
 ROOT = Path(__file__).parents[2]
-SHORT = ["new", "foreign", "shrinks", "journal-kept", "journal-shrinks", "fluid-combined"]
+SHORT = ["new", "shrinks", "journal-kept", "fluid-combined"]
 MEMORY = Path("/dev/shm")  # a file system without a disk's waiting, where there is one
 
 

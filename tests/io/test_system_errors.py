@@ -236,12 +236,17 @@ SAVES: dict[str, Door] = {
 }
 
 
+@pytest.mark.parametrize("others", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["one", "others"])
 @pytest.mark.parametrize("call", WRITING)
 @pytest.mark.parametrize("door", SAVES)
-def test_a_refused_save_says_why_and_leaves_old_or_new_values(tmp_path: Path, door: str, call: str) -> None:
+def test_a_refused_save_says_why_and_leaves_old_or_new_values(
+    tmp_path: Path, door: str, call: str, others: bool
+) -> None:
     save, load = SAVES[door]
-    for step, number in enumerate(NUMBERS, 2):
-        to = tmp_path / str(step) / "to"
+    place = list(SAVES).index(door) + WRITING.index(call)
+    chosen = NUMBERS[place % len(NUMBERS)]
+    for number in [one for one in NUMBERS if one != chosen] if others else [chosen]:
+        to = tmp_path / str(number) / "to"
         to.mkdir(parents=True)
         save(to, 1)
         raised: BaseException | None = None
