@@ -10,7 +10,7 @@ of Keras 3 is a ZIP with such a file, ``model.weights.h5``, in it: its weights h
 
 HDF5 knows no LoD. A file executes nothing, but the HDF5 library parses it: its errors become FormatError. On
 some damaged files it never comes to an end, or it crashes. So a file is first read in a fork of this process
-that has a time limit, where the system has forks and it is a file on this machine.
+that has a time limit, where the system has forks and it is a file on this machine or lies in memory.
 What lies in other files is left out and named, and never opened, so that a file can only give what it holds:
 external links, external storage and virtual datasets name any file of this machine.
 """
@@ -28,6 +28,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
+import xxhash
 
 from paddlelike.core import Array, VarType, convert_dtype
 from paddlelike.errors import ExtraMissingError, FormatError
@@ -35,7 +36,7 @@ from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import check_shape
 from paddlelike.formats.entry import Entry, LeftOut, check_entries, deliver, free_name, read_dense
 from paddlelike.formats.npz import is_held
-from paddlelike.formats.sources import Buffer, Readable, Source, as_source
+from paddlelike.formats.sources import Buffer, BufferSource, Readable, Source, as_source
 from paddlelike.formats.zips import SourceFile, open_zip
 from paddlelike.foundation.locks import make_keys
 from paddlelike.foundation.snapshot import try_aside
@@ -185,12 +186,8 @@ def _read_aside(file: Source) -> None:
     FormatError
         The HDF5 library did not come to an end in time, or ended the process.
     """
-    describe = getattr(file, "get_facts", None)  # of a file on this machine
-    if not hasattr(os, "fork") or describe is None:
-        return
-    facts = describe()
-    key = facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
-    if key in _read:
+    key = _identify(file)
+    if not hasattr(os, "fork") or key is None or key in _read:
         return
     _import_h5py()
     from h5py._objects import phil  # the lock of the library, which the fork must not find taken
@@ -213,6 +210,17 @@ def _read_aside(file: Source) -> None:
     if len(_read) >= _MOST_KNOWN:
         _read.clear()
     _read.add(key)
+
+
+def _identify(file: Source) -> tuple[int, ...] | None:
+    """Return numbers that identify a file of this machine, or bytes in memory; None for other sources."""
+    if isinstance(file, BufferSource):
+        return file.size, xxhash.xxh3_128_intdigest(file.read_at(0, file.size))
+    describe = getattr(file, "get_facts", None)  # of a file on this machine
+    if describe is None:
+        return None
+    facts = describe()
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
 def _is_text(dataset: h5py.Dataset) -> bool:

@@ -49,7 +49,9 @@ def is_folder(source: object) -> TypeGuard[Folder]:
     return hasattr(source, "list_names")
 
 
-class _BufferSource:
+class BufferSource:
+    """The bytes of a buffer."""
+
     def __init__(self, buffer: Buffer) -> None:
         self._view = memoryview(buffer).cast("B")
         self.size = len(self._view)
@@ -94,7 +96,7 @@ def as_source(readable: Readable) -> Source:
     b'cde'
     """
     if isinstance(readable, bytes | bytearray | memoryview):
-        return _BufferSource(readable)
+        return BufferSource(readable)
     if hasattr(readable, "read_at"):  # isinstance of a protocol is many times slower
         return cast(Source, readable)
     return _FileSource(readable)

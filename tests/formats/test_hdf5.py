@@ -35,6 +35,11 @@ class TestHdf5(FormatContract):
     }  # the layout is HDF5's own; h5py and the real files judge it
     memory_per_byte = 4096  # objects of h5py for a small file
 
+    @pytest.fixture(autouse=True)
+    def without_forks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Read in this process: a fork for each of thousands of files takes minutes."""
+        monkeypatch.setattr(hdf5, "try_aside", lambda check, *_: check())
+
     @classmethod
     def damaged(cls, files: Files) -> Iterator[Files]:
         """A part of the damages: the HDF5 library takes a millisecond for each."""
@@ -298,8 +303,10 @@ def test_a_file_that_keeps_the_library_busy_or_crashes_it_is_a_format_error(
         file["w"] = np.ones(3)
     monkeypatch.setattr(hdf5, "_PATIENCE", 0.2)
     monkeypatch.setattr(hdf5, "_list_attributes", fail)
-    with File(path) as source, pytest.raises(FormatError, match="crashes on this file, or does not finish"):
-        hdf5.Hdf5().entries(source)
+    with File(path) as source:
+        for one in (source, path.read_bytes()):
+            with pytest.raises(FormatError, match="crashes on this file, or does not finish"):
+                hdf5.Hdf5().entries(one)
 
 
 def test_a_file_is_read_in_a_forked_process_only_once(

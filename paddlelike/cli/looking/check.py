@@ -106,9 +106,11 @@ def _read(path: str) -> dict[str, Any]:
 
     with open_content(path) as content:
         if not content.variables:
+            unread = content.explain_unread()
+            advice = "write an npz file with numpy.savez(file, name=array)"
             raise FeedError(
                 f"{path} holds no arrays",
-                hint=content.explain_unread() or "write an npz file with numpy.savez(file, name=array)",
+                hint=f"{unread}; {advice}" if unread else advice,
             )
         return {held.name: array_of(content.read(held)) for held in content.variables}
 

@@ -126,8 +126,7 @@ class QuantizationFreezePass(ScopePass):
         outputs = op.output_arg_names()
         if of_input is None or len(outputs) != 1 or not isinstance(of_weight, list if by_channel else float):
             raise GraphError(
-                f"{op.name()} {outputs} has several outputs, or an input that no training pass quantized",
-                hint=f"weight_quantize_type is {self._weight_quantize_type!r}; use that of the training pass",
+                f"{op.name()} {outputs} has several outputs, or an input that no training pass quantized"
             )
         out = find_node(op.outputs, outputs[0])
         if by_channel:
