@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 
 import numpy as np
 
@@ -58,6 +59,11 @@ def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
         text = _get_message(error)
     else:
         text = f"{type(error).__name__}: {error}"
+        cls = registry.find(op.type)
+        if isinstance(error, ValueError | IndexError | TypeError) and not cls.external:
+            text = f"its inputs and attributes do not fit together ({text})"
+            given = (f"{name}={reprlib.repr(op.attrs[name])}" for name in cls.attrs if name in op.attrs)
+            hint = f"compare them with Paddle's documentation; given: {', '.join(given) or 'no attributes'}"
     explained = OperatorError(
         f"operator {op.type!r} -> {op.output_arg_names} failed: {text}\n  inputs{variables}{line}",
         hint=hint,

@@ -295,8 +295,9 @@ NOT_FOLLOWED: Final = (
         "names_of_later_passes",
         "gradients called again through cond, StaticRNN or While, with target_gradients, or of gradients "
         "that end at a variable",
-        "0, None or an error",
-        "the gradient",
+        "0, None, an error or the end of the process; through cond they overwrite those of the first call, "
+        "and the declared shape is [0] with no_grad_set",
+        "the gradient, in its shape",
         "python/paddle/fluid/backward.py, _append_backward_ops_ (1.8.5): gradients get new "
         "names outside of a block alone, and target_gradients are not where a pass begins",
         followed=False,

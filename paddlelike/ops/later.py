@@ -64,7 +64,7 @@ def register_kernel(
 
 def keep_attrs(cls: type[OpDef], op: OpView) -> list[GradOp]:
     """Return the gradient operators of Fluid's form, with the attributes of this one: a ``make_grad``."""
-    grads = registry.find(cls.type.partition(LATER)[0]).make_grad(op)
+    grads = registry.find(cls.type.partition(LATER[0])[0]).make_grad(op)
     kept = {name: op.attrs[name] for name in cls.attrs if name in op.attrs}
     return [grad._replace(attrs=kept | grad.attrs) for grad in grads]
 

@@ -84,6 +84,18 @@ def test_a_later_pass_through_a_loop_keeps_the_gradients_of_the_first() -> None:
     np.testing.assert_allclose(by_y, a * b**2 / 2, rtol=1e-5)
 
 
+def test_a_later_pass_through_a_branch_keeps_the_gradients_of_the_first() -> None:
+    x, y = _declare_inputs()
+    is_less = L.less_than(L.reduce_mean(x), L.reduce_mean(y))
+    loss = L.cond(is_less, lambda: L.reduce_mean(x * y), lambda: L.reduce_mean(x))
+    found = [*fluid.gradients(L.reduce_mean(x + y), x), *fluid.gradients(loss, [x, y])]
+    a, b = np.full((2, 3), -1, np.float32), np.arange(6, dtype=np.float32).reshape(2, 3)
+    sums, by_x, by_y = fluid.Executor().run(feed={"x": a, "y": b}, fetch_list=found)
+    np.testing.assert_allclose(sums, np.full((2, 3), 1 / 6), rtol=1e-6)
+    np.testing.assert_allclose(by_x, b / 6, rtol=1e-6)
+    np.testing.assert_allclose(by_y, a / 6, rtol=1e-6)
+
+
 def test_a_second_pass_ends_at_a_loop_of_the_first_as_in_fluid() -> None:
     x, y = _declare_inputs()
     loss = _multiply_thrice(x, y)

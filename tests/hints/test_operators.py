@@ -291,6 +291,11 @@ def suppress(width: int) -> Any:
     )[0, :2]
 
 
+def add_slices(count: int) -> Any:
+    added = {"Index": np.array([0, 2]), "AddValue": np.ones((2, count), "float32")}
+    return compute("index_add", "Out", {"axis": 1}, X=ROWS, **added)
+
+
 def see_head(channels: int) -> Any:
     size = np.array([[32, 32]], "int32")
     attrs = {"anchors": [10, 13], "class_num": 2, "conf_thresh": 0.01, "downsample_ratio": 32}
@@ -466,6 +471,12 @@ ADVICE: dict[str, Advice] = {
         "GtSegms needs three levels: objects of images, polygons of objects, points of polygons",
         lambda: draw_masks(3),
         [[-1] * 4 + [1] * 4],
+    ),
+    "slices that do not fit an index": Advice(
+        lambda: add_slices(4),
+        "compare them with Paddle's documentation; given: {}",
+        lambda: add_slices(2),
+        [[1, 1, 3, 3], [5, 5, 7, 7]],
     ),
     "an image beyond the memory": Advice(
         lambda: enlarge(2**30),

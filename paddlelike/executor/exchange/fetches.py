@@ -150,7 +150,7 @@ def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy
         )
     if isinstance(value, LoDTensorArray):
         return as_numpy(value) if return_numpy else value
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, np.ndarray | np.generic):
         return value
     shared = name not in plan.fetches_of_their_own
     lod = frame.lods.get(position)

@@ -184,19 +184,24 @@ class ConditionalBlockGrad(OpDef):
         *,
         sub_block: int,
     ) -> list[Any]:
-        names, targets = ctx.op.input("Input"), ctx.op.output("Input@GRAD")
+        targets = ctx.op.output("Input@GRAD")
         ctx.reveal(scope[0].before if scope else None)
         if not scope:
             return [_zeros(x) for x in inputs]
         now = [ctx.exchange(scope[0].after), ctx.exchange(scope[0].before)]
+        gradients = grad_names(ctx.op.input("Input"))
+        # The block of a later pass writes the names that the first one has outside.
+        earlier = [(n, ctx.read(n), ctx.read_lod(n)) for n in gradients if n not in targets]
         ctx.clear(sub_block)
         ctx.run_block(sub_block)
         inside = ctx.inside(sub_block)
         results = []
-        for index, (name, x, target) in enumerate(zip(names, inputs, targets, strict=True)):
-            found = inside.read(grad_name(name)) if target != EMPTY else None
+        for index, (name, x, target) in enumerate(zip(gradients, inputs, targets, strict=True)):
+            found = inside.read(name) if target != EMPTY else None
             results.append(_zeros(x) if found is None else found)
-            ctx.set_lod("Input@GRAD", inside.read_lod(grad_name(name)), index)
+            ctx.set_lod("Input@GRAD", inside.read_lod(name), index)
+        for name, value, lod in earlier:
+            ctx.write(name, value, lod)
         for snapshot in now:
             ctx.restore(snapshot)
         return results

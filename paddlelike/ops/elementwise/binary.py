@@ -55,7 +55,7 @@ def _remainder(x: Array, y: Array) -> Array:
     return np.fmod(y + rest, y) if x.dtype.kind == "f" else rest
 
 
-def power(x: Array, y: Array) -> Array:
+def power(x: Array, y: Array | float) -> Array:
     """Return ``X ^ Y``; for integers computed in float64."""
     return np.power(x, y) if x.dtype.kind == "f" else np.power(x * 1.0, y).astype(x.dtype)
 
@@ -86,8 +86,8 @@ _ROWS: Final = [
         "elementwise_pow",
         "X ^ Y",
         power,
-        lambda d, x, y: d * y * x ** (y - 1),
-        lambda d, x, y: d * np.log(x) * x**y,
+        lambda d, x, y: d * y * power(x, y - 1),
+        lambda d, x, y: d * np.log(x) * power(x, y),
         turns=True,
     ),
     _Row("elementwise_mod", "the remainder of X / Y", _remainder, turns=True),

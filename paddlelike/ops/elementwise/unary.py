@@ -26,6 +26,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.framework.opdef.registry import LATER
+from paddlelike.ops.elementwise.binary import power
 from paddlelike.ops.elementwise.overwriting import make_slope, make_value
 from paddlelike.ops.extremes import sign
 from paddlelike.ops.kernels.pieces import LARGE, in_pieces
@@ -202,7 +203,7 @@ class Pow(OpDef):
     @staticmethod
     def backward(x: Array, factor_tensor: Array | None, d_out: Array, *, factor: float) -> Array:
         exponent = _exponent(x, factor_tensor, factor)
-        return d_out * (exponent * x ** (exponent - 1))
+        return d_out * (exponent * power(x, exponent - 1))
 
 
 def _exponent(x: Array, tensor: Array | None, factor: float) -> float:

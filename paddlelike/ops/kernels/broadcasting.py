@@ -105,7 +105,7 @@ def sum_to(shape: Shape, gradient: Array, axis: int) -> Array:
         return np.add.reduce(gradient, axis=over).reshape(shape)
     before = math.prod(gradient.shape[:first])
     size = math.prod(dims)
-    total = gradient.reshape(before * size, -1)
+    total = gradient.reshape(before * size, math.prod(gradient.shape[last:]))
     total = total[:, 0] if total.shape[1] == 1 else total @ make_ones(total.shape[1], total)
     if before != 1:
         total = make_ones(before, total) @ total.reshape(before, size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Final, TypeVar, cast
 
@@ -20,8 +21,8 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.framework.opdef.registry import LATEST
-from paddlelike.ops.later import register_kernel
+from paddlelike.framework.opdef.registry import LATER, LATEST
+from paddlelike.ops.later import keep_attrs, register_kernel
 from paddlelike.ops.operands import normalize_axis
 
 Factors = TypeVar("Factors")
@@ -56,12 +57,6 @@ def _multi_dot(arrays: list[Array]) -> Array:
 def _einsum(operands: list[Array], *, equation: str) -> tuple[Array, None, None]:
     """A sum of products in Einstein's notation."""
     return np.asarray(np.einsum(equation, *operands, optimize=True)), None, None
-
-
-@register_kernel("trace", "Input -> Out", {"offset": Int(0), "axis1": Int(0), "axis2": Int(1)}, changed=True)
-def _trace(x: Array, *, offset: int, axis1: int, axis2: int) -> Array:
-    """The sum of a diagonal."""
-    return np.asarray(np.trace(x, offset, axis1, axis2))
 
 
 @register_kernel("inverse", "Input -> Output")
@@ -150,18 +145,42 @@ class Trace(OpDef):
 
     @staticmethod
     def backward(x: Array, d_out: Array, *, offset: int, dim1: int, dim2: int) -> Array:
-        d_x = np.zeros_like(x)
-        matrices = np.moveaxis(d_x, _in_order(x.ndim, dim1, dim2), (-2, -1))
-        down, right = max(-offset, 0), max(offset, 0)
-        rows, columns = matrices.shape[-2:]
-        at = np.arange(max(min(rows - down, columns - right), 0))
-        matrices[..., at + down, at + right] = d_out.reshape(*matrices.shape[:-2], 1)
-        return d_x
+        return _spread_trace(x, d_out, offset, _in_order(x.ndim, dim1, dim2))
 
 
 def _in_order(rank: int, dim1: int, dim2: int) -> tuple[int, int]:
     a, b = dim1 % rank, dim2 % rank
     return min(a, b), max(a, b)
+
+
+def _spread_trace(x: Array, d_out: Array, offset: int, dims: tuple[int, int]) -> Array:
+    """Return the gradient of the sum of a diagonal: along this diagonal."""
+    d_x = np.zeros_like(x)
+    matrices = np.moveaxis(d_x, dims, (-2, -1))
+    down, right = max(-offset, 0), max(offset, 0)
+    rows, columns = matrices.shape[-2:]
+    at = np.arange(max(min(rows - down, columns - right), 0))
+    matrices[..., at + down, at + right] = d_out.reshape(*matrices.shape[:-2], 1)
+    return d_x
+
+
+def _register_trace(mark: str, order: Callable[[int, int, int], tuple[int, int]]) -> None:
+    def trace(x: Array, *, offset: int, axis1: int, axis2: int) -> Array:
+        """The sum of a diagonal."""
+        return np.asarray(np.trace(x, offset, *order(x.ndim, axis1, axis2), dtype=x.dtype))
+
+    def spread(x: Array, d_out: Array, *, offset: int, axis1: int, axis2: int) -> Array:
+        return _spread_trace(x, d_out, offset, order(x.ndim, axis1, axis2))
+
+    add = functools.partial(
+        register_kernel, attrs={"offset": Int(0), "axis1": Int(0), "axis2": Int(1)}, changed=True, mark=mark
+    )
+    add("trace", "Input -> Out", make_grad=classmethod(keep_attrs))(trace)
+    add("trace_grad", "Input Out@GRAD -> Input@GRAD", traceable=False)(spread)
+
+
+_register_trace(LATER, _in_order)
+_register_trace(LATEST, lambda rank, axis1, axis2: (axis1, axis2))
 
 
 @register

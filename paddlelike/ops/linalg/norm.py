@@ -23,7 +23,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.extremes import sign
 from paddlelike.ops.kernels.broadcasting import broadcast_shape, sum_to
-from paddlelike.ops.later import register_kernel
+from paddlelike.ops.later import keep_attrs, register_kernel
 from paddlelike.ops.operands import can_be_equal, count_elements, normalize_axis, one_element
 
 
@@ -128,9 +128,13 @@ class PNorm(OpDef):
     def backward(x: Array, out: Array, d_out: Array, *, attrs: PNormAttrs) -> Array:
         kept = list(x.shape)
         kept[attrs.axis] = 1
-        scale = d_out / (out ** (attrs.porder - 1) + attrs.epsilon)
-        slope = x if attrs.porder == 2 else np.sign(x) * np.abs(x) ** (attrs.porder - 1)
-        return slope * scale.reshape(kept)
+        return _find_norm_slope(x, out.reshape(kept), attrs) * d_out.reshape(kept)
+
+
+def _find_norm_slope(x: Array, out: Array, attrs: PNormAttrs) -> Array:
+    """Return the derivative of a norm by X; ``out`` has the dims of X."""
+    slope = x if attrs.porder == 2 else np.sign(x) * np.abs(x) ** (attrs.porder - 1)
+    return slope / (out ** (attrs.porder - 1) + attrs.epsilon)
 
 
 @register
@@ -272,17 +276,13 @@ def _row_norms(x: Array) -> Array:
     return np.sqrt(np.fmax(squares, 1e-8, out=squares), out=squares)  # as in Fluid, 1e-8 replaces NaN
 
 
-class NormAttrs(Attrs):
+class NormAttrs(PNormAttrs):
     """Attributes of the later p_norm."""
 
-    porder: float = Float(2.0)
-    axis: int = Int(-1)
-    epsilon: float = Float(1e-12)
-    keepdim: bool = Bool(False)
     asvector: bool = Bool(False)
 
 
-@register_kernel("p_norm", "X -> Out", NormAttrs.table(), changed=True)
+@register_kernel("p_norm", "X -> Out", NormAttrs.table(), changed=True, make_grad=classmethod(keep_attrs))
 def _p_norm(x: Array, *, attrs: NormAttrs) -> Array:
     """The p-norm along an axis; ``asvector``: of all elements."""
     axis = 0 if attrs.asvector else attrs.axis
@@ -291,3 +291,13 @@ def _p_norm(x: Array, *, attrs: NormAttrs) -> Array:
     if not attrs.keepdim:
         return out
     return out.reshape((1,) * x.ndim) if attrs.asvector else np.expand_dims(out, axis)
+
+
+@register_kernel("p_norm_grad", "X Out Out@GRAD -> X@GRAD", NormAttrs.table(), changed=True)
+def _p_norm_grad(x: Array, out: Array, d_out: Array, *, attrs: NormAttrs) -> Array:
+    """The gradient of ``p_norm``: of an infinite one at the elements that it takes, of p = 0 it is 0."""
+    kept = [1 if attrs.asvector or axis == attrs.axis % x.ndim else dim for axis, dim in enumerate(x.shape)]
+    out, d_out = out.reshape(kept), d_out.reshape(kept)
+    if attrs.porder and math.isfinite(attrs.porder):
+        return _find_norm_slope(x, out, attrs) * d_out
+    return np.sign(x) * (np.abs(x) == out) * d_out * x.dtype.type(attrs.porder != 0)

@@ -47,9 +47,13 @@ class ReduceAttrs(Attrs):
     in_dtype: int = Int(-1)
     out_dtype: int = Int(-1)
 
-    def axes(self, op: str, rank: int) -> Axes:
-        """Return the dims to reduce, from the front, each once. Raises ShapeError for a missing dim."""
-        return find_axes(op, None if self.reduce_all else tuple(self.dim), rank)
+    def axes(self, op: str, rank: int, *, may_be_empty: bool = False) -> Axes:
+        """Return the dims to reduce, from the front, each once. Raises ShapeError for a missing dim.
+
+        An empty ``dim`` stands for all of them in Paddle 2; Fluid refuses it.
+        """
+        every = self.reduce_all or (may_be_empty and not self.dim)
+        return find_axes(op, None if every else tuple(self.dim), rank)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -219,7 +223,7 @@ def _make_operator(row: Reduction, value: Callable[[Array, Axes], Array]) -> typ
 
     def backward(ctx: Context, *arrays: Array, attrs: ReduceAttrs) -> Array:
         x = arrays[-1]
-        kept = _reduce_shape(x.shape, attrs.axes(row.type, x.ndim), keep_dim=True)
+        kept = _reduce_shape(x.shape, attrs.axes(row.type, x.ndim, may_be_empty=True), keep_dim=True)
         assert row.slope is not None
         d_x = row.slope(*(array.reshape(kept) for array in arrays[:-1]), x)
         return d_x if attrs.in_dtype < 0 else d_x.astype(numpy_dtype(VarType(attrs.in_dtype)), copy=False)
@@ -264,7 +268,7 @@ for _row in _ROWS:
 
 def _share(d: Array, out: Array, x: Array, *, attrs: ReduceAttrs) -> Array:
     """Return the gradient of an extremum in Paddle 3: elements equal to it get equal shares."""
-    axes = attrs.axes("reduce_max", x.ndim)
+    axes = attrs.axes("reduce_max", x.ndim, may_be_empty=True)
     kept = _reduce_shape(x.shape, axes, keep_dim=True)
     equal = x == out.reshape(kept)
     shares = np.where(equal, d.reshape(kept), 0) / np.sum(equal, axis=axes, keepdims=True, dtype=d.dtype)

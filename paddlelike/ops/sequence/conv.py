@@ -61,7 +61,7 @@ class SequenceConv(OpDef):
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         (grad,) = super().make_grad(op)
-        if not op.attrs["paddingTrainable"]:
+        if not op.attrs.get("paddingTrainable"):
             del grad.inputs["PaddingData"], grad.outputs["PaddingData@GRAD"]
         return [grad]
 

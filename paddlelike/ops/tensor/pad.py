@@ -252,13 +252,18 @@ def pad_images(
     """Return the shape of the result; the borders; and the index in both that negative borders leave."""
     given = _find_image_widths(paddings, data_format)
     shape = _pad_shape(dims, given)
-    widths = [(max(before, 0), max(after, 0)) for before, after in given]
-    kept = tuple(slice(max(-before, 0), None if after >= 0 else after) for before, after in given)
+    widths, kept = _split_widths(given)
     if any(dim >= 0 and new < 1 and dim for dim, new in zip(dims, shape, strict=True)):
         raise ShapeError(f"pad2d: paddings {list(paddings)} reduce X {list(dims)} to {list(shape)}")
     if mode == "reflect":
         _check_reflection(dims, widths)
     return shape, widths, kept
+
+
+def _split_widths(given: Widths) -> tuple[Widths, tuple[slice, ...]]:
+    """Return the borders to add; and the index of what negative ones leave."""
+    widths = [(max(before, 0), max(after, 0)) for before, after in given]
+    return widths, tuple(slice(max(-before, 0), None if after >= 0 else after) for before, after in given)
 
 
 def _find_image_dims(data_format: str) -> tuple[int, int]:
@@ -313,7 +318,8 @@ def _pad3d(x: Array, tensor: Array | None, *, attrs: PadAttrs) -> Array:
     """X with borders around its three spatial dims."""
     sizes = read_numbers(attrs.paddings, tensor, None)
     spatial = [(sizes[2 * i], sizes[2 * i + 1]) for i in (2, 1, 0)]
-    borders = [(0, 0), *spatial, (0, 0)] if attrs.data_format == "NDHWC" else [(0, 0), (0, 0), *spatial]
+    given = [(0, 0), *spatial, (0, 0)] if attrs.data_format == "NDHWC" else [(0, 0), (0, 0), *spatial]
+    widths, kept = _split_widths(given)
     if attrs.mode == "constant":
-        return np.pad(x, borders, constant_values=x.dtype.type(attrs.value))
-    return np.pad(x, borders, _LATER_MODES[attrs.mode])
+        return np.pad(x, widths, constant_values=x.dtype.type(attrs.value))[kept]
+    return np.pad(x, widths, _LATER_MODES[attrs.mode])[kept]
