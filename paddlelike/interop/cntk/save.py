@@ -120,14 +120,12 @@ def export_cntk(
     inputs, outputs = find_ports(program, "the program")
     origin = find_origin(source, inputs, outputs, values) if isinstance(source, Program) else None
     if origin is not None:
-        data = encode(origin)
-        write_file(os.fspath(file), data)
-        return CntkReport(os.fspath(file), inputs, outputs, {}, len(origin["primitive_functions"]), len(data))
+        size = write_files(file, origin)
+        return CntkReport(os.fspath(file), inputs, outputs, {}, len(origin["primitive_functions"]), size)
     part = find_part(program, source, values) if isinstance(source, Program) else None
     graph, counts = translate(program, inputs, values, "export_cntk", part=part)
-    data = encode(make_function(graph, _find_refs(graph, outputs)))
-    write_file(os.fspath(file), data)
-    return CntkReport(os.fspath(file), inputs, outputs, dict(counts), len(graph.functions), len(data))
+    size = write_files(file, make_function(graph, _find_refs(graph, outputs)))
+    return CntkReport(os.fspath(file), inputs, outputs, dict(counts), len(graph.functions), size)
 
 
 def translate(
@@ -266,11 +264,16 @@ def _keep_needed(graph: Graph, root: str) -> None:
     graph.leaves = [one for one in graph.leaves if one["uid"] in needed or one["kind"] == 0]
 
 
-def write_file(path: str, data: bytes) -> None:
-    """Write a file, all of it or nothing. Raises SaveError when it cannot be written."""
-    directory, name = os.path.split(path)
+def write_files(file: Path, *trees: Mapping[str, Any]) -> int:
+    """Write a model and, if given, the state of its training beside it, all or none; return their bytes.
+
+    Raises SaveError when a file cannot be written.
+    """
+    directory, name = os.path.split(os.fspath(file))
     if not name:
         raise SaveError(
-            f"export_cntk: {path!r} names no file", hint="end the path with a name, such as model.cmf"
+            f"{os.fspath(file)!r} names no file for CNTK", hint="end the path with a name, such as model.cmf"
         )
-    write_all(directory or ".", {name: [data]})
+    contents = {f"{name}{end}": encode(tree) for end, tree in zip(("", ".ckp"), trees, strict=False)}
+    write_all(directory or ".", {name: [data] for name, data in contents.items()})
+    return sum(map(len, contents.values()))

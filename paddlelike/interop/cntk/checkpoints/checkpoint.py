@@ -28,7 +28,6 @@ from paddlelike.interop.cntk.checkpoints.tree import (
     find_differences,
     find_sum,
     order_parameters,
-    write_pair,
 )
 from paddlelike.interop.cntk.checkpoints.updates import (
     Update,
@@ -46,6 +45,7 @@ from paddlelike.interop.cntk.function import read_function
 from paddlelike.interop.cntk.load import put_values, read_bytes
 from paddlelike.interop.cntk.origin import renew_leaf
 from paddlelike.interop.cntk.reading.build import build_program
+from paddlelike.interop.cntk.save import write_files
 from paddlelike.lazy import dataclass
 from paddlelike.storage.problems import raises_own_errors
 
@@ -212,7 +212,7 @@ class CntkCheckpoint:
         state["Learners"] = [written]
         if external_state is not None:
             state["ExternalState"] = as_external(external_state)
-        write_pair(file, tree, state)
+        write_files(file, tree, state)
 
 
 @raises_own_errors

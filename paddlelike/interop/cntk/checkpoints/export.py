@@ -11,7 +11,7 @@ from paddlelike.errors import SaveError, UnsupportedError
 from paddlelike.formats.cntk.dictionary import SizeT
 from paddlelike.framework import Program, Variable
 from paddlelike.interop.cntk.checkpoints.learner import CntkLearner, write_learner
-from paddlelike.interop.cntk.checkpoints.tree import LOSS, METRIC, as_external, order_parameters, write_pair
+from paddlelike.interop.cntk.checkpoints.tree import LOSS, METRIC, as_external, order_parameters
 from paddlelike.interop.cntk.checkpoints.updates import (
     check_kinds,
     collect_updates,
@@ -21,7 +21,7 @@ from paddlelike.interop.cntk.checkpoints.updates import (
     list_rates,
 )
 from paddlelike.interop.cntk.function import read_function
-from paddlelike.interop.cntk.save import CntkReport, make_function, translate
+from paddlelike.interop.cntk.save import CntkReport, make_function, translate, write_files
 from paddlelike.interop.cntk.writing.graph import ALL_AXES, Graph, Ref, static_axis
 from paddlelike.io.export.program import make_inference_program
 
@@ -153,8 +153,7 @@ def export_cntk_checkpoint(
         "Learners": [write_learner(learner)],
         "ExternalState": as_external(external_state or {}),
     }
-    write_pair(file, tree, state)
-    size = sum(os.path.getsize(os.fspath(file) + end) for end in ("", ".ckp"))
+    size = write_files(file, tree, state)
     return CntkReport(os.fspath(file), list(feeds), names, dict(counts), len(graph.functions), size)
 
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, Final
 
 from paddlelike.errors import FormatError
-from paddlelike.formats.cntk.dictionary import encode
 from paddlelike.interop.cntk.function import Function
 from paddlelike.interop.cntk.operations import NUMBERS, name_operation
-from paddlelike.storage.local.transaction import write_all
-
-Path = str | os.PathLike[str]
 
 #: The names that CNTK's trainer gives to sums over a minibatch.
 LOSS: Final = "aggregateLoss"
@@ -71,9 +66,3 @@ def as_external(state: object) -> dict[str, Any]:
             hint='put it into one: {"state": ...}',
         )
     return dict(state)
-
-
-def write_pair(file: Path, tree: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-    """Write both files of a checkpoint, or none."""
-    directory, name = os.path.split(os.fspath(file))
-    write_all(directory or ".", {name: [encode(tree)], f"{name}.ckp": [encode(state)]})
