@@ -20,6 +20,7 @@ from paddlelike.distributed.fleet.role_maker import (
     MPISymetricRoleMaker,
     PaddleCloudRoleMaker,
     Role,
+    UserDefinedCollectiveRoleMaker,
     UserDefinedRoleMaker,
 )
 from paddlelike.distributed.growing_tables import CountFilterEntry, sparse_embedding
@@ -246,7 +247,116 @@ WORKERS = {
 }
 BOTH = {"is_sparse": True, "is_distributed": True}
 SPARSE = {"is_sparse": True}
+
+
+def load(exact: bool = True, as_bytes: bool = False, by: Any = fluid.io.load_persistables) -> Any:
+    """Load a save into a server's program; return the value that it has then."""
+    exe = fluid.Executor()
+    with new_network():
+        mlp()
+        exe.run(fluid.default_startup_program())
+        fluid.io.save_persistables(exe, "saved")
+    transpiler = transpile(mlp)
+    (holder,) = (
+        one for one in ENDPOINTS if "fc_0.w_0" in transpiler.get_pserver_program(one).global_block().vars
+    )
+    main, startup = transpiler.get_pserver_programs(
+        holder if exact else holder.replace("127.0.0.1", "localhost")
+    )
+    if as_bytes:
+        main = fluid.Program.parse_from_string(main.desc.serialize_to_string())
+    exe.run(startup)
+    by(exe, "saved", main)
+    return np.array(fluid.global_scope().find_var("fc_0.w_0").get_tensor()).ravel()
+
+
+def look_up_in_branch(is_inside: bool) -> Any:
+    """Transpile a network that looks rows of a growing table up, inside or outside of a branch."""
+
+    def network() -> fluid.Variable:
+        ids = fluid.data("ids", [None, 1], "int64")
+
+        def find() -> fluid.Variable:
+            return layers.reduce_sum(sparse_embedding(ids, [1, 2], param_attr="table"))
+
+        found = find()
+        if is_inside:
+            yes = layers.less_than(
+                layers.fill_constant([1], "float32", 0), layers.fill_constant([1], "float32", 1)
+            )
+            found = layers.elementwise_add(found, layers.cond(yes, find, find))
+        return layers.mean(layers.elementwise_add(layers.fc(read_rows(), 1), found))
+
+    kinds = [op.type for op in transpile(network).get_trainer_program(wait_port=False).global_block().ops]
+    return "distributed_sparse_embedding" in kinds
+
+
+def minimize_by_fleet(**options: Any) -> Any:
+    """Return the operators of a program that a fleet of two workers made."""
+    from paddlelike.fluid.incubate.fleet.collective import Collective, DistributedStrategy
+
+    fleet, strategy = Collective(), DistributedStrategy()
+    fleet.init(UserDefinedCollectiveRoleMaker(0, ENDPOINTS))
+    for name, value in options.items():
+        setattr(strategy, name, value)
+    fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy).minimize(mlp())
+    kinds = [op.type for op in fluid.default_main_program().global_block().ops]
+    return "c_allreduce_sum" in kinds or strategy.mode
+
+
 ADVICE: dict[str, Advice] = {
+    "a server's rows loaded by names": Advice(
+        lambda: load(by=fluid.io.load_params),
+        "load_persistables(exe, dirname, program) with the program of this server",
+        lambda: load(),
+        np.ones(4),
+    ),
+    "an endpoint in other words": Advice(
+        lambda: load(exact=False),
+        "write the endpoint exactly as in transpile(pservers=...)",
+        lambda: load(),
+        np.ones(4),
+    ),
+    "a server's program read from bytes": Advice(
+        lambda: load(as_bytes=True),
+        "a program read from bytes has no placement: load with the one of "
+        "DistributeTranspiler.get_pserver_program(endpoint)",
+        lambda: load(),
+        np.ones(4),
+    ),
+    "a growing table with geo-SGD": Advice(
+        lambda: grow(None, geo_sgd_mode=True, sync_mode=False),
+        "train it synchronously or asynchronously, or use embedding(is_sparse=True) with a size",
+        lambda: each(
+            lambda: grow(None),
+            lambda: bool(transpile(look_up(SPARSE), geo_sgd_mode=True, sync_mode=False)),
+        ),
+        [True, True],
+    ),
+    "a growing table that is not trained": Advice(
+        lambda: grow(None, trained=False),
+        "let the loss depend on its rows, or look them up by embedding",
+        lambda: grow(None),
+        True,
+    ),
+    "a growing table in a branch": Advice(
+        lambda: look_up_in_branch(is_inside=True),
+        "look rows up by sparse_embedding, outside of loops and branches",
+        lambda: look_up_in_branch(is_inside=False),
+        True,
+    ),
+    "a layer that workers share": Advice(
+        lambda: minimize_by_fleet(use_dist_fc=True),
+        "leave it False; a large embedding fits parameter servers",
+        lambda: minimize_by_fleet(use_dist_fc=False),
+        "nccl2",
+    ),
+    "statistics of all workers in a plain program": Advice(
+        lambda: minimize_by_fleet(mode="collective", collective_mode="grad_allreduce", sync_batch_norm=True),
+        'strategy.mode = "nccl2"',
+        lambda: minimize_by_fleet(mode="nccl2", sync_batch_norm=True),
+        "nccl2",
+    ),
     "a program that was transpiled": Advice(
         lambda: transpile_twice(new=False),
         "build the network again, in a program of its own, to transpile it differently",
