@@ -33,7 +33,7 @@ BUDGETS = {
     "distributed": 141,
     "compiled": 110,
     "training": 19,
-    "scan": 16,
+    "scan": 11,
     "collection": 16,
     "view": 50,
     "cli": 11,

@@ -1,4 +1,4 @@
-"""The supported names of Paddle: modules, attributes, members of objects, arguments of calls."""
+"""The supported names of Paddle: modules, attributes, arguments of calls."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Collection
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
-from types import ModuleType
-from typing import Any, Final, NamedTuple
+from types import FunctionType, ModuleType
+from typing import Final, NamedTuple
 
 from paddlelike import import_paddle
 from paddlelike.errors import LeftOutError, PaddlelikeError
@@ -20,28 +20,17 @@ _PADDLE_2: Final = (
     "paddlelike has the names of Paddle 1.8.5; write it with paddle.fluid, or run it by Paddle 2"
 )
 
-#: Classes of ours whose objects functions return, by the word of the annotation.
-_CLASSES: Final = {
-    "Block": "paddlelike.framework.graph.block",
-    "Executor": "paddlelike.executor",
-    "Operator": "paddlelike.framework.graph.operator",
-    "Parameter": "paddlelike.framework.graph.variable",
-    "Program": "paddlelike.framework.graph.program",
-    "Scope": "paddlelike.core.scope",
-    "Variable": "paddlelike.framework.graph.variable",
-}
-
 
 class Problem(NamedTuple):
     """A problem with a name of Paddle: why it stops a script, what to do, and the exception."""
 
     why: str
     step: str
-    error: type[BaseException]
+    error: type[BaseException] | None
 
 
 class _Missing:
-    """A member about which nothing is known."""
+    """An attribute about which nothing is known."""
 
 
 MISSING: Final = _Missing()
@@ -106,41 +95,8 @@ def _do_nothing(*_: object) -> None:
     """Replace ``paddle.enable_static``."""
 
 
-def find_member(cls: type, name: str) -> object | Problem:
-    """Return a member of the objects of a class, MISSING if nothing is known of it, or why there is none."""
-    static: object = inspect.getattr_static(cls, name, MISSING)
-    if isinstance(static, property):
-        return _find_annotated(static.fget) or MISSING
-    found: object = getattr(cls, name, MISSING)
-    if isinstance(static, staticmethod):
-        return partial(static.__func__)  # which takes no object first
-    if found is not MISSING:
-        return found
-    is_message = hasattr(cls, "DESCRIPTOR")  # of protobuf, whose fields no class has
-    if is_message or hasattr(cls, "__getattr__") or cls.__module__ == "builtins":
-        return MISSING
-    if name in _list_attributes(cls):
-        return MISSING
-    return Problem(f"{cls.__name__} has no attribute {name!r}", "", AttributeError)
-
-
-@cache
-def _list_attributes(cls: type) -> frozenset[str]:
-    """Return the names that the methods of a class, and its bases, set on ``self``."""
-    names: set[str] = set()
-    for one in cls.__mro__:
-        names |= vars(one).get("__annotations__", {}).keys()
-        names |= set(vars(one).get("__slots__", ()))
-        names |= {
-            node.attr
-            for node in ast.walk(_parse(one))
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-        }
-    return frozenset(names)
-
-
 def find_call_problem(
-    path: str, found: object, count: int, keywords: Collection[str], *, whole: bool
+    path: str, found: object, count: int, keywords: Collection[str | None], *, whole: bool
 ) -> Problem | None:
     """Return why a call of this package fails; None if it succeeds, or if that is unknown.
 
@@ -158,11 +114,12 @@ def find_call_problem(
         signature = inspect.signature(found)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
+    named = dict.fromkeys(one for one in keywords if one is not None)
     try:
         if whole:
-            signature.bind(*[None] * count, **dict.fromkeys(keywords))
+            signature.bind(*[None] * count, **named)
         else:
-            signature.bind_partial(**dict.fromkeys(keywords))
+            signature.bind_partial(**named)
     except TypeError as error:
         return Problem(f"{path}: {error}", f"its parameters are {signature}"[:300], TypeError)
     return None
@@ -174,38 +131,17 @@ def _find_refusal(found: object) -> Problem | None:
     called = vars(found).get("__init__") if isinstance(found, type) else found
     if not inspect.isfunction(called) or called.__module__.partition(".")[0] != "paddlelike":
         return None
-    tree = _parse(called)
-    body = tree.body[0].body if tree.body and isinstance(tree.body[0], ast.FunctionDef) else []
-    body = [one for one in body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
-    if not body or not isinstance(body[0], ast.Raise) or not isinstance(body[0].exc, ast.Call):
-        return None
-    error = called.__globals__.get(getattr(body[0].exc.func, "id", ""))
-    if not isinstance(error, type) or not issubclass(error, PaddlelikeError):
-        return None
-    why = next((ast.unparse(one).strip("f'\"") for one in body[0].exc.args), error.__name__)
-    hints = [one.value for one in body[0].exc.keywords if one.arg == "hint"]
-    return Problem(why, ast.unparse(hints[0]).strip("f'\"") if hints else "", error)
+    match [one for one in _parse(called) if not isinstance(one, ast.Expr)]:
+        case [ast.Raise(exc=ast.Call(func=ast.Name(id=name), args=[why, *_], keywords=keywords)), *_]:
+            hints = [ast.unparse(one.value).strip("f'\"") for one in keywords if one.arg == "hint"]
+            return Problem(ast.unparse(why).strip("f'\""), "".join(hints), called.__globals__[name])
+    return None
 
 
-def _parse(found: Any) -> ast.Module:
-    """Return the source of a function or class of ours; empty where there is none."""
+def _parse(function: FunctionType) -> list[ast.stmt]:
+    """Return the statements of a function; none where its source is not there."""
     try:
-        return ast.parse(textwrap.dedent(inspect.getsource(found)))
-    except (OSError, TypeError, SyntaxError):
-        return ast.Module([], [])
-
-
-def find_result(found: object) -> type | None:
-    """Return the class of the result of a class or function, if it is a class of this package."""
-    if isinstance(found, type):
-        return found if (found.__module__ or "").startswith("paddlelike.") else None  # a message has none
-    return _find_annotated(found)
-
-
-def _find_annotated(function: object) -> type | None:
-    """Return the class of ours that the annotation of a result names, or None."""
-    text = str(getattr(function, "__annotations__", {}).get("return"))
-    if text not in _CLASSES:
-        return None
-    found: type = getattr(import_module(_CLASSES[text]), text)
-    return found
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    except (OSError, SyntaxError, ValueError):
+        return []
+    return tree.body if isinstance(tree, ast.FunctionDef) else []

@@ -31,6 +31,19 @@ PYTHON_2_MODULES: Final = {
     "exceptions": "builtins", "httplib": "http.client", "md5": "hashlib",
     "sets": "set", "thread": "_thread", "urllib2": "urllib.request", "urlparse": "urllib.parse",
 }  # fmt: skip
+#: Names that are gone, and what to write instead.
+_STEPS: Final = {
+    "PIL.Image.ANTIALIAS": "write PIL.Image.LANCZOS",
+    "string.letters": "write string.ascii_letters",
+    "sys.maxint": "write sys.maxsize",
+    "itertools.izip": "write zip",
+    "itertools.imap": "write map",
+    "itertools.ifilter": "write filter",
+    "urllib.urlretrieve": "write urllib.request.urlretrieve",
+    "urllib.urlopen": "write urllib.request.urlopen",
+    "urllib.urlencode": "write urllib.parse.urlencode",
+    "os.getcwdu": "write os.getcwd",
+}
 
 _ANSWER: Final = """
 import contextlib, importlib, json, sys, warnings
@@ -97,3 +110,8 @@ class PythonNames:
         print(path, file=self._process.stdin, flush=True)
         answer: str | None = json.loads(self._process.stdout.readline())
         return answer
+
+
+def advise(path: str) -> str:
+    """Return what to write instead of a name that is gone."""
+    return _STEPS.get(path, "find its name of today, or run the script with the versions of its time")

@@ -11,12 +11,11 @@ from paddlelike.errors import FormatError, StorageError
 from paddlelike.foundation.amounts import format_count
 from paddlelike.foundation.garbage import pause_collection
 from paddlelike.interop.content import open_content
-from paddlelike.scan.evaluation import follow_script
-from paddlelike.scan.execution_path import Folder
+from paddlelike.scan.follow import Folder
 from paddlelike.scan.models import look_into_files, look_into_path
 from paddlelike.scan.python_names import PythonNames
 from paddlelike.scan.report import FileFinding, Scan, ScriptFinding, ScriptVerdict, Verdict
-from paddlelike.scan.sources import Sources, find_project, is_installed, walk_files
+from paddlelike.scan.sources import find_project, is_installed, walk_files
 from paddlelike.storage.problems import raises_own_errors
 
 _SCRIPTS = (".py", ".ipynb")
@@ -57,13 +56,13 @@ def scan(path: str | os.PathLike[str], *, progress: Callable[[int, int], None] |
     if os.path.isfile(root):  # it imports modules of its project, as it does when that is scanned
         home = find_project(root)
         around = [*itertools.islice(walk_files(home), _MOST_FILES), root]
-    sources = Sources(one for one in around if one.endswith(_SCRIPTS))
-    judged = [one for one in files if one in sources]
+    scripts = frozenset(one for one in around if one.endswith(_SCRIPTS))
+    judged = [one for one in files if one in scripts]
     verdicts = []
     with PythonNames() as python:
-        folder = Folder(home, sources, python)
+        folder = Folder(home, scripts, python)
         for index, file in enumerate(judged):
-            verdicts.append(_judge(os.path.relpath(file, home), follow_script(folder, file)))
+            verdicts.append(_judge(os.path.relpath(file, home), folder.follow_script(file)))
             if progress is not None:
                 progress(index + 1, len(judged))
     kinds, operators, unknown = look_into_files([one for one in files if not one.endswith(_SCRIPTS)], home)

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -41,28 +41,6 @@ class Source:
         """Return a line number for people; in a notebook, the cell and the line in it."""
         index = sum(first <= line for first in self.cells)
         return f"cell {index}, line {line - self.cells[index - 1] + 1}" if index else str(line)
-
-
-class Sources(Mapping[str, Source]):
-    """The scripts of a folder by path, each read on first use."""
-
-    def __init__(self, paths: Iterable[str]) -> None:
-        self._read: dict[str, Source | None] = dict.fromkeys(paths)
-
-    def __getitem__(self, path: str) -> Source:
-        found = self._read[path]
-        if found is None:
-            found = self._read[path] = read_source(path)
-        return found
-
-    def __contains__(self, path: object) -> bool:
-        return path in self._read
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._read)
-
-    def __len__(self) -> int:
-        return len(self._read)
 
 
 def find_project(path: str) -> str:

@@ -20,8 +20,8 @@ _TITLES: Final = {
     "may stop": "may fail, depending on arguments or data, or in functions that nothing here calls:",
 }
 _UNSEEN: Final = (
-    "The scan cannot see: the contents of data, values that numpy refuses "
-    '("%.2f" % array), computed names, and the behavior of other packages.'
+    "The scan cannot see: values of variables, members that an object lacks, the contents of data, values "
+    'that numpy refuses ("%.2f" % array), computed names, and the behavior of other packages.'
 )
 
 
@@ -34,7 +34,7 @@ def command(
 ) -> None:
     """List what will not work in scripts and models, without running them.
 
-    Nothing of the folder is run. Scripts and notebooks are followed from their first line as Python would:
+    Nothing of the folder is run. Scripts and notebooks are followed from their first line by their names:
     names of Paddle, arguments of its functions, names that Python, numpy and Pillow no longer have. Programs
     are read for operators that are not here, other files for their format. The exit status is 1 if a script
     or a file stops, 2 if the path holds no scripts, models and values.
