@@ -21,6 +21,8 @@ from paddlelike.foundation import threads
 from paddlelike.foundation.threads import Pool, Task, Thread
 from tests.interrupts.interrupting import interrupt, list_operations
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 def refuse(*_: Any) -> int:
     raise RuntimeError("can't start new thread")

@@ -6,6 +6,7 @@ import ast
 import pkgutil
 import re
 import tomllib
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -15,9 +16,16 @@ MARK = "\n  hint: "
 
 
 @cache
-def parse(folder: str) -> list[tuple[Path, ast.Module]]:
-    paths = sorted((PROJECT / folder).rglob("*.py"))
-    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
+def read(folder: str) -> dict[Path, str]:
+    return {path: path.read_text(encoding="utf-8") for path in sorted((PROJECT / folder).rglob("*.py"))}
+
+
+def walk(folder: str, words: Iterable[str]) -> Iterator[tuple[Path, list[ast.AST]]]:
+    """Yield each module of a folder that contains one of the words, with its nodes."""
+    pattern = re.compile("|".join(map(re.escape, words)))
+    for path, text in read(folder).items():
+        if pattern.search(text):
+            yield path, list(ast.walk(ast.parse(text)))
 
 
 def read_texts(node: ast.expr | None, known: dict[str, list[str]]) -> list[str]:
@@ -57,10 +65,10 @@ def find_position(function: ast.FunctionDef | ast.ClassDef) -> int | None:
 @cache
 def list_hints() -> dict[str, str]:
     """Return the hints of the package, with ``{}`` in the place of values, and a file of each."""
-    files, hints, taking = list(parse("paddlelike")), dict[str, str](), {}
+    hints, taking = dict[str, str](), {}
     advisers = {"explain_python_error"}  # functions whose results are hints
-    for _, tree in files:
-        for one in ast.walk(tree):
+    for _, nodes in walk("paddlelike", ["hint", "advice"]):
+        for one in nodes:
             is_hint = isinstance(one, ast.Assign) and getattr(one.targets[0], "id", "") == "hint"
             if is_hint or (isinstance(one, ast.keyword) and one.arg == "hint"):
                 calls = [n.func for n in ast.walk(one) if isinstance(n, ast.Call)]
@@ -69,16 +77,16 @@ def list_hints() -> dict[str, str]:
                 at = find_position(one)
                 if at is not None:
                     taking[one.name] = at
-    for path, tree in files:
+    for path, nodes in walk("paddlelike", ["hint", *taking, *advisers - {""}]):
         known: dict[str, list[str]] = {}
-        for one in ast.walk(tree):
+        for one in nodes:
             if isinstance(one, ast.Assign | ast.AnnAssign | ast.AugAssign):
                 target = one.targets[0] if isinstance(one, ast.Assign) else one.target
                 if isinstance(target, ast.Name):
                     known.setdefault(target.id, []).extend(read_texts(one.value, known))
         found: list[str] = []
-        parts = {part for one in ast.walk(tree) if isinstance(one, ast.JoinedStr) for part in one.values}
-        for one in ast.walk(tree):
+        parts = {part for one in nodes if isinstance(one, ast.JoinedStr) for part in one.values}
+        for one in nodes:
             if isinstance(one, ast.Call):
                 found += [t for k in one.keywords if k.arg == "hint" for t in read_texts(k.value, known)]
                 name = getattr(one.func, "attr", getattr(one.func, "id", ""))
@@ -99,8 +107,8 @@ def list_hints() -> dict[str, str]:
 def list_obeyed() -> set[str]:
     """Return the hints that the cases of tests name: the rows ``Advice`` and the mark ``obeys``."""
     found = set()
-    for _, tree in parse("tests/hints"):
-        for one in ast.walk(tree):
+    for _, nodes in walk("tests/hints", ["Advice", "obeys"]):
+        for one in nodes:
             if isinstance(one, ast.Call):
                 name = getattr(one.func, "attr", getattr(one.func, "id", ""))
                 texts = one.args[1:2] if name == "Advice" else one.args if name == "obeys" else []
@@ -141,7 +149,7 @@ OF_OTHERS = {"FLAGS_enable_pir_api", "xla_force_host_platform_device_count", "tf
 
 
 def test_the_names_in_hints_exist() -> None:
-    source = "\n".join(path.read_text(encoding="utf-8") for path, _ in parse("paddlelike"))
+    source = "\n".join(read("paddlelike").values())
     pattern = r'"--([a-z][a-z_-]+)"|^ +([a-z]+): (?:Annotated\[|Port)'
     options = {one or other for one, other in re.findall(pattern, source, re.MULTILINE)}
     unknown = []
@@ -173,8 +181,8 @@ def test_extras_in_hints_provide_the_package_that_is_missing() -> None:
     }
     distributions = {"grpc": "grpcio", "PIL": "pillow", "cv2": "opencv-python-headless"}
     named = set()
-    for path, tree in parse("paddlelike"):
-        for one in ast.walk(tree):
+    for path, nodes in walk("paddlelike", ["extra"]):
+        for one in nodes:
             if not isinstance(one, ast.Try):
                 continue
             calls = [n for h in one.handlers for n in ast.walk(h) if isinstance(n, ast.Call)]

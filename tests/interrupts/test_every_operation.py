@@ -39,6 +39,7 @@ from tests.interrupts.interrupting import (
 )
 
 pytestmark = [
+    pytest.mark.usefixtures("small_heap"),
     # A thread that was interrupted as it left its turn is waited for, for seconds.
     pytest.mark.filterwarnings("ignore:waiting for another thread"),
     # Python ignores what is raised in what a __del__ calls.

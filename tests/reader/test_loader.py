@@ -14,6 +14,8 @@ import pytest
 import paddlelike as fluid
 from paddlelike.errors import EOFException, FeedError, GraphError, NotInitializedError, UnsupportedError
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 Batch = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 

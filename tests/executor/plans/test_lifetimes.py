@@ -13,6 +13,8 @@ import pytest
 import paddlelike as fluid
 from tests.executor.views import VIEWS
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 MB = 1 << 20
 
 
