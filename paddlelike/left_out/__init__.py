@@ -65,13 +65,15 @@ def find_left_out(path: str) -> type | None:
 def make_getattr(module: str, path: str, modules: Mapping[str, str] | None = None) -> Callable[[str], Any]:
     """Return ``__getattr__`` for a module that is Fluid's ``path``.
 
-    It finds the names that are left out, those that Fluid's module has because it imports them, and the
-    ``modules`` below it, whose full names are given.
+    It finds the names and modules that are left out, those that Fluid's module has because it imports them,
+    and the ``modules`` below it, whose full names are given.
     """
 
     def get(name: str) -> Any:
         if modules is not None and name in modules:
             return import_module(modules[name])
+        if f"{path}.{name}" in MODULES:
+            return import_module(f"{module}.{name}")
         found: Any = find_left_out(f"{path}.{name}")
         if found is None:
             from paddlelike.left_out.imported import find_imported  # a plain import of the package is short

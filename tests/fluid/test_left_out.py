@@ -58,6 +58,42 @@ print(isinstance(3, to_variable), fluid.dygraph.jit)
     assert done.stdout.startswith("False <module dygraph.jit: only static programs are built and run here")
 
 
+def test_modules_of_fluid_need_no_import_of_their_own() -> None:
+    script = """
+import paddlelike
+paddlelike.install()
+import paddle
+import paddle.fluid as fluid
+contrib, slim = fluid.contrib, fluid.contrib.slim
+print(slim.quantization.QuantizationTransformPass.__name__, slim.quantization.quantization_pass.__name__)
+print(contrib.mixed_precision.decorator.decorate is contrib.mixed_precision.decorate)
+print(contrib.reader.distributed_reader.distributed_batch_reader is contrib.distributed_batch_reader)
+print(contrib.extend_optimizer.extend_optimizer_with_weight_decay is contrib.extend_optimizer)
+for use in (
+    lambda: slim.prune.Pruner(),
+    lambda: slim.distillation.distiller.L2Distiller(),
+    lambda: contrib.mixed_precision.fp16_utils.cast_model_to_fp16(),
+    lambda: fluid.layers.device.get_places(),
+    lambda: paddle.incubate.hapi.Model(),
+):
+    try:
+        use()
+    except paddlelike.errors.LeftOutError as error:
+        print(error.hint is not None, str(error).partition(" is not here")[0])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "QuantizationTransformPass paddlelike.fluid.contrib.slim.quantization",
+        *["True"] * 3,
+        "True fluid.contrib.slim.prune.Pruner",
+        "True fluid.contrib.slim.distillation.distiller.L2Distiller",
+        "True fluid.contrib.mixed_precision.fp16_utils.cast_model_to_fp16",
+        "True fluid.layers.device.get_places",
+        "True paddle.incubate.hapi.Model",
+    ]
+
+
 def test_every_reason_for_leaving_a_name_out_suggests_an_alternative() -> None:
     for path in (*MODULES, *NAMES):
         reason = find_reason(path)

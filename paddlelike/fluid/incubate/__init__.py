@@ -6,17 +6,11 @@ The modules are those of ``paddlelike.reader`` and ``paddlelike.distributed.flee
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import ModuleType
+from paddlelike.left_out import make_getattr
 
 __all__ = ["data_generator", "fleet"]
 
-
-def __getattr__(name: str) -> ModuleType:
-    """Import a module when it is used. Raises AttributeError for names that are not modules."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}.{name}")
+__getattr__ = make_getattr(__name__, "incubate", {name: f"{__name__}.{name}" for name in __all__})
 
 
 def __dir__() -> list[str]:

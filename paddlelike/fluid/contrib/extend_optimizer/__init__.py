@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike import layers
 from paddlelike.framework import Parameter, Variable, name_scope
+from paddlelike.left_out import make_getattr
 from paddlelike.optimizer.base import Optimizer
 
 if TYPE_CHECKING:
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from paddlelike.framework.typing import Minimized
 
 __all__ = ["extend_with_decoupled_weight_decay"]
+
+#: Fluid's modules of these names are this one.
+__getattr__ = make_getattr(
+    __name__, "contrib.extend_optimizer", dict.fromkeys(["extend_optimizer_with_weight_decay"], __name__)
+)
 
 
 def extend_with_decoupled_weight_decay(base_optimizer: type[Any]) -> type[Any]:

@@ -9,6 +9,7 @@ from paddlelike import unique_name
 from paddlelike.foundation.warn import warn_user
 from paddlelike.framework import Variable, default_main_program, default_startup_program
 from paddlelike.layers.tensor.assign import create_global_var
+from paddlelike.left_out import make_getattr
 
 if TYPE_CHECKING:
     from paddlelike.framework import Operator, Parameter, Program
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from paddlelike.optimizer.state import ParamGrads
 
 __all__ = ["AutoMixedPrecisionLists", "OptimizerWithMixedPrecision", "decorate"]
+
+#: Fluid's modules of these names are this one.
+__getattr__ = make_getattr(
+    __name__, "contrib.mixed_precision", dict.fromkeys(["decorator", "fp16_lists"], __name__)
+)
 
 _WHITE = "conv2d matmul mul"
 _BLACK = """

@@ -6,7 +6,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from paddlelike.left_out import make_getattr
+
 __all__ = ["distributed_batch_reader"]
+
+#: Fluid's modules of these names are this one.
+__getattr__ = make_getattr(__name__, "contrib.reader", dict.fromkeys(["distributed_reader"], __name__))
 
 
 def distributed_batch_reader(batch_reader: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[Any]]:

@@ -5,4 +5,4 @@ from typing import TYPE_CHECKING
 from paddlelike.left_out import make_getattr
 
 if not TYPE_CHECKING:
-    __getattr__ = make_getattr(__name__, "contrib.slim")
+    __getattr__ = make_getattr(__name__, "contrib.slim", {"quantization": f"{__name__}.quantization"})
