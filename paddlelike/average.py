@@ -16,7 +16,7 @@ __all__ = ["WeightedAverage"]
 
 
 class WeightedAverage:
-    """``sum(value * weight) / sum(weight)``; the older form of :class:`fluid.metrics.Accuracy`.
+    """The mean ``sum(value * weight) / sum(weight)``. Newer scripts use :class:`fluid.metrics.Accuracy`.
 
     See Also
     --------

@@ -46,7 +46,7 @@ Context = dict[str, Any]
 
 
 class BaseErrorClipAttr(NearKeywords, Versioned):
-    """Base of the arguments of :meth:`Variable._set_error_clip`."""
+    """Base class of the values that :meth:`Variable._set_error_clip` accepts."""
 
     def _append_clip_op(self, block: Block, grad: str) -> None:
         raise NotImplementedError
@@ -388,7 +388,7 @@ def _parameter(block: Block, param: Parameter | str) -> Parameter:
 
 
 def _count_operators(pairs: ParamGrads) -> int:
-    """Return the number of operators so far."""
+    """Return the number of operators in the program so far."""
     return len(pairs[0][0].block.program.global_block().ops)
 
 

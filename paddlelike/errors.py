@@ -70,7 +70,7 @@ __all__ = [
 
 
 class PaddlelikeError(Exception):
-    """Base of the tree; catch it to catch everything the package raises on purpose.
+    """Base class of all errors that this package raises on purpose.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class PaddlelikeError(Exception):
 
 
 class EnforceNotMet(PaddlelikeError):  # noqa: N818  (Fluid's name)
-    """An operator or a file does not fulfil a condition of Paddle's."""
+    """An operator or a file violates a condition of Paddle."""
 
 
 class ShapeError(EnforceNotMet, ValueError):
@@ -110,7 +110,7 @@ class NotInitializedError(EnforceNotMet):
 
 
 class UntrustedError(EnforceNotMet):
-    """A program from bytes that holds operators which reach outside of it: files, processes, the terminal."""
+    """A program read from bytes contains operators that access files, processes or the terminal."""
 
 
 class OutOfMemoryError(EnforceNotMet, MemoryError):
@@ -122,7 +122,7 @@ class UnsupportedError(EnforceNotMet, NotImplementedError):
 
 
 class LeftOutError(UnsupportedError, AttributeError):
-    """A name of Fluid's that this package leaves out; for ``hasattr`` it is missing."""
+    """A name of Fluid that this package leaves out; ``hasattr`` returns False for it."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -138,7 +138,7 @@ class FeedError(PaddlelikeError, ValueError):
 
 
 class SourceError(PaddlelikeError, ValueError):
-    """A minibatch source whose data or position is not what it was or should be."""
+    """A minibatch source whose data or position has changed or is invalid."""
 
 
 class FormatError(EnforceNotMet, ValueError):
@@ -154,7 +154,7 @@ class LoadError(EnforceNotMet, RuntimeError):
 
 
 class MissingFileError(LoadError, FileNotFoundError):
-    """A file that a load needs is not there."""
+    """A file that a load needs does not exist."""
 
 
 class SaveError(EnforceNotMet, RuntimeError):
@@ -205,7 +205,7 @@ class RejectedError(RemoteError):
 
 
 class ImportPaddleError(PaddlelikeError, RuntimeError):
-    """A script that cannot be run with paddlelike in the place of Paddle."""
+    """A script that cannot run with paddlelike in place of Paddle."""
 
 
 class RoleError(PaddlelikeError, ValueError):

@@ -22,7 +22,8 @@ __all__ = ["ChunkEvaluator", "DetectionMAP", "EditDistance", "Evaluator"]
 
 
 class Evaluator:
-    """Base of evaluators: operators add the values of each batch to states, which :meth:`reset` sets to 0.
+    """Base class of evaluators: operators add the values of each batch to states, which :meth:`reset` sets to
+    0.
 
     Attributes
     ----------
@@ -73,7 +74,7 @@ class Evaluator:
         executor.run(program)
 
     def eval(self, executor: Executor, eval_program: Program | None = None) -> object:
-        """Return the result of all batches since the reset: a subclass's own, as in Fluid."""
+        """Return the result of all batches since the reset; each subclass defines its own."""
         raise NotImplementedError(f"{type(self).__name__} must define eval(executor)")
 
     def _fetch_states(self, executor: Executor, program: Program | None) -> list[float]:

@@ -1,4 +1,5 @@
-"""Functions of higher floors that lower floors call: the only way to reverse an import.
+"""Hooks: functions of higher floors that lower floors call. They are the only way to call against the order
+of imports.
 
 A lower floor must not import a higher one. It declares a hook, which has a name and types. The package's face
 says at its import where the function of each hook is defined; the module is imported at the first use.
@@ -40,7 +41,7 @@ class Hook(Generic[P, R]):
 
     @property
     def function(self) -> Callable[P, R]:
-        """The function, whose module is imported if it was not. Raises KeyError for a name without one."""
+        """The function. Its module is imported if necessary. Raises KeyError if the hook has no function."""
         return _resolve(_FUNCTIONS[self.name])
 
 

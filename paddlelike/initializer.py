@@ -94,7 +94,7 @@ def force_init_on_cpu() -> bool:
 
 @contextmanager
 def init_on_cpu() -> Iterator[None]:
-    """Request that initializers built inside of the ``with`` run on the CPU.
+    """Request that initializers built inside the ``with`` run on the CPU.
 
     >>> import paddlelike as fluid
     >>> manager = fluid.initializer.init_on_cpu()
@@ -108,7 +108,8 @@ def init_on_cpu() -> Iterator[None]:
 
 
 class Initializer(NearKeywords, Versioned):
-    """Base of the initializers; a call with a variable and a block inserts an operator at the block's front.
+    """Base class of the initializers; a call with a variable and a block inserts an operator at the block's
+    front.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ class Initializer(NearKeywords, Versioned):
 
     @staticmethod
     def _compute_fans(var: Variable) -> tuple[int, int]:
-        """Return fan-in and fan-out, for a convolution multiplied by the size of its window."""
+        """Return fan-in and fan-out; for a convolution both are multiplied by the size of its window."""
         shape = var.shape
         if len(shape) <= 1:
             size = 1 if not shape else shape[0]
@@ -168,7 +169,7 @@ class ConstantInitializer(Initializer):
 
 
 class _Random(Initializer):
-    """Base of the random initializers: a seed, and float32 values that are cast for float16."""
+    """Base class of the random initializers, which have a seed; float32 values are cast for float16."""
 
     operator: ClassVar[str]
 
@@ -186,7 +187,8 @@ class _Random(Initializer):
 
 
 class UniformInitializer(_Random):
-    """Draws uniformly from [low, high); then ``diag_num`` elements, ``diag_step`` apart, are ``diag_val``.
+    """Draws uniformly from [low, high); ``diag_num`` elements, ``diag_step`` apart, are then set to
+    ``diag_val``.
 
     Raises
     ------
@@ -256,7 +258,7 @@ class TruncatedNormalInitializer(_Random):
 
 
 class _Fan(_Random):
-    """Uniform or normal with a variance computed from the fans of the weight."""
+    """Draws from a uniform or normal distribution whose variance follows from the fans of the weight."""
 
     def __init__(self, uniform: bool, seed: int) -> None:
         super().__init__(seed)
@@ -346,7 +348,7 @@ class BilinearInitializer(Initializer):
 
 
 class NumpyArrayInitializer(Initializer):
-    """Initializes to the values of an array.
+    """Initializes a variable with the values of an array.
 
     Parameters
     ----------
@@ -370,7 +372,7 @@ class NumpyArrayInitializer(Initializer):
         self._value = value
 
     def __call__(self, var: Variable, block: Block) -> Operator:
-        """Insert ``assign_value``, and return it. Raises GraphError for unsuitable size or dtype."""
+        """Insert ``assign_value``, and return it. Raises GraphError for an unsuitable size or dtype."""
         if self._value.size > 1024 * 1024 * 1024:
             raise GraphError(
                 "NumpyArrayInitializer: the array has over 2**30 elements, too many for a program"
@@ -399,7 +401,7 @@ def _insert(
     dtype: VarType | None = None,
     with_shape: bool = True,
 ) -> Operator:
-    """Insert the operator at the front; a float16 variable is filled through a float32 one."""
+    """Insert the operator at the front; a float16 variable is first filled as float32, then cast."""
     if var.type == VarType.SELECTED_ROWS:
         return insert_table(var, block, type, attrs)
     dtype = var.dtype if dtype is None else dtype
@@ -436,7 +438,7 @@ _RULES: Final = {
 
 
 def insert_table(var: Variable, block: Block, type: str, attrs: dict[str, Any]) -> Operator:  # noqa: A002
-    """Insert the operator that makes an empty table, whose rows will be made by the initializer's rule."""
+    """Insert the operator that makes an empty table; the initializer's rule makes its rows later."""
     if type not in _RULES:
         raise GraphError(
             f"{var.name!r} is a growing table (sparse_embedding): {type} cannot make single rows",

@@ -22,7 +22,7 @@ __all__ = ["data", "embedding", "one_hot"]
 def data(
     name: str, shape: Sequence[int | None], dtype: DtypeLike = "float32", lod_level: int = 0
 ) -> Variable:
-    """Return a variable that is fed in every run.
+    """Return a variable whose value is fed in every run.
 
     A dim of None or -1 may differ from run to run; shape and dtype of a feed are checked.
 

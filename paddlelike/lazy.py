@@ -1,4 +1,4 @@
-"""What is made at its first use: names of packages, and the methods of dataclasses.
+"""Objects made at their first use: names of packages, and the methods of dataclasses.
 
 Names are imported as https://scientific-python.org/specs/spec-0001/ has it. Such a package lists its names in
 a stub, ``__init__.pyi``, which type checkers and editors read. Reading the same file here, it needs no second
@@ -51,7 +51,7 @@ Path = str | PathLike[str]
 
 
 def read_stub(path: Path) -> dict[str, tuple[str, str]]:
-    """Return the imports of a stub: by name, the module and the name there."""
+    """Return the imports of a stub: for each name, its module and its name there."""
     return _find_imports(_parse(path))
 
 
@@ -105,7 +105,7 @@ def attach_stub(
 
 
 def keep_names(package: str, modules: str, former: str = "") -> None:
-    """Let modules answer for names that their package has now, and the package for modules that it had."""
+    """Make modules forward unknown names to their package, which is also imported under ``former`` names."""
     face = sys.modules[package]
     for name in modules.split():
         vars(sys.modules[f"{package}.{name}"]).setdefault("__getattr__", partial(getattr, face))
@@ -114,7 +114,7 @@ def keep_names(package: str, modules: str, former: str = "") -> None:
 
 
 def keep_functions(package: str, names: str) -> None:
-    """Let a package with a stub have functions that are named as modules of it.
+    """Let a package with a stub have functions with the same names as its modules.
 
     The import system binds a module to its name in the package, when it was first imported; not here.
     """
@@ -138,7 +138,7 @@ def keep_functions(package: str, names: str) -> None:
 
 
 def add_function_module(name: str) -> None:
-    """Add the module ``name`` that holds one function, which its package also has under that name.
+    """Add the module ``name`` with one function, which its package also has under that name.
 
     So ``import paddle.batch`` works, and ``paddle.batch`` still is the function: the import system binds to
     its package only what it imports itself.
@@ -222,7 +222,7 @@ class _LateInit:
         raise AttributeError("__signature__")  # it is that of __init__
 
     def compile(self) -> Callable[..., None]:
-        """Return ``__init__``, which the class has from then on, unless somebody wrapped the first one."""
+        """Return ``__init__``, which the class then uses unless the first one was wrapped."""
         if self._compiled is None:
             self._compiled = self._compile()
         if vars(self._cls).get("__init__") is self.first:
@@ -245,7 +245,7 @@ class _LateInit:
 
 
 class AliasFinder:  # of no class of importlib.abc, which takes long to import
-    """Imports modules under alias names, as ``paddlelike.compiler`` for ``paddlelike.executor``.
+    """Imports modules under alias names, such as ``paddlelike.compiler`` for ``paddlelike.executor``.
 
     A further name holds for the modules below it, too. The modules are the same objects under both names.
 
@@ -277,7 +277,8 @@ class AliasFinder:  # of no class of importlib.abc, which takes long to import
         return _Holder(spec.name, "Modules of Fluid's, one level deeper.")
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put the original in the module's place, where the import system takes its result from.
+        """Replace the alias in ``sys.modules``, from which the import system takes its result, by the
+        original.
 
         So are the modules below it that are imported already. The import system would otherwise bind each
         to its name in the package once more, and ``layers.rnn`` would turn from a function into a module.
@@ -299,7 +300,7 @@ class AliasFinder:  # of no class of importlib.abc, which takes long to import
                 setattr(sys.modules[original], name.rpartition(".")[2], sys.modules[name])
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """Return the code of the original, for ``python -m``; None where there is none."""
+        """Return the code of the original, for ``python -m``, or None if there is none."""
         spec = find_spec(self._original(fullname) or __name__)
         return getattr(spec.loader, "get_code", lambda _: None)(spec.name) if spec else None
 

@@ -34,7 +34,7 @@ __all__ = [
 
 
 class MetricBase:
-    """Base of all metrics. The state is all attributes whose names do not begin with ``_``.
+    """Base class of all metrics. The state is all attributes whose names do not begin with ``_``.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class CompositeMetric(MetricBase):
         return [metric.eval() for metric in self._metrics]
 
     def reset(self) -> None:
-        """Keep the batches with a warning, as in Fluid; drop them if ``FLAGS_fluid_quirks`` is False."""
+        """Keep the batches with a warning, as Fluid does; drop them if ``FLAGS_fluid_quirks`` is False."""
         if not warn_quirk("metric_reset"):
             for metric in self._metrics:
                 metric.reset()
@@ -253,7 +253,7 @@ class ChunkEvaluator(MetricBase):
 
 
 class EditDistance(MetricBase):
-    """The mean edit distance of sequences, and the fraction of them that is wrong.
+    """The mean edit distance of sequences, and the fraction of wrong sequences.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -347,7 +347,7 @@ class Auc(MetricBase):
         return compute(self._stat_pos, self._stat_neg)
 
     def reset(self) -> None:
-        """Keep the batches with a warning, as in Fluid; drop them if ``FLAGS_fluid_quirks`` is False."""
+        """Keep the batches with a warning, as Fluid does; drop them if ``FLAGS_fluid_quirks`` is False."""
         if not warn_quirk("metric_reset"):
             self._stat_pos.fill(0)
             self._stat_neg.fill(0)

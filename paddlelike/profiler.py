@@ -13,7 +13,7 @@ __all__ = ["cuda_profiler", "profiler", "reset_profiler", "start_profiler", "sto
 
 
 def start_profiler(state: str, tracer_option: str = "Default") -> None:
-    """Start to time operators.
+    """Start timing operators.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def profiler(
     profile_path: str = "/tmp/profile",  # noqa: S108  (Fluid's default)
     tracer_option: str = "Default",
 ) -> Iterator[None]:
-    """Time the runs inside of the ``with`` block.
+    """Time the runs inside the ``with`` block.
 
     Parameters
     ----------

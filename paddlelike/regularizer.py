@@ -24,7 +24,7 @@ __all__ = [
 
 
 class WeightDecayRegularizer(NearKeywords, Versioned):
-    """Base of the regularizers.
+    """Base class of the regularizers.
 
     A call with parameter, gradient and block appends and returns the term to add. The regularizer of a
     parameter (``ParamAttr(regularizer=...)``) replaces the regularizer of the optimizer.

@@ -86,7 +86,7 @@ generate_with_ignorable_key = generate
 def switch(
     new_generator: UniqueNameGenerator | None = None, new_para_name_checker: object = None
 ) -> tuple[UniqueNameGenerator, object]:
-    """Replace the counters until the next switch.
+    """Replace the counters until the next call of :func:`switch`.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def switch(
 
 
 def guard(new_generator: UniqueNameGenerator | str | bytes | None = None) -> Block:
-    """Use other counters inside of the ``with`` block.
+    """Use other counters inside the ``with`` block.
 
     Parameters
     ----------

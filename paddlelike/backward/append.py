@@ -113,7 +113,7 @@ def append_in_branch(
     no_grad_set: Iterable[Variable | str] | None,
     callbacks: Sequence[Callable[..., None]] | None,
 ) -> list[tuple[Variable, Variable]]:
-    """Append the backward pass of a loss, of the current branch or a block around it, to a new block.
+    """Append the backward pass of a loss to a new block, for a loss of the current branch or an outer block.
 
     The pass goes on through the blocks around the branch. Whoever completes the branch appends the operator
     that runs the new block. Returns and raises as :func:`append_backward` does.
@@ -145,7 +145,7 @@ def append_in_branch(
 
 
 def _seed(loss: Variable, names: PassNames) -> GradOp:
-    """Return the first operator of the pass from a loss: it sets the gradient of the loss to 1."""
+    """Return the first operator of a backward pass, which sets the gradient of the loss to 1."""
     attrs = {"shape": [1], "value": 1.0, "dtype": int(loss.dtype), "force_cpu": False}
     return make_plain_op("fill_constant", {}, {"Out": [names.start_at(loss.name)]}, attrs)
 
@@ -293,7 +293,7 @@ def _check_start(target: Variable, gradient: Variable | None) -> None:
 def _build_starts(
     target: Variable, gradient: Variable | None, names: PassNames, *, alone: bool
 ) -> list[Step]:
-    """Return the operators that start the pass at one target: ones in its shape, or the gradient given.
+    """Return the operators that set the gradient of one target: to ones of its shape, or to the given value.
 
     ``alone``: nothing else contributes to the target's gradient.
     """
@@ -355,7 +355,7 @@ def _append(
 
 
 def _declare_shape(block: Block, name: str) -> None:
-    """Declare a variable that holds a shape; as in Fluid, it is declared like a gradient."""
+    """Declare a variable that holds a shape. As in Fluid, it has the type of a gradient."""
     variable, like = block.var(name), block._find_var_recursive(name.split(GRAD)[0])
     if GRAD in name and like is not None:
         variable.dtype, variable.shape = like.dtype, like.shape
@@ -384,7 +384,9 @@ def _select_parameters(block: Block, chosen: Sequence[Variable | str] | None) ->
 def _pair_with_gradients(
     block: Block, parameters: list[Variable], names: PassNames
 ) -> list[tuple[Variable, Variable]]:
-    """Return parameters with their gradients of this pass; mark the operators that compute these."""
+    """Return the pairs of parameter and gradient of this pass; mark the operators that compute the
+    gradients.
+    """
     writers = {name: op for op in block.ops for name in op.output_arg_names}
     pairs = []
     for parameter in parameters:

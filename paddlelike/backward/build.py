@@ -15,7 +15,8 @@ from paddlelike.framework.opdef import BlockGradient, GradOp, grad_name, registr
 def build_steps(
     block: Block, path: list[Operator], stops: set[str], given: set[str] | None, starts: Sequence[Step] = ()
 ) -> list[Step]:
-    """Return the operators of the backward pass of ``path``, with contributions to one gradient summed.
+    """Return the operators of the backward pass of ``path``; several contributions to one gradient are
+    summed.
 
     ``given`` are the gradients that exist before the pass; an operator none of whose incoming gradients
     exists is left out; None inside of a loop. ``starts`` are put in front.
@@ -77,7 +78,7 @@ def _build_block_steps(op: Operator, existing: set[str]) -> list[Step]:
 
 
 def _ends_at_last_step(grad: GradOp, block: Block) -> bool:
-    """Return whether a ``while_grad`` takes and gives the gradient of the same tensor."""
+    """Return whether a ``while_grad`` reads and writes the gradient of the same tensor."""
     if grad.type != "while_grad" or not grad.outputs:
         return False
     shared = set(grad.inputs["Out@GRAD"]).intersection(grad.outputs["X@GRAD"])

@@ -16,7 +16,7 @@ class PassNames:
     """The names of the gradients of one pass, by their plain names."""
 
     def __init__(self, block: Block, *, counts: bool = True) -> None:
-        """``counts``: whether the pass is numbered in the program; passes inside a branch are not."""
+        """``counts``: whether the pass gets a number in the program. Passes inside a branch get none."""
         block.program._backward_passes += counts
         self._block = block
         self._prefix = "grad/" * block.program._backward_passes
@@ -24,7 +24,7 @@ class PassNames:
         self._plain: dict[str, str] = {}
 
     def start_at(self, variable: str, start: str | None = None) -> str:
-        """Return the name of the gradient that the pass starts from at a variable.
+        """Return the name of a variable's gradient where the pass starts.
 
         ``start``: a variable that exists and is that gradient.
         """
@@ -44,7 +44,7 @@ class PassNames:
         return find_variable_name(self._plain.get(name, name))
 
     def rename(self, steps: list[Step]) -> list[Step]:
-        """Return the same steps with the names of this pass."""
+        """Return copies of the steps that use the names of this pass."""
         return [self._rename_step(step) for step in steps]
 
     def _rename_step(self, step: Step) -> Step:

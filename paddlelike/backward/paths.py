@@ -18,7 +18,7 @@ _INEXACT: Final = (VarType.FP16, VarType.FP32, VarType.FP64, VarType.COMPLEX64, 
 
 
 def collect_stops(block: Block, no_grad_set: Iterable[Variable | str] | None) -> set[str]:
-    """Return the variables at which the pass stops: those of ``no_grad_set`` and the constants.
+    """Return the variables at which the pass stops: the entries of ``no_grad_set`` and the constants.
 
     Raises TypeError for anything but variables and names.
     """
@@ -31,21 +31,21 @@ def collect_stops(block: Block, no_grad_set: Iterable[Variable | str] | None) ->
 
 
 def check_sequence(what: str, given: Iterable[Variable | str] | None) -> list[Variable | str]:
-    """Return the items of the argument ``what``. Raises TypeError for a string or a single value."""
+    """Return the argument ``what`` as a list. Raises TypeError for a string or a single value."""
     if isinstance(given, str) or (given is not None and not isinstance(given, Iterable)):
         raise TypeError(f"{what} is {given!r}, expected a list of variables or names")
     return list(given or ())
 
 
 def get_name(what: str, one: Variable | str) -> str:
-    """Return the name of an item of the argument ``what``. Raises TypeError."""
+    """Return the name of one item of the argument ``what``. Raises TypeError for other values."""
     if not isinstance(one, Variable | str):
         raise TypeError(f"{what} holds {one!r}, expected variables or names")
     return one if isinstance(one, str) else one.name
 
 
 def find_constants(block: Block) -> set[str]:
-    """Return the variables of a block itself that have ``stop_gradient``."""
+    """Return the variables of this block, not of outer ones, that have ``stop_gradient``."""
     return {variable.name for variable in block.vars.values() if variable.stop_gradient}
 
 
@@ -89,7 +89,7 @@ def find_path(
 
 
 def _follow(ops: list[Operator], inputs: Iterable[str], blocked: set[str]) -> tuple[list[Operator], set[str]]:
-    """Return the operators that depend on ``inputs``, and these with the operators' results."""
+    """Return the operators that depend on ``inputs``, and the names of all values that depend on them."""
     reached, forward = set(inputs), []
     for op in ops:
         if reached & collect_reads(op):
@@ -101,7 +101,7 @@ def _follow(ops: list[Operator], inputs: Iterable[str], blocked: set[str]) -> tu
 def _check_ends(
     without: list[tuple[Operator, set[str]]], blocked: set[str], wanted: Iterable[str] | None
 ) -> None:
-    """Raise UnsupportedError if an operator of a later Paddle would silently end a wanted gradient.
+    """Raise UnsupportedError if a wanted gradient would silently end at an operator of a later Paddle.
 
     ``without`` holds operators without a gradient, and their outputs whose gradients are needed.
     """
@@ -127,7 +127,7 @@ def _check_ends(
 
 
 def _report_ends(types: str) -> None:
-    """Warn of operators at which gradients of gradients stop; raise UnsupportedError if the flag says so."""
+    """Warn about operators that have no second gradient; raise UnsupportedError if the flag says so."""
     row = QUIRKS["stopped_second_gradients"]
     if not follows_fluid(row.name):
         raise UnsupportedError(
@@ -163,7 +163,7 @@ def find_definition(op: Operator) -> type[OpDef] | None:
 
 
 def make_gradients(op: Operator) -> list[GradOp]:
-    """Return the gradient operators of ``op``, which has some."""
+    """Return the gradient operators of ``op``, which must have a gradient."""
     cls = find_definition(op)
     assert cls is not None
     return cls.make_grad(op)

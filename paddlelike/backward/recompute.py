@@ -81,7 +81,7 @@ def build_recomputing_steps(
 
 
 def finish_as_fluid(block: Block, added: Sequence[Operator], local: Sequence[Step | Operator]) -> None:
-    """Complete a program with recomputation with the operators that Fluid adds.
+    """Add the operators that Fluid adds at the end of a program with recomputation.
 
     It gives recomputed variables no type of their own, and gradients without their operator's attributes no
     device; two blocks that nothing runs keep what it built the pass from.
@@ -114,7 +114,7 @@ def finish_as_fluid(block: Block, added: Sequence[Operator], local: Sequence[Ste
 
 
 def _find_made(step: Step, rest: list[Operator], scraps: Block) -> Operator:
-    """Find the operator appended for a step, and remove it from the list of candidates.
+    """Return the operator that was appended for a step, and remove it from the candidates.
 
     Its outputs may have other names.
 
@@ -136,7 +136,7 @@ def _leave(block: Block, op: Operator) -> None:
 
 
 class _Uses:
-    """The operators that read and write each variable, by index in a list."""
+    """For each variable, the indexes of the operators that read it and write it."""
 
     def __init__(self, ops: list[Operator]) -> None:
         self._ops = ops

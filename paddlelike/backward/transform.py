@@ -93,7 +93,7 @@ def drop_empty_steps(steps: list[Step]) -> list[Step]:
 
 
 def drop_zero_steps(steps: list[Step], stops: AbstractSet[str]) -> list[Step]:
-    """Drop the steps whose incoming gradients all belong to variables in ``stops``, so that they are zero."""
+    """Drop the steps whose incoming gradients are all zero, because they belong to variables in ``stops``."""
     dead = {grad_name(name) for name in stops}
     computed: set[str] = set()
     kept = []
@@ -121,7 +121,7 @@ def drop_unfed_steps(steps: list[Step], available: AbstractSet[str]) -> list[Ste
 
 
 def drop_detached_steps(steps: list[Step], known: AbstractSet[str]) -> list[Step]:
-    """Drop the steps that only follow from gradients computed elsewhere, unless these are all steps.
+    """Drop the steps that need only gradients computed elsewhere, unless that would drop all steps.
 
     As in Fluid, such a chain is dropped although the step before may pass a gradient to it. ``known`` are the
     variables of the forward operators.
@@ -167,7 +167,7 @@ def complete_steps(
     starts: Sequence[Step] = (),
     known: AbstractSet[str] | None = None,
 ) -> list[Step]:
-    """Return ``starts`` followed by the complete steps; the gradients ``given`` exist already.
+    """Return ``starts`` and the steps, with sums and zeros added and useless steps dropped.
 
     ``given`` is None inside of a loop, where a gradient may come from the step before. ``known`` are the
     variables of the forward operators, or None where no chain is detached.
@@ -182,7 +182,7 @@ def complete_steps(
 
 
 class _Total:
-    """A gradient that steps contribute to.
+    """A gradient to which several steps contribute.
 
     Attributes
     ----------
@@ -268,7 +268,7 @@ def add_sums(steps: list[Step], block_idx: int) -> list[Step]:
 
 
 def _copy(grad: GradOp) -> GradOp:
-    """Return an operator whose names may be changed in place."""
+    """Return a copy of an operator, whose names may be changed in place."""
     inputs, outputs = ({s: list(names) for s, names in slots.items()} for slots in grad[1:3])
     return grad._replace(inputs=inputs, outputs=outputs)
 

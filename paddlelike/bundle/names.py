@@ -33,7 +33,7 @@ class MemberNames:
         self._taken = {PICKLE}
 
     def see(self, value: object) -> None:
-        """Remember the names that a container gives to its arrays, before the pickler reaches the arrays."""
+        """Record the names that a container gives to its arrays, before the pickler reaches the arrays."""
         if isinstance(value, Scope):
             for name in value.local_var_names():
                 variable = value.find_var(name)

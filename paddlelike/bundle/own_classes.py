@@ -93,7 +93,7 @@ def is_own_tuple(kind: object) -> bool:
 
 
 def restrict(made: object) -> None:
-    """Remove from an object the parts that act outside of the process.
+    """Remove from an object the parts that could act outside the process.
 
     Raises FormatError for a dataset whose files are read through a shell command.
     """

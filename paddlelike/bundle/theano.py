@@ -21,7 +21,7 @@ _SHARED: Final = frozenset(
 
 
 class Placeholder:
-    """An object of a class that is not here: ``class_name`` and ``state``."""
+    """An object of a class that is not installed: ``class_name`` and ``state``."""
 
     class_name = ""
 

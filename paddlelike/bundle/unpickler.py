@@ -145,7 +145,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         return function(*arguments)
 
     def _spend(self, count: int) -> None:
-        """Count elements that are copied or hashed; the file may refer to the same elements many times."""
+        """Count elements that are copied or hashed, as a file may refer to the same elements many times."""
         self._spent += count
         if self._spent > 4 * self._size + 1000:
             raise FormatError(
@@ -163,7 +163,7 @@ class RestrictedUnpickler(pickle._Unpickler):
                     pending += one
 
     def _hash(self, step: Callable[[Any], None], keys: slice) -> None:
-        """Run a step that makes keys of values on the stack."""
+        """Run one instruction of the pickle that uses values on the stack as keys."""
         self._check_keys(self.stack[keys])
         step(self)
 
@@ -246,7 +246,7 @@ class RestrictedUnpickler(pickle._Unpickler):
 
 
 def shorten(value: object) -> str:
-    """Return the beginning of a value's text, which for a tuple nested in itself has no end."""
+    """Return the beginning of a value's text; also of a tuple that contains itself, whose text has no end."""
     return reprlib.repr(value)[:80]
 
 
@@ -256,7 +256,7 @@ def _make(made: Any, *arguments: Any) -> object:
 
 
 def _is_misused(made: type, arguments: object) -> bool:
-    """Return whether a class of this package may get arguments; only named tuples may."""
+    """Return whether a pickle passes arguments to a class of this package that is not a named tuple."""
     return is_own(made) and bool(arguments) and not is_own_tuple(made)
 
 
@@ -307,7 +307,7 @@ def _encode(text: str, encoding: str) -> bytes:
 
 def _bytes(value: object = b"", *_: object) -> bytes:
     if not isinstance(value, bytes | bytearray):
-        raise FormatError(f"bytes are made of a {type(value).__name__}")
+        raise FormatError(f"the pickle makes bytes of a {type(value).__name__}")
     return bytes(value)
 
 
@@ -333,7 +333,7 @@ def _make_defaultdict(factory: object = None) -> defaultdict[Any, Any]:
 def _take_array(array: object, *_: object) -> Array:
     """Return the array in a pickled GPU array of Theano, without the name of the device."""
     if type(array) is not np.ndarray:
-        raise FormatError(f"an array of a GPU is made of a {type(array).__name__}")
+        raise FormatError(f"the pickle makes a GPU array of a {type(array).__name__}")
     return array
 
 

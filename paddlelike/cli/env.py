@@ -70,7 +70,7 @@ def _collect() -> dict[str, Any]:
 
 
 def _list_requirements() -> list[str]:
-    """Return the requirements in the package's metadata, or without metadata those of the core."""
+    """Return the requirements of the installed package, or of the core alone if metadata is missing."""
     try:
         return metadata.requires("paddlelike") or []
     except metadata.PackageNotFoundError:

@@ -84,7 +84,7 @@ def _plain(value: object) -> object:
 
 
 def print_columns(rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> None:
-    """Print rows in columns that are as wide as their cells; ``right`` are columns set to the right.
+    """Print rows in columns as wide as their cells; the columns in ``right`` are right-aligned.
 
     On a terminal, or where the variable COLUMNS says a width, long lines lose their end; what goes elsewhere
     is whole.
@@ -100,7 +100,7 @@ def print_columns(rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()
 
 
 def print_table(text: str) -> None:
-    """Print a table that the library made, cut as :func:`print_columns` does."""
+    """Print a table from the library, with cells cut as in :func:`print_columns`."""
     for line in text.splitlines():
         _print_cut(escape(line))
 
@@ -160,7 +160,7 @@ def exits() -> Iterator[None]:
 
 
 def _describe(error: Exception) -> str:
-    """Return the text of an error that was raised on purpose, or by the system."""
+    """Return the text of an error of this package or of the system."""
     if isinstance(error, OSError) and not isinstance(error, PaddlelikeError) and error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {error.strerror}"
     return (

@@ -327,6 +327,6 @@ class BiRNNBuilder:
 
 
 def _affine(weights: Sequence[Expression], x: Expression, h: Expression) -> Expression:
-    """Return ``W x + U h + b``."""
+    """Return ``W x + U h + b``, the input of a gate."""
     w, u, b = weights
     return w * x + u * h + b

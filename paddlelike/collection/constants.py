@@ -129,7 +129,7 @@ def dropout(x: Operand, p: float) -> Expression:
 
 
 def _draw(layer: Callable[..., Variable], dim: int | Sequence[int], **options: float) -> Array:
-    """Return the random values of a layer, drawn once."""
+    """Return a variable with the random values of a layer, drawn once."""
     program = Program()
     with program_guard(program, Program()):
         variable = layer(shape=[dim] if isinstance(dim, int) else list(dim), **options)

@@ -95,7 +95,7 @@ def _make(
 
 
 def _half(x: Variable, sign: float) -> Variable:
-    """Return ``(e^x + sign e^-x) / 2``."""
+    """Return ``(e^x + sign * e^-x) / 2``: cosh for sign 1, sinh for sign -1."""
     return layers.scale(layers.exp(x) + layers.scale(layers.exp(-x), sign), 0.5)
 
 

@@ -63,7 +63,7 @@ class Parameters:
         return self._name
 
     def shape(self) -> tuple[int, ...]:
-        """Return the shape; of a lookup table ``(rows, dims...)``."""
+        """Return the shape; for a lookup table it is ``(rows, dims...)``."""
         return self._shape
 
     def as_array(self) -> Array:

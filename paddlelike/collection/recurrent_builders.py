@@ -102,12 +102,12 @@ class Builder(ABC):
         """Return the memory of one layer after one more input; ``first``: the memory is still zeros."""
 
     def _add(self, *shapes: Shape) -> list[Parameters]:
-        """Add matrices, and vectors of zeros."""
+        """Add a layer's parameters: the matrices, and vectors of zeros."""
         return [self._collection.add_parameters(s, init=0.0 if isinstance(s, int) else None) for s in shapes]
 
 
 class RNNState(NamedTuple):
-    """A builder's memories after some inputs.
+    """The memories of a builder after some inputs.
 
     Parameters
     ----------

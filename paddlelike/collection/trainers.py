@@ -156,7 +156,7 @@ class Trainer(ABC):
         return type(self).__name__
 
     def _find_scale(self, updated: list[Parameters]) -> np.float32:
-        """Return the factors of the gradients."""
+        """Return the factors that scale the gradients down to the clip threshold."""
         if not self._clip_threshold:
             return _ONE
         norm = np.float32(math.sqrt(sum(float(np.sum(np.square(one.grad_as_array()))) for one in updated)))

@@ -25,7 +25,7 @@ def index_tree(stacked: Any, place: Array | int) -> object:
 
 
 def write_tree(stacked: Any, value: Any, place: Array | int) -> object:
-    """Return stacked values with another element ``place``."""
+    """Return stacked values with the element at ``place`` replaced."""
     return jax.tree_util.tree_map(
         lambda leaf, one: jax.lax.dynamic_update_index_in_dim(leaf, one.astype(leaf.dtype), place, 0),
         stacked,
@@ -66,7 +66,7 @@ class TensorArray:
 
     @classmethod
     def tree_unflatten(cls, known: None, arrays: tuple[Any, Any]) -> TensorArray:
-        """Return the value made of these arrays."""
+        """Return a value built from these arrays."""
         return cls(*arrays)
 
     @property
@@ -153,12 +153,12 @@ class Ranks:
         self.longest, self.rows, self.source = longest, rows, source
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the arrays, and the facts that are fixed when a program is traced."""
+        """Return the arrays, and the properties that are fixed when a program is traced."""
         return (self.order, self.lengths, *self.offsets), (self.longest, self.rows, self.source)
 
     @classmethod
     def tree_unflatten(cls, known: tuple[Any, ...], arrays: tuple[Any, ...]) -> Ranks:
-        """Return the value made of these arrays."""
+        """Return a value built from these arrays."""
         return cls(arrays[0], arrays[1], tuple(arrays[2:]), *known)
 
     def count(self, step: Array) -> Array:
@@ -197,12 +197,14 @@ class SavedSteps:
 
     @classmethod
     def tree_unflatten(cls, known: None, arrays: tuple[Any, ...]) -> SavedSteps:
-        """Return the value made of these arrays."""
+        """Return a value built from these arrays."""
         return cls(*arrays)
 
 
 def add_arrays(one: Any, other: Any) -> object:
-    """Return the sum of two gradients of the same form. Where they have counts, the larger one counts."""
+    """Return the sum of two gradients of the same structure; of two counts of rows, the larger one is
+    kept.
+    """
     return jax.tree_util.tree_map(
         lambda a, b: a + b if jnp.issubdtype(jnp.result_type(a), jnp.floating) else _larger(a, b), one, other
     )

@@ -132,7 +132,7 @@ def _find_switch() -> Callable[[bool], AbstractContextManager[None]]:
 
 @contextmanager
 def settings(device: jax.Device | None) -> Iterator[None]:
-    """Compute on ``device``, with 64-bit types, and with products as exact as their types."""
+    """Run the ``with`` block on ``device``, with 64-bit types and products in full precision."""
     jax = load_jax()
     with wide_types(), jax.default_device(device), jax.default_matmul_precision("highest"):
         yield

@@ -23,12 +23,12 @@ def are_sequences(value: Any, lod: LoD | None) -> bool:
 
 
 def stands_for_none(value: Any, lod: LoD | None) -> bool:
-    """Return whether all sequences are empty although the value has one row, as ``ctc_align`` leaves them."""
+    """Return whether a value has one row only because all its sequences are empty, as after ``ctc_align``."""
     return bool(lod) and lod[-1][-1] == 0 and len(value) == 1  # type: ignore[index]
 
 
 def find_bucket(count: int, *, steps: int = 4) -> int:
-    """Return the size for ``count`` rows: at most a quarter more, beyond the first 64.
+    """Return the padded size for ``count`` rows; beyond 64 rows it is at most a quarter more.
 
     ``steps``: how many sizes there are between a power of two and the next; with less than 8, fewer for small
     counts, where a compilation costs more than the unused rows of a whole training.
@@ -142,7 +142,7 @@ def pack_all(
     counts: bool,
     padded: bool,
 ) -> dict[int, Packed]:
-    """Return sequences with padding; ``padded``: for an operator that pads them to the longest.
+    """Return sequences with padding; ``padded`` says that the operator pads them to the longest.
 
     Sequences with alike rows, such as the words of a question and of its answers, take the size of the
     largest; with separate sizes nearly every batch would need a compilation. Sequences of one row each, such
@@ -180,7 +180,7 @@ class LoweringError(Exception):
 
 
 class RefusedError(Exception):
-    """Raised for an operator, by its index in the plan, that cannot be compiled, with the reason."""
+    """Raised with the index of an operator in the plan, and the reason why it cannot be compiled."""
 
     def __init__(self, index: int, reason: str) -> None:
         super().__init__(reason)
@@ -189,7 +189,7 @@ class RefusedError(Exception):
 
 
 class Uncovered(str):
-    """The text of a check for values that a lowering does not support: if it fails, numpy runs the operator.
+    """The text of a check for values that a lowering does not support. If it fails, numpy runs the operator.
 
     ``step`` is the index of the operator in the plan.
     """
@@ -197,7 +197,7 @@ class Uncovered(str):
     step: int
 
     def __new__(cls, reason: str, index: int) -> Uncovered:
-        """Return the text together with an index."""
+        """Return the text with the index of an operator."""
         text = super().__new__(cls, reason)
         text.step = index
         return text

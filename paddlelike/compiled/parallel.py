@@ -1,5 +1,4 @@
-"""A program on several devices: each takes its part of the batch, gradients are averaged, parameters are kept
-on all of them.
+"""A program on several devices: each computes a part of the batch; gradients are averaged, parameters copied.
 
 As in Fluid each copy normalizes by its own part of the batch; other values that copies write (moving means)
 are taken from the first copy.
@@ -211,7 +210,7 @@ class Copies:
     def _draw(
         self, draws: Sequence[Draw | DrawLoop], scope: Scope, parts: Sequence[Mapping[int, Any]]
     ) -> list[Any]:
-        """Return the random values of all copies: first all of the first copy, as with numpy."""
+        """Return the random values of all copies: all values of the first copy first, as with numpy."""
         drawn = [draw_all(draws, scope.generator, part) for part in parts]
         return [self._stack(values) for values in zip(*drawn, strict=True)]
 
@@ -269,7 +268,7 @@ class Copies:
             return _Executable(lowered.compile(options), asked, checks)
 
     def _share(self, trace: Trace) -> None:
-        """Sum the gradients over the copies; give the values written by the first copy to all."""
+        """Sum the gradients over the copies; give all copies the values that the first copy wrote."""
         for position in self._gradients:
             value = trace.values.get(position)
             if isinstance(value, SparseRows):

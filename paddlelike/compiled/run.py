@@ -56,7 +56,7 @@ def run_program(
 def _run_engine(
     engine: Engine, program: Program, feeds: Mapping[str, Any], scope: Scope, services: dict[str, Any]
 ) -> Frame:
-    """Run a program once. Return the frame with the values."""
+    """Run a program once, and return the frame with its values."""
     plan = engine.plan
     frame = engine.create_frame(scope, services)
     if plan.initializes:

@@ -62,14 +62,14 @@ class Packed:
         self.full = full
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the arrays, and the facts that are fixed when a program is traced."""
+        """Return the arrays, and the properties that are fixed when a program is traced."""
         live = () if self.live is None else (self.live,)
         known = (len(self.offsets), self.longest, self.shown, self.source, self.exact, self.full)
         return (self.rows, *self.offsets, *live), known
 
     @classmethod
     def tree_unflatten(cls, known: tuple[Any, ...], arrays: tuple[Any, ...]) -> Packed:
-        """Return the value made of these arrays."""
+        """Return a value built from these arrays."""
         levels, longest, shown, source, exact, full = known
         live = arrays[1 + levels] if len(arrays) > 1 + levels else None
         rows, offsets = arrays[0], tuple(arrays[1 : 1 + levels])
@@ -132,7 +132,7 @@ class SparseRows:
 
     @classmethod
     def tree_unflatten(cls, height: int, arrays: tuple[Any, ...]) -> SparseRows:
-        """Return the value made of these arrays."""
+        """Return a value built from these arrays."""
         return cls(arrays[0], arrays[1], height)
 
     @property

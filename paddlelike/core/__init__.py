@@ -124,7 +124,7 @@ def _set_eager_deletion_mode(threshold: float, fraction: float, fast: bool) -> N
 
 
 def save_op_compatible_info(desc: Any) -> bool:
-    """Add the table of operator versions to the encoding of a ``program.desc``. Return True."""
+    """Add the table of operator versions to an encoded ``program.desc``. Return True."""
     desc.add_operator_versions()
     return True
 

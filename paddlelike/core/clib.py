@@ -54,7 +54,7 @@ def log(x: Array) -> Array:
 
 @functools.cache
 def _log_tables() -> tuple[Array, Array]:
-    """Return 1/c and log c of every interval: 16 for each exponent that a positive float32 can have."""
+    """Return the tables of 1/c and log c, with 16 intervals for each exponent of a positive float32."""
     which = np.arange(2**12) - (_LOG_ONE >> 19)
     exponent, row = which >> 4, which & 15
     inverse = np.array(_LOG_INVERSE)

@@ -12,7 +12,9 @@ from paddlelike.errors import EnforceNotMet
 
 
 class ElementAccess:
-    """Base of :class:`~paddlelike.core.tensor.LoDTensor`: Fluid's methods for single elements and parts."""
+    """Base class of :class:`~paddlelike.core.tensor.LoDTensor`: Fluid's methods for single elements and
+    parts.
+    """
 
     __slots__ = ()
 
@@ -58,7 +60,7 @@ class ElementAccess:
         return self.held_array is not None
 
     def _place(self) -> Place:
-        """Return where the array is."""
+        """Return the place of the array."""
         return CPUPlace()
 
     def _clear(self) -> None:

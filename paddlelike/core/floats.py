@@ -1,4 +1,4 @@
-"""Arithmetic as in C: log(0) is -inf and 1 / 0 is inf, without a warning; and the size of numpy's buffers."""
+"""Floating-point arithmetic as in C, without warnings: log(0) is -inf, 1 / 0 is inf; numpy's buffer size."""
 
 from __future__ import annotations
 

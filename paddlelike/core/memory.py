@@ -60,7 +60,9 @@ def place(array: Array) -> Array:
 
 
 def is_placed(array: Array) -> bool:
-    """Return whether an array has the placement of :func:`empty`: C order, small or 64 bytes into a page."""
+    """Return whether an array is placed as by :func:`empty`: in C order, and small or 64 bytes into a
+    page.
+    """
     if not array.flags.c_contiguous or not array.flags.writeable:
         return False
     return array.nbytes < _LARGE or array.ctypes.data % _PAGE == HEADROOM
@@ -146,7 +148,7 @@ class _Freed:
 
 
 def _limit(size: int) -> int:
-    """Return a size for the C library; -1, meaning no limit, for sizes beyond C's integers."""
+    """Return a size that fits C's integers; -1, for no limit, if it does not fit."""
     return size if size < 2**31 else -1
 
 

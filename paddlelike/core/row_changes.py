@@ -95,7 +95,7 @@ def watch_rows(tensor: LoDTensor) -> None:
 
 
 def note_rows(arrays: Sequence[Array], rows: Array | None) -> Sequence[Array]:
-    """Record rows, or all for None, before they are written. Return the arrays to write into."""
+    """Record rows (None: all rows) before they are written. Return the arrays to write into."""
     if _watched and rows is not None:
         found = [
             one for array in arrays if (one := _watched.get(id(array))) is not None and one.array() is array
@@ -107,7 +107,7 @@ def note_rows(arrays: Sequence[Array], rows: Array | None) -> Sequence[Array]:
 
 
 def _open_array(array: Array, rows: Array | None) -> Array:
-    """Return a view of a large array for writing rows; if a save reads the array, old rows are kept."""
+    """Return a view of a large array to write rows into. If a save reads the array, its old rows are kept."""
     if id(array) not in tables:
         tables[id(array)] = _HostTable(array, by_rows=rows is not None)
     while True:
@@ -128,7 +128,7 @@ class Table(ABC):
 
     @abstractmethod
     def find(self) -> int:
-        """Return the address of the table's memory, or 0 without memory."""
+        """Return the address of the table's memory; 0 if it has none."""
 
     @abstractmethod
     def hold(self, nbytes: int) -> OldRows | None:
@@ -136,7 +136,7 @@ class Table(ABC):
 
 
 class OldRows:
-    """The rows of a table as they are now. Updates may go on: rows are copied before they are overwritten.
+    """A snapshot of the rows of a table. Updates may continue: rows are copied before they are overwritten.
 
     Iterating yields the bytes as they were, in pieces, once.
     """
@@ -159,7 +159,7 @@ class OldRows:
         self._places[new] = np.arange(start + 1, self._count + 1)
 
     def _choose(self, rows: Array) -> Array:
-        """Return the given rows that are neither read nor kept."""
+        """Return those given rows that are neither read nor copied yet."""
         unread = rows[rows >= self._next] if self._next else rows
         return unread.compress(self._places[unread] == 0)
 
@@ -231,7 +231,9 @@ class _HostTable(Table):
 
 
 class _HostRows(OldRows):
-    """The rows of an array of numpy, which is read-only until they are closed, or kept whole."""
+    """A snapshot of rows of a numpy array, which is read-only until the snapshot is closed, or copied
+    whole.
+    """
 
     def __init__(self, table: Table, array: Array) -> None:
         super().__init__(table, array.reshape(len(array), -1))  # it stays writable
@@ -271,7 +273,7 @@ def find_tables() -> dict[int, Table]:
 
 
 def keep_old_rows(found: Mapping[int, Table], saved: memoryview) -> OldRows | None:
-    """Return the rows of the table with these bytes as they are now, to be read while updates go on.
+    """Return a snapshot of the table with these bytes, which can be read while updates continue.
 
     Return None if no table has these bytes, or if a write might not be seen.
     """

@@ -124,7 +124,7 @@ def _sort(rows: Array, height: int | None) -> Array:
 
 
 def _add_elements(total: Array, rows: Array, values: Array) -> None:
-    """Add rows element by element: numpy adds whole rows at indexes more slowly.
+    """Add rows element by element, which is faster than numpy's addition of whole rows by index.
 
     2.3 ms against 0.6 ms for 4096 rows of 64 float32.
     """

@@ -209,7 +209,7 @@ class LoDTensor(ElementAccess, Versioned, Displayed):
 
 
 def adopt_all(tensors: Sequence[LoDTensor], values: Sequence[Any]) -> None:
-    """Let tensors without a LoD adopt arrays of a device; see ``adopt_from_device``."""
+    """Let tensors without a LoD take arrays of a device as their values; see ``adopt_from_device``."""
     # Without calls: this loop is most of what a small compiled step costs outside of XLA.
     for tensor, value in zip(tensors, values, strict=True):
         tensor._device = value
@@ -286,7 +286,7 @@ class SelectedRows(Versioned, Displayed):
 
     @property
     def version(self) -> int:
-        """Increased by every write."""
+        """The number of writes; every write increases it."""
         return self._tensor.version
 
     @property
@@ -301,7 +301,7 @@ class SelectedRows(Versioned, Displayed):
 
     @property
     def held_array(self) -> Array | None:
-        """The array of the values, not a copy; see the same attribute of a tensor."""
+        """The array of the values, not a copy; see :attr:`LoDTensor.held_array`."""
         return self._tensor.held_array
 
     def rows(self) -> list[int]:

@@ -18,7 +18,7 @@ _KEYS = {"version", "attributes"}
 
 
 class Versioned:
-    """Base of classes with a versioned state.
+    """Base class of classes with a versioned state.
 
     Attributes
     ----------

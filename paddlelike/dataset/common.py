@@ -46,7 +46,7 @@ def download(url: str, module_name: str, md5sum: str | None, save_name: str | No
 
 
 def find(url: str, module_name: str, md5sum: str | None, save_name: str | None = None) -> str | None:
-    """Return the path as :func:`download` does; None for synthetic data, with a warning at the first call.
+    """Return the path as :func:`download` does, or None for synthetic data, with a warning at the first call.
 
     Raises MissingFileError when the file is missing and the environment does not ask for synthetic data.
     """
@@ -113,7 +113,7 @@ def split(
     suffix: str = "%05d.pickle",
     dumper: Callable[[Any, Any], None] = pickle.dump,
 ) -> None:
-    """Write the samples of a reader into files of ``line_count``; ``suffix % index`` names a file.
+    """Write the samples of a reader into files of ``line_count`` samples; ``suffix % index`` names a file.
 
     As in Fluid, the first file holds one sample more. Raises TypeError unless ``dumper(samples, file)`` can
     be called.

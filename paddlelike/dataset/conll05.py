@@ -43,7 +43,7 @@ Ids = dict[str, int]
 
 
 def get_dict() -> tuple[Ids, Ids, Ids]:
-    """Return the ids of words, verbs and labels ("B-A0", "I-A0", ..., "O" the last).
+    """Return three dicts: the ids of words, of verbs and of labels ("B-A0", "I-A0", ..., "O" last).
 
     Raises MissingFileError without their files.
     """
@@ -124,7 +124,7 @@ def _encode(
 
 
 def _read_sentences(path: str) -> Iterator[tuple[list[str], str, list[str]]]:
-    """Yield words, a verb and its labels: a sentence with several verbs comes several times."""
+    """Yield words, a verb and its labels; a sentence with several verbs is repeated, once for each verb."""
     with tarfile.open(path) as tar:
         files = [tar.extractfile(name) for name in (_WORDS, _PROPS)]
         assert files[0] is not None
@@ -143,7 +143,7 @@ def _read_sentences(path: str) -> Iterator[tuple[list[str], str, list[str]]]:
 
 
 def _split_by_verb(sentence: list[str], rows: list[list[str]]) -> Iterator[tuple[list[str], str, list[str]]]:
-    """Yield a sentence once per verb; its rows have the verb, or "-", and a bracket part for each verb."""
+    """Yield a sentence once per verb: its rows hold the verb, or "-", and one column of brackets per verb."""
     first, *columns = zip(*rows, strict=True)
     verbs: Mapping[int, str] = dict(enumerate(verb for verb in first if verb != "-"))
     for index, column in enumerate(columns):

@@ -60,12 +60,12 @@ def train(
 def test(
     mapper: Mapper = test_mapper, buffered_size: int = 1024, use_xmap: bool = True, cycle: bool = False
 ) -> Reader:
-    """Return the reader of the test set, as :func:`train`."""
+    """Return the reader of the test set, with the options of :func:`train`."""
     return _make_reader(TEST_FLAG, mapper, buffered_size, use_xmap, cycle)
 
 
 def valid(mapper: Mapper = test_mapper, buffered_size: int = 1024, use_xmap: bool = True) -> Reader:
-    """Return the reader of the validation set, as :func:`train`."""
+    """Return the reader of the validation set, with the options of :func:`train`."""
     return _make_reader(VALID_FLAG, mapper, buffered_size, use_xmap, False)
 
 

@@ -39,7 +39,9 @@ def test(word_idx: Mapping[Any, int]) -> Reader:
 
 
 def word_dict() -> dict[Any, int]:
-    """Return the ids of the words that occur more than 150 times: words are bytes, "<unk>" the last one."""
+    """Return the ids of the words that occur more than 150 times. Words are bytes; "<unk>" has the last
+    id.
+    """
     if common.find(URL, "imdb", MD5) is None:
         return {b"w%d" % index: index for index in range(_WORDS - 1)} | {"<unk>": _WORDS - 1}
     return build_dict(re.compile(r"aclImdb/((train)|(test))/((pos)|(neg))/.*\.txt$"), 150)

@@ -41,7 +41,7 @@ def train(word_idx: Mapping[Any, int], n: int, data_type: int = DataType.NGRAM) 
 
 
 def test(word_idx: Mapping[Any, int], n: int, data_type: int = DataType.NGRAM) -> Reader:
-    """Return the reader of the test set, as :func:`train`."""
+    """Return the reader of the test set, with the options of :func:`train`."""
     return _make_reader(_TEST, word_idx, n, data_type, synthetic.Part("imikolov", "test", 500))
 
 

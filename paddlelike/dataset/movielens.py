@@ -81,7 +81,7 @@ class UserInfo:
 
 
 class _Meta(NamedTuple):
-    """The films and users of the archive, or made-up ones without it."""
+    """The films and users of the archive; made-up ones if the archive is missing."""
 
     path: str | None
     movies: dict[int, MovieInfo]
@@ -160,7 +160,7 @@ def _load_file(path: str | None) -> _Meta:
 
 
 def _number(path: str | None, movies: dict[int, MovieInfo], users: dict[int, UserInfo]) -> _Meta:
-    """Number categories and words of titles."""
+    """Assign ids to the categories and to the words of titles."""
     categories = sorted({name for movie in movies.values() for name in movie.categories})
     words = sorted({word.lower() for movie in movies.values() for word in movie.title.split()})
     return _Meta(

@@ -44,7 +44,9 @@ def test() -> Iterator[tuple[list[int], int]]:
 
 
 def get_word_dict() -> list[tuple[str, int]]:
-    """Return words and their ids, by falling frequency; equally frequent ones as they come first."""
+    """Return words and their ids by falling frequency; words of equal frequency keep their order in the
+    texts.
+    """
     path = _find()
     if path is None:
         return [(f"w{index}", index) for index in range(_WORDS)]

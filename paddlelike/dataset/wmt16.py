@@ -40,12 +40,12 @@ def train(src_dict_size: int, trg_dict_size: int, src_lang: str = "en") -> Reade
 
 
 def test(src_dict_size: int, trg_dict_size: int, src_lang: str = "en") -> Reader:
-    """Return the reader of the test set, as :func:`train`."""
+    """Return the reader of the test set, with the options of :func:`train`."""
     return _make_reader("test", src_dict_size, trg_dict_size, src_lang, 500)
 
 
 def validation(src_dict_size: int, trg_dict_size: int, src_lang: str = "en") -> Reader:
-    """Return the reader of the validation set, as :func:`train`."""
+    """Return the reader of the validation set, with the options of :func:`train`."""
     return _make_reader("val", src_dict_size, trg_dict_size, src_lang, 500)
 
 
@@ -69,7 +69,9 @@ def _find() -> str | None:
 
 @lru_cache(maxsize=8)
 def _build_dict(path: str | None, size: int, lang: str) -> dict[str, int]:
-    """Return the ids of the marks and the most frequent words; equally frequent ones as they come first."""
+    """Return the ids of the marks and of the most frequent words; words of equal frequency keep their
+    order.
+    """
     marks = [START_MARK, END_MARK, UNK_MARK]
     if path is None:
         words = [f"{lang}{index}" for index in range(3, size)]

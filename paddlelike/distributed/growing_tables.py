@@ -64,7 +64,7 @@ class CountFilterEntry:
 
 
 class ProbabilityEntry:
-    """Admits this share of all ids, in (0, 1); the choice depends only on the id.
+    """Admits a share of all ids, in (0, 1). The choice depends on the id alone.
 
     Raises ValueError for another share.
     """
@@ -79,7 +79,7 @@ class ProbabilityEntry:
 
 
 class ShowClickEntry:
-    """Counts shows and clicks from two variables, with one number per row of ids; admits all ids.
+    """Counts shows and clicks, which two variables give for each row of ids; admits all ids.
 
     "" as a name: an id is shown as often as it is looked up, and never clicked.
 
@@ -188,7 +188,7 @@ def sparse_embedding(
 
 
 def find_counts(helper: LayerHelper, table: Variable) -> Variable:
-    """Return the counters of a table; create missing ones."""
+    """Return the counters of a table, creating missing ones."""
     name, block = f"{table.name}_counts", helper.main_program.global_block()
     if block.has_var(name):
         return block.var(name)
@@ -215,7 +215,7 @@ def shrink(
     days: float = 1,
     table: str | None = None,
 ) -> dict[str, int]:
-    """End a day: remove ids that are old or have a low score; return how many, by table.
+    """End a day: remove ids that are old or have a low score; return how many were removed, by table.
 
     Of all tables, or of one. Each call adds ``days`` to what was not seen since and multiplies shows and
     clicks by ``show_click_decay_rate``. An id is forgotten, with its row, state and counters, when it was
@@ -288,7 +288,8 @@ def save_one_table(
 def load_one_table(
     executor: Executor, name: str, path: str, program: Program | None = None
 ) -> LoadReport | None:
-    """Load what :func:`save_one_table` or ``save_persistables`` wrote of a table; run startup before.
+    """Load a table that :func:`save_one_table` or ``save_persistables`` saved; run the startup program
+    before.
 
     With a trainer's program the servers load it, each its rows, from a directory that they may write into.
     Saves of Paddle 2's servers (``DIR`` or ``DIR/000``) are read too: rows, counters, and the state that this
@@ -350,7 +351,7 @@ def load_all(path: str, program: Program) -> None:
 
 
 def copy_table(source: str, target: str, program: Program) -> None:
-    """Set the rows of a table on servers to those of another; counters stay, state starts from zero."""
+    """Copy the rows of one table on servers to another; counters stay, optimizer state starts from zero."""
     _ask_servers(program, lambda client: client.edit_tables("copy", source, to=target))
 
 
@@ -408,7 +409,7 @@ def _add_up(answers: Iterable[dict[str, dict[str, float]]]) -> dict[str, dict[st
 
 
 def _find_tables(program: Program) -> dict[str, list[str]]:
-    """Return, by table, the names of the table, its counts and its optimizer state."""
+    """Return the names of the variables of each table: its rows, its counts and its optimizer state."""
     placement = find_placement(program)
     if placement is not None:
         growing = [one for one in placement if one.kind == Kind.GROWING]
@@ -433,7 +434,7 @@ def _is_table(program: Program, name: str) -> bool:
 
 
 def _list_variables(name: str, program: Program | None) -> list[Variable]:
-    """Return the variables of a table; for a trainer's program, its state is on servers only."""
+    """Return the variables of a table. A trainer's program has no optimizer state: only servers do."""
     program = default_main_program() if program is None else program
     tables = _find_tables(program)
     find_name(name, program)

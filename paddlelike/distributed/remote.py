@@ -35,7 +35,7 @@ from paddlelike.framework.opdef import Context
 
 @dataclass(slots=True)
 class _Route:
-    """The places of the variables of one send or recv: the server and the entry of each."""
+    """The server and the entry of each variable of one send or recv."""
 
     program: weakref.ref[Program]
     scope: weakref.ref[Scope]
@@ -72,7 +72,7 @@ class RemoteOperators:
         return client
 
     def send(self, ctx: Context, values: list[Any]) -> None:
-        """Stage values for the next push, cut into blocks where the operator says so."""
+        """Stage values for the next push, cut into blocks if the operator says so."""
         placement = find_placement(ctx.op.block.program)  # type: ignore[attr-defined]
         if placement is not None and placement.is_geo:
             self._note_step(ctx, values)
@@ -88,7 +88,7 @@ class RemoteOperators:
             route.client.stage_entry(server, entry, name, value)
 
     def _note_step(self, ctx: Context, values: list[Any]) -> None:
-        """Let geo-SGD begin after the startup program, and go on with each step."""
+        """Begin geo-SGD after the startup program, and count each step."""
         geo = exchanges.get(self._client(ctx))
         if geo is None:
             return
@@ -106,7 +106,7 @@ class RemoteOperators:
         self._client(ctx).push()
 
     def recv(self, ctx: Context) -> list[Array]:
-        """Return the parameters in ``Out``, joined from blocks where the operator says so.
+        """Return the parameters in ``Out``, joined from blocks if the operator says so.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class RemoteOperators:
         return found
 
     def fetch_barrier(self, ctx: Context) -> None:
-        """Do nothing: every recv has its values."""
+        """Do nothing: every recv already has its values."""
 
     def prefetch(self, ctx: Context, ids: list[Array]) -> list[Array]:
         """Return rows of the table that is sharded by id over the servers.
@@ -220,7 +220,7 @@ class RemoteOperators:
         operators.recv_save(self._client(ctx), ctx.op.attrs)
 
     def checkpoint_notify(self, ctx: Context) -> None:
-        """Have every server's shard of a table written."""
+        """Make every server write its shard of a table."""
         placement = find_placement(ctx.op.block.program)  # type: ignore[attr-defined]
         operators.checkpoint_notify(self._client(ctx), ctx.op.attrs, placement)
 

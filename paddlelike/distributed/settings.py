@@ -1,4 +1,4 @@
-"""The settings of a distributed run in the environment: Fluid's flags and ours."""
+"""The settings of a distributed run in the environment: Fluid's flags and this package's own."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from paddlelike.framework import Program
 
 
 class Share(NamedTuple):
-    """What this process runs of a distributed training."""
+    """The part of a distributed training that this process runs."""
 
     program: Program
     startup: Program

@@ -222,7 +222,7 @@ def _separate(frame: Frame, written: set[int]) -> None:
 
 
 def _pass_on(source: Frame, target: Frame, positions: set[int]) -> None:
-    """Let a frame continue with the values written by another frame."""
+    """Let a frame continue with the values that another frame wrote."""
     for position in positions:
         target.values[position] = source.values[position]
 
@@ -261,7 +261,7 @@ def split_batch(name: str, value: object, copies: int) -> list[Any]:
 
 
 def _cut_sequences(array: NDArray[Any], lod: LoD, start: int, stop: int) -> LoDTensor:
-    """Return some sequences of the first level, with all levels below."""
+    """Return some sequences of the first level, with all LoD levels below."""
     levels = []
     for level in lod:
         levels.append([offset - level[start] for offset in level[start : stop + 1]])

@@ -295,7 +295,7 @@ def _list_touched(plan: Plan, frame: Frame, step: Step) -> Iterable[int]:
 
 
 class _Temporaries:
-    """The bytes of the arrays of a frame but the persistables, every buffer once."""
+    """The bytes of the arrays of a frame except persistables; shared buffers count once."""
 
     def __init__(self, frame: Frame) -> None:
         self._frame, self.nbytes = frame, 0
@@ -304,7 +304,7 @@ class _Temporaries:
         self.update(range(len(frame.values)))
 
     def update(self, positions: Iterable[int]) -> None:
-        """Count what is at these positions now, in place of what was there."""
+        """Count the values now at these positions instead of the earlier ones."""
         values, holders = self._frame.values, self._frame.holders
         counted = [at for at in positions if at < len(values) and at not in holders]
         for at in counted:
@@ -333,13 +333,13 @@ def _count_bytes(value: object) -> int:
 
 
 def _leaves_rows_alone(step: Step) -> bool:
-    """Return whether a step works only on some rows of a table."""
+    """Return whether a step touches only some rows of a table."""
     rule = step.binding and step.binding.cls.get_row_update(step.binding.keywords)
     return step.kernel == ROWS and not (rule and rule.whole)
 
 
 def _find_share(values: Iterable[Any]) -> dict[int, float]:
-    """Return, by height, the fraction of a table's rows that selected rows hold."""
+    """Return the fraction of a table's rows that selected rows hold, by the table's height."""
     return {v.height(): len(v.row_array) / v.height() for v in values if isinstance(v, SelectedRows)}
 
 

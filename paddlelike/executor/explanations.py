@@ -1,4 +1,6 @@
-"""Explain the error of an operator that fails in a run: its variables, values, the line that created it."""
+"""Explain the error of an operator that fails in a run: its variables, its values, and the line that created
+it.
+"""
 
 from __future__ import annotations
 

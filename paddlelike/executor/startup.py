@@ -14,7 +14,9 @@ from paddlelike.hooks import Hook
 
 
 def warn_alone(program: Program) -> None:
-    """Warn, once, when a program of the mode nccl2 updates parameters by this worker's gradients alone."""
+    """Warn, once, when a program of the mode nccl2 updates parameters by the gradients of this worker
+    alone.
+    """
     if has_updates(program):
         count, program._workers = program._workers, 1
         warn_user(

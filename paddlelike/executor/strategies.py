@@ -87,7 +87,9 @@ class BuildStrategy(_Options):
         )
 
     def _finalize_strategy_and_create_passes(self) -> NoReturn:
-        """Raise UnsupportedError: scripts insert ``multi_batch_merge_pass`` into what Fluid returns here."""
+        """Raise UnsupportedError. Scripts insert ``multi_batch_merge_pass`` into Fluid's result of this
+        method.
+        """
         raise UnsupportedError(
             "build_strategy._finalize_strategy_and_create_passes: Fluid has graph passes, "
             "which do not exist here; multi_batch_merge_pass adds up the gradients of several batches",

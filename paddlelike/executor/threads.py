@@ -35,7 +35,7 @@ class ThreadLimit:
         self._before: list[tuple[Callable[[int], Any], int]] = []  # changed pools: threads outside runs
 
     def run(self, function: Callable[..., Result], *args: Any) -> Result:
-        """Return ``function(*args)``."""
+        """Return ``function(*args)``, called with one thread of BLAS."""
         # A run that begins while another restores the pools is counted there or waits here.
         with self._run():
             try:

@@ -21,7 +21,7 @@ def _stack() -> list[Scope]:
 
 
 def get_cur_scope() -> Scope:
-    """Return the scope on top of this thread's stack."""
+    """Return the top scope of this thread's stack."""
     return _stack()[-1]
 
 
@@ -31,7 +31,7 @@ def enter_local_scope() -> None:
 
 
 def leave_local_scope() -> None:
-    """Take the current scope off the stack, and drop the scopes below its parent."""
+    """Remove the current scope from the stack, and drop the scopes below its parent."""
     _stack().pop()
     get_cur_scope().drop_kids()
 

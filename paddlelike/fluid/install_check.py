@@ -1,4 +1,4 @@
-"""``fluid.install_check``: a tiny network is trained for one step."""
+"""``fluid.install_check``: train a tiny network for one step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["run_check"]
 
 
 def run_check() -> None:
-    """Train one step and print that it worked; an exception says what did not."""
+    """Train one step and print that it worked. An exception names the part that failed."""
     main, startup = Program(), Program()
     with unique_name.guard(), program_guard(main, startup), scope_guard(Scope()):
         loss = reduce_sum(fc(data("inp", [2, 2]), 2))

@@ -1,4 +1,4 @@
-"""``fluid.log_helper``: loggers with a level and a format of their own."""
+"""``fluid.log_helper``: loggers with their own level and format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["get_logger"]
 
 
 def get_logger(name: str, level: int | str, fmt: str | None = None) -> logging.Logger:
-    """Return the logger ``name`` at ``level``, which writes to stderr and not to the loggers above it."""
+    """Return the logger ``name`` at ``level``, which writes to stderr and not to its parent loggers."""
     logger = logging.getLogger(name)
     logger.setLevel(level)
     handler = logging.StreamHandler()

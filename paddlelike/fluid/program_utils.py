@@ -1,4 +1,4 @@
-"""``fluid.transpiler.details.program_utils``: a program as Fluid's text of assignments."""
+"""``fluid.transpiler.details.program_utils``: a program as assignments, in Fluid's text form."""
 
 from __future__ import annotations
 

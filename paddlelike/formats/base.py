@@ -103,7 +103,7 @@ class Description:
 
 
 class Format(ABC, Generic[S, W]):
-    """Base of :class:`FileFormat` and :class:`FolderFormat`; subclass one of these.
+    """Base class of :class:`FileFormat` and :class:`FolderFormat`; subclass one of these.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class Format(ABC, Generic[S, W]):
 
     @abstractmethod
     def read(self, source: S, entry: Entry, *, into: Array | None = None) -> Value:
-        """Read one tensor; into the C-order array ``into``, if one is given.
+        """Read one tensor, into the C-order array ``into`` if that is given.
 
         Raises
         ------
@@ -148,7 +148,7 @@ class Format(ABC, Generic[S, W]):
 
     @abstractmethod
     def write(self, values: Values) -> W:
-        """Encode ``values`` as buffers: the tensors' own memory where the format allows it.
+        """Encode ``values`` as buffers, which are the tensors' own memory if the format allows it.
 
         Raises
         ------
@@ -157,7 +157,7 @@ class Format(ABC, Generic[S, W]):
         """
 
     def describe(self, source: S) -> Description:
-        """Describe a source by its headers.
+        """Describe a source by its headers alone.
 
         Raises
         ------
@@ -195,7 +195,7 @@ class Format(ABC, Generic[S, W]):
         return {k: np.asarray(v.held_array if isinstance(v, Value) else v) for k, v in values.items()}
 
     def check(self, values: Values) -> None:
-        """Raise FormatError, naming every one, if the format cannot hold some of ``values``."""
+        """Raise FormatError that names all of ``values`` that the format cannot hold."""
         problems = [
             f"{name!r:.80}: {why}"
             for name, value in values.items()
@@ -251,7 +251,8 @@ class FileFormat(Format[Readable, Iterable[Buffer]]):
         """
 
     def find_damage(self, source: Readable) -> str | None:  # noqa: ARG002
-        """Return what differs from the format's own checksums, or None if nothing differs or there are none.
+        """Return how the contents differ from the format's own checksums; None if they match or there are
+        none.
 
         Those that reading compares anyway need not be compared here.
         """
@@ -270,14 +271,14 @@ class FileFormat(Format[Readable, Iterable[Buffer]]):
 
 
 class FolderFormat(Format[Folder, Mapping[str, Iterable[Buffer]]]):
-    """A format of several files under names; ``write`` returns the buffers of each file by its name."""
+    """A format of several named files; ``write`` returns the buffers of each file by its name."""
 
     @abstractmethod
     def sniff(self, folder: Folder) -> bool:
         """Return whether ``folder`` can be of this format. Never raises."""
 
     def is_part(self, name: str) -> bool:  # noqa: ARG002
-        """Return whether reading the folder would include this file besides those that ``write`` makes.
+        """Return whether reading the folder would also read this file, which ``write`` does not make.
 
         Parameters
         ----------

@@ -17,7 +17,7 @@ _MOST_UNPACKED: Final = 1 << 30, 64  # bytes, and times the size of the file, wh
 
 
 class TensorPart(NamedTuple):
-    """The type of a tensor, and where its elements are."""
+    """The type of a tensor, and the position of its elements."""
 
     dtype: VarType
     shape: tuple[int, ...]
@@ -34,7 +34,7 @@ def view_elements(array: Array) -> memoryview:
 
 
 def check_shape(what: str, shape: Sequence[int], itemsize: int = 1) -> None:
-    """Raise FormatError with a text that begins with ``what``, for a shape that no array can have.
+    """Raise FormatError, with a text that begins with ``what``, for an impossible shape.
 
     >>> check_shape("w", (0, 2**40, 2**40))
     Traceback (most recent call last):
@@ -62,7 +62,7 @@ def check_total(unpacked: int, size: int) -> None:
 
 
 def copy_into(array: Array, into: Array) -> Array:
-    """Copy an array that was read into another one, and return that.
+    """Copy an array that was read into another array, and return the latter.
 
     Raises
     ------

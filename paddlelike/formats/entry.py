@@ -1,4 +1,4 @@
-"""One tensor of a file: its name, dtype and shape, and where its elements lie; reading them from there."""
+"""One tensor of a file: its name, dtype and shape, the position of its elements, and how to read them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOTED: Final = 8
 
 
 class Entry(NamedTuple):
-    """One tensor in a source: its name and type, and where its elements are.
+    """One tensor in a source: its name, its type, and the position of its elements.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Entry(NamedTuple):
         return VarType.LOD_TENSOR if self.height is None else VarType.SELECTED_ROWS
 
     def locate_rows(self, start: int, stop: int) -> tuple[int, int]:
-        """Return offset and size in bytes of the rows ``start`` to ``stop`` (not included).
+        """Return offset and size in bytes of the rows from ``start`` up to ``stop``, exclusive.
 
         Raises
         ------
@@ -134,12 +134,12 @@ class Listing(list[Entry]):
 
 
 def list_left_out(entries: Iterable[Entry]) -> tuple[LeftOut, ...]:
-    """Return the contents of a source other than the entries that a format listed."""
+    """Return the contents of a source that are not among the entries that a format listed."""
     return entries.left_out if isinstance(entries, Listing) else ()
 
 
 def note_left_out(left_out: Iterable[LeftOut], where: str) -> tuple[str, ...]:
-    """Return a remark for a report on the values that a load left out; none where there are none."""
+    """Return a remark for a report on the values that a load left out; [] if it left none out."""
     names = [str(one) for one in sorted(left_out, key=lambda one: one.is_plain) if one.is_value]
     more = f" and {len(names) - _NOTED} more" if len(names) > _NOTED else ""
     return (
@@ -150,7 +150,7 @@ def note_left_out(left_out: Iterable[LeftOut], where: str) -> tuple[str, ...]:
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """Return the name or, if it is taken, the name with the first free number.
+    """Return the name or, if it is taken, the name with the first unused number.
 
     >>> free_name("w", {"w"})
     'w (2)'
@@ -226,7 +226,7 @@ def check_extent(entry: Entry, size: int) -> None:
 
 
 def deliver(array: Array, into: Array | None) -> LoDTensor:
-    """Return the array as a tensor, copied into ``into`` if one is given.
+    """Return the array as a tensor, copied into ``into`` if that is given.
 
     Raises FormatError when ``into`` has another element type or shape.
     """

@@ -1,4 +1,4 @@
-"""Explain what a file is that is not a Paddle tensor, by its first bytes, and what to do about it.
+"""Explain what kind of file this is if it is not a Paddle tensor, by its first bytes, and the next step.
 
 Paddle reads a version number first, so that its error for a wrong file is a number: 1904018048 is a
 pickle, 1196314761 a PNG. Registered formats explain themselves (their title and advice); the table below
@@ -22,7 +22,7 @@ HEAD: Final = SNIFF_BYTES  # the bytes of a file that explain() needs
 
 
 class _Kind(NamedTuple):
-    """A kind of file: how to recognize it, what it is, and the next step."""
+    """A kind of file: its name, how to recognize it, and the next step."""
 
     recognizes: Callable[[bytes, int], bool]
     title: str
@@ -69,7 +69,7 @@ def explain_names(names: Iterable[str]) -> str | None:
 
 
 def explain_name(name: str) -> str:
-    """Return what a file of unknown contents should be by its name, or that nothing is known.
+    """Return what kind a file of unknown contents should be, judged by its name, or that nothing is known.
 
     >>> explain_name("net/w.safetensors")
     'not a safetensors file, as its name says: it was cut, or is another kind of file'
@@ -131,7 +131,7 @@ def _is_elements(head: bytes, size: int) -> bool:
 
 
 def _is_cut(head: bytes, size: int) -> bool:
-    """Return whether a tensor begins here; its header was refused because its data is not there."""
+    """Return whether a tensor begins here whose header was refused because its data is missing."""
     return find_dense_part(head) is not None or (size < 22 and head == bytes(size)[: len(head)])
 
 

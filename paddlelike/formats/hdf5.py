@@ -148,7 +148,7 @@ def _write_attribute(opened: h5py.Group, name: str, value: object) -> None:
 
 
 def encode_name(name: str) -> str:
-    """Return the key of a variable: blanks in place of slashes.
+    """Return the key of a variable: its name with blanks in place of slashes.
 
     >>> encode_name("net/layer1/W")
     'net layer1 W'
@@ -179,7 +179,7 @@ def _list_attributes(file: Source) -> dict[str, Any]:
 
 
 def _read_aside(file: Source) -> None:
-    """Read everything in a fork of this process, once for each file.
+    """Read all contents in a fork of this process, once for each file.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def _identify(file: Source) -> tuple[int, ...] | None:
 
 
 def _is_text(dataset: h5py.Dataset) -> bool:
-    """Return whether a dataset of this file holds texts, or one."""
+    """Return whether a dataset of this file holds one or several texts."""
     with _damage_named(f"{dataset.name!r:.80}: its header is damaged"):
         if dataset.is_virtual or dataset.external is not None:
             return False
@@ -271,7 +271,7 @@ def _open(file: Source) -> h5py.File:
 
 
 def _find_inner(file: Source) -> tuple[Source, int | None]:
-    """Return the HDF5 file and where it begins in ``file``; None: it is compressed there."""
+    """Return the HDF5 file and its offset in ``file``; None in place of the offset if it is compressed."""
     if bytes(file.read_at(0, 2)) != b"PK":
         return file, 0
     member = open_zip(file).get(_KERAS)
@@ -284,7 +284,7 @@ def _find_inner(file: Source) -> tuple[Source, int | None]:
 
 
 class _Part:
-    """A part of a source, as a source."""
+    """A part of a source, as a source of its own."""
 
     def __init__(self, whole: Source, begin: int, size: int) -> None:
         self._whole, self._begin, self.size = whole, begin, size
@@ -299,7 +299,7 @@ class _Part:
 
 
 def _list_datasets(opened: h5py.Group) -> tuple[list[tuple[str, h5py.Dataset]], list[LeftOut]]:
-    """Return path and dataset of every dataset, groups walked; and the links that lead to none."""
+    """Return the path of each dataset with the dataset, groups included, and the links that lead to none."""
     found: dict[str, Any] = {}
     with _damage_named("the groups of the HDF5 file are damaged"):
         for path in _walk(opened, "", found, {_get_address(opened)}):
@@ -333,7 +333,7 @@ def _walk(group: h5py.Group, prefix: str, found: dict[str, Any], seen: set[int])
 
 
 def _follow(group: h5py.Group, path: str) -> h5py.HLObject | h5py.ExternalLink | None:
-    """Return what a path leads to: an object of this file, a link to another file on the way, or None.
+    """Return the object that a path leads to: an object of this file, a link to another file, or None.
 
     The HDF5 library would open the other file.
     """
@@ -365,7 +365,7 @@ def _get_address(group: h5py.Group) -> int:
 
 
 def _list_keras(opened: h5py.Group) -> list[tuple[str, h5py.Dataset]]:
-    """Return name and dataset of every weight of a Keras file, in its order; [] for other files."""
+    """Return the name and the dataset of every weight of a Keras file, in order; [] for other files."""
     with _damage_named("the layer_names or weight_names of the Keras file are damaged"):
         root = _follow(opened, "model_weights")
         root = opened if _leads_nowhere(root) else root
@@ -389,7 +389,7 @@ def _list_keras(opened: h5py.Group) -> list[tuple[str, h5py.Dataset]]:
 
 
 def _find_part(group: h5py.Group, name: str) -> h5py.HLObject | h5py.ExternalLink:
-    """Return what a name in a list of Keras leads to, which may be a link to another file."""
+    """Return the object to which a name in one of Keras' lists leads; it may be a link to another file."""
     item = _follow(group, name)
     if item is None:
         raise KeyError(name)
@@ -416,7 +416,7 @@ def _texts(value: object) -> list[str]:
 
 
 def _describe(name: str, dataset: h5py.Dataset, size: int, begin: int | None) -> Entry:
-    """Return the entry of a dataset of a file that begins at ``begin``, or is compressed."""
+    """Return the entry of a dataset in a file that begins at offset ``begin``, or is compressed."""
     with _damage_named(f"{name!r:.80}: its header is damaged"):
         dtype, shape = np.dtype(dataset.dtype), tuple(int(dim) for dim in dataset.shape)
         contiguous = dataset.chunks is None and dataset.compression is None

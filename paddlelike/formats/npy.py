@@ -71,7 +71,7 @@ def parse_header(head: bytes, name: str) -> Header:
 
 
 def find_kind(head: bytes) -> str:
-    """Return the letter of the elements' type in an NPY file that begins with ``head``; "[" for records.
+    """Return the letter of the element type of an NPY file that begins with ``head``; "[" for records.
 
     >>> import numpy as np
     >>> [find_kind(encode_header(np.dtype(code), ())) for code in ("<f4", "O", "<U5")]

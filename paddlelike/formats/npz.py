@@ -1,4 +1,4 @@
-"""npz: a ZIP file of NPY arrays, as ``numpy.savez`` writes it; and Theano's bundles, with a pickle beside.
+"""npz: a ZIP file of NPY arrays, as ``numpy.savez`` writes it; also Theano's bundles, which add a pickle.
 
 Specification: numpy.lib.format for NPY, PKZIP's APPNOTE for ZIP, ``theano/misc/pkl_utils.py`` for bundles.
 Members that are stored are read where they lie in the file; compressed ones (``numpy.savez_compressed``) are
@@ -138,7 +138,7 @@ def _encode(
 
 
 def _list_members(file: Source, members: Mapping[str, Member], before: int = 0) -> Listing:
-    """Return the entries of the members, whose NPY files may begin up to ``before`` bytes within them."""
+    """Return the entries of the members. Their NPY files may begin up to ``before`` bytes into the member."""
     found, left_out = [], []
     for name, member in members.items():
         head = member.read(file, before + npy.LARGEST_HEADER)
@@ -183,5 +183,5 @@ def _parse_member(file: Source, name: str, member: Member, begin: int = 0) -> En
 
 
 def is_held(dtype: np.dtype[Any]) -> bool:
-    """Return whether a variable can have elements of a numpy dtype, which excludes uint16 and BF16."""
+    """Return whether a variable can have elements of a numpy dtype: not of uint16, which stands for BF16."""
     return dtype.newbyteorder("=") in _DTYPES

@@ -1,4 +1,4 @@
-"""The known formats: of this package, of other installed packages, and registered by a program.
+"""The known formats: from this package, from other installed packages, and registered by a program.
 
 Another package offers a format by an entry point of the group ``paddlelike.formats``, whose value is the
 format's class or an instance of it::
@@ -45,7 +45,7 @@ _BUILT_IN: Final = {
 
 
 class _Declared(NamedTuple):
-    """A format that is known by name and not imported yet."""
+    """A format that is known by name but not imported yet."""
 
     target: str  # module:attribute
     package: str | None = None
@@ -180,7 +180,7 @@ def all_formats() -> dict[str, AnyFormat]:
 
 
 def sniff(source: Readable | Folder) -> AnyFormat | None:
-    """Return the first format that recognizes a file or a folder; None when none does.
+    """Return the first format that recognizes a file or folder, or None.
 
     >>> sniff(b"hello") is None
     True

@@ -242,7 +242,7 @@ def _read_header(file: Source) -> tuple[dict[str, Any], int]:
 
 
 def _make_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs of a JSON object. Raises ValueError where a name stands twice."""
+    """Return the pairs of a JSON object as a dict. Raises ValueError for a repeated name."""
     if len(made := dict(pairs)) < len(pairs):
         raise ValueError(f"a name is repeated: {[name for name, _ in pairs[:99]]!s:.100}")
     return made

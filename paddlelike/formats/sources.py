@@ -32,7 +32,7 @@ Readable = Buffer | BinaryIO | Source
 
 
 class Folder(Protocol):
-    """Files under names. The locations of ``storage`` are folders."""
+    """A set of named files. The locations of ``storage`` are folders."""
 
     def list_names(self) -> list[str]:
         """Return the names of all files, sorted; "/" between parts."""
@@ -45,7 +45,7 @@ class Folder(Protocol):
 
 
 def is_folder(source: object) -> TypeGuard[Folder]:
-    """Return whether ``source`` is files under names, not the bytes of one file."""
+    """Return whether ``source`` is a set of named files, not the bytes of one file."""
     return hasattr(source, "list_names")
 
 
@@ -103,7 +103,7 @@ def as_source(readable: Readable) -> Source:
 
 
 class Cursor:
-    """Reads the beginning of a source piece by piece; a piece that is not there is a FormatError."""
+    """Reads the beginning of a source piece by piece. A missing piece raises FormatError."""
 
     __slots__ = ("at", "chunk", "chunk_at", "end", "source")
 

@@ -74,7 +74,7 @@ class _Storage:
 
 @dataclass(frozen=True)
 class _View:
-    """A tensor: some elements of a storage."""
+    """A tensor: a view of some elements of a storage."""
 
     storage: _Storage
     offset: int  # in elements, as the strides
@@ -209,7 +209,7 @@ def _rebuild_tensor(
 def _rebuild_typed(
     storage: object, offset: int, shape: Sequence[int], strides: Sequence[int], *more: object
 ) -> _View:
-    """Return a tensor of a type without its own storage class, such as float8; it is stored as bytes."""
+    """Return a tensor of a type without a storage class of its own, such as float8. It is stored as bytes."""
     dtype = more[2] if len(more) > 2 else None
     if not isinstance(storage, _Storage):
         raise FormatError("a tensor has no storage")
@@ -256,7 +256,7 @@ def _find_storage(identifier: object) -> _Storage:
 
 
 def _span(view: _View) -> int:
-    """Return the number of elements of the storage from the first of a tensor to its last."""
+    """Return the number of elements of the storage from a tensor's first to its last element."""
     if 0 in view.shape:
         return 0
     return 1 + sum((dim - 1) * stride for dim, stride in zip(view.shape, view.strides, strict=True))
@@ -270,7 +270,7 @@ _Tensors = Flat[Any]  # of _View and PickledArray
 
 
 def _read_zip(file: Source) -> tuple[_Tensors, dict[str, Member]]:
-    """Return the tensors by name, and where the elements of each storage are."""
+    """Return the tensors by name, and the position of each storage's elements."""
     members = open_zip(file)
     roots = [name.removesuffix("data.pkl") for name in members if name.endswith("/data.pkl")]
     if len(roots) != 1:
@@ -286,7 +286,7 @@ def _read_zip(file: Source) -> tuple[_Tensors, dict[str, Member]]:
 
 
 def _load_pickles(data: Buffer, count: int) -> tuple[list[Any], int, dict[str, _Storage]]:
-    """Return the objects of some pickles, the offset of their end, and their storages by key."""
+    """Return the objects of consecutive pickles, the offset of their end, and their storages by key."""
     storages: dict[str, _Storage] = {}
 
     def find(identifier: object) -> _Storage:
@@ -300,7 +300,7 @@ def _load_pickles(data: Buffer, count: int) -> tuple[list[Any], int, dict[str, _
 
 
 def _read_legacy(file: Source) -> tuple[_Tensors, dict[str, Member]]:
-    """Return the tensors by name, and where the elements of each storage are, of a file before 1.6."""
+    """Return, for a file from before 1.6, the tensors by name and the position of each storage's elements."""
     data = file.read_at(0, file.size)
     (magic, _, _, value, keys), at, by_key = _load_pickles(data, 5)
     if magic != _MAGIC or not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):

@@ -1,4 +1,4 @@
-"""ZIP files of arrays: positions of the members in a source, and writing without copies of large pieces.
+"""ZIP files of arrays: find the members' bytes in a source, and write large pieces without copying them.
 
 Specification: PKZIP's APPNOTE, by the standard library's ``zipfile``. Members that are stored are read in
 place; deflated ones are unpacked. A member may not claim more than deflate can hold.
@@ -114,7 +114,8 @@ def check_sizes(infos: Iterable[zipfile.ZipInfo], size: int) -> None:
 
 
 def find_damage(file: Source) -> str | None:
-    """Return a stored member that does not match its CRC-32, or None. Others are checked when unpacked.
+    """Return an uncompressed member that does not match its CRC-32, or None. Others are checked when
+    unpacked.
 
     Raises FormatError as :func:`open_zip` does.
     """
@@ -220,7 +221,7 @@ def _read_count(file: Source, at: int) -> int:
 
 
 def _locate(file: Source, info: zipfile.ZipInfo) -> Member:
-    """Return a member; its directory entry must match the header before its bytes."""
+    """Return a member, after comparing its directory entry with the header before its bytes."""
     if info.flag_bits & 1:
         raise FormatError(f"member {info.filename!r:.80} is encrypted")
     local = bytes(file.read_at(info.header_offset, _LOCAL_HEADER))

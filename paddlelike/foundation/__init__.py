@@ -1,1 +1,1 @@
-"""Helpers for all floors: notebooks, thread values, locks, progress, warnings, tracebacks."""
+"""Helpers for the whole package: notebooks, values per thread, locks, progress, warnings, tracebacks."""

@@ -1,10 +1,10 @@
-"""Numbers, sizes and values as text for messages: the only code for plurals and units."""
+"""Numbers, sizes and values as text for messages; plurals and units are formatted only here."""
 
 from __future__ import annotations
 
 
 def format_count(count: int, noun: str) -> str:
-    """Return a number of things.
+    """Return a number and a noun, in the plural if needed.
 
     >>> format_count(1, "file"), format_count(2, "file"), format_count(0, "directory")
     ('1 file', '2 files', '0 directories')

@@ -1,4 +1,4 @@
-"""Values that a ``with`` block replaces, for its own thread first."""
+"""Current values that a ``with`` block replaces, for its own thread first."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Block(LockedBlock, ContextDecorator):
 
 
 class Current(Generic[T]):
-    """A value such as the scope that is used when none is passed.
+    """A current value, such as the scope that is used when none is passed.
 
     In Fluid a block replaces it for all threads, and two threads with blocks of their own get each other's
     values. Here a thread inside a block of its own has the value of that block. The main thread outside all
@@ -56,7 +56,7 @@ class Current(Generic[T]):
             os.register_at_fork(after_in_child=self._forget_other_threads)
 
     def get(self) -> T:
-        """Return the value that the calling thread has."""
+        """Return the value that applies to the calling thread."""
         if not self.blocks:
             return self._of_process
         # Without more calls in the usual case: every run asks for the scope.
@@ -67,9 +67,7 @@ class Current(Generic[T]):
         return self._of_process if block is None else block.values[self]
 
     def set(self, value: T) -> T:
-        """Replace the value of the thread's current block, or of the process outside blocks. Return the
-        previous value.
-        """
+        """Replace the value of the thread's block, or of the process outside blocks. Return the old value."""
         before, block = self.get(), self._find_block()
         if block is None:
             self._of_process = value
@@ -82,7 +80,7 @@ class Current(Generic[T]):
         return Block({self: value})
 
     def find_own(self) -> Block | None:
-        """Return the block that the calling thread entered last and is in, or None."""
+        """Return the innermost block that the calling thread is in, or None."""
         for ref in self.blocks[::-1]:  # a copy: other threads leave their blocks
             if (block := ref()) is not None and block.is_own():
                 return block

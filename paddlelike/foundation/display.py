@@ -1,4 +1,4 @@
-"""How objects show themselves in notebooks."""
+"""The HTML form of objects in notebooks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _format_html: Final[Hook[[object], str]] = Hook("format_html")
 
 
 class Displayed:
-    """Base of classes that a notebook shows as HTML; the pages are written by :mod:`paddlelike.view`."""
+    """Base class of objects that a notebook shows as HTML; :mod:`paddlelike.view` writes the pages."""
 
     __slots__ = ()
 

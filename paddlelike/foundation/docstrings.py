@@ -33,7 +33,8 @@ _BEHIND: Final = {
 
 
 def read_entries(thing: object) -> dict[str, str]:
-    """Return a docstring's entries for parameters and attributes, and its *Returns* and *Raises*, if any.
+    """Return a docstring's entries for parameters and attributes, and its *Returns* and *Raises* if it has
+    them.
 
     Returns
     -------
@@ -116,7 +117,7 @@ def add_section(text: str, title: str, body: str) -> str:
 
 
 def relate(thing: object, module: str, name: str) -> None:
-    """Complete the docstring of a public name and of its members in the table.
+    """Complete the docstring of a public name, and of its members that are in the table.
 
     Parameters
     ----------
@@ -133,7 +134,7 @@ def relate(thing: object, module: str, name: str) -> None:
 
 
 def show_related(module: str) -> None:
-    """Complete the docstrings of the public names that a module of this package has."""
+    """Complete the docstrings of the public names in a module of this package."""
     shown = vars(sys.modules[module])
     face = module.partition(".")[2]
     for owner, name in _read_groups():
@@ -152,7 +153,9 @@ def list_groups() -> list[list[tuple[str, str]]]:
 
 
 def _find_home(path: str) -> tuple[str, str]:
-    """Return the module below ``fluid`` and the name there, of a function, a class or a member of one."""
+    """Return the module below ``fluid``, and the name there, of a function, a class or a member of a
+    class.
+    """
     words = path.split(".")[1:]
     top = next((i for i, word in enumerate(words) if word[0].isupper()), len(words) - 1)
     return ".".join(words[:top]), ".".join(words[top:])
@@ -160,7 +163,7 @@ def _find_home(path: str) -> tuple[str, str]:
 
 @functools.cache
 def _read_groups() -> dict[tuple[str, str], dict[str, list[tuple[str, str]]]]:
-    """Return the related names of each function or class, by member; ``""`` means itself."""
+    """Return the related names of each function or class, by member; the key ``""`` is the thing itself."""
     near: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
     for group in list_groups():
         for one in group:
@@ -176,7 +179,9 @@ def _read_groups() -> dict[tuple[str, str], dict[str, list[tuple[str, str]]]]:
 
 
 def _format(module: str, near: list[tuple[str, str]]) -> str:
-    """Return lines of names: names of the module as they are, others below ``fluid``."""
+    """Return lines of names. Names of the same module are short; others begin with their module below
+    ``fluid``.
+    """
     lines = [""]
     for home, name in near:
         shown = name if home == module else f"fluid.{home}.{name}" if home else f"fluid.{name}"
@@ -193,7 +198,7 @@ def dedent(text: str) -> str:
 
 
 def _split(text: str) -> tuple[str, dict[str, str], str]:
-    """Return a docstring before the section, its entries by name, and what follows."""
+    """Return the docstring before a section, the section's entries by name, and the rest."""
     start = text.find(_HEADINGS[0])
     if start < 0:
         start = text.find(_HEADINGS[1])

@@ -1,4 +1,4 @@
-"""Pauses of Python's collector of cyclic garbage, while many objects that stay are created."""
+"""Pauses of Python's cyclic garbage collector, for code that creates many lasting objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 def collection_paused() -> AbstractContextManager[None, None]:
-    """Pause the collector inside a ``with``; it stays off where the caller turned it off."""
+    """Pause the collector inside a ``with``; if the caller had turned it off, it stays off."""
     return make_key(itertools.starmap(gc.disable, [()] * gc.isenabled()), gc.enable)
 
 

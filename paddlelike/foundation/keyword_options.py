@@ -1,4 +1,4 @@
-"""Keywords: options of several functions, declared once, and suggestions for misspelt keywords."""
+"""Keyword arguments: options of several functions, declared once, and suggestions for misspelt keywords."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 class KeywordOptions:
-    """Base of dataclasses whose fields are the options."""
+    """Base class of dataclasses whose fields are the options."""
 
     @classmethod
     def from_keywords(cls, given: Mapping[str, Any], function: str) -> Self:
@@ -66,7 +66,7 @@ def show_options(options: type[KeywordOptions]) -> Callable[[F], F]:
 
 
 class NearKeywords:
-    """Base of classes whose error for a wrong keyword suggests the intended one."""
+    """Base class whose error for a wrong keyword suggests the intended one."""
 
     __slots__ = ()
 
@@ -77,7 +77,7 @@ class NearKeywords:
 
 
 def name_near_keyword(function: F) -> F:
-    """Return ``function`` with an error for wrong keywords that suggests the intended one.
+    """Return ``function``, wrapped so that an error for a wrong keyword suggests the intended one.
 
     >>> @name_near_keyword
     ... def fc(input, size, act=None): ...
@@ -113,8 +113,6 @@ def _check_keywords(function: Callable[..., object], given: Mapping[str, object]
 
 
 def _is_short_for(short: str, name: str) -> bool:
-    """Return whether ``short`` abbreviates a name: its beginning (act) or the first letters of its words
-    (lr).
-    """
+    """Return whether ``short`` abbreviates a name: its beginning (act) or initials of its words (lr)."""
     initials = "".join(word[:1] for word in name.split("_"))
     return (len(short) > 2 and name.startswith(short)) or (len(short) > 1 and short == initials)

@@ -1,4 +1,4 @@
-"""Locks that are always released, also after interrupts; this package uses no others.
+"""Locks that are released even after interrupts. This package uses no other locks.
 
 Ctrl-C raises KeyboardInterrupt between any two operations of the main thread: also between taking a lock and
 the ``try`` that releases it, inside an ``__enter__`` or ``__exit__`` written in Python (as in
@@ -50,8 +50,7 @@ Keys = Callable[[], AbstractContextManager[None, None]]
 
 
 def make_keys(take: Callable[[Any], Any], give_back: Callable[[], Any]) -> Keys:
-    """Return a function that calls ``take(True)`` and makes a key; the key calls ``give_back`` when it is
-    deleted.
+    """Return a function that calls ``take(True)`` and makes a key, whose deletion calls ``give_back``.
 
     Both must be written in C, since a Python function can be interrupted.
 
@@ -68,7 +67,7 @@ def make_keys(take: Callable[[Any], Any], give_back: Callable[[], Any]) -> Keys:
 
 
 def make_key(taken: Iterable[Any], give_back: Callable[[], Any]) -> AbstractContextManager[None, None]:
-    """Take the first item of an iterator in C and return a key that gives it back, or an empty key."""
+    """Take the first item of an iterator, in C, and return a key that gives it back, or an empty key."""
     return next(map(functools.partial(_Key, give_back), taken), _Key(bool))
 
 
@@ -115,7 +114,7 @@ class RLock(Lock):
         return self._lock.locked() and self._owner.get(True) == threading.get_ident()
 
     def hold_in_forks(self) -> None:
-        """Let the thread that forks this process hold the lock, so that it is free in the child."""
+        """Make the thread that forks this process hold the lock, so that it is free in the child."""
         held: list[AbstractContextManager[None]] = []
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
@@ -126,7 +125,9 @@ class RLock(Lock):
 
 
 class _Found:
-    """A method in C that ``with`` finds by a function in Python, which an interrupt may end without harm."""
+    """A method in C that ``with`` finds through a Python function, which an interrupt may end without
+    harm.
+    """
 
     def __init__(self, find: Callable[[Any], Callable[..., Any]]) -> None:
         self._find = find
@@ -138,7 +139,7 @@ class _Found:
 
 
 class LockedBlock:
-    """A ``with`` block that a thread is in while it holds a lock, which ``with`` takes and releases in C.
+    """A ``with`` block that holds a lock; ``with`` takes and releases it in C.
 
     So after an interrupt no thread is in it, even if the traceback is kept, as in interactive sessions.
 
@@ -178,7 +179,7 @@ class LockedBlock:
 
 
 class Condition:
-    """A condition to wait for, with a lock: its own, or ``lock``."""
+    """A condition to wait for, with its own lock or with ``lock``."""
 
     def __init__(self, lock: Lock | None = None) -> None:
         lock = Lock() if lock is None else lock
@@ -186,7 +187,7 @@ class Condition:
         self._doors: list[Any] = []  # taken locks, one for each waiting thread
 
     def wait(self, timeout: float | None = None) -> None:
-        """Release the lock until another thread notifies, or for ``timeout`` seconds, a second at most.
+        """Release the lock until another thread notifies, for ``timeout`` seconds or one second at most.
 
         The caller then checks its condition again.
         """
@@ -238,7 +239,7 @@ class Event:
         _open_all(self._doors)
 
     def clear(self) -> None:
-        """Clear the event: threads wait from now on."""
+        """Clear the event: from now on threads wait."""
         self._is_set = False
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -309,7 +310,7 @@ def opened(
 
 
 def own_files(descriptors: Iterable[int]) -> Iterator[OpenFile]:
-    """Return the owner of the descriptors that an iterator in C makes, such as ``map(os.dup, (1,))``.
+    """Return an object that owns the descriptors made by an iterator in C, such as ``map(os.dup, (1,))``.
 
     >>> [copy] = own_files(map(os.dup, (1,)))
     >>> with copy as (fd, _):
@@ -326,7 +327,7 @@ def open_pipe() -> list[OpenFile]:
 
 
 def close_at_end(files: list[int]) -> AbstractContextManager[None, None]:
-    """Return an object whose deletion closes all files whose descriptors are then in the list."""
+    """Return an object whose deletion closes the files whose descriptors are then in the list."""
     return _Key(functools.partial(list, map(os.close, files)).__call__)
 
 

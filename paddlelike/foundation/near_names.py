@@ -27,7 +27,7 @@ _ELSEWHERE: Final = {
 
 
 def suggest_names(name: object, known: Iterable[str], *, lead: str = "", count: int = 3) -> str:
-    """Return ``lead`` and a question with the near names; an empty string if there are none.
+    """Return ``lead`` and a question that suggests near names; an empty string if there are none.
 
     >>> suggest_names("rellu", ["relu", "rrelu", "tanh"], lead="; ")
     "; did you mean 'relu' or 'rrelu'?"
@@ -67,7 +67,9 @@ def find_near_names(name: object, known: Iterable[str], *, count: int = 3) -> li
 
 
 def find_same_names(name: object, known: Iterable[str]) -> list[str]:
-    """Return the names in ``known`` that differ from ``name`` only in case, or are its synonyms elsewhere."""
+    """Return the names in ``known`` that differ from ``name`` only in case, or are synonyms in other
+    systems.
+    """
     lower = str(name).lower()
     alike = {lower, *_ELSEWHERE.get(lower, "").split()}
     return [one for one in known if one.lower() in alike]

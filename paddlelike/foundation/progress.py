@@ -25,7 +25,7 @@ _TICK: Final = 1.0  # seconds between two drawings of an operation that has coun
 
 
 class _Line:
-    """Bytes done of all bytes; counted from several threads. Without a text nothing is drawn."""
+    """Progress in bytes, counted by several threads. Without a text nothing is drawn."""
 
     def __init__(self, text: str | None, total: int) -> None:
         self._text = text
@@ -43,7 +43,7 @@ class _Line:
                 Thread(self._tick, "paddlelike progress").start()
 
     def _tick(self) -> None:
-        """Draw the seconds until something is counted, for operations that count nothing for long."""
+        """Draw the elapsed seconds while nothing is counted."""
         while not self._ended.wait(_TICK):
             with self._lock.hold():
                 if not self._done and not self._ended.is_set():
@@ -75,7 +75,7 @@ class _Line:
 
     @staticmethod
     def _fit(text: str) -> str:
-        """Return the end of a text that fits the terminal, without control characters."""
+        """Return the end of a text, cut to the terminal's width, without control characters."""
         text = "".join(
             one if one.isprintable() else "?" for one in text
         )  # a path cannot control the terminal
@@ -153,13 +153,13 @@ def _is_wanted() -> bool:
 
 
 def advance_progress(nbytes: int) -> None:
-    """Add finished bytes to the drawn operation, if there is one; from any thread."""
+    """Add finished bytes to the operation that is drawn, if there is one; callable from any thread."""
     if _line is not None:
         _line.advance(nbytes)
 
 
 def report_progress(done: int, total: int) -> None:
-    """Report the bytes done and the bytes in all, for operations that count themselves."""
+    """Report the finished bytes and the total bytes, for operations that count themselves."""
     if _line is not None:
         _line.report(done, total)
 

@@ -1,4 +1,4 @@
-"""Copies of this process by a fork: its memory at one instant, and checks without side effects here.
+"""Forked copies of this process: its memory at one instant, and checks without side effects here.
 
 The two processes share every page until this one writes into it: a copy takes milliseconds and no memory. A
 snapshot has a low priority and its own interpreter, so its work does not delay the threads here.
@@ -46,7 +46,7 @@ class _Span(ctypes.Structure):
 
 
 class Snapshot:
-    """Keeps a copy of all memory as it is now, until :meth:`close` or the end of this process.
+    """A copy of all memory at this instant, kept until :meth:`close` or the end of this process.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class Snapshot:
             yield piece.data
 
     def ask(self, request: object) -> Any:
-        """Let the other process do its work, and return the result. Several threads may call this.
+        """Make the other process do its work, and return the result. Several threads may call this.
 
         Raises
         ------
@@ -154,11 +154,11 @@ class Snapshot:
         return found["value"]
 
     def hurry(self) -> None:
-        """Do the work without pauses from now on, since its end is awaited."""
+        """Work without pauses from now on, because a caller waits for the end."""
         self._waited_for[0] = 1
 
     def _make_killed(self) -> OSError:
-        """Return the error for a process that ended too early; it names the signal or exit code."""
+        """Return the error for a process that ended too early, with its signal or exit code."""
         how = ""
         with contextlib.suppress(OSError):  # somebody else has waited for it
             found = os.waitid(os.P_PIDFD, self._alive, os.WEXITED | os.WNOWAIT)
@@ -192,7 +192,7 @@ def _fork(
     serve: Callable[[], object],
     around: Callable[[], contextlib.AbstractContextManager[object]],
 ) -> None:
-    """Fork this process inside of ``around()`` and append the child's id; the child serves and ends.
+    """Fork this process inside ``around()`` and append the child's id; the child serves requests, then ends.
 
     The child receives no signals, and this process none until the child's id is in the list.
     """
@@ -237,7 +237,7 @@ def advise(address: int, nbytes: int, advice: int) -> None:
 
 
 class Rests:
-    """Pauses that limit the work's share of the processors."""
+    """Pauses that limit the share of the processors that some work takes."""
 
     def __init__(
         self, waited_for: mmap.mmap | bytearray, clock: Callable[[], float] = time.process_time

@@ -1,4 +1,4 @@
-"""Threads that interrupts cannot break, and that cannot be waited for forever.
+"""Threads that interrupts cannot break, and waits for them that always end.
 
 ``threading.Thread.start`` waits until the new thread reports that it runs. An interrupt of this wait may
 leave a lock taken that the new thread needs, and a thread that dies for lack of memory never reports. Here a
@@ -48,7 +48,7 @@ class Thread:
         self._ident: int | None = None
 
     def start(self) -> None:
-        """Start the thread. Raises RuntimeError where none can be started, or nobody would wait for it."""
+        """Start the thread. Raises RuntimeError if none can be started, or if nothing would wait for it."""
         if not self._daemon and _is_ending():  # for example in an atexit function
             self.cancel()
             raise RuntimeError(f"the interpreter is about to end, and no thread is started for {self.name}")
@@ -61,12 +61,14 @@ class Thread:
         self._begun.wait(_PATIENCE)  # from then on the interpreter knows of it
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end of the work, but not if it was never started; return whether it has ended."""
+        """Wait for the end of the work, unless it was never started; return whether it has ended."""
         self.ensure_begun(timeout)
         return not self._is_started or self._ended.wait(timeout)
 
     def ensure_begun(self, timeout: float | None = None) -> None:
-        """Do the work in this thread if no other has begun it for seconds, unless ``timeout`` ends first."""
+        """Do the work in this thread if no other has begun it within seconds and ``timeout`` has not
+        passed.
+        """
         patience = _PATIENCE if timeout is None else min(timeout, _PATIENCE)
         if self._is_started and not self._begun.wait(patience) and patience == _PATIENCE:
             self._run()
@@ -108,7 +110,7 @@ class Thread:
 
 
 def _is_ending() -> bool:
-    """Return whether the main thread has ended, so that the interpreter no longer waits for threads.
+    """Return whether the main thread has ended, so that Python no longer waits for other threads.
 
     Before Python 3.13 an interrupt of ``main_thread().is_alive()`` makes it false for good.
     """
@@ -124,7 +126,7 @@ _outlasted: weakref.WeakSet[object] = weakref.WeakSet()  # locks of imports that
 
 
 def _list_imports() -> list[object]:
-    """Return the locks of modules that other threads import. Only CPython's own table of locks tells it."""
+    """Return the locks of modules that other threads import, from CPython's own table of locks."""
     locks = [reference() for reference in list(_module_locks.values())]
     ours = {None, threading.get_ident()}
     return [lock for lock in locks if getattr(lock, "owner", None) not in ours and lock not in _outlasted]
@@ -144,7 +146,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Task(Generic[Result]):
-    """A call made by a thread of a :class:`Pool` or, without one, by the thread that needs the result."""
+    """A call that a thread of a :class:`Pool` makes or, without threads, the thread that needs the result."""
 
     def __init__(self, call: Callable[[], Result]) -> None:
         self._calls = [call]
@@ -194,7 +196,7 @@ class Task(Generic[Result]):
 
 
 class Pool:
-    """Up to ``count`` threads that make calls in order; they end with the pool.
+    """Up to ``count`` threads that make calls in order, and end with the pool.
 
     ``concurrent.futures`` waits inside locks that an interrupt leaves taken.
 
@@ -211,7 +213,7 @@ class Pool:
         weakref.finalize(self, self._tasks.put, None)
 
     def submit(self, function: Callable[..., Result], *args: Any) -> Task[Result]:
-        """Let a thread call ``function(*args)``; without further threads the caller does it."""
+        """Let a thread call ``function(*args)``; if no thread is free, the caller does it."""
         task: Task[Result] = Task(lambda: function(*args))
         if len(self._threads) < self._count:
             thread = Thread(lambda tasks=self._tasks: _work(tasks), self._name)  # type: ignore[misc]
@@ -234,7 +236,7 @@ class Pool:
         return [task.result() for task in tasks]
 
     def close(self) -> None:
-        """Cancel the calls that were not begun, and wait for the others."""
+        """Cancel the calls that have not begun, and wait for the others."""
         with contextlib.suppress(Empty):
             while (task := self._tasks.get_nowait()) is not None:
                 task.cancel()

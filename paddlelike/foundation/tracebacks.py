@@ -110,7 +110,7 @@ def _fold(trace: TracebackType | None, *, by_caller: bool) -> list[TracebackType
 
 
 def _raises(entry: TracebackType) -> bool:
-    """Return whether the line of a traceback's entry raises on purpose."""
+    """Return whether the line of a traceback entry is a ``raise`` statement."""
     return _read_line(entry).strip().startswith("raise ")
 
 
@@ -226,7 +226,7 @@ def _shorten(value: object) -> str:
 
 
 def _explain(text: str, entry: TracebackType) -> Iterator[str]:
-    """Return the advice for an error that Python raised in a user's line."""
+    """Return the advice for an error that Python raised in a line of the user."""
     return _EXPLAIN.function(text, _read_line(entry), lambda path: _look_up(path, entry.tb_frame))
 
 

@@ -23,12 +23,12 @@ _held: Final = Current[_Held]([])
 
 
 def hold_warnings(held: _Held) -> Block:
-    """Hold back warnings of this thread by :func:`warn_user`, since their read may be repeated."""
+    """Hold back this thread's warnings by :func:`warn_user`, as the read that causes them may be repeated."""
     return _held.replaced(held)
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning at the innermost line outside of this package, or hold it."""
+    """Issue a warning for the innermost line outside this package, or hold it back."""
     if (block := _held.find_own()) is not None:
         block.values[_held].append((message, category))
         return

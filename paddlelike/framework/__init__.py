@@ -61,12 +61,12 @@ EMPTY_VAR_NAME, TEMP_VAR_NAME, GRAD_VAR_SUFFIX = empty_var_name(), temp_var_name
 
 
 def _cpu_num() -> int:
-    """Return the number of copies that a parallel program runs by default: CPU_NUM, or 1."""
+    """Return the default number of copies that a parallel program runs: CPU_NUM, or 1."""
     return len(cpu_places())
 
 
 def _cuda_ids() -> list[int]:
-    """Return the GPUs that a parallel program runs on: none."""
+    """Return the GPUs that a parallel program runs on, which is an empty list."""
     return []
 
 

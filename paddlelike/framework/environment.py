@@ -1,4 +1,4 @@
-"""Fluid's version, and the functions for modes that paddlelike does not have."""
+"""Fluid's version, and functions for Fluid's modes that this package lacks."""
 
 from __future__ import annotations
 

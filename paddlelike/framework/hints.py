@@ -1,4 +1,4 @@
-"""Hints for mistakes that several functions meet: the cause, how it is recognized, and the advice.
+"""Hints for mistakes that several functions can meet: the cause, how to recognize it, and the advice.
 
 Every function that loads, saves, runs or exports takes its hint from here, so that the same mistake gets the
 same advice everywhere. Each hint is followed by a test (``tests/hints``), and the result is
@@ -60,7 +60,7 @@ def mask_numbers(name: str) -> str:
 
 
 def explain_repetition(missing: Sequence[Named], fitting: Sequence[Named]) -> str | None:
-    """Return a hint if a program holds the saved network and as many copies of all of it, else None.
+    """Return a hint if a program holds several complete copies of the saved network, else None.
 
     In a network with one layer more than the saved one, some variables have no counterpart, or other shapes.
     The copies may lack an optimizer and its state.
@@ -81,7 +81,7 @@ def explain_repetition(missing: Sequence[Named], fitting: Sequence[Named]) -> st
 
 
 def explain_renumbering(missing: Sequence[str], unexpected: Sequence[str]) -> str | None:
-    """Return a hint if the names that files have differ from a program's only in their counters, else None.
+    """Return a hint if names in files and in a program differ only in their counters, else None.
 
     >>> "unique_name.guard" in (explain_renumbering(["fc_1.w_0"], ["fc_0.w_0"]) or "")
     True
@@ -103,7 +103,7 @@ def explain_renumbering(missing: Sequence[str], unexpected: Sequence[str]) -> st
 def explain_shift(
     ours: Mapping[str, Shape], theirs: Mapping[str, Shape], loaded: Iterable[str]
 ) -> str | None:
-    """Return a warning if layers probably get the values of their neighbours, else None.
+    """Return a warning if layers would probably get the values of their neighbours, else None.
 
     It is likely if the numbers of a kind of layer are shifted (the program has layers 1 to 4, the files 0 to
     3, or 0 to 5 in the same shapes), or if the program has one layer more, which can be any of them.
@@ -162,7 +162,7 @@ def _list_layers(kind: str, numbers: Collection[int]) -> str:
 
 
 def explain_missing_axis(variable: Variable, shape: tuple[int, ...]) -> str | None:
-    """Return the hint for an array that lacks the batch axis or has its channels on another axis, or None."""
+    """Return a hint for an array without batch axis or with its channels on another axis, or None."""
     want = variable.shape
     rest = want[1:]
     fits = len(rest) == len(shape) and all(w in (-1, h) for w, h in zip(rest, shape, strict=True))
@@ -236,7 +236,8 @@ def explain_no_value(names: Sequence[str], program: Program | None = None, scope
 
 
 def _find_copy(missing: Sequence[Variable], own: Collection[str], scope: Scope) -> str | None:
-    """Return the scope's counterpart of the first variable if all variables have one, else None.
+    """Return the name in the scope that corresponds to the first variable if all variables have one, else
+    None.
 
     A counterpart has the same shape, and a name that differs only in counters. The program's ``own``
     variables do not count.

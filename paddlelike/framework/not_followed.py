@@ -1,4 +1,4 @@
-"""Odd results of real Paddle that are not followed: NaN of its own making, rounding, lost rows.
+"""Odd results of real Paddle that are not reproduced: NaN that it causes itself, rounding, lost rows.
 
 The rows ``later_...`` are about programs of Paddle 2 and 3, beside 2.6.2 and 3.3.1; others about Fluid 1.8.5.
 """
@@ -9,7 +9,9 @@ from typing import Final, NamedTuple
 
 
 class Quirk(NamedTuple):
-    """One quirk: Fluid's way, the textbook's way, and its source: file, line or function, and the version."""
+    """One quirk: Fluid's formula, the textbook's formula, and the source file, line or function, and
+    version.
+    """
 
     name: str
     where: str

@@ -436,7 +436,8 @@ class QuirkTable(tuple[Quirk, ...]):
 
 
 def quirks() -> QuirkTable:
-    """Return a table of Fluid's odd results: operator, Fluid's formula, the textbook's, place in the source.
+    """Return a table of Fluid's odd results: operator, Fluid's formula, the textbook's formula, and the
+    source.
 
     Returns
     -------
@@ -459,7 +460,9 @@ def follows_fluid(name: str) -> bool:
 
 
 def warn_quirk(name: str) -> bool:
-    """Return :func:`follows_fluid`, and warn if so; for layers and optimizers where it makes a difference."""
+    """Return :func:`follows_fluid`, with a warning if it is true; called by layers with another result than
+    the textbook's.
+    """
     if not follows_fluid(name):
         return False
     row = QUIRKS[name]

@@ -1,4 +1,4 @@
-"""The stand-in for real Paddle: ``import paddle`` gives paddlelike, for scripts that are not changed.
+"""The stand-in for real Paddle: ``import paddle`` imports paddlelike in unchanged scripts.
 
 :func:`install` does it in this process; :func:`add_to_path` for Python processes that start with an
 environment.
@@ -53,7 +53,7 @@ def _is_read_by_name() -> bool:
 
 
 class _Paddle(ModuleType):
-    """The module ``paddle``: paddlelike with another version, the one that scripts expect."""
+    """The module ``paddle``: paddlelike under the version number that scripts expect."""
 
     __version__ = full_version
 
@@ -77,7 +77,7 @@ class _PaddleFinder(AliasFinder):
     """Imports ``paddle`` and its submodules."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Return the module ``paddle``; None for its submodules, which are those of paddlelike."""
+        """Return the module ``paddle``, or None for its submodules, which come from paddlelike."""
         return _Paddle(spec.name, __doc__) if spec.name == "paddle" else super().create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -90,7 +90,7 @@ _FINDER: Final = _PaddleFinder({"paddle": "paddlelike"})
 
 
 def install() -> None:
-    """Let ``import paddle``, and every module path below it, import paddlelike in this process.
+    """Make ``import paddle``, and every module path below it, import paddlelike in this process.
 
     A second call changes nothing.
 

@@ -12,7 +12,7 @@ int_type = long_type = int
 
 
 def to_text(obj: Any, encoding: str = "utf-8", inplace: bool = False) -> object:
-    """Return ``obj`` with bytes decoded; it is bytes, text, or a list, set or dict of these.
+    """Return ``obj`` with all bytes decoded. ``obj`` is bytes, text, or a list, set or dict of these.
 
     ``inplace`` changes the list, set or dict itself. Other objects are returned as they are.
 
@@ -27,7 +27,7 @@ def to_text(obj: Any, encoding: str = "utf-8", inplace: bool = False) -> object:
 
 
 def to_bytes(obj: Any, encoding: str = "utf-8", inplace: bool = False) -> object:
-    """Return ``obj`` with text encoded; it is text, bytes, or a list or set of these.
+    """Return ``obj`` with all text encoded. ``obj`` is text, bytes, or a list or set of these.
 
     ``inplace`` changes the list or set itself. None is returned as it is; raises TypeError for other objects.
 

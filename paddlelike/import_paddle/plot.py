@@ -48,7 +48,7 @@ class Ploter:
             self._plt = plt
 
     def append(self, title: str, step: float, value: float) -> None:
-        """Add a point to a curve. Raises KeyError for another title than the given ones."""
+        """Add a point to a curve. Raises KeyError for an unknown title."""
         self._curves[title].append(step, value)
 
     def plot(self, path: str | None = None) -> None:

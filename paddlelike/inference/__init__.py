@@ -73,5 +73,5 @@ def get_version() -> str:
 
 
 def find_name(name: str) -> object:
-    """Return the object of that name in this package; ``fluid.core`` has the engine's names, too."""
+    """Return the object of that name in this package, where ``fluid.core`` has the engine's names too."""
     return globals()[name]

@@ -1,4 +1,4 @@
-"""Loops over cells of LSTM and GRU that prediction computes as one step.
+"""Loops over LSTM and GRU cells, which prediction computes as one step.
 
 ``layers.rnn`` runs a block of some twenty operators for each step of a ``recurrent`` operator. If the block
 computes an ``LSTMCell`` or ``GRUCell``, the products with the inputs of all steps become one product before
@@ -71,7 +71,7 @@ def find_loop(op: Operator, find_constant: Constants, library: onednn_library.Li
 
 
 def _read_block(ops: Sequence[Operator], known: dict[str, Expression]) -> None:
-    """Add an expression for every operator of a block; an unknown operator is a leaf."""
+    """Add an expression for every operator of a block. An operator of another type becomes a leaf."""
     for index, op in enumerate(ops):
         slots = [known.get(name, ("variable", name)) for name in op.input("X") + op.input("Y")]
         outs = op.output("Out")
@@ -94,12 +94,12 @@ def _read_block(ops: Sequence[Operator], known: dict[str, Expression]) -> None:
 
 
 def _combine(kind: str, *parts: Expression) -> Expression:
-    """Return a sum or a product, which are the same in any order."""
+    """Return a sum or a product, the same for both orders of the operands."""
     return (kind, *sorted(parts, key=repr))
 
 
 def _aligns_ends(op: Operator) -> bool:
-    """Return whether the last dims of X and Y meet."""
+    """Return whether X and Y are broadcast along their last dims."""
     find = op.block._find_var_recursive
     ranks = {len(one.shape) for name in op.input_arg_names if (one := find(name)) is not None}
     return op.attrs.get("axis", -1) == -1 or len(ranks) == 1
@@ -131,7 +131,7 @@ def _match_affine(found: object, *joined: Expression) -> list[str] | None:
 
 
 def _search(found: object, kind: str) -> list[Expression]:
-    """Return the parts of an expression that begin with an operator name, the outermost first."""
+    """Return the subexpressions with an operator of that name, the outermost first."""
     if not isinstance(found, tuple):
         return []
     inside = [part for one in found for part in _search(one, kind)]

@@ -43,7 +43,7 @@ _FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))
 
 @dataclass
 class Chain:
-    """A chain: a product, then operators that are each the only reader of the result before.
+    """A product, then operators each of which is the only reader of the result before it.
 
     Attributes
     ----------
@@ -71,11 +71,11 @@ class Chain:
 
     @property
     def is_product(self) -> bool:
-        """Whether it is a product of matrices."""
+        """Whether the chain begins with a product of matrices."""
         return self.ops[0].type in _PRODUCTS
 
     def make_kernel(self, library: onednn_library.Library | None) -> Callable[..., Array]:
-        """Return the function of the values of x and residual; the library computes the products it
+        """Return a function of the values of x and residual; the library computes the products that it
         accepts.
         """
         factors = None if self.factors is None else self.factors.astype(self.w.dtype)
@@ -94,7 +94,7 @@ class Chain:
         return onednn.Product(library, w, self.bias, self.cut, self.activated, plain)
 
     def make_operation(self, library: onednn_library.Library) -> onednn.Convolution | None:
-        """Return a convolution as the library computes it, or None."""
+        """Return the chain as a convolution of the library, or None."""
         if self.is_product or not self._fits_library():
             return None
         from paddlelike.inference import onednn  # late: many programs use no library
@@ -119,7 +119,7 @@ class Chain:
         return int(_get_class(op).make_forward_keywords(op.attrs)["attrs"].groups)
 
     def scale(self, by: Array | float, add: Array | float) -> None:
-        """Fold ``result * by + add`` per channel into the parameters."""
+        """Fold ``result * by + add``, one number of each per channel, into the parameters."""
         dtype = self.w.dtype
         count = self.w.shape[1] if self.is_product else len(self.w)
         by = np.broadcast_to(np.asarray(by, np.float64), count)
@@ -128,7 +128,7 @@ class Chain:
         self.bias = (before * by + add).astype(dtype)
 
     def add(self, numbers: Array) -> None:
-        """Fold ``result + numbers`` per channel into the parameters."""
+        """Fold ``result + numbers``, one number per channel, into the parameters."""
         self.bias = numbers if self.bias is None else self.bias + numbers
 
 
@@ -149,7 +149,7 @@ class Finder:
 
     @staticmethod
     def _find_unchanged(op: Operator) -> set[str]:
-        """Return the statistics that a batch_norm lists as outputs but does not change."""
+        """Return the statistics that a batch_norm lists as outputs but leaves unchanged."""
         if op.type != "batch_norm" or not _is_fixed(op):
             return set()
         return {*op.output("MeanOut"), *op.output("VarianceOut")}
@@ -354,7 +354,7 @@ def _replace(kernel: Callable[[Array], Array], array: Array) -> None:
 
 
 def _multiply(w: Array, bias: Array | None, activation: Activation | None, cut: int, x: Array) -> Array:
-    """Return ``activation(x w + bias)``; the dims of ``x`` from ``cut`` on are the columns of a matrix."""
+    """Return ``activation(x w + bias)``; the dims of ``x`` from ``cut`` on become the columns of a matrix."""
     if x.dtype is not w.dtype and x.dtype != w.dtype:
         raise ShapeError(f"mul: x has dtype {x.dtype}, y {w.dtype}")
     out = multiply_rows(x if x.ndim == 2 else x.reshape(math.prod(x.shape[:cut]), -1), w)

@@ -1,4 +1,4 @@
-"""The model of a predictor, and the switches of Paddle's engine; most have no effect here."""
+"""The model of a predictor, and the switches of Paddle's engine, most of which have no effect here."""
 
 from __future__ import annotations
 
@@ -143,11 +143,12 @@ class AnalysisConfig:
         return self._buffers is not None
 
     def model_buffers(self) -> tuple[bytes, bytes] | None:
-        """Return the arguments of :meth:`set_model_buffer`, or None before a call. Not in Paddle."""
+        """Return the arguments of :meth:`set_model_buffer`, or None if it was not called. Not in Paddle."""
         return self._buffers
 
     def set_loop_limit(self, seconds: float | None = LOOPS, steps: int | None = None) -> None:
-        """Limit the seconds of all loops (``while``) of one run, and the steps of each. Not in Paddle.
+        """Limit the seconds of all ``while`` loops of one run together, and the steps of each loop. Not in
+        Paddle.
 
         A longer loop is an error, since a model from a file may have one that never ends. The default is 600
         seconds and any number of steps; None means no limit. It does not apply to onnxruntime.
@@ -155,7 +156,7 @@ class AnalysisConfig:
         self._loop_limit = seconds, steps
 
     def loop_limit(self) -> tuple[float | None, int | None]:
-        """Return the limit of loops, seconds and steps. Not in Paddle."""
+        """Return the limits of loops: seconds and steps. Not in Paddle."""
         return self._loop_limit
 
     def summary(self) -> str:
@@ -176,11 +177,11 @@ class AnalysisConfig:
         return "\n".join(f"{name:<16} {value}" for name, value in rows if value)
 
     def _report(self, title: str, text: str) -> None:
-        """Record how a predictor runs the model, for :meth:`summary`."""
+        """Record how a predictor runs the model, for the text of :meth:`summary`."""
         self._reports[title] = text
 
     def to_native_config(self) -> NativeConfig:
-        """Return the configuration of the engine without passes."""
+        """Return the configuration for the engine without passes."""
         config = NativeConfig()
         config.model_dir, config.prog_file = self._model_dir, self._prog_file
         config.param_file = self._params_file
@@ -215,7 +216,7 @@ class NativeConfig:
         self._threads = 1
 
     def set_cpu_math_library_num_threads(self, count: int) -> None:
-        """Accepted for Paddle."""
+        """Set the number of threads, which has no effect here."""
         self._threads = count
 
     def cpu_math_library_num_threads(self) -> int:

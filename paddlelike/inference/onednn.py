@@ -116,9 +116,9 @@ class Operation(ABC):
         """Return the primitive for a shape. Raises RefusedError."""
 
     def _hold_weights(self, descriptor: Handle, w: Array) -> Handle:
-        """Return the weights in the layout that a primitive chose; it is the same for most shapes."""
+        """Return the weights in the layout that a primitive chose, which is the same for most shapes."""
         if not are_finite(w):
-            raise RefusedError("weights that are not finite")
+            raise RefusedError("the weights are not finite")
         library = self._library
         layout = library.get_layout(descriptor, _WEIGHTS_LAYOUT)
         for owner, packed in self._packed:
@@ -159,7 +159,7 @@ class Convolution(Operation):
         after = (count, len(w), *windows.counts(spatial))
         too_small = any(a > b for a, b in zip(windows.extent, windows.padded(spatial), strict=True))
         if channels != w.shape[1] * groups or not math.prod(after) or too_small:
-            raise RefusedError("the plain kernel words the error, if it is one")
+            raise RefusedError("the plain kernel raises the error, if there is one")
         if groups > 1:
             w = w.reshape(groups, len(w) // groups, *w.shape[1:])
         source, target = _describe_images(library, shape), _describe_images(library, after)
@@ -269,7 +269,7 @@ class Pool(Operation):
     def _make(self, shape: tuple[int, ...], adds: bool) -> Primitive:
         library, axes = self._library, self._find_axes(shape[2:])
         if not math.prod(shape) or any(axis.stride is None for axis in axes):
-            raise RefusedError("uneven windows")
+            raise RefusedError("the windows are uneven")
         after = (*shape[:2], *(len(axis.spans) for axis in axes))
         source, target = _describe_images(library, shape), _describe_images(library, after)
         ends = [max(0, axis.spans[-1][1] - axis.pad[0] - axis.size) for axis in axes]
@@ -290,7 +290,9 @@ class Pool(Operation):
 
 
 class Link(NamedTuple):
-    """An operation of :class:`Images`, with the keys of its input, its output, and the residual it adds."""
+    """An operation of :class:`Images`, with the keys of its input, its output, and the residual that it
+    adds.
+    """
 
     operation: Operation
     x: int
@@ -299,7 +301,7 @@ class Link(NamedTuple):
 
 
 class Images:
-    """Operations on images that follow each other, without Python between them.
+    """Operations on images that follow each other and run without Python in between.
 
     Values that only these operations read stay in the thread's memory, which later runs reuse.
 
@@ -321,7 +323,9 @@ class Images:
         self._of_thread = threading.local()
 
     def __call__(self, *given: Array) -> list[Array] | None:
-        """Return the outputs, channels last in memory, or None if the library does not take these inputs."""
+        """Return the outputs, with channels last in memory, or None if the library does not accept these
+        inputs.
+        """
         bounds = self._of_thread.__dict__.setdefault("bounds", {})
         key = tuple(x.shape for x in given)
         if key not in bounds:
@@ -403,19 +407,19 @@ def are_finite(array: Array) -> bool:
 
 
 def _see_pixels(x: Array) -> Array:
-    """Return contiguous ``(N, H, W, C)`` of ``(N, C, H, W)``, a view if possible."""
+    """Return ``(N, C, H, W)`` as contiguous ``(N, H, W, C)``, a view if possible."""
     seen = x.transpose(0, 2, 3, 1)
     return seen if seen.flags.c_contiguous else as_channels_last(x)
 
 
 def _describe_images(library: Library, shape: Sequence[int]) -> Handle:
-    """Return the layout of images ``(N, C, H, W)``, the channels last in memory."""
+    """Return the layout of images ``(N, C, H, W)`` whose channels are last in memory."""
     _, channels, height, width = shape
     return library.describe(shape, (height * width * channels, 1, width * channels, channels))
 
 
 def _describe_windows(windows: Windows) -> list[Any]:
-    """Return strides, gaps within a window, and padding in front and behind."""
+    """Return strides, gaps within a window, and the padding in front and behind."""
     gaps = [step - 1 for step in windows.dilations]
     return [
         Dims(*windows.strides),

@@ -43,7 +43,7 @@ class _Argument(ctypes.Structure):
 
 
 class RefusedError(Exception):
-    """The library lacks an operation, or has only its slow reference."""
+    """Raised when the library lacks an operation, or has only its slow reference implementation."""
 
 
 class Handle:
@@ -91,20 +91,20 @@ class Library:
         self.set_threads(self.set_threads(1))  # AttributeError for a library without OpenMP
 
     def call(self, name: str, *arguments: object) -> None:
-        """Call a function. Raises RefusedError for another status than success."""
+        """Call a function of the library. Raises RefusedError for any status except success."""
         status = getattr(self._library, f"dnnl_{name}")(*arguments)
         if status:
             raise RefusedError(f"{name}: status {status}")
 
     def make(self, kind: str, *arguments: object, create: str = "create", keeps: object = None) -> Handle:
-        """Return a new object."""
+        """Return a new object of the library."""
         owner = "primitive_desc" if kind.endswith("primitive_desc") else kind
         handle = Handle(getattr(self._library, f"dnnl_{owner}_destroy"), keeps)
         self.call(f"{kind}_{create}", ctypes.byref(handle._as_parameter_), *arguments)
         return handle
 
     def describe(self, shape: Sequence[int], steps: Sequence[int] | None = None) -> Handle:
-        """Return a float32 layout with these steps in elements; None lets the library choose."""
+        """Return a float32 layout with these strides in elements; None lets the library choose."""
         given = ctypes.c_int(len(shape)), Dims(*shape), ctypes.c_int(_FLOAT32)
         if steps is None:
             return self.make("memory_desc", *given, ctypes.c_int(1), create="create_with_tag")
@@ -119,12 +119,12 @@ class Library:
         return bool(self._library.dnnl_memory_desc_equal(one, other))
 
     def hold(self, layout: object, array: Array | None = None, keeps: object = None) -> Handle:
-        """Return a memory object over an array, or over nothing yet; ``keeps`` owns the layout."""
+        """Return a memory object over an array, or without an array yet; ``keeps`` owns the layout."""
         pointer = ctypes.c_void_p(None if array is None else array.ctypes.data)
         return self.make("memory", layout, self._engine, pointer, keeps=(layout, array, keeps))
 
     def describe_primitive(self, kind: str, *arguments: object, attributes: Handle) -> Handle:
-        """Return the descriptor of a primitive. Raises RefusedError for the slow reference."""
+        """Return the descriptor of a primitive. Raises RefusedError for a slow reference implementation."""
         found = self.make(f"{kind}_primitive_desc", self._engine, *arguments, attributes)
         name = ctypes.c_char_p()
         self.call(
@@ -144,7 +144,7 @@ class Library:
         return int(self._library.dnnl_memory_desc_get_size(layout))
 
     def make_attributes(self, activation: Eltwise | None, *, adds: bool = False) -> Handle:
-        """Return the attributes of a primitive: the activation that follows, and whether it ``adds`` to the
+        """Return the attributes of a primitive: the activation behind it, and whether it ``adds`` to the
         target.
         """
         attributes, after = self.make("primitive_attr"), self.make("post_ops")
@@ -202,7 +202,7 @@ class Library:
         return found
 
     def set_threads(self, count: int) -> int:
-        """Set the number of threads for primitives that this thread runs; return the number before."""
+        """Set the number of threads for primitives that this thread runs; return the previous number."""
         before = int(self._library.omp_get_max_threads())
         if count != before:
             self._library.omp_set_num_threads(ctypes.c_int(count))
@@ -210,7 +210,7 @@ class Library:
 
 
 def make_aligned(size: int) -> Array:
-    """Return ``size`` bytes that start at a line of the cache."""
+    """Return ``size`` bytes that start at a cache line."""
     whole = np.empty(size + _ALIGNED, np.uint8)
     start = -whole.ctypes.data % _ALIGNED
     return whole[start : start + size]

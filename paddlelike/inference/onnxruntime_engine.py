@@ -1,4 +1,4 @@
-"""Models that onnxruntime computes: the program is translated in memory, whole or in parts.
+"""Models that onnxruntime computes: the program is translated in memory, as a whole or in parts.
 
 Operators that ONNX cannot express as Paddle computes them stay on the Executor. It also repeats a part that
 onnxruntime refuses to run, so that both give the same errors for bad input.
@@ -77,7 +77,7 @@ class OnnxEngine:
             self._parts = [(part, None if part.stays else self._open(part)) for part in parts]
 
     def _open(self, part: Part) -> _Session | None:
-        """Return a session for a part, or None if the Executor has to run it."""
+        """Return a session for a part, or None if the Executor must run it."""
         try:
             return _Session(self._runtime, part, self._scope, *self._options)
         except UnsupportedError as error:
@@ -87,7 +87,7 @@ class OnnxEngine:
         return None
 
     def follow(self, taken: int) -> None:
-        """Copy the values of the parameters if they have changed; ``taken`` is the number of copies."""
+        """Copy the values of the parameters if they have changed; ``taken`` counts the loads so far."""
         if taken == self._taken:
             return
         self._taken = taken
@@ -109,9 +109,7 @@ class OnnxEngine:
         )
 
     def make_runner(self, run_plain: Runner) -> Runner:
-        """Return the function of feeds that one thread runs; ``run_plain`` is the function without this
-        engine.
-        """
+        """Return the function of feeds for one thread; ``run_plain`` runs a program without this engine."""
         executor, scope = Executor(CPUPlace()), self._scope.new_scope()
         bound: tuple[_Memory, _Memory] = {}, {}  # for arrays of the caller, and of handles
         bound_to = self._parts
@@ -165,7 +163,9 @@ def _import_runtime() -> ModuleType:
 
 
 class _Port(NamedTuple):
-    """An input or output of a program, and the one or two of the model."""
+    """An input or output of a program, and the one or two inputs or outputs of the model that represent
+    it.
+    """
 
     name: str
     values: tuple[str, ...]
@@ -215,7 +215,7 @@ class _Session:
         self._can_bind = not made.sequences
 
     def run(self, feed: Mapping[str, Any], bound: _Memory, *, lend: bool) -> list[Value] | None:
-        """Return the outputs, or None if onnxruntime cannot or does not run the part on these inputs.
+        """Return the outputs, or None if onnxruntime cannot run the part for these inputs.
 
         ``bound`` is the memory of the calling thread; with ``lend`` it holds the fed arrays themselves.
         """
@@ -289,7 +289,7 @@ class _Session:
 def _run_session(
     session: _Session | None, feed: Mapping[str, Any], bound: _Memory, lend: bool
 ) -> list[Value] | None:
-    """Return the outputs, or None if the Executor has to run the part on these inputs."""
+    """Return the outputs, or None if the Executor must run the part for these inputs."""
     if session is None:
         return None
     kept = bound.get(id(session))
@@ -322,7 +322,7 @@ def _pair(names: list[str], sequences: frozenset[str], values: list[str]) -> lis
 
 
 def _pad(rows: Array, lengths: Array) -> Array:
-    """Return sequences of rows as a batch ``(N, T, ...)`` with zeros after their ends."""
+    """Return sequences of rows as a batch ``(N, T, ...)``, padded with zeros."""
     out = np.zeros((len(lengths), int(lengths.max()), *rows.shape[1:]), rows.dtype)
     out[np.arange(out.shape[1]) < lengths[:, None]] = rows
     return out

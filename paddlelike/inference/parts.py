@@ -28,7 +28,7 @@ class Part(NamedTuple):
 
 
 def find_kept(program: Program) -> dict[int, str]:
-    """Return the operators that only the Executor can run as Paddle does, by index, with their types.
+    """Return the operators that only the Executor runs as Paddle does, by index, with their types.
 
     They draw random numbers, write into the scope, or refuse inputs that other engines accept.
     """
@@ -55,7 +55,7 @@ def writes_scope(op: Operator) -> bool:
 def cut_into_parts(
     program: Program, feeds: Collection[str], fetches: Collection[str], kept: Collection[int]
 ) -> list[Part] | None:
-    """Cut a program into parts; the Executor runs the parts with the operators ``kept``.
+    """Cut a program into parts; the Executor runs the parts that contain the operators ``kept``.
 
     Return None if a value between two parts may not be a tensor, or if too few operators are left.
     """

@@ -1,4 +1,4 @@
-"""The plan of a predictor: chains of operators are one step each."""
+"""The plan of a predictor, in which each chain of operators is one step."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class PredictionPlan(Plan):
         return [step for _, group in groupby(steps, _is_of_library) for step in self._join_images([*group])]
 
     def _make_convolution(self, block: Block, chain: Chain) -> onednn.Convolution | None:
-        """Return a chain as a convolution of the library, or None if numpy is faster or must compute it."""
+        """Return a chain as a convolution of the library, or None if numpy must compute it or is faster."""
         operation = None if self._library is None else chain.make_operation(self._library)
         if operation is None:
             return None
@@ -130,7 +130,7 @@ class PredictionPlan(Plan):
         )
 
     def _join_images(self, group: list[tuple[Step, onednn.Operation | None]]) -> list[Step]:
-        """Return steps in which neighbours that the library computes are joined."""
+        """Return the steps, with neighbouring steps of the library joined."""
         steps, library = [step for step, _ in group], self._library
         if library is None or group[0][1] is None:
             return steps
@@ -229,13 +229,13 @@ class PlanEngine:
         return plan if plan.joined else None
 
     def _take_threads(self, count: int) -> int:
-        """Set the number of threads for the library in this thread; return the number before."""
+        """Set the number of the library's threads for this thread; return the previous number."""
         if self._library is None or count < 1:
             return 0
         return self._library.set_threads(count)
 
     def follow(self, taken: int) -> None:
-        """Copy the values of the parameters if they have changed; ``taken`` is the number of copies."""
+        """Copy the values of the parameters if they have changed; ``taken`` counts the loads so far."""
         if taken != self._taken:
             self._taken, self._plan = taken, self._make_plan()
 
@@ -252,7 +252,7 @@ class PlanEngine:
         return f"{joined}, equal up to rounding", kernels
 
     def make_runner(self, run_plain: Runner) -> Runner:
-        """Return the function of feeds that one thread runs; ``run_plain`` is the one without this engine.
+        """Return the function of feeds for one thread; ``run_plain`` runs a program without this engine.
 
         A run that the plan refuses is repeated without it, which raises the error.
         """

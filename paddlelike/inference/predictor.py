@@ -1,4 +1,6 @@
-"""Predictors: a saved model, loaded once, and run many times, by several threads through clones."""
+"""Predictors: a saved model that is loaded once and run many times, also by several threads through
+clones.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,7 @@ class PaddlePredictor:
         self._compute = engine.make_runner(self._run_program)
 
     def clone(self) -> PaddlePredictor:
-        """Return another predictor of the same parameters, for another thread."""
+        """Return another predictor with the same parameters, for another thread."""
         other = object.__new__(type(self))
         program = self._program.clone(for_test=True)
         other._set_up(self._config, program, self._parameters, list(self._inputs), self._fetches)
@@ -220,7 +222,7 @@ class PredictorPool:
         self._all = [first, *(first.clone() for _ in range(size - 1))]
 
     def retrive(self, index: int) -> PaddlePredictor:
-        """Return a predictor by its number (Paddle's spelling). Raises IndexError."""
+        """Return a predictor by its index (the name is Paddle's spelling). Raises IndexError."""
         return self._all[index]
 
     retrieve = retrive

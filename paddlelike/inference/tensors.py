@@ -62,7 +62,7 @@ _KINDS: Final = {dtype: kind for kind, dtype in _NUMPY.items()}
 
 
 def paddle_dtype_size(dtype: PaddleDType) -> int:
-    """Return the bytes of one element.
+    """Return the size of one element in bytes.
 
     >>> paddle_dtype_size(PaddleDType.INT64)
     8
@@ -82,7 +82,7 @@ def _find_kind(array: NDArray[np.generic]) -> PaddleDType:
 
 
 class PaddleBuf:
-    """Bytes of a :class:`PaddleTensor`: a number of them, a list of numbers (float32), or an array.
+    """The bytes of a :class:`PaddleTensor`, made from a size, a list of numbers (float32), or an array.
 
     >>> PaddleBuf([1.0, 2.5]).float_data()
     [1.0, 2.5]
@@ -95,13 +95,13 @@ class PaddleBuf:
             self.reset(data)
 
     def reset(self, data: ArrayLike) -> None:
-        """Hold a copy of other numbers."""
+        """Replace the contents by a copy of other numbers."""
         self.array: NDArray[Any] = np.array(
             data, None if isinstance(data, np.ndarray) else np.float32, order="C"
         )
 
     def resize(self, length: int) -> None:
-        """Hold that many zero bytes."""
+        """Replace the contents by that many zero bytes."""
         self.array = np.zeros(length, np.uint8)
 
     def length(self) -> int:
@@ -109,7 +109,7 @@ class PaddleBuf:
         return self.array.nbytes
 
     def empty(self) -> bool:
-        """Return whether the data has no bytes."""
+        """Return whether there are no bytes."""
         return not self.array.size
 
     def float_data(self) -> list[float]:
@@ -236,7 +236,7 @@ class ZeroCopyTensor:
     share_external_data = copy_from_cpu
 
     def copy_to_cpu(self) -> NDArray[np.generic]:
-        """Return a copy of the elements. Raises FeedError before there are any."""
+        """Return a copy of the elements. Raises FeedError before there is a value."""
         array = self._array
         return self._get().copy() if array is None else array.copy()
 

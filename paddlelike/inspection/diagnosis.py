@@ -39,7 +39,7 @@ _OF_LAYERS: Final = re.compile(r"/|^\d+$|\.(weight|bias)$|^eager_tmp_\d+$")
 
 
 class Finding(NamedTuple):
-    """Something odd.
+    """One unusual property of a file.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ def diagnose(
 
 
 def diagnose_content(content: Content, found: Inspection, left: Sequence[Finding]) -> Diagnosis:
-    """Return the findings, as :func:`diagnose`, for open contents; ``left``: remains of saves."""
+    """Return the findings of :func:`diagnose` for open contents; ``left``: remains of saves."""
     calls = tuple(_list_calls(content, found))
     findings = [
         *_find_unreadable(found),

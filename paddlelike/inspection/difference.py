@@ -170,7 +170,7 @@ def _check_readable(content: Content) -> None:
 
 
 def _locate(content: Content, name: str) -> str:
-    """Return the path of a file of open contents."""
+    """Return the path of a file in open contents."""
     return content.path if content.is_file else os.path.join(content.path, name)
 
 
@@ -216,7 +216,7 @@ def _compare_values(name: str, one: Content, left: Held, other: Content, right: 
 
 
 def _structure_of(value: Any) -> Any:
-    """Return the structure of a value: the LoD, or the rows and height of SelectedRows."""
+    """Return the structure of a value: its LoD, or the rows and height of SelectedRows."""
     if hasattr(value, "height"):
         return int(value.height()), [int(row) for row in value.rows()]
     return value.lod()

@@ -161,7 +161,7 @@ def _choose_level(levels: dict[str, Flow]) -> str:
 
 
 def _show_level(block: Block, level: str) -> Flow:
-    """Return a block at a level, with the second line of each node in its label."""
+    """Return a block at a level; the label of each node includes its second line."""
     levels = list_levels(block)
     if level not in levels:
         known = ", ".join(["variables", "operators", *(name for name in levels if name != "operators")])

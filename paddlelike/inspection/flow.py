@@ -1,4 +1,6 @@
-"""A block of a program as nodes and edges at three levels of detail: chains of layers, layers, operators."""
+"""A block of a program as nodes and edges at several levels of detail: chains of layers, layers,
+operators.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +115,7 @@ def list_levels(block: Block) -> dict[str, Flow]:
 
 
 class _Facts:
-    """The operators of a block, and what every level shows of each: role, main output, window and title."""
+    """The operators of a block with their role, main output, window and title, for every level."""
 
     def __init__(self, block: Block) -> None:
         self.block, self.ops = block, block.ops
@@ -178,7 +180,7 @@ def _draw_operators(facts: _Facts) -> Flow:
 
 
 def _draw_layers(facts: _Facts) -> Flow:
-    """Return layers that hold the operators of their gradients and updates as well."""
+    """Return layers, each with the operators of its gradients and updates."""
     block = facts.block
     drawing = _Drawing(block)
     members: dict[int, list[int]] = defaultdict(list)
@@ -222,7 +224,7 @@ def _draw_layers(facts: _Facts) -> Flow:
 
 
 def _join_chains(facts: _Facts, layers: Flow) -> Flow:
-    """Return layers; layers that only pass values on are joined to their predecessor."""
+    """Return layers in which each layer that only passes values on is joined to its predecessor."""
     before, after = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for source, target in layers.edges:
         before[target].append(source)
@@ -257,7 +259,7 @@ def _fold_repeats(facts: _Facts, layers: Flow) -> Flow:
 
 
 def _find_repeat(kinds: list[tuple[str, ...]]) -> tuple[int, int, int]:
-    """Return start, period and number of the run of equal blocks that covers most; a number of 1: none.
+    """Return start, period and count of the run of equal blocks that covers most; a count of 1 means none.
 
     >>> _find_repeat([("a",), ("b",), ("c",), ("b",), ("c",), ("b",), ("c",), ("d",)])
     (1, 2, 3)
@@ -307,7 +309,7 @@ def _join(facts: _Facts, layers: Flow, heads: list[int], counts: dict[int, int] 
 
 
 def _describe(facts: _Facts, node: FlowNode, indices: Iterable[int]) -> FlowNode:
-    """Return a node with its operators, and their forward types as the second line."""
+    """Return a node with its operators; their forward types are the second line."""
     node = node._replace(operators=tuple(indices))
     if node.kind == "output":
         return node
@@ -316,7 +318,7 @@ def _describe(facts: _Facts, node: FlowNode, indices: Iterable[int]) -> FlowNode
 
 
 def _describe_window(block: Block, op: Operator) -> str:
-    """Return kernel, stride, padding and groups of a convolution or pooling: ``7x7 s2 p3``; else nothing."""
+    """Return kernel, stride, padding and groups of a convolution or pool, ``7x7 s2 p3``, or an empty text."""
     attrs = op.attrs
     if attrs.get("global_pooling"):
         return "global"
@@ -346,7 +348,9 @@ def _find_owner(op: Operator, role: str, writers: dict[str, int], readers: dict[
 
 
 def find_producer(op: Operator, writers: dict[str, int]) -> int | None:
-    """Return the last node that writes a variable whose gradient the operator reads, or else writes."""
+    """Return the last node that writes a variable whose gradient the operator reads or, if none is read,
+    writes.
+    """
     for names in (op.input_arg_names, op.output_arg_names):
         found = [writers.get(name.partition("@GRAD")[0]) for name in names if "@GRAD" in name]
         known = [node for node in found if node is not None]

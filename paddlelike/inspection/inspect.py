@@ -71,7 +71,7 @@ class ProgramFacts(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Inspection(Displayed):
-    """What a path holds.
+    """The contents of a path.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Inspection(Displayed):
         ]
 
     def __bool__(self) -> bool:
-        """Whether there is something, and all of it could be read and is finite."""
+        """Whether there are contents that can all be read and are finite."""
         if any(one.is_value and not one.is_plain for some in self.left_out.values() for one in some):
             return False
         known = any(file.kind != "other" for file in self.files)
@@ -183,7 +183,7 @@ def inspect_content(
     histograms: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Inspection:
-    """Return the report, as :func:`inspect`, for open contents."""
+    """Return the report of :func:`inspect` for open contents."""
     total, done = sum(held.entry.nbytes for held in content.variables), 0
     variables = []
     for held in content.variables:
@@ -237,7 +237,7 @@ _ACCUMULATORS = (
 
 
 def guess_role(name: str) -> str:
-    """Guess the role of a variable of that name in a network of Fluid.
+    """Guess the role of a variable in a network of Fluid from its name.
 
     >>> [guess_role(name) for name in ("fc_0.w_0", "fc_0.w_0_moment1_0", "learning_rate_0")]
     ['parameter', 'optimizer state', 'learning rate']

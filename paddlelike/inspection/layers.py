@@ -51,7 +51,7 @@ class Layer(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class LayerTable(Displayed):
-    """The layers of a program and their sums; prints as a table.
+    """The layers of a program and their totals; prints as a table.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class LayerTable(Displayed):
 
     @property
     def totals(self) -> list[str]:
-        """The sums, as lines."""
+        """The totals, as lines."""
         roles = ", ".join(f"{count} {role}" for role, count in self.operators.items() if count)
         count = f"{self.trained + self.fixed:,} ({self.nbytes:,} bytes)"
         lines = [f"parameters: {count}, {self.trained:,} trained, {self.fixed:,} not trained"]
@@ -145,7 +145,7 @@ reads=('x',), depth=0)
 
 
 def count_roles(program: Program) -> dict[str, int]:
-    """Return how many operators compute forward, compute gradients, and update."""
+    """Return how many operators compute forward, how many compute gradients, and how many update."""
     counts = {"forward": 0, "backward": 0, "update": 0}
     for block in program.blocks:
         for op in block.ops:
@@ -218,7 +218,9 @@ def find_output(op: Operator) -> Variable | None:
 
 
 def name_layer(output: Variable) -> str:
-    """Return the name of the layer that made a variable: its name without ``.tmp_0`` and its like."""
+    """Return the name of the layer that made a variable: the variable's name without endings like
+    ``.tmp_0``.
+    """
     return _NUMBERED.split(output.name, 1)[0]
 
 
@@ -249,7 +251,7 @@ def _count(variable: Variable) -> int:
 
 
 def join_runs(types: tuple[str, ...]) -> str:
-    """Return the types of operators, each run of equal ones once with its length."""
+    """Return the types of operators; a run of equal types is one entry with its length."""
     runs = [(type, len(list(run))) for type, run in itertools.groupby(types)]
     return " ".join(type if length == 1 else f"{type}*{length}" for type, length in runs)
 

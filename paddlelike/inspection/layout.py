@@ -32,7 +32,7 @@ Point = tuple[float, float]
 
 
 class Box(NamedTuple):
-    """A node to be placed: its size, and which column of the picture it is in."""
+    """A node to be placed: its size, and the column of the picture that it belongs to."""
 
     width: float
     height: float
@@ -124,7 +124,8 @@ def _straighten(path: list[Point]) -> tuple[Point, ...]:
 
 
 def rank_by_longest_path(count: int, edges: Sequence[Edge]) -> list[int]:
-    """Return a row for every node, so that edges lead downwards; nodes without input stand next to a reader.
+    """Return a row for every node, so that edges lead downwards; nodes without input are one row above a
+    reader.
 
     The order of the nodes is taken for that of the program: an edge to an earlier node is passed over.
 
@@ -147,7 +148,7 @@ def rank_by_longest_path(count: int, edges: Sequence[Edge]) -> list[int]:
 
 
 def _fold(boxes: Sequence[Box], ranks: Sequence[int]) -> list[int]:
-    """Return rows from ranks: a rank of too many nodes becomes several rows."""
+    """Return rows from ranks; a rank with too many nodes becomes several rows."""
     members: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for node, (box, rank) in enumerate(zip(boxes, ranks, strict=True)):
         members[rank][box.column].append(node)
@@ -176,7 +177,7 @@ def _place_rows(boxes: Sequence[Box], rows: Sequence[int]) -> tuple[list[float],
 
 
 class _Grid:
-    """Nodes, and the bends of edges, by row and column. Keys of bends follow those of nodes."""
+    """Nodes, and the bends of edges, by row and column. The keys of bends come after the keys of nodes."""
 
     def __init__(self, boxes: Sequence[Box], rows: Sequence[int]) -> None:
         self.boxes, self.rows = boxes, rows
@@ -215,7 +216,7 @@ class _Grid:
         self.bends[index] = chain if upper == edge[0] else chain[::-1]
 
     def place(self) -> dict[int, float]:
-        """Choose x for all; return where each column ends."""
+        """Choose x for all nodes and bends; return where each column ends."""
         order = [self._groups[key] for key in sorted(self._groups)]
         for keys in order:
             self._pack(keys, [0.0] * len(keys))
@@ -258,7 +259,8 @@ class _Grid:
         return changed
 
     def _center(self) -> None:
-        """Shift the rows between two rows with a single key each, so that these keys are aligned.
+        """Shift rows with a single key that lie between two others with one key, so that these keys are
+        aligned.
 
         Else the small shift of each part of a deep network adds up.
         """
@@ -271,7 +273,7 @@ class _Grid:
                 self.x[key] += shift
 
     def _pack(self, keys: Sequence[int], wanted: Sequence[float]) -> None:
-        """Set x of the nodes of a row, in order, by least squares of the distances to the wanted positions.
+        """Set x of the nodes of a row, in order, as near to the wanted positions as possible (least squares).
 
         Without the widths, the positions must rise: an isotonic regression, by pooling adjacent violators.
         """

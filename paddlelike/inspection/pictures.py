@@ -39,13 +39,13 @@ _STYLE: Final = (
 
 
 def place_graph(graph: Flow) -> Layout:
-    """Return places for the nodes, of the sizes that their texts need, in points."""
+    """Return positions for nodes that are as large as their texts need, in points."""
     boxes = [Box(*_measure(node), COLUMNS[node.role]) for node in graph.nodes]
     return place_nodes(boxes, list(graph.edges), graph.ranks)
 
 
 def format_graph(graph: Flow, place: Layout | None, *, label_edges: bool = False) -> str:
-    """Return a graph in DOT; ``place`` None: Graphviz places it, and edges may have labels."""
+    """Return a graph in DOT. Without ``place``, Graphviz places the nodes, and edges may have labels."""
     lines = [
         "digraph program {",
         '  node [fontname="Helvetica", fontsize=10, style=filled, color="#666666"]; edge [color="#666666"];',
@@ -119,7 +119,7 @@ def _format_place(place: Layout, index: int, size: tuple[float, float]) -> str:
 
 
 def _format_path(path: tuple[Point, ...]) -> str:
-    """Return an edge as cubic curves, in Graphviz's form: the tip of its arrow, then 3 n + 1 points."""
+    """Return an edge as cubic curves in Graphviz's form: the tip of its arrow, then 3 n + 1 points."""
     points = [(x, -y) for x, y in path]
     (x, y), (tip_x, tip_y) = points[0], points[-1]
     points[-1] = tip_x, tip_y - math.copysign(_ARROW, tip_y - points[-2][1])
@@ -128,14 +128,14 @@ def _format_path(path: tuple[Point, ...]) -> str:
 
 
 def _bend(points: Sequence[Point]) -> Iterator[Point]:
-    """Yield cubic curves through points, three points for each, without the first point."""
+    """Yield cubic curves through some points, three points for each curve, without the first point."""
     for (x, y), (to_x, to_y) in itertools.pairwise(points):
         bend = (y + to_y) / 2
         yield from ((x, bend), (to_x, bend), (to_x, to_y))
 
 
 def _quote(text: str) -> str:
-    """Return any text as an escaped string of DOT."""
+    """Return a text as a quoted string of DOT."""
     return '"' + _clean(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 

@@ -42,7 +42,7 @@ class Statistics:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What is odd: "NaN", "Inf", "all zero"."""
+        """The unusual properties: "NaN", "Inf", "all zero"."""
         found = []
         if self.nan:
             found.append("NaN")
@@ -119,7 +119,7 @@ class Sample(NamedTuple):
 
 
 def take_sample(array: np.ndarray[Any, Any], side: int = 24) -> Sample | None:
-    """Return at most ``side`` rows and columns of an array, evenly spread; None: it has no elements.
+    """Return at most ``side`` evenly spaced rows and columns of an array, or None if it has no elements.
 
     >>> found = take_sample(np.float32([[0, 1], [2, 3], [4, 5]]), 2)
     >>> found.rows, found.columns, np.frombuffer(base64.b64decode(found.values), "<f4").tolist()
@@ -136,12 +136,12 @@ def take_sample(array: np.ndarray[Any, Any], side: int = 24) -> Sample | None:
 
 @functools.lru_cache(256)
 def _spread(count: int, chosen: int) -> tuple[int, ...]:
-    """Return that many indices of ``count``, evenly spread."""
+    """Return that many indexes below ``count``, evenly spaced."""
     return tuple(np.linspace(0, count - 1, chosen).round().astype(int).tolist())
 
 
 def count_bins(array: np.ndarray[Any, Any], statistics: Statistics, bins: int = 40) -> Histogram | None:
-    """Return the histogram of an array whose statistics are known; None: no element is finite.
+    """Return the histogram of an array whose statistics are known, or None if no element is finite.
 
     Elements that are all equal are one bin; integers of a small range have a bin each.
 

@@ -1,4 +1,4 @@
-"""Rows of tables as Arrow or Parquet files, for other programs and from them (extra ``arrow``).
+"""Rows of tables as Arrow or Parquet files, to exchange with other programs (extra ``arrow``).
 
 A file has three columns: ``id`` (int64), ``row`` (a list of fixed size, null where the id was forgotten) and
 ``forgotten`` (bool). The metadata of its schema says under ``paddlelike``, as JSON, the variable of the rows
@@ -41,7 +41,9 @@ _KEY: Final = b"paddlelike"
 
 
 class _Rows(NamedTuple):
-    """The contents of a file: ids and the rows of the first ids; the other ids were forgotten."""
+    """The contents of a file: row ids, and the rows of the first ids; the last ids were removed from the
+    table.
+    """
 
     ids: Array
     rows: Array
@@ -155,7 +157,7 @@ def import_rows(
 def _read_value(
     dirname: str | os.PathLike[str], variable: str
 ) -> tuple[LoDTensor | SelectedRows, dict[str, Any]]:
-    """Return a saved value with its deltas."""
+    """Return a saved value with its deltas applied."""
     where = locate(os.fspath(dirname))
     if where.exists() and ServerTables().sniff(where):
         tables = ServerTables().read_all(where)
@@ -178,7 +180,7 @@ def _read_value(
 def _read_delta(
     dirname: str | os.PathLike[str], variable: str, link: int
 ) -> tuple[SelectedRows, dict[str, Any]]:
-    """Return the rows of a link, and which one it is."""
+    """Return the rows of a link of the chain, and the number of that link."""
     where = locate(os.fspath(dirname))
     chain = list_chains(where).get(variable)
     if chain is None or isinstance(chain, Broken):

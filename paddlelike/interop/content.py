@@ -1,4 +1,4 @@
-"""Everything that a path holds: its files, the variables and programs in them, and reading the values."""
+"""The contents of a path: its files, the variables and programs in them, and how to read the values."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ class FileFacts(NamedTuple):
 
     @property
     def is_beside(self) -> bool:
-        """Whether it is a text or a picture, or holds no arrays: nothing that a variable could be."""
+        """Whether the file is a text or a picture, or holds no arrays, so that no value is left out."""
         return self.problem is None and (REMOVE in self.title or self.title.endswith(_NO_ARRAYS))
 
     def explain(self) -> tuple[str, str]:
-        """Return why a file cannot be read, and the next step ("": unknown)."""
+        """Return why a file cannot be read, and the next step ("" if unknown)."""
         if self.problem is not None:
             return self.problem, self.hint or "copy or save it again"
         what, _, advice = self.title.removeprefix("this is ").partition(": ")
@@ -78,7 +78,7 @@ class FileFacts(NamedTuple):
 
 
 class _ChainedDirectory(VariableDirectory):
-    """A directory in which the rows that changed lie in files of their own."""
+    """A directory in which changed rows lie in separate files."""
 
     def read(self, source: Any, entry: Entry, *, into: Any = None) -> Value:
         contents = open_directory(source, only=[entry.name])
@@ -98,7 +98,7 @@ class Held(NamedTuple):
 
 
 class Content:
-    """Files that are looked into; a context manager, which closes them.
+    """Files that are being examined; a context manager that closes them.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class Content:
         return found
 
     def list_left_out(self, wanted: Container[str], program: str | None = None) -> tuple[LeftOut, ...]:
-        """Return everything in a directory but a program and the variables that it wants.
+        """Return everything in a directory except a program and the variables that it needs.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class Content:
         return "; ".join(texts) + more or None
 
     def get_program(self) -> Program:
-        """Return the one program.
+        """Return the program, if there is exactly one.
 
         Raises
         ------
@@ -223,7 +223,7 @@ class Content:
         return next(iter(self.programs.values()))
 
     def add(self, name: str) -> None:
-        """Look into a file."""
+        """Examine a file."""
         try:
             name.encode()
         except UnicodeEncodeError:
@@ -256,7 +256,7 @@ class Content:
                 self.files.append(FileFacts(name, "other", title, size, None if part else why, hint))
 
     def add_folder(self, form: FolderFormat, names: list[str]) -> None:
-        """Look into all files of a directory at once, which one format makes of them."""
+        """Examine all files of a directory that together are one item of a format."""
         problem = None
         try:
             entries = form.entries(self.where)
@@ -283,7 +283,7 @@ class Content:
         self.files = [FileFacts(name, "other", foreign, sum(file.size for file in self.files))]
 
     def add_chain(self, name: str, chain: Chain | Broken) -> None:
-        """Look into a chain of deltas."""
+        """Examine a chain of deltas."""
         if isinstance(chain, Broken):
             self.files.append(FileFacts(name, "other", "a broken chain of deltas", 0, chain.what))
             return
@@ -306,7 +306,7 @@ class Content:
             self.files.append(FileFacts(path, "link", title, record.size))
 
     def _add_contents(self, name: str, file: File, head: bytes) -> tuple[str, str]:
-        """Add what a file holds; return its kind and title."""
+        """Add the contents of a file; return its kind and title."""
         if name.endswith(".pdmanifest"):
             return "manifest", "a manifest"
         if name.endswith(".meta") and self.where.has(name.removesuffix("meta") + "data"):
@@ -380,7 +380,7 @@ class Content:
 
 
 class _UnknownError(Exception):
-    """The file has no known format; the text says what it is, if that is known."""
+    """Raised for a file of unknown format; the text says what it is, if that is known."""
 
 
 def list_persistables(program: Program) -> list[Any]:
@@ -469,7 +469,7 @@ def _list_under(where: Location, prefix: str, program: str) -> list[str]:
 
 
 def _find_companions(where: Location, name: str) -> list[str]:
-    """Return the programs beside a file, if it is not one itself."""
+    """Return the programs beside a file, if the file is not a program itself."""
     if not _order(name)[0]:
         return []
     stem = os.path.splitext(name)[0]

@@ -283,7 +283,7 @@ def convert(
 
 
 def find_prefixed(path: str) -> model_files.Model | None:
-    """Return the model of Paddle 2 or 3 of a prefix or program file; None for other paths."""
+    """Return the model of Paddle 2 or 3 for a prefix or program file; None for other paths."""
     is_other = os.path.isfile(path) and not path.endswith(model_files.PROGRAMS)
     return None if is_other or os.path.isdir(path) else model_files.find_model(path)
 
@@ -299,7 +299,7 @@ def _split_foreign(listed: list[Entry]) -> tuple[list[Entry], list[LeftOut]]:
 def _keep_plain(
     target: AnyFormat, listed: list[Entry], left_out: list[LeftOut], values: Mapping[str, Value]
 ) -> tuple[AnyFormat, list[LeftOut]]:
-    """Let a target that is a pickle hold the plain values of the source; return the values left out."""
+    """Make a target that is a pickle keep the plain values of the source; return the values left out."""
     if not isinstance(target, StateFile) or not isinstance(listed, Listing):
         return target, left_out
     kept = {}
@@ -375,7 +375,9 @@ class _Mixed(FolderFormat):
 def _open_named(
     source: str, names: Iterable[str] | None, stack: ExitStack
 ) -> tuple[AnyFormat, Any, list[Entry]]:
-    """Return the format, what was opened, the entries; a program beside a combined file names its values."""
+    """Return the format, the opened source and its entries; a program beside a combined file names the
+    values.
+    """
     model = find_prefixed(source)
     if model is not None and model.values is not None:
         source = os.path.join(model.directory, model.values)
@@ -480,7 +482,7 @@ def _write(
 
 
 class _Progress:
-    """Counts the bytes that are written and tells the caller of them."""
+    """Counts the written bytes and reports them to the caller."""
 
     def __init__(self, report: Callable[[int, int], None] | None, total: int) -> None:
         self._report = report

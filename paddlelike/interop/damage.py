@@ -51,7 +51,7 @@ def refuse_damage(path: str, *, verify: bool = True) -> None:
 
 
 def list_damage(path: str) -> list[str]:
-    """Return a line for every file under a path that is not what was saved."""
+    """Return a line for every file under a path that differs from the saved one."""
     asynchronous.wait_for_pending()
     return _compare(path).bad
 
@@ -104,13 +104,15 @@ def verify_path(path: str) -> Verification:
 
 
 def _explain_empty(content: Content) -> str:
-    """Return in brackets why no value could be read, or "" if one was."""
+    """Return, in brackets, why no value could be read, or "" if one was read."""
     why = content.explain_unread() if content.is_empty else None
     return f" ({why})" if why else ""
 
 
 class _Found(NamedTuple):
-    """The result of a comparison: lines for bad files, names of missing ones, how many were compared."""
+    """The result of a comparison: lines for bad files, names of missing files, and the count of compared
+    files.
+    """
 
     where: Location
     comparison: Comparison
@@ -138,7 +140,7 @@ def _compare(path: str) -> _Found:
 
 
 def _find_own_damage(where: Location, name: str) -> list[str]:
-    """Return what differs from the checksums that the format of a file has itself."""
+    """Return the differences from checksums that the file format itself stores."""
     with where.open_file(name) as file:
         known = registry.sniff_head(bytes(file.read_at(0, SNIFF_BYTES)), file.size)
         damage = None if known is None else known.find_damage(file)
@@ -146,7 +148,9 @@ def _find_own_damage(where: Location, name: str) -> list[str]:
 
 
 def _find_manifest(path: str) -> tuple[Location, str | None, Comparison]:
-    """Return the location of the files of a path, the file if the path is one, and all records."""
+    """Return the location of the files under a path, the file if the path is one, and all manifest
+    records.
+    """
     directory = locate(path)
     if directory.exists():
         return directory, None, choose_comparison(directory, None, verify=None, lazy=False)

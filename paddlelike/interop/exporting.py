@@ -1,4 +1,4 @@
-"""Common code of exporters of programs: the part that is written, and its operators' attributes."""
+"""Common code of the exporters of programs: the part to write, and the attributes of its operators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from paddlelike.io.export.program import check_feeds, find_ports, make_inference
 
 @contextmanager
 def name_damage(op: Operator) -> Iterator[None]:
-    """Turn the exception of a damaged operator into an error that names the operator.
+    """Turn the exception about a damaged operator into an error that names the operator.
 
     Raises
     ------

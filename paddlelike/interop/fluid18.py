@@ -1,4 +1,4 @@
-"""Programs of Paddle 2.x as programs of Fluid 1.8, where its operators compute the same.
+"""Programs of Paddle 2.x as programs of Fluid 1.8, for operators that compute the same in both.
 
 An operator stays if 1.8.5 has its type, its inputs and its attributes (or computes the same without them),
 and if 1.8.5's shape rule gives the same output shapes. Everything else is refused by name. A value without
@@ -86,7 +86,7 @@ _SAME: Final = {
 
 
 def make_fluid18(program: Program) -> Program:
-    """Return a program of Paddle 2.x as one of Fluid 1.8; an older program as it is.
+    """Return a program of Paddle 2.x as a program of Fluid 1.8; an older program is returned unchanged.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def make_fluid18(program: Program) -> Program:
 
 
 def _cast(op: Operator) -> None:
-    """Cast inputs of types that 1.8.5 does not take, such as sizes of int64 or triangles of bools."""
+    """Cast inputs whose types 1.8.5 does not accept, such as sizes of int64 or triangles of bools."""
     block, first = op.block, op.output_arg_names[0] if op.output_arg_names else ""
     for slot in _SMALL.get(_SAME.get(op.type, op.type), ()):
         for place, name in enumerate(op.inputs.get(slot, ())):
@@ -137,7 +137,7 @@ def _cast(op: Operator) -> None:
 
 
 def _compute_truths(op: Operator, first: str) -> None:
-    """Let an operator compute with int32 in place of bool."""
+    """Make an operator compute with int32 in place of bool."""
     block = op.block
     for names, kind in ((op.inputs, "in"), (op.outputs, "out")):
         for slot, given in names.items():
@@ -161,7 +161,7 @@ def _insert_cast(block: Block, index: int, given: Variable, made: Variable) -> N
 
 
 def _change(op: Operator, read: Container[str]) -> Iterator[str]:
-    """Convert an operator to its form in 1.8.5, and yield the reasons against it."""
+    """Convert an operator to its form in 1.8.5, and yield the reasons why that is impossible."""
     op.encoded, op.encoded_types, later = None, {}, op.type
     op.type = _SAME.get(op.type, op.type)
     if op.type == "stack" and len(op.block._var_recursive(op.output("Y")[0]).shape) == 1:  # of numbers
@@ -203,7 +203,7 @@ def _change(op: Operator, read: Container[str]) -> Iterator[str]:
 
 
 def _find_lacking(op: Operator, later: str) -> Iterator[str]:
-    """Yield the limits of 1.8.5's operator that its attributes do not show."""
+    """Yield the restrictions of 1.8.5's operator that its attributes do not show."""
     if op.type == "cast" and op.block._var_recursive(op.input("X")[0]).dtype in (VarType.INT8, VarType.INT16):
         yield f"{later} of {op.block._var_recursive(op.input('X')[0]).dtype.name}"
     value = op.attrs.get("value")
@@ -225,7 +225,7 @@ def _find_lacking(op: Operator, later: str) -> Iterator[str]:
 
 
 def find_backward(op: Operator) -> Iterator[tuple[int, range | None]]:
-    """Yield the place of each step below zero, and the elements that Paddle 2 takes; None: sizes decide.
+    """Yield the index of each negative step, and the elements that Paddle 2 selects; None if sizes decide.
 
     1.8.5 takes the elements forward from the one after the end, refuses the largest start, and reads an end
     before the first element as one that includes it.
@@ -244,7 +244,7 @@ def find_backward(op: Operator) -> Iterator[tuple[int, range | None]]:
 
 
 def takes_others(op: Operator) -> Iterator[str]:
-    """Yield the steps with which a slice takes other elements in Paddle 2 than in 1.8.5."""
+    """Yield the steps with which a slice selects other elements in Paddle 2 than in 1.8.5."""
     for place, reach in find_backward(op):
         step, end = op.attrs["strides"][place], op.attrs["ends"][place] if reach else 0
         if reach is None:
@@ -258,7 +258,7 @@ def takes_others(op: Operator) -> Iterator[str]:
 
 
 def find_uneven(op: Operator) -> Iterator[str]:
-    """Yield why a pool takes means of windows in which 1.8.5 and Paddle 2 count other elements."""
+    """Yield why the means of a pool count other elements in 1.8.5 than in Paddle 2."""
     whole = any(op.attrs.get(one, one == "exclusive") for one in ("exclusive", "global_pooling", "adaptive"))
     if whole or op.attrs.get("pooling_type") != "avg":
         return
@@ -287,7 +287,7 @@ def _reshape_flat(op: Operator) -> None:
 
 
 def _repeat(op: Operator) -> None:
-    """Replace an expansion by repeats of dims of 1; the numbers may be computed."""
+    """Replace an expansion by repeating dims of size 1; the counts may be computed."""
     block, out, dims = op.block, op.output("Out")[0], op.block._var_recursive(op.input("X")[0]).shape
     given, shape = op.input("Shape") or op.input("expand_shapes_tensor"), op.attrs.get("shape") or []
     if (

@@ -181,7 +181,7 @@ def load_hdf5(
 def _rename(
     found: list[str], program: Program, given: Mapping[str, str | Sequence[str]]
 ) -> dict[str, str | Sequence[str]]:
-    """Map names in a file to names in the program: by ``given``, or by leaving out the ending ``:0``.
+    """Map names in a file to names in the program: by ``given``, or by removing the ending ``:0``.
 
     Names without a variable in the program, such as an optimizer's, stay: they are not requested.
     """
@@ -265,7 +265,7 @@ def build_setter(variable: Variable, placeholder_name: str | None = None) -> Par
 def _default(
     variables: object, predicate: Callable[[Variable], bool] | None
 ) -> Callable[[Variable], bool] | None:
-    """Return the predicate of a call; by default it accepts parameters.
+    """Return the predicate of a call, by default one that accepts parameters.
 
     It accepts only persistable variables: temporaries hold no values between runs.
     """

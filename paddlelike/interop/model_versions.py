@@ -1,4 +1,5 @@
-"""Models for prediction between Fluid 1.8, Paddle 2.x and 3, and ONNX: a program, and a file of all values.
+"""Conversion of models for prediction between Fluid 1.8, Paddle 2.x and 3, and ONNX: a program, and one file
+of all values.
 
 Paddle 2.x reads the programs of 1.8, so these are written byte for byte; the report names the operators that
 Paddle 2.6 no longer has. The values are in the order of their names.
@@ -72,7 +73,7 @@ _LATER: Final[dict[tuple[str, str], Any]] = {
 
 
 def is_arrangement(source: Path, target: Path) -> bool:
-    """Return whether a conversion is one to the files of Paddle 2.x or 3, or of these to a directory."""
+    """Return whether a conversion is to the files of Paddle 2.x or 3, or from these to a directory."""
     here, there = os.fspath(source), os.fspath(target)
     if there.endswith((SUFFIX, _PIR)) or os.path.splitext(there)[1]:
         return there.endswith((SUFFIX, _PIR))
@@ -162,7 +163,7 @@ def convert_arrangement(
 
 
 class ModelFiles(NamedTuple):
-    """A model's directory, and the names of the program and of the combined file in it, or None."""
+    """The directory of a model, and the names of its program and its combined file, each perhaps None."""
 
     directory: str
     program: str | None
@@ -212,7 +213,7 @@ def convert_onnx(
     verify: bool = True,
     durability: Durability = SaveOptions.durability,
 ) -> ModelReport:
-    """Convert a model to an ONNX file, or such a file to a directory: ``convert_model`` of any source.
+    """Convert a model to an ONNX file, or an ONNX file to a directory: ``convert_model`` of any source.
 
     Raises
     ------
@@ -255,7 +256,7 @@ def _find_model(source: str) -> ModelFiles:
 
 
 def _check_known(program: Program) -> None:
-    """Raise UnsupportedError for operators of Paddle 3, and attributes that 2.6.2 passes over in silence."""
+    """Raise UnsupportedError for operators of Paddle 3, and for attributes that 2.6.2 silently ignores."""
     ops = [op for block in program.blocks for op in block.ops]
     later = sorted({op.type for op in ops} & _NEW)
     if later:
@@ -271,7 +272,7 @@ def _check_known(program: Program) -> None:
     }
     if uneven:
         raise UnsupportedError(
-            f"Paddle 2 counts other elements in {', '.join(sorted(uneven))}",
+            f"Paddle 2 averages over other elements in {', '.join(sorted(uneven))}",
             hint="exclusive=True computes the same in both, and so do sizes that the windows fill",
         )
     backward = {
@@ -282,7 +283,7 @@ def _check_known(program: Program) -> None:
     }
     if backward:
         raise UnsupportedError(
-            f"Paddle 2 takes other elements in {', '.join(sorted(backward))}",
+            f"Paddle 2 selects other elements in {', '.join(sorted(backward))}",
             hint="a slice with steps above zero, then layers.reverse, computes the same in both",
         )
     found = [

@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class InexpressibleError(Exception):
-    """A program, or the other system, cannot express an operator with these attributes or inputs."""
+    """Raised for an operator whose attributes or inputs the program, or the other system, cannot express."""
 
 
 class Table(Generic[F]):

@@ -1,4 +1,4 @@
-"""Rules from the names of Fluid's models into those of their PyTorch twins, for ``convert(rules=...)``.
+"""Rules that map the names of Fluid's models to those of their PyTorch versions, for ``convert(rules=...)``.
 
 ``paddlelike convert SAVED twin.pt --rules bert`` takes them by name. Optimizers' state is left out.
 """
@@ -45,7 +45,7 @@ def _begin() -> Rules:
 
 @_recipe
 def bert() -> Rules:
-    """Return the rules into ``BertModel`` of Hugging Face's transformers, with its head for masked words."""
+    """Return the rules to ``BertModel`` of Hugging Face's transformers, with its head for masked words."""
     rules = _begin()
     tables = {"word": "word", "pos": "position", "sent": "token_type", "task": "task_type"}
     for ours, theirs in tables.items():
@@ -87,7 +87,7 @@ def ernie() -> Rules:
 
 @_recipe
 def resnet() -> Rules:
-    """Return the rules of ResNet-50, 101 and 152 into torchvision's.
+    """Return the rules of ResNet-50, 101 and 152 to torchvision's names.
 
     Fluid's ResNet-18 and 34 have one convolution more than torchvision's, on the first shortcut.
     """
@@ -170,7 +170,7 @@ def db(names: Iterable[str]) -> Rules:
 
 @_recipe
 def pytorch() -> Rules:
-    """Return the rules for layers without names of their own, and for ``*_weights``, ``*_bn_scale``.
+    """Return the rules for layers with generated names, and for ``*_weights``, ``*_bn_scale``.
 
     ``fc_0.w_0`` becomes ``fc_0.weight`` and is transposed; ``batch_norm_0.w_1`` ends in ``.running_mean``.
     """
@@ -181,13 +181,13 @@ def pytorch() -> Rules:
 
 
 def _rename_backbone(rules: Rules) -> Rules:
-    """Return ``rules`` and those of PaddleOCR's ResNets and MobileNetV3s."""
+    """Return ``rules`` and the rules of PaddleOCR's ResNets and MobileNetV3s."""
     rules = _rename_norm(rules.rename("*_se_*_offset", "*_se_*.bias"), "*_bn_", "*_bn.", "variance")
     return _rename_norm(rules.rename("*_weights", "*.weight"), "bn*_", "bn*.", "variance")
 
 
 def _rename_norm(rules: Rules, ours: str, theirs: str, variance: str) -> Rules:
-    """Return ``rules`` and those of one batch normalization, or of all that a wildcard stands for."""
+    """Return ``rules`` and the rules of the batch normalizations that a name or wildcard matches."""
     for end, new in (*_NORM, (variance, "running_var")):
         old = ours + end
         rules = rules.rename(old if "*" in old else _optional(old), theirs + new)

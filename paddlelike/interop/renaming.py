@@ -21,7 +21,7 @@ Store = Callable[[Value], Value]
 
 
 def arrange(values: Mapping[str, Value], rules: Rules | Recipe, store: Store) -> dict[str, Value]:
-    """Return the values that ``rules`` make of ``values``; ``store`` puts a new one where it takes no memory.
+    """Return the values that ``rules`` make of ``values``; ``store`` keeps a new value outside memory.
 
     The first rule that matches a name decides; values that none matches keep their names.
 
@@ -57,7 +57,7 @@ def _matches(rule: object, name: str) -> bool:
 
 
 def _check(rules: Rules, values: Mapping[str, Value]) -> None:
-    """Raise LoadError for rules that no conversion can carry out."""
+    """Raise LoadError for rules that a conversion cannot carry out."""
     for rule in rules:
         if isinstance(rule, Init) or (isinstance(rule, Rename) and (rule.overlap or rule.cast)):
             raise LoadError(

@@ -1,4 +1,4 @@
-"""Models in another arrangement: merged into one file, split into many, pruned to some outputs.
+"""Models in another layout: merged into one file, split into many, or pruned to some outputs.
 
 Values are copied as they are, bit for bit, and programs byte for byte unless they are pruned. Files that
 differ from their manifest are refused.
@@ -29,7 +29,7 @@ _CHUNK: Final = 1 << 22  # bytes
 
 
 class Repacked(NamedTuple):
-    """What was written.
+    """The result of a merge, split or prune.
 
     Attributes
     ----------
@@ -230,7 +230,7 @@ def _read_chunks(content: Content, name: str) -> Iterator[bytes]:
 
 
 def _commit(content: Content, writing: Writing) -> Repacked:
-    """Copy the files that are not understood, too, and commit."""
+    """Copy the files that are not understood as well, then commit."""
     unread = content.list_unread()
     _copy(content, unread, writing)
     done = writing.commit()

@@ -1,4 +1,4 @@
-"""Read values of any size in constant memory, mapped from the source or from a temporary file.
+"""Values of any size in constant memory, mapped from the source or from a temporary file.
 
 Elements that lie in a local file as they do in memory are mapped. Others (compressed, pickled, strided,
 remote) are read one variable at a time into a temporary file, which is mapped. Pages that have been written
@@ -38,7 +38,7 @@ _MOST_FILES: Final = 256
 
 
 class _Mapping(NamedTuple):
-    """Pages that an array lies in."""
+    """The memory pages that contain an array."""
 
     begin: int  # the address
     end: int
@@ -46,7 +46,9 @@ class _Mapping(NamedTuple):
 
 
 class Spool:
-    """Gives values of a source without holding them; closes its temporary file at the end of the ``with``."""
+    """Yields values of a source without keeping them; its temporary file is closed at the end of the
+    ``with``.
+    """
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
@@ -79,7 +81,7 @@ class Spool:
         return self.store(source_format.read(source, entry))
 
     def convert(self, value: Value, dtype: DtypeLike | None) -> Value:
-        """Return a floating-point value with elements of another type; unchanged for None."""
+        """Return a floating-point value with another element type; None leaves it unchanged."""
         array = value.held_array
         assert array is not None
         is_bfloat16 = array.dtype == np.uint16

@@ -1,4 +1,4 @@
-"""Asynchronous saves, which run in a thread beside training: their handle, and their order.
+"""Asynchronous saves, which run in a thread beside training: their handles, and their order.
 
 One save runs at a time. Every failure is reported at least once: by the handle, else by the next save, else
 when the interpreter exits, on stderr and with exit code 1. A running save is finished before the exit. A
@@ -91,7 +91,7 @@ class PendingSave:
         return f"<PendingSave into {self.target}: {state}>"
 
     def _wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end of the save, which pauses no more; return whether it has ended."""
+        """Wait for the end of the save, without further pauses in it; return whether it has ended."""
         if not self.done():
             self._hurry()
             self._thread.ensure_begun(timeout)
@@ -138,7 +138,7 @@ class PendingSave:
             self._finished.set()
 
     def _is_run_here(self) -> bool:
-        """Return whether the calling thread carries the save out, and so must not wait for it."""
+        """Return whether the calling thread carries out the save, and so must not wait for it."""
         return self._runner == threading.get_ident() and not self.done()
 
     def _abandon(self) -> None:
@@ -175,7 +175,7 @@ def pending_lock() -> RLock:
 def start_save(
     target: str, work: Callable[[], SaveReport], hurry: Callable[[], None] = lambda: None
 ) -> PendingSave:
-    """Begin a save in a thread after the previous save has ended; ``hurry``: see :class:`PendingSave`."""
+    """Begin a save in a thread after the previous save has ended; :class:`PendingSave` explains ``hurry``."""
     save = PendingSave(target, work, hurry)
     begin(save)
     return save

@@ -224,7 +224,7 @@ def select(
 
 
 def describe_unchosen(program: Program, names: str = "the predicate chose none") -> str:
-    """Return what a predicate could have chosen: the variables of a program that files may hold."""
+    """Return the variables of a program that a predicate could have chosen, in words."""
     held = [one.name for one in program.list_vars() if one.persistable and one.type not in HOLDERS]
     if not held:
         return "the program has no persistable variable"

@@ -1,4 +1,5 @@
-"""The ledger: the saved values of variables by directory, so that a save writes only changes.
+"""The ledger: for each directory, the values that variables had when they were saved, so that a save writes
+only changes.
 
 A variable counts as saved in a directory after a save there or a load from there. The ledger keeps the number
 of its writes, the array and the record of the file. A file that was replaced or changed since differs from
@@ -24,7 +25,7 @@ _MOST: Final = 200_000  # values remembered for all directories; the last direct
 
 
 class Location(Protocol):
-    """The directory of a save or a load, in the form for the ledger."""
+    """The directory of a save or load, in the form that the ledger uses."""
 
     @property
     def key(self) -> str:
@@ -38,13 +39,13 @@ class Location(Protocol):
 
 
 class State(NamedTuple):
-    """A value of a variable: the number of writes so far, and its array, here or on a device."""
+    """The state of a variable: the number of writes so far, and its array, here or on a device."""
 
     version: int
     array: ref[Any]
 
     def is_of(self, holder: ScopeVariable) -> bool:
-        """Return whether the variable still holds this value."""
+        """Return whether the variable still has this value."""
         if holder.version != self.version:
             return False
         held, value = self.array(), holder.value
@@ -76,7 +77,7 @@ Saves = WeakKeyDictionary[ScopeVariable, tuple[State, Record]]
 
 
 class Known:
-    """The part of the ledger that is about one location."""
+    """The part of the ledger for one location."""
 
     def __init__(self, saves: Saves, loaded: _Loaded | None, location: Location) -> None:
         self._saves = saves
@@ -85,7 +86,7 @@ class Known:
         self._files: Mapping[str, Record] | None = None  # records of a load, looked up when needed
 
     def __bool__(self) -> bool:
-        """Return whether anything is known."""
+        """Return whether the ledger knows anything about the location."""
         return bool(self._saves or self._loaded)
 
     def find_saved(self, holder: ScopeVariable) -> Record | None:
@@ -128,7 +129,7 @@ def _is_same_link(saved: Record, record: Record) -> bool:
 
 
 class Ledger:
-    """The last save and load of each directory in this process. It keeps no variable alive."""
+    """The last save and load of each directory in this process. It does not keep variables alive."""
 
     def __init__(self) -> None:
         self._saves: dict[tuple[str, str | None], Saves] = {}
@@ -144,7 +145,7 @@ class Ledger:
     def note_saved(
         self, location: Location, filename: str | None, saved: Iterable[tuple[ScopeVariable, State, Record]]
     ) -> None:
-        """Remember that these values are saved in these files."""
+        """Record that these values are saved in these files."""
         with self._lock.hold():
             where = location.key, filename
             saves = WeakKeyDictionary(self._saves.pop(where, {}))
@@ -155,7 +156,7 @@ class Ledger:
             _shorten(self._saves, len)
 
     def note_loaded(self, location: Location, stamp: object, states: Mapping[ScopeVariable, State]) -> None:
-        """Remember that variables had the values in the files of their names when they were in these states.
+        """Record that variables in these states had the values of the files with their names.
 
         ``stamp``: the value of ``location.stamp()`` before the files were read.
         """
@@ -181,7 +182,7 @@ class Ledger:
 
 
 def _shorten(remembered: dict[Any, T], size: Callable[[T], int]) -> None:
-    """Forget directories, the oldest first, until few enough values are remembered."""
+    """Forget directories, the oldest first, until the ledger is small enough."""
     total = sum(map(size, remembered.values()))
     for where in list(remembered)[:-1]:
         if total <= _MOST:

@@ -127,7 +127,7 @@ class Partition(Protocol):
 
 
 class WholePartition:
-    """A partition whose process holds all variables itself while they are saved and after they are loaded."""
+    """A partition whose process holds all variables itself during saves and after loads."""
 
     takes_slices = False
 

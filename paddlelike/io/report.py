@@ -1,4 +1,4 @@
-"""The reports of saves and loads: true if everything was saved or loaded, printed as a few lines."""
+"""The reports of saves and loads: true if everything was saved or loaded, printed in a few lines."""
 
 from __future__ import annotations
 

@@ -344,7 +344,7 @@ def _load_older(
 
 @contextmanager
 def _filename_explained(path: str) -> Iterator[None]:
-    """Replace ``filename=`` in hints by the arguments of this module's ``load``."""
+    """Replace ``filename=`` in hints by the arguments that :func:`load` of this module has."""
     try:
         yield
     except LoadError as error:
@@ -410,6 +410,6 @@ def _set_all(variables: list[Variable], values: Mapping[str, Array], origin: str
 
 
 def _list_some(names: Iterable[str]) -> str:
-    """Return the first names of many, or "no names"."""
+    """Return the first of some names as text, or "no names"."""
     first = sorted(names)
     return ", ".join(first[:3]) + (", ..." if len(first) > 3 else "") or "no names"

@@ -83,7 +83,7 @@ class Curves:
 
     @property
     def restarts(self) -> list[int]:
-        """The first step of every run but the first."""
+        """The first step of every run except the first run."""
         return list(self._firsts.values())[1:]
 
 
@@ -164,7 +164,7 @@ class TrainingLog(Displayed):
         return self._collect().by_name()
 
     def restarts(self) -> list[int]:
-        """Return the first step of every run but the first."""
+        """Return the first step of every run except the first run."""
         return self._collect().restarts
 
     def plot(self, path: str | os.PathLike[str]) -> None:
@@ -213,11 +213,11 @@ class TrainingLog(Displayed):
         except OSError as error:
             raise explain(StorageError, f"{self.path} cannot be read", error) from error
         if damaged:
-            warn_user(f"{self.path} is damaged: left out are its lines {', '.join(damaged[:8])}")
+            warn_user(f"{self.path} is damaged: these lines were left out: {', '.join(damaged[:8])}")
 
 
 def _is_damaged(line: str) -> bool:
-    """Return whether a line is a complete record, not cut by the end of its writer."""
+    """Return whether a complete line is damaged, rather than cut off because its writer ended."""
     if re.search(r', "crc32": ".{10}', line):
         return True
     if not line.startswith('{"run"') or line.count("{") != line.count("}"):

@@ -85,7 +85,7 @@ class Comparison(NamedTuple):
     notes: tuple[str, ...] = ()
 
     def covers(self, names: Iterable[str]) -> bool:
-        """Return whether every one of some files is compared."""
+        """Return whether all of some files are compared."""
         if self.records is None:
             return False
         compared = {name for name, record in self.list_values().items() if record.checksum is not None}
@@ -109,7 +109,7 @@ NO_COMPARISON: Final = Comparison()
 def choose_comparison(
     where: Location, filename: str | None, *, verify: bool | None, lazy: bool
 ) -> Comparison:
-    """Return the records with which a load from a directory, or from one file in it, compares its files.
+    """Return the records that a load from a directory, or from one file in it, compares its files with.
 
     With ``verify=None`` a load compares files if there is a manifest; a ``lazy`` load compares nothing,
     because it reads nothing.

@@ -1,4 +1,4 @@
-"""``fluid.layers``: the layers that networks consist of.
+"""``fluid.layers``: the layers of networks.
 
 A layer is a function that appends operators to the default program and returns variables. The layers are in
 folders by family; the names of this package are those that the families' modules list.
@@ -140,7 +140,9 @@ _find_other = _make_getattr(__name__, "layers")
 
 
 def _get_layer(name: str) -> _typing.Any:
-    """Return a layer with its complete docstring, which takes longer than to import it."""
+    """Return a layer with its complete docstring, which takes longer to build than the import of the
+    layer.
+    """
     layer = _layers.get(name)
     if layer is None:
         return _find_other(name)

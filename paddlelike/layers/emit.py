@@ -37,7 +37,7 @@ def emit(
     act: str | None = None,
     helper: LayerHelper | None = None,
 ) -> Variable:
-    """Append one operator and return its output, through the activation ``act`` if there is one.
+    """Append an operator and return its output, after the activation ``act`` if that is given.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def has_variables(values: Sequence[Any]) -> bool:
 
 
 def replace_variables(values: Sequence[Any]) -> list[int]:
-    """Return ``values`` as integers, -1 for variables."""
+    """Return ``values`` as integers, with -1 in place of variables."""
     return [-1 if isinstance(value, Variable) else int(value) for value in values]
 
 

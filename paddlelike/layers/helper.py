@@ -1,4 +1,4 @@
-"""The helper of every layer: names the call, creates parameters and temporaries, appends operators."""
+"""The helper of every layer: it names the call, creates parameters and temporaries, and appends operators."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ class LayerHelper:
     def create_variable_for_type_inference(
         self, dtype: DtypeLike, stop_gradient: bool = False, shape: Sequence[int] | None = None
     ) -> Variable:
-        """Return a new temporary; the operator that writes it infers its shape."""
+        """Return a new temporary variable, whose shape the operator that writes it infers."""
         return self.main_program.current_block().create_var(
             name=unique_name.generate(f"{self.name}.tmp"),
             dtype=dtype,
@@ -234,7 +234,7 @@ class LayerHelper:
         )
 
     def create_variable(self, **kwargs: Any) -> Variable:
-        """Return a new variable of the current block; the arguments are as for :class:`Variable`."""
+        """Return a new variable of the current block, with the arguments of :class:`Variable`."""
         return self.main_program.current_block().create_var(**kwargs)
 
     def create_global_variable(self, persistable: bool = False, **kwargs: Any) -> Variable:

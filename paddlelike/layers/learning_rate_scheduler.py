@@ -181,7 +181,7 @@ def polynomial_decay(
 
 
 def piecewise_decay(boundaries: Sequence[float], values: Sequence[float]) -> Variable:
-    """Return ``values[i]`` while the step is below ``boundaries[i]``, then the last of ``values``.
+    """Return ``values[i]`` while the step is below ``boundaries[i]``, and the last of ``values`` afterwards.
 
     Operators ``increment``, ``less_than`` and ``conditional_block``.
 
@@ -289,7 +289,9 @@ def linear_lr_warmup(
 
 
 def _decay_step_counter(begin: int = 0) -> Variable:
-    """Return the index of the step as float32; the first is ``begin``, unless the program has the counter."""
+    """Return the index of the step as float32. The first index is ``begin``, unless the program already
+    counts.
+    """
     counter = autoincreased_step_counter(COUNTER, begin=begin)
     attrs = {"in_dtype": int(counter.dtype), "out_dtype": int(VarType.FP32)}
     return emit("cast", {"X": counter}, attrs, dtype="float32")

@@ -21,7 +21,7 @@ def accuracy(
     correct: Variable | None = None,
     total: Variable | None = None,
 ) -> Variable:
-    """Return the fraction of rows (N, D) whose label is among the ``k`` greatest scores: float32 [1].
+    """Return the fraction of rows (N, D) whose label is among the ``k`` highest scores, float32 of shape [1].
 
     Operators ``top_k`` and ``accuracy``; counts are written to ``correct`` and ``total`` (int32 [1]).
 
@@ -255,7 +255,8 @@ def chunk_eval(
     excluded_chunk_types: Sequence[int] | None = None,
     seq_length: Variable | None = None,
 ) -> tuple[Variable, ...]:
-    """Return precision, recall and F1 of tagged chunks, and counts of inferred, labelled and correct ones.
+    """Return precision, recall and F1 of tagged chunks, and the numbers of inferred, labelled and correct
+    chunks.
 
     Operator ``chunk_eval``.
 

@@ -83,7 +83,7 @@ _BOOLS = "np.array([[True, False], [True, True]])"
 
 
 class Reduction(Protocol):
-    """A layer that works along some dims."""
+    """A layer that reduces over some dims."""
 
     def __call__(
         self,
@@ -97,7 +97,7 @@ class Reduction(Protocol):
 def _make_reduction(
     type: str, what: str, example: tuple[str, str], dtypes: Sequence[VarType] = NUMBERS
 ) -> Reduction:
-    """Return the layer that appends the operator ``type``; ``example``: an array, its result along dim 1."""
+    """Return the layer for the operator ``type``; ``example`` is an array and the result along dim 1."""
 
     def layer(
         input: Variable,
@@ -460,7 +460,8 @@ def unique(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variable, ...]:
 
 
 def unique_with_counts(x: Variable, dtype: DtypeLike = "int32") -> tuple[Variable, ...]:
-    """Return :func:`unique` and how often each element appears (operator ``unique_with_counts``).
+    """Return the results of :func:`unique`, and how often each element appears (operator
+    ``unique_with_counts``).
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ Structure = TypeVar("Structure")
 
 
 def map_structure(func: Callable[..., Any], *structure: Any) -> Any:
-    """Return the first structure with ``func`` applied to its leaves and those of the others.
+    """Apply ``func`` to the leaves of one or several structures; return a structure of the results.
 
     >>> map_structure(lambda a, b: a + b, {"x": [1, 2]}, {"x": [10, 20]})
     {'x': [11, 22]}
@@ -30,7 +30,7 @@ def map_structure(func: Callable[..., Any], *structure: Any) -> Any:
 
 
 def flatten(nest: object) -> list[Any]:
-    """Return the leaves in order; those of a dict sorted by key."""
+    """Return the leaves in order; the leaves of a dict are sorted by key."""
     leaves: list[Any] = []
     map_structure(leaves.append, nest)
     return leaves
@@ -93,7 +93,7 @@ def copy_mutable_vars(structure: Structure) -> Structure:
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:
-    """Do nothing if two nested values have leaves in the same places; else raise ValueError.
+    """Raise ValueError unless two nested values have leaves in the same places.
 
     With ``check_types`` a list in the place of a tuple, or another class of dict, is a TypeError.
     """
@@ -109,7 +109,7 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> N
 
 
 def convert_to_list(value: Any, n: int, name: str, dtype: type = int) -> list[Any]:
-    """Return ``value`` as a list of ``n``: one number is repeated.
+    """Return ``value`` as a list of length ``n``; a single number is repeated.
 
     Raises ValueError, which names the argument ``name``, for another length or other items.
 

@@ -43,7 +43,7 @@ def find_reason(path: str) -> Reason | None:
 
 
 def _find_in_modules(path: str) -> Reason | None:
-    """Return why the module of that path, or one above it, is left out; None if none is."""
+    """Return why the module of that path, or a module above it, is left out; else None."""
     while path and path not in MODULES:
         path = path.rpartition(".")[0]
     return MODULES.get(path)
@@ -100,7 +100,7 @@ def make_attribute_error(module: str, name: str, known: Iterable[str]) -> Attrib
 
 
 def _find_elsewhere(name: str, module: str, own: Collection[str]) -> str:
-    """Return where to find a name that a module lacks, or its replacement."""
+    """Return where to find a name that a module lacks, or what replaces it."""
     if name.lower() in OF_OTHERS:
         return f"\n  hint: {OF_OTHERS[name.lower()]}"
     face = sys.modules.get("paddlelike")

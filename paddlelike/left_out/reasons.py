@@ -86,7 +86,7 @@ _MPI: Final = Reason(
 
 
 def _list_names(*rows: tuple[Reason, str] | tuple[Reason, str, str]) -> dict[str, Reason]:
-    """Return reasons by name; the third text of a row is the prefix of its names."""
+    """Return reasons by name; the third text of a row is a prefix for its names."""
     return {
         start + name: reason
         for reason, names, *prefixes in rows

@@ -1,4 +1,4 @@
-"""Extremes and signs with NaN, by comparisons, which are false for NaN.
+"""Extremes and signs of numbers with NaN, by comparisons, which are false for NaN.
 
 Fluid's kernels compare (see ``nan_comparisons``); numpy and the textbook give NaN where an operand is NaN.
 """
@@ -14,7 +14,7 @@ from paddlelike.framework.opdef import Array
 
 
 def reduce_extreme(x: Array, axes: tuple[int, ...], *, is_greatest: bool) -> Array:
-    """Return the greatest or least number over dims, which are kept as 1; Fluid passes over NaN."""
+    """Return the largest or smallest element over dims, which are kept as 1; Fluid ignores NaN."""
     ufunc, other, start = (np.maximum, np.fmax, -np.inf) if is_greatest else (np.minimum, np.fmin, np.inf)
     limits: dict[str, Any] = (
         {} if x.size else {"initial": start if x.dtype.kind == "f" else _find_limit(x, is_greatest)}
@@ -26,7 +26,7 @@ def reduce_extreme(x: Array, axes: tuple[int, ...], *, is_greatest: bool) -> Arr
 
 
 def _find_limit(x: Array, is_greatest: bool) -> int:
-    """Return the least or the greatest integer of a dtype: the extreme of no elements."""
+    """Return the smallest or largest integer of a dtype, which is the extreme of no elements."""
     return int(np.iinfo(x.dtype).min if is_greatest else np.iinfo(x.dtype).max)
 
 
@@ -47,17 +47,17 @@ def find_extreme(x: Array, axis: int | None, *, keepdims: bool, is_greatest: boo
 
 
 def take_greater(x: Array, y: Array) -> Array:
-    """Return ``max(x, y)``; as Fluid has it, y where one of them is NaN."""
+    """Return ``max(x, y)``; as in Fluid, y where one of them is NaN."""
     return np.where(x > y, x, y) if follows_fluid("nan_comparisons") else np.maximum(x, y)
 
 
 def take_less(x: Array, y: Array) -> Array:
-    """Return ``min(x, y)``; as Fluid has it, y where one of them is NaN."""
+    """Return ``min(x, y)``; as in Fluid, y where one of them is NaN."""
     return np.where(x < y, x, y) if follows_fluid("nan_comparisons") else np.minimum(x, y)
 
 
 def sign(x: Array) -> Array:
-    """Return -1, 0 or 1; as Fluid has it, 0 for NaN."""
+    """Return -1, 0 or 1; as in Fluid, 0 for NaN."""
     out = np.sign(x)
     if x.dtype.kind != "f" or not follows_fluid("nan_comparisons"):
         return out

@@ -1,4 +1,4 @@
-"""Register a kernel of Paddle 2.x as an operator, from a function and a line of text for its slots.
+"""Registration of Paddle 2.x kernels as operators, each by a function and one line of text for its slots.
 
 These operators run models that Paddle 2.x saved for prediction. They have no shape rules; their values are
 compared with those of real Paddle 2.6.2 (``tests/models/``). Forms of Fluid's operators have its gradients;
@@ -63,7 +63,7 @@ def register_kernel(
 
 
 def keep_attrs(cls: type[OpDef], op: OpView) -> list[GradOp]:
-    """Return the gradient operators of Fluid's form, with the attributes of this one: a ``make_grad``."""
+    """Return gradient operators in Fluid's form that keep the attributes of the operator; a ``make_grad``."""
     grads = registry.find(cls.type.partition(LATER[0])[0]).make_grad(op)
     kept = {name: op.attrs[name] for name in cls.attrs if name in op.attrs}
     return [grad._replace(attrs=kept | grad.attrs) for grad in grads]

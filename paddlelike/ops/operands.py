@@ -14,7 +14,7 @@ from paddlelike.framework.opdef import Array, Attr, Bool, OpDef, Spec
 
 
 def check_same_dtype(op: str, first: Array, others: Iterable[Array], names: str = "X and Y") -> None:
-    """Raise EnforceNotMet unless all operands have one element type: Fluid's kernels convert none."""
+    """Raise EnforceNotMet unless all operands have one element type, since Fluid's kernels convert none."""
     for other in others:
         if other.dtype != first.dtype:
             raise EnforceNotMet(
@@ -34,7 +34,7 @@ def normalize_axis(op: str, axis: int, rank: int, *, name: str = "axis") -> int:
 
 
 def read_numbers(attr: Sequence[int], tensor: Array | None, tensors: Sequence[Array] | None) -> list[int]:
-    """Return numbers from one tensor each if there are any, else from one tensor, else from the attribute."""
+    """Return numbers from a list of one-element tensors, else from one tensor, else from the attribute."""
     if tensors:
         return [int(one.reshape(-1)[0]) for one in tensors]
     if tensor is not None:
@@ -54,17 +54,17 @@ def count_elements(shape: Iterable[int]) -> int:
 
 
 def can_be_equal(a: int, b: int) -> bool:
-    """Return whether two dims may be equal: they are, or one is not known yet."""
+    """Return whether two dims are equal, or one of them is not known yet."""
     return a == b or a < 0 or b < 0
 
 
 def keep_spec(x: Spec) -> Spec:
-    """Return the spec of an output like the only input."""
+    """Return the spec of an output that has the spec of the only input."""
     return x
 
 
 def one_element(dtype: VarType | None = None) -> Any:
-    """Return an ``infer`` for an output of shape [1], with the dtype of the first input by default."""
+    """Return an ``infer`` for an output of shape [1], by default with the dtype of the first input."""
 
     def infer(*specs: Spec) -> Spec:
         return Spec((1,), specs[0].dtype if dtype is None else dtype)
@@ -73,7 +73,9 @@ def one_element(dtype: VarType | None = None) -> Any:
 
 
 def same_shape(*slots: str) -> Any:
-    """Return an ``infer`` for inputs of one shape, which all outputs have; else it raises ShapeError."""
+    """Return an ``infer`` for outputs with the common shape of the inputs. It raises ShapeError if inputs
+    differ.
+    """
 
     def infer(cls: type[OpDef], *specs: Spec) -> Spec | tuple[Spec, ...]:
         given = {slot.name: spec for slot, spec in zip(cls.input_slots, specs, strict=True)}
@@ -84,7 +86,7 @@ def same_shape(*slots: str) -> Any:
 
 
 def fill_box(part: Array, whole: Array, box: tuple[slice, ...]) -> Array:
-    """Return zeros of the shape of ``whole``, with ``part`` in the box: the gradient of cutting out."""
+    """Return zeros of the shape of ``whole`` with ``part`` in the box, which is the gradient of a crop."""
     out = np.zeros(whole.shape, part.dtype)
     place = out[box]
     place[...] = part.reshape(place.shape)
@@ -115,7 +117,7 @@ def check_shape_attr(op: str, shape: Sequence[int], *, unknown: bool = False) ->
 def infer_sizes(
     op: str, shape: Sequence[int], tensor: Spec | None, tensors: Sequence[Spec]
 ) -> tuple[int, ...]:
-    """Return the shape as far as it is known at build time; from tensors only its rank is.
+    """Return the shape as far as it is known at build time; if tensors hold it, only the rank is known.
 
     Raises ShapeError when nothing gives a shape.
     """

@@ -86,7 +86,7 @@ class AdamOptimizer(Optimizer):
 
 
 class AdamaxOptimizer(Optimizer):
-    """Adamax: Adam with the greatest past gradient in place of the mean square (operator ``adamax``).
+    """Adamax: Adam with the largest past gradient in place of the mean square (operator ``adamax``).
 
     ``u = max(|g|, beta2 * u + epsilon); p -= learning_rate / (1 - beta1^t) * m / u`` (Kingma & Ba, 2014).
 

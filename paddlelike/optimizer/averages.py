@@ -93,7 +93,7 @@ class ModelAverage(Optimizer):
 
     @contextmanager
     def apply(self, executor: Executor, need_restore: bool = True) -> Iterator[None]:
-        """Replace the parameters by the means inside of the ``with`` block.
+        """Replace the parameters by the means inside the ``with`` block.
 
         With ``need_restore=False`` they stay replaced until :meth:`restore`.
         """
@@ -142,7 +142,7 @@ class ModelAverage(Optimizer):
 
 
 def create_copies(program: Program, suffix: str, prefix: str = "") -> list[tuple[Parameter, Variable]]:
-    """Return every parameter to average with a new variable for a copy of its value."""
+    """Return every parameter to be averaged, with a new variable for a copy of its value."""
     pairs = []
     for param in program.global_block().all_parameters():
         if param.do_model_average is not False:
@@ -229,7 +229,7 @@ class ExponentialMovingAverage(NearKeywords, Versioned):
 
     @contextmanager
     def apply(self, executor: Executor, need_restore: bool = True) -> Iterator[None]:
-        """Replace the parameters by the averages inside of the ``with`` block.
+        """Replace the parameters by the averages inside the ``with`` block.
 
         With ``need_restore=False`` they stay replaced until :meth:`restore`.
         """

@@ -1,4 +1,4 @@
-"""The base of all optimizers: backward pass, clips, decay, state, one update operator per parameter.
+"""The base class of all optimizers: backward pass, clips, decay, state, one update operator per parameter.
 
 An optimizer declares the type of its operator, the accumulators that the operator reads, and its attributes.
 The operator itself declares which accumulator an output overwrites.
@@ -42,7 +42,7 @@ _OF_ARGUMENTS: Final = {"_momentum": "mu", "_rho": "decay"}
 
 
 def _make_refusal(method: str, hint: str) -> Callable[..., NoReturn]:
-    """Return a method that refuses imperative mode, since values of a graph are in a scope."""
+    """Return a method that raises an error for imperative mode, since a graph has its values in a scope."""
 
     def refuse(self: Optimizer, *args: object) -> NoReturn:
         who = self.__class__.__name__
@@ -62,7 +62,7 @@ def _make_refusal(method: str, hint: str) -> Callable[..., NoReturn]:
 
 
 class Optimizer(State):
-    """Base of all optimizers: appends to a program the operators that minimize a loss.
+    """Base class of all optimizers: appends to a program the operators that minimize a loss.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ class Optimizer(State):
             raise AttributeError(text, name=name, obj=self)
 
     def _warn_of_updates(self, program: Program, names: set[str]) -> None:
-        """Warn of parameters that another call of ``minimize`` updates in the same run already."""
+        """Warn about parameters that another call of ``minimize`` already updates in the same run."""
         updated = [one for op in program.global_block().ops for one in op.outputs.get("ParamOut", ())]
         again = sorted(names.intersection(updated))
         if again:
@@ -461,7 +461,7 @@ class Optimizer(State):
 
 @contextmanager
 def _enter_backward_block(program: Program) -> Iterator[None]:
-    """Append to the block with the backward pass, when the current block is a branch that has one."""
+    """Append to the block with the backward pass, if the current block is a branch that has one."""
     before = program.current_block_idx
     backward = program.current_block().backward_block
     if backward is not None:
@@ -473,7 +473,7 @@ def _enter_backward_block(program: Program) -> Iterator[None]:
 
 
 def _warn_of_guard(loss: Variable) -> None:
-    """Warn if ``minimize`` is called outside of the ``program_guard`` that the loss was built under."""
+    """Warn if ``minimize`` is called outside the ``program_guard`` in which the loss was built."""
     program, current = loss.block.program, default_main_program()
     if program is current:
         return

@@ -22,7 +22,7 @@ ParamGrads = list[ParamGrad]
 
 
 class Accumulator(NamedTuple):
-    """A kind of state variable that updates keep per parameter."""
+    """A kind of state variable, which updates keep for each parameter."""
 
     name: str
     fill: float | str = 0.0  # initial value; a str names an attribute of the operator

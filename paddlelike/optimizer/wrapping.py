@@ -77,7 +77,8 @@ class LookaheadOptimizer(NearKeywords, Versioned):
     def minimize(
         self, loss: Variable, startup_program: Program | None = None
     ) -> tuple[list[Operator], ParamGrads]:
-        """Minimize with the inner optimizer, append the slow weights, and return the inner result.
+        """Minimize with the inner optimizer and append the slow weights; return the result of the inner
+        optimizer.
 
         Raises as the ``minimize`` of the inner optimizer does.
         """
@@ -204,7 +205,7 @@ class RecomputeOptimizer(Optimizer):
 
 
 class DGCMomentumOptimizer:
-    """Deep gradient compression between GPUs.
+    """Deep gradient compression between GPUs, which is not supported.
 
     Lin et al., Deep gradient compression, 2017.
 
@@ -222,7 +223,7 @@ class DGCMomentumOptimizer:
 
 
 class PipelineOptimizer:
-    """Sections of a network on several devices.
+    """Sections of a network on several devices, which is not supported.
 
     Huang et al., GPipe, 2018.
 

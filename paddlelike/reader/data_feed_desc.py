@@ -1,4 +1,4 @@
-"""fluid.DataFeedDesc: a file that describes the slots in lines of text (Paddle's ``data_feed.proto``)."""
+"""fluid.DataFeedDesc: a file that describes the slots of text lines (Paddle's ``data_feed.proto``)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ class DataFeedDesc:
         self.proto_desc.batch_size = batch_size
 
     def set_dense_slots(self, dense_slots_name: list[str]) -> None:
-        """Mark slots as dense: of the same number of values in every sample. Raises ValueError for others."""
+        """Mark slots as dense, which have the same number of values in every sample. Raises ValueError for
+        unknown slots.
+        """
         for name in dense_slots_name:
             self._find_slot("set_dense_slots", name).is_dense = True
 

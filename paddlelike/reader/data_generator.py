@@ -18,7 +18,7 @@ Slots = Sequence[tuple[str, Sequence[Any]]]  # a sample: the name and the values
 
 
 class DataGenerator:
-    """Base of the generators; subclasses define the form of a line.
+    """Base class of the generators; subclasses define the form of a line.
 
     See Also
     --------
@@ -82,7 +82,8 @@ class DataGenerator:
 
 
 class MultiSlotStringDataGenerator(DataGenerator):
-    r"""Writes samples whose values are strings. One string is a list of its characters, as in Fluid.
+    r"""Writes samples whose values are strings. A slot given as one string is split into characters, as in
+    Fluid.
 
     See Also
     --------
@@ -107,7 +108,7 @@ class MultiSlotStringDataGenerator(DataGenerator):
 
 
 class MultiSlotDataGenerator(DataGenerator):
-    r"""Writes samples of numbers, a line each.
+    r"""Writes samples of numbers, one per line.
 
     Raises
     ------
@@ -146,7 +147,7 @@ class MultiSlotDataGenerator(DataGenerator):
 
 
 def _split_string(value: str) -> list[str]:
-    """Return the values of a slot that is a string: by default, as in Fluid, its characters."""
+    """Return the values of a slot that is a string, by default its characters, as in Fluid."""
     return list(value) if len(value) != 1 and warn_quirk("string_slots") else [value]
 
 

@@ -34,7 +34,7 @@ _TEXTS: Final = ("instance id", "content", "log key")
 
 
 class _Trainers(Protocol):
-    """A fleet, as ``global_shuffle`` needs it."""
+    """The methods of a fleet that ``global_shuffle`` needs."""
 
     def _spread(self, samples: list[Sample]) -> list[Sample]: ...
     def _add_up(self, count: int) -> int: ...
@@ -67,7 +67,7 @@ class DatasetFactory:
 
 
 class DatasetBase(Versioned):
-    """Base of the datasets: the files, how they are read, and the variables they fill.
+    """Base class of the datasets: the files, how they are read, and the variables they fill.
 
     As in Fluid, a batch has 32 samples until :meth:`set_batch_size` is called.
     """
@@ -119,15 +119,17 @@ class DatasetBase(Versioned):
         self.use_var = list(var_list)
 
     def set_rank_offset(self, rank_offset: str) -> None:
-        """Set the name of the variable of ranks, which only :meth:`desc` shows."""
+        """Set the name of the variable for ranks, which appears only in :meth:`desc`."""
         self._described["rank_offset"] = f'"{rank_offset}"'
 
     def set_pv_batch_size(self, pv_batch_size: int) -> None:
-        """Set the number of page views in a batch, which only :meth:`desc` shows."""
+        """Set the number of page views in a batch, which appears only in :meth:`desc`."""
         self._described["pv_batch_size"] = str(pv_batch_size)
 
     def set_hdfs_config(self, fs_name: str, fs_ugi: str) -> None:
-        """Set the file system and the user by which ``hadoop fs`` reads files named ``hdfs:`` or ``afs:``."""
+        """Set the file system and the user with which ``hadoop fs`` reads files named ``hdfs:`` or
+        ``afs:``.
+        """
         self._hadoop = ["-D", f"fs.default.name={fs_name}", "-D", f"hadoop.job.ugi={fs_ugi}"]
 
     def set_download_cmd(self, download_cmd: str) -> None:
@@ -262,7 +264,7 @@ class InMemoryDataset(DatasetBase):
         return super()._get_attributes() | {"_memory": None, "_was_loaded": loaded}
 
     def _set_attributes(self, attributes: dict[str, Any]) -> None:
-        """Set the attributes. Raises MissingFileError when a file that was loaded is gone."""
+        """Set the attributes. Raises MissingFileError when a loaded file no longer exists."""
         super()._set_attributes(attributes)
         missing = [path for path in self.filelist if not Path(path).exists()] if self._was_loaded else []
         if missing:
@@ -272,13 +274,13 @@ class InMemoryDataset(DatasetBase):
             )
 
     def set_queue_num(self, queue_num: int) -> None:
-        """Do nothing: the option of Fluid has no meaning here."""
+        """Do nothing: this option of Fluid has no meaning here."""
 
     def set_fleet_send_batch_size(self, fleet_send_batch_size: int = 1024) -> None:
-        """Do nothing: the option of Fluid has no meaning here."""
+        """Do nothing: this option of Fluid has no meaning here."""
 
     def set_fleet_send_sleep_seconds(self, fleet_send_sleep_seconds: int = 0) -> None:
-        """Do nothing: the option of Fluid has no meaning here."""
+        """Do nothing: this option of Fluid has no meaning here."""
 
     def set_parse_ins_id(self, parse_ins_id: bool) -> None:
         """Set whether a line begins with ``1 ID``; the id is not used here."""
@@ -319,7 +321,7 @@ class InMemoryDataset(DatasetBase):
         self._was_loaded = False
 
     def preload_into_memory(self, thread_num: int | None = None) -> None:
-        """Do the same as :meth:`load_into_memory`."""
+        """Read all files, as :meth:`load_into_memory` does."""
         self.load_into_memory()
 
     def wait_preload_done(self) -> None:
@@ -330,7 +332,7 @@ class InMemoryDataset(DatasetBase):
         random.shuffle(self._take_loaded_samples())
 
     def global_shuffle(self, fleet: _Trainers | None = None, thread_num: int = 12) -> None:
-        """Shuffle the samples of all trainers of ``fleet``; without it, those of this process.
+        """Shuffle the samples of all trainers of ``fleet``; without it, the samples of this process.
 
         All trainers must call this. Python's ``random`` chooses a trainer for every sample. The samples go
         over the servers to all trainers, so the data must fit into the memory of each. Raises FeedError
@@ -353,7 +355,7 @@ class InMemoryDataset(DatasetBase):
         return count if fleet is None else fleet._add_up(count)
 
     def get_shuffle_data_size(self, fleet: _Trainers | None = None) -> int:
-        """Return the same as :meth:`get_memory_data_size`."""
+        """Return the number of samples, as :meth:`get_memory_data_size` does."""
         return self.get_memory_data_size(fleet)
 
     def _samples(self) -> Iterable[Sample]:
@@ -368,7 +370,7 @@ class InMemoryDataset(DatasetBase):
 
 
 class BoxPSDataset(InMemoryDataset):
-    """Samples in memory whose sparse parameters BoxPS would move to a GPU; here they are in memory anyhow."""
+    """Samples in memory. BoxPS would move their sparse parameters to a GPU; here they stay in memory."""
 
     _feed_name = "PaddleBoxDataFeed"
 
@@ -415,7 +417,7 @@ def parse_sample(line: str, variables: Sequence[Variable], texts: Sequence[str],
 
 
 def _parse_values(words: list[str], dtype: np.dtype[Any]) -> Array:
-    """Return numbers; 64-bit ids from 2^63 to 2^64 - 1 as the int64 of the same bits, as Paddle does."""
+    """Return numbers; 64-bit ids from 2^63 on become negative int64 with the same bits, as in Paddle."""
     try:
         return np.array(words, dtype)
     except OverflowError:
@@ -426,7 +428,7 @@ def _parse_values(words: list[str], dtype: np.dtype[Any]) -> Array:
 
 
 def drop_zeros(variable: Variable, values: Array) -> Array:
-    """Drop the zeros of a variable with a LoD, but keep one value; return others as they are."""
+    """Drop the zeros of a variable with a LoD, but keep one value; return other variables unchanged."""
     kept = values[(values >= 1e-6) | (values <= -1e-6)]
     return values if not variable.lod_level else kept if len(kept) else values[:1] * 0
 

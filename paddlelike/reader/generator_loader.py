@@ -150,7 +150,7 @@ class GeneratorLoader(Versioned):
             raise
 
     def next(self) -> list[Any]:
-        """Return the next batch; StopIteration after the last one of an epoch."""
+        """Return the next batch. Raises StopIteration after the last batch of an epoch."""
         return next(self)
 
     def start(self) -> None:
@@ -158,7 +158,7 @@ class GeneratorLoader(Versioned):
         self._program_queue().start(self._source())
 
     def reset(self) -> None:
-        """End an epoch, after EOFException or before. Raises GraphError for an iterable loader."""
+        """End an epoch, whether EOFException was raised or not. Raises GraphError for an iterable loader."""
         self._program_queue().reset()
 
     def _program_queue(self) -> BatchQueue:
@@ -239,7 +239,7 @@ def group_items(items: Iterable[Any], size: int, *, drop_last: bool) -> Iterator
 
 
 def _make_tuples(reader: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[Any]]:
-    """Return a reader of tuples for one of samples."""
+    """Return a reader of tuples, from a reader of samples."""
 
     def read_tuples() -> Iterator[Any]:
         for sample in reader():
@@ -249,7 +249,7 @@ def _make_tuples(reader: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[A
 
 
 def _is_importable(reader: object) -> bool:
-    """Return whether a source can be pickled; functions without a name in their module cannot."""
+    """Return whether a source can be pickled, which needs a name in its module."""
     if not isinstance(reader, types.FunctionType):
         return not isinstance(reader, types.GeneratorType)
     return getattr(sys.modules.get(reader.__module__), reader.__qualname__, None) is reader

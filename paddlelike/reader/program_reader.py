@@ -78,7 +78,7 @@ class BatchQueue(Versioned):
         return self._waiting.pop(0)
 
     def require(self, count: int) -> None:
-        """Wait until there are ``count`` batches. Raises EOFException when there are fewer."""
+        """Wait until ``count`` batches are ready. Raises EOFException when fewer are left."""
         if self._batches is None:
             return
         self._waiting += islice(self._batches, max(count - len(self._waiting), 0))
@@ -132,7 +132,9 @@ def _holds_queue(name: str) -> bool:
 def _declare_in(
     maker: Block, feed_list: Sequence[Variable], capacity: int, use_double_buffer: bool, names: Sequence[str]
 ) -> tuple[Variable, BatchQueue]:
-    """Return a new reader that ``maker`` creates; ``names``: of the queue, the reader, its double buffer."""
+    """Return a new reader that ``maker`` creates; ``names`` are those of the queue, the reader and its double
+    buffer.
+    """
     holder, reader_name = names[:2]
     batches = BatchQueue(capacity, holder)
     global_scope().var(holder).set_value(batches)
@@ -156,7 +158,7 @@ def _declare_in(
 
 
 def declare_double_buffer(reader: Variable, name: str, place: Place | None = None) -> Variable:
-    """Return the reader under another name; batches are read ahead in any case."""
+    """Return the reader under another name. Batches are read ahead in any case."""
     block = default_main_program().current_block()
     double = _declare(block, name, reader.reads)
     block.append_op(

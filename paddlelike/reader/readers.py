@@ -109,7 +109,7 @@ def shuffle(reader: Reader, buf_size: int) -> Reader:
 
 
 def cache(reader: Reader) -> Reader:
-    """Read all samples into memory, at once, and return a reader of them.
+    """Read all samples into memory at once, and return a reader of them.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def cache(reader: Reader) -> Reader:
 
 
 def chain(*readers: Reader) -> Reader:
-    """Return a reader of the samples of all readers, one reader after the other.
+    """Return a reader of the samples of all readers, one reader after another.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def buffered(reader: Reader, size: int) -> Reader:
 
 
 class ReadAhead(Iterator[Any]):
-    """The samples of ``reader()``; a thread reads up to ``size`` of them ahead, from now on.
+    """The samples of ``reader()``, of which a thread reads up to ``size`` ahead, starting at once.
 
     An exception of the reader is raised after the samples before it. :meth:`close` ends the thread, and so
     does the end of this object.
@@ -313,7 +313,7 @@ class ReadAhead(Iterator[Any]):
 
 
 class _Samples:
-    """Up to ``size`` samples that were read ahead, each with None or the exception that came in its place.
+    """Up to ``size`` samples that were read ahead, each with None, or an exception in place of a sample.
 
     ``queue.Queue`` waits inside a lock that an interrupt leaves taken.
     """

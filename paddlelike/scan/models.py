@@ -37,7 +37,8 @@ _VALUES: Final = (
 
 
 def look_into_path(path: str, home: str) -> tuple[list[FileFinding], Counter[str], set[str]]:
-    """Return what :func:`look_into_files` does, for one file or the files of ``fluid.save`` under a prefix.
+    """Return the result of :func:`look_into_files` for one file, or for the files of ``fluid.save`` under a
+    prefix.
 
     Raises
     ------
@@ -71,7 +72,9 @@ def look_into_files(files: Iterable[str], home: str) -> tuple[list[FileFinding],
 
 
 def _may_be_model(path: str) -> bool:
-    """Return whether a file may hold a program or values, by its name; of JSON by its first bytes."""
+    """Return whether a file may hold a program or values, judged by its name, or for JSON by its first
+    bytes.
+    """
     suffix = os.path.splitext(path)[1].lower()
     if suffix != ".json":
         return suffix not in _OTHERS

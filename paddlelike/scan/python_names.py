@@ -1,4 +1,4 @@
-"""The names of Python, numpy and Pillow that the interpreter of a script has."""
+"""The names of Python, numpy and Pillow that the interpreter of a script provides."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ for line in sys.stdin:
 
 
 class PythonNames:
-    """Looks names up in a Python process that is set up as ``paddlelike run`` sets up a script's.
+    """Looks up names in a Python process that is set up in the same way as scripts under ``paddlelike run``.
 
     A context manager; the process starts at the first name, and imports only the standard library, numpy,
     scipy and Pillow, never anything of the folder that is scanned.
@@ -86,7 +86,7 @@ class PythonNames:
             self._process.communicate()
 
     def find_problem(self, path: str) -> str | None:
-        """Return why there is no such name; None if there is, or if its package is not looked into."""
+        """Return why a name does not exist; None if it exists or its package is not examined."""
         root = path.partition(".")[0]
         if root in _NOT_IMPORTED or (root not in _PACKAGES and root not in sys.stdlib_module_names):
             return None

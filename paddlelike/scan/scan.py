@@ -88,7 +88,7 @@ def _resolve(path: str) -> str:
 
 
 def _scan_path(path: str, root: str) -> Scan:
-    """Return what a file, or the files under a prefix, are."""
+    """Return the kind and the findings of a file, or of the files under a prefix."""
     kinds, operators, unknown = look_into_path(path, os.path.dirname(root))
     if not _are_of_use(kinds):
         with open_content(path) as content:
@@ -97,7 +97,7 @@ def _scan_path(path: str, root: str) -> Scan:
 
 
 def _are_of_use(files: Sequence[FileFinding]) -> bool:
-    """Return whether one of the files is a model or values, or should be by its name."""
+    """Return whether one of the files is a model or holds values, or should by its name."""
     return any(one.stops or one.kind not in ("other", "manifest") for one in files)
 
 

@@ -21,7 +21,7 @@ _LARGEST: Final = 20 << 20  # bytes
 
 @dataclass(frozen=True)
 class Source:
-    """A script; of a notebook the code of all cells.
+    """A script, or the code of all cells of a notebook.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Source:
 
 
 def find_project(path: str) -> str:
-    """Return the folder whose modules a script may import: that of its project, or else its own."""
+    """Return the folder whose modules a script may import: that of its project, or else its own folder."""
     own = folder = os.path.dirname(path)
     while os.path.dirname(folder) != folder:
         if any(os.path.exists(os.path.join(folder, mark)) for mark in _MARKS):
@@ -96,7 +96,8 @@ def _join_cells(data: bytes, starts: list[int]) -> str:
 
 
 def find_module(name: str, level: int, file: str, paths: Iterable[str], root: str) -> str | None:
-    """Return the file of a module that a script imports, as Python would; else one of the folder that fits.
+    """Return the file of a module that a script imports: the one that Python would find, else one in the
+    folder that fits.
 
     Scripts put folders on ``sys.path`` in ways that are not seen here. So every folder from the script's up
     to ``root`` counts as one, and after these any file of the folder whose path ends as the name does, if
@@ -127,7 +128,7 @@ def _find_file(path: str) -> str | None:
 
 
 def is_installed(package: str) -> bool:
-    """Return whether a package can be imported; it is not."""
+    """Return whether a package can be imported, without importing it."""
     try:
         return find_spec(package) is not None
     except (ImportError, ValueError):

@@ -1,4 +1,4 @@
-"""Checksums of files: xxh3_128 at the speed of memory, sha256 for everybody's tools, crc32.
+"""Checksums of files: xxh3_128, as fast as memory; sha256, for standard tools; crc32.
 
 A checksum is text that names its algorithm, such as ``xxh3_128:<hex>``.
 
@@ -49,16 +49,16 @@ class Checksum(NamedTuple):
 
 
 class Hasher(Protocol):
-    """Computes a checksum of the bytes it is given, with the methods of hashlib's objects."""
+    """Computes a checksum of the bytes that it receives, with the methods of hashlib's objects."""
 
     def update(self, data: Buffer, /) -> None:
-        """Take more bytes."""
+        """Add more bytes."""
 
     def hexdigest(self) -> str:
         """Return the checksum of all bytes so far, in hexadecimal."""
 
     def copy(self) -> Hasher:
-        """Return another hasher that has taken the same bytes."""
+        """Return another hasher that has received the same bytes."""
 
 
 class _Readable(Protocol):
@@ -80,7 +80,7 @@ class PieceHasher:
         self._parts = PartHasher()
 
     def update(self, data: Buffer, /) -> None:
-        """Take more bytes."""
+        """Add more bytes."""
         size = len(data) if isinstance(data, bytes) else memoryview(data).nbytes
         if size <= self._room:
             self._piece.update(data)
@@ -113,7 +113,7 @@ class PieceHasher:
         return (*(digest.hex() for digest in self._done), self._piece.hexdigest())
 
     def copy(self) -> PieceHasher:
-        """Return another hasher that has taken the same bytes."""
+        """Return another hasher that has received the same bytes."""
         other = PieceHasher()
         other._done = self._done.copy()
         other._piece = self._piece.copy()
@@ -133,7 +133,7 @@ class PartHasher:
         self._room = PART
 
     def update(self, data: Buffer, /) -> None:
-        """Take more bytes."""
+        """Add more bytes."""
         view = memoryview(data).cast("B")
         at, size = 0, len(view)
         while at < size:
@@ -151,11 +151,11 @@ class PartHasher:
                 self._room = PART
 
     def digests(self) -> bytes:
-        """Return the digests of all parts, one after the other."""
+        """Return the digests of all parts, concatenated."""
         return bytes(self._done) + (b"" if self._room == PART else self._part.digest())
 
     def copy(self) -> PartHasher:
-        """Return another hasher that has taken the same bytes."""
+        """Return another hasher that has received the same bytes."""
         other = PartHasher()
         other._done = self._done.copy()
         other._part = self._part.copy()
@@ -215,7 +215,7 @@ def hash_bytes(data: Buffer, algorithm: str = "xxh3_128") -> str:
 
 
 def finish(hasher: Hasher, algorithm: str) -> Checksum:
-    """Return the checksum of the bytes that a hasher of an algorithm has taken."""
+    """Return the checksum of the bytes that a hasher of an algorithm has received."""
     text = f"{algorithm}:{hasher.hexdigest()}"
     if not isinstance(hasher, PieceHasher):
         return Checksum(text)
@@ -263,9 +263,7 @@ def choose_part(size: int) -> int:
 
 
 def list_parts(text: str, size: int) -> tuple[int, list[bytes]]:
-    """Return the number of bytes of each part of a file, and the parts' digests; none if they do not match
-    its size.
-    """
+    """Return the size of each part of a file in bytes, and their digests; none if they do not match."""
     part, digests = choose_part(size), b""
     with contextlib.suppress(ValueError):  # not base64: the pieces are compared instead
         digests = base64.b64decode(text)

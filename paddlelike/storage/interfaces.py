@@ -69,10 +69,10 @@ class File(Protocol):
         """Fill ``target`` from ``offset``; return the number of bytes, smaller only at the end."""
 
     def read(self, most: int | None = None) -> bytes:
-        """Return the whole file; raise FormatError when it is larger than ``most``."""
+        """Return the whole file. Raises FormatError when it is larger than ``most``."""
 
     def close(self) -> None:
-        """Close the file; twice is not an error."""
+        """Close the file. A second call does nothing."""
 
     def __enter__(self) -> File: ...
 
@@ -101,7 +101,7 @@ class Writing(Protocol):
         """
 
     def commit(self) -> Committed:
-        """Write all files, or none of them; raise SaveError when it fails."""
+        """Write all files, or none of them and raise SaveError."""
 
 
 class Location(Protocol):
@@ -123,10 +123,10 @@ class Location(Protocol):
         """Return whether there is a file of that name."""
 
     def list_names(self) -> list[str]:
-        """Return the names of all files but the manifest, sorted; "/" between parts."""
+        """Return the names of all files except the manifest, sorted; "/" between parts."""
 
     def open_file(self, name: str) -> File:
-        """Open the file of variable ``name``; raise StorageError when it cannot be opened."""
+        """Open the file of variable ``name``. Raises StorageError when it cannot be opened."""
 
     def read_all(self, names: Iterable[str], read: Callable[[str, Any], T]) -> dict[str, T]:
         """Return ``{name: read(name, file)}``, several files at once."""

@@ -66,7 +66,7 @@ def locate_prefix(path: Path) -> tuple[Location, str]:
 
 
 def find_near_file(path: Path) -> str | None:
-    """Return a hint that names the files beside a missing one whose names are like its own, or None."""
+    """Return a hint with the files beside a missing one whose names are similar, or None."""
     try:
         where, name = locate_prefix(path)
         names = where.list_names() if is_remote(os.fspath(path)) else os.listdir(where.path or ".")

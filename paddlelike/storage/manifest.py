@@ -65,7 +65,7 @@ def _to_json(value: object) -> str:
 
 @functools.cache
 def _get_quoter() -> Callable[[str], str]:
-    """Return the function that encodes a text as :func:`_to_json` does, in a fifth of the time."""
+    """Return a function that encodes a text as :func:`_to_json` does, in a fifth of the time."""
     from json.encoder import encode_basestring  # late: many directories have no manifest
 
     return encode_basestring
@@ -98,7 +98,7 @@ class Record(NamedTuple):
         return None if self.checksum is None else self.checksum.partition(":")[0]
 
     def is_still(self, facts: os.stat_result) -> bool:
-        """Return whether a file with this stamp and size is the saved one."""
+        """Return whether a file with this stamp and size is the saved file."""
         return stat.S_ISREG(facts.st_mode) and facts.st_size == self.size and make_stamp(facts) == self.stamp
 
 
@@ -139,7 +139,7 @@ class Manifest:
 
 
 def make_stamp(facts: os.stat_result) -> tuple[int, int]:
-    """Return the inode and the time of writing of a file."""
+    """Return the inode and the modification time of a file."""
     return facts.st_ino, facts.st_mtime_ns
 
 
@@ -168,7 +168,7 @@ def encode_json(
     token: str | None = None,
     before: Manifest | None = None,
 ) -> bytes:
-    """Return a manifest as JSON; ``state`` is anything that JSON can hold."""
+    """Return a manifest as JSON; ``state`` is any value that JSON can hold."""
     more: dict[str, Any] = {"format": _FORMAT}
     if before is not None:
         gone = [path for path in before.files if path not in files]
@@ -226,7 +226,7 @@ def decode(data: bytes, read: Callable[[str], bytes] | None = None) -> Manifest:
 
 
 class _Earlier(NamedTuple):
-    """A manifest that another continues, and the files in it that no longer exist."""
+    """A manifest that another one continues, and the files in it that no longer exist."""
 
     number: int
     digest: str
@@ -268,7 +268,7 @@ _decode_part: Final = functools.lru_cache(256)(_decode_one)  # they do not chang
 
 
 def is_complete(data: bytes) -> bool:
-    """Return whether a manifest is complete; otherwise its writer was killed.
+    """Return whether a manifest is complete. It is not if its writer was killed.
 
     >>> is_complete(encode_json({})), is_complete(encode_json({})[:-5]), is_complete(b"")
     (True, False, False)
@@ -304,7 +304,7 @@ def _find_elements(data: bytes) -> memoryview:
 
 
 def library_version() -> str | None:
-    """Return the version of this package, or None when only parts of it are imported."""
+    """Return the version of this package, or None when only parts of it can be imported."""
     return getattr(sys.modules.get("paddlelike"), "__version__", None)
 
 
@@ -355,7 +355,7 @@ def _parse(front: Mapping[str, Any]) -> Manifest:
 
 
 def _parse_earlier(front: Mapping[str, Any]) -> Manifest:
-    """Parse format 1, where the last save's program counts as the author of all files."""
+    """Parse format 1, in which the program of the last save counts as the author of all files."""
     author = Author(_text(front["program"]), _text(front.get("part")))
     files = {}
     for path, entry in front["files"].items():
@@ -373,7 +373,7 @@ def _parse_earlier(front: Mapping[str, Any]) -> Manifest:
 
 
 def _record(path: str, facts: dict[str, Any], authors: list[Author]) -> Record:
-    """Return the record of a file; keys of ``facts`` that no field takes stay in it."""
+    """Return the record of a file; keys of ``facts`` without a field are kept in it."""
     if not is_plain(path) and relative_path(path) != path:
         raise ValueError(f"{path!r} is not the path of a file")
     take = facts.pop
@@ -384,7 +384,7 @@ def _record(path: str, facts: dict[str, Any], authors: list[Author]) -> Record:
         return Record(size, checksum, (int(inode), int(written)), facts, (), authors[0])
     index = int(take("author")) if "author" in facts else 0
     if index < 0:
-        raise ValueError(f"author {index}")
+        raise ValueError(f"there is no author {index}")
     pieces = tuple(map(str, take("pieces"))) if "pieces" in facts else ()
     parts = str(take("parts", ""))
     if not facts.keys().isdisjoint(_OTHERS):

@@ -1,4 +1,4 @@
-"""Rules for the names of files inside a saved directory, the names that are refused, and URLs.
+"""Rules for the names of files in a saved directory, the names that are refused, and URLs.
 
 A "/" in a variable's name makes a sub-directory, as in Paddle. A name that would leave the directory, here or
 on another system that reads it later, is refused both for writing and for reading.
@@ -24,7 +24,7 @@ _DEEPEST: Final = 100  # nested directories; beyond, systems differ
 
 
 def is_remote(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is the URL of something that is not on this machine's file systems.
+    """Return whether a path is the URL of something outside this machine's file systems.
 
     >>> is_remote("/data/model"), is_remote("file:///data/model"), is_remote("s3://bucket/model")
     (False, False, True)
@@ -43,7 +43,7 @@ def make_part_name(number: int) -> str:
 
 
 def is_manifest(path: str) -> bool:
-    """Return whether a path in a directory is a present or earlier manifest's."""
+    """Return whether a path in a directory is that of a current or earlier manifest."""
     return path == MANIFEST or path.startswith(_PARTS)
 
 
@@ -69,7 +69,7 @@ def relative_path(name: str) -> str:
 
 
 def check_path(name: str) -> str:
-    """Return the normal form of a path inside a directory; it may be the manifest's.
+    """Return the normal form of a path inside a directory, which may be that of the manifest.
 
     Raises
     ------

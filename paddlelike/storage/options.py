@@ -100,7 +100,7 @@ class BlockingKeywords(TypedDict, total=False):
 
 
 class SaveKeywords(BlockingKeywords, total=False):
-    """The types of the fields of :class:`SaveOptions`, for the signatures that take them as keywords."""
+    """The types of the fields of :class:`SaveOptions`, for functions that take them as keywords."""
 
     blocking: bool
 

@@ -1,4 +1,4 @@
-"""Errors of the operating system as sentences, with the next step; look-ups that raise them."""
+"""Errors of the operating system as sentences with the next step, and look-ups that raise them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _HINTS: Final = {
 
 
 def explain(kind: type[Error], what: str, error: OSError) -> Error:
-    """Return an exception of ``kind``: what failed, the system's reason and number, and a hint.
+    """Return an exception of type ``kind`` that names the failed action, the system's reason and number, and
+    a hint.
 
     The refused path is added unless ``what`` names it.
 
@@ -55,7 +56,7 @@ def explain(kind: type[Error], what: str, error: OSError) -> Error:
 
 def is_system_error(error: BaseException) -> bool:
     """Return whether the system refused a call (EIO, EACCES, ...) for another reason than a missing file.
-    Such an error does not mean damage or a missing file.
+    Such an error means neither damage nor a missing file.
     """
     cause: BaseException | None = error
     while cause is not None:
@@ -82,7 +83,7 @@ def is_file(path: str, *, follow: bool = True) -> bool:
 
 
 def is_there(path: str) -> bool:
-    """Return whether a path exists, even as a broken link; see :func:`is_directory`."""
+    """Return whether a path exists, also as a broken link; see :func:`is_directory`."""
     return find_kind(path, follow=False) is not None
 
 

@@ -1,4 +1,4 @@
-"""Checksums of a file that several processes write, each a range of it.
+"""Checksums of a file that several processes write, each one a range of it.
 
 Every process hashes the pieces of the file (:mod:`.hashing`) within its range while it writes them. At both
 ends, where a piece is shared with another range, it takes the crc32. The process that joins the ranges reads
@@ -71,7 +71,7 @@ class RangeSums(NamedTuple):
 
 
 class RangeHasher:
-    """Takes the bytes of a range of a file, in order.
+    """Receives the bytes of a range of a file, in order.
 
     >>> hasher = RangeHasher(PIECE - 1, 2)
     >>> hasher.update(b"ab")
@@ -91,7 +91,7 @@ class RangeHasher:
         self._parts = PartHasher()
 
     def update(self, data: Buffer) -> None:
-        """Take more bytes."""
+        """Add more bytes."""
         view = memoryview(data).cast("B")
         while view:
             if self._at < self._begin:

@@ -42,7 +42,8 @@ _open: Final = weakref.WeakSet[Any]()  # the stores of this process
 
 
 class RowStore:
-    """Rows of ``width`` bytes, in a new folder below ``PADDLELIKE_TABLE_STORE`` (default: tempfile's folder).
+    """Rows of ``width`` bytes, in a new folder below ``PADDLELIKE_TABLE_STORE`` (by default tempfile's
+    folder).
 
     Raises ExtraMissingError without the extra ``store``, OSError where the folder cannot be made. All methods
     raise StorageError where RocksDB fails.
@@ -109,7 +110,7 @@ class RowStore:
                 self._db.write(batch)
 
     def scan(self) -> Iterator[tuple[Array, Array]]:
-        """Yield all present ids and rows in parts, by rising id (as unsigned numbers)."""
+        """Yield all ids and rows in parts, by rising id (as unsigned numbers)."""
         last = None
         with self._failures("read"):
             items = self._db.items()
@@ -211,7 +212,7 @@ def _load_rocksdb() -> Any:
 
 
 def _make_folder(where: Path) -> tuple[Path, OpenFile]:
-    """Return a new folder, and the open file in it whose lock shows that its process lives."""
+    """Return a new folder, and an open file in it whose lock shows that its process is alive."""
     where.mkdir(parents=True, exist_ok=True)
     try:
         door = opened(where / f".{_FOLDER}lock-{_find_user()}", os.O_RDWR | os.O_CREAT | _OWN, 0o600)
@@ -248,7 +249,7 @@ def _remove_if_left(folder: Path) -> None:
 
 
 def _close(db: Any, folder: Path, lock: OpenFile, owner: int) -> None:
-    """Remove the files; a forked process, which saves, leaves them to its parent."""
+    """Remove the files. A forked process, which only saves, leaves them to its parent."""
     if os.getpid() == owner:
         with contextlib.suppress(Exception):  # it writes buffered rows, for which the disk may be full
             if db is not None:

@@ -1,4 +1,4 @@
-"""Run independent pieces of work in a few threads, the calling thread among them.
+"""Independent pieces of work, run in several threads that include the calling one.
 
 If a thread cannot be started (a limit on processes, no memory for its stack) or dies before it takes any
 work, the calling thread does the work itself. A ``ThreadPoolExecutor`` would wait for ever until such a

@@ -152,7 +152,7 @@ def _were_saved_after(root: str, records: Mapping[str, Record]) -> bool:
 
 
 def is_still(path: str, record: Record) -> bool:
-    """Return whether a file is the one that was saved, by its inode, size and time of writing."""
+    """Return whether a file is the saved one, judged by its inode, size and modification time."""
     try:
         return record.is_still(os.lstat(path))
     except OSError:
@@ -160,7 +160,7 @@ def is_still(path: str, record: Record) -> bool:
 
 
 def find_stale(others: Mapping[str, Record], author: Author) -> Iterator[str]:
-    """Yield the stale files among those that a save by ``author`` leaves as they are.
+    """Yield the stale files among those that a save by ``author`` does not write.
 
     >>> records = {"a": Record(1, None, (0, 0), author=Author("5f", "params"))}
     >>> list(find_stale(records, Author("5f", "params"))), list(find_stale(records, Author("77", "params")))
@@ -175,7 +175,7 @@ def find_stale(others: Mapping[str, Record], author: Author) -> Iterator[str]:
 
 
 def find_superseded(others: Mapping[str, Record], saved: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the files that a save replaces by others of the same variable, under another name.
+    """Return the files that a save replaces by files of the same variables with other names.
 
     A variable is stored in a file of its name or in a chain of links, whose facts have ``link``. Saving one
     form ends the other; saving a chain ends the links that are not in the save. ``saved``: the facts of the

@@ -1,4 +1,4 @@
-"""Damaged files, and the promise that they raise FormatError and take no memory."""
+"""Damaged files, and a test that they raise FormatError and take no memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from paddlelike.errors import FormatError
 
 
 def cuts(data: bytes) -> Iterator[bytes]:
-    """The file cut at every length."""
+    """Return the file cut off at every length."""
     for size in range(len(data)):
         yield data[:size]
 
@@ -22,7 +22,7 @@ def flips(data: bytes) -> Iterator[bytes]:
 
 
 def refuses(read: Callable[[bytes], object], data: bytes) -> bool:
-    """Return whether ``read`` raises FormatError; other exceptions propagate."""
+    """Return whether ``read`` raises FormatError. Other exceptions propagate."""
     try:
         read(data)
     except FormatError:
@@ -31,7 +31,7 @@ def refuses(read: Callable[[bytes], object], data: bytes) -> bool:
 
 
 def peak_memory(call: Callable[[], object]) -> int:
-    """Return the peak number of bytes allocated while ``call`` ran."""
+    """Return the peak number of bytes allocated during ``call``."""
     tracemalloc.start()
     try:
         call()

@@ -47,7 +47,7 @@ class MemoryFolder:
 
 
 class CountingSource:
-    """A source that counts the bytes that are read from it."""
+    """A source that counts the bytes read from it."""
 
     def __init__(self, data: bytes) -> None:
         self._source = as_source(data)
@@ -117,7 +117,7 @@ class FormatContract:
 
     @classmethod
     def expected(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values under the names under which the format gives them back."""
+        """Return the values under the names that the format gives them when they are read."""
         if cls.format.holds.names:
             return dict(values)
         return {str(index): value for index, value in enumerate(values.values())}
@@ -132,7 +132,7 @@ class FormatContract:
 
     @classmethod
     def oversized(cls, files: Files) -> Iterator[Files]:
-        """Yield copies of the files with a huge number in place of each 4 or 8 bytes."""
+        """Yield copies of the files in which a huge number replaces 4 or 8 bytes, at each position."""
         for name, data in files.items():
             for changed in _with_extremes(data):
                 yield {**files, name: changed}
@@ -356,7 +356,7 @@ class _OneFile:
 
 
 def to_array(value: Any) -> np.ndarray:
-    """The elements of a value."""
+    """Return the elements of a value."""
     return np.asarray(value.array if isinstance(value, LoDTensor | SelectedRows) else value)
 
 
@@ -374,7 +374,7 @@ def assert_same(values: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
 
 
 def _with_extremes(data: bytes) -> Iterator[bytes]:
-    """Yield the file with a huge number in place of each 4 or 8 bytes."""
+    """Yield copies of the file in which a huge number replaces 4 or 8 bytes, at each position."""
     for width in (4, 8):
         for at in range(0, len(data) - width + 1, 2):
             for value in EXTREMES[:2] if width == 4 else EXTREMES[2:]:

@@ -19,7 +19,9 @@ ODD = ["a b", "a@GRAD", "deep/er/w", "ä", "w.0-1", "%2e", "a+b", "x" * 200]
 
 
 class DirectoryContract:
-    """Tests of a directory; a subclass gives the fixture ``url``, that of one which does not exist yet."""
+    """Tests of a directory; a subclass provides the fixture ``url`` of a directory that does not exist
+    yet.
+    """
 
     def save(self, url: str, files: dict[str, bytes], program: str = "5f", **options: Any) -> Committed:
         writing = locate(url).begin(SaveOptions(**options), program=program, part="persistables")
@@ -172,7 +174,7 @@ class DirectoryContract:
 
 
 class StoreContract:
-    """Tests of a store; a subclass gives the fixtures ``store`` and ``folder``, a new path in it."""
+    """Tests of a store; a subclass provides the fixtures ``store`` and ``folder``, a new path in it."""
 
     def test_written_files_are_found_and_read(self, store: Store, folder: str) -> None:
         assert store.find(folder) == {}

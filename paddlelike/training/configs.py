@@ -66,7 +66,7 @@ def read_frequency(given: object, who: str) -> Frequency:
 
 
 class EarlyStopping:
-    """Ends a training whose cross validation has not improved ``patience`` times: the callback of a
+    """Ends a training after ``patience`` cross validations without improvement: the callback of a
     :class:`CrossValidationConfig`.
 
     A resumed training counts from zero. :class:`CheckpointConfig` keeps the best (``keep_best=1``).

@@ -101,7 +101,7 @@ class Function:
         return values[0] if len(values) == 1 else values
 
     def find_by_name(self, name: str) -> Function | None:
-        """Return the function that gives the variable of that name, or None."""
+        """Return the function whose output is the variable with that name, or None."""
         block = self.program.global_block()
         return Function(block.var(name)) if block.has_var(name) else None
 
@@ -118,7 +118,7 @@ class Function:
 
     @staticmethod
     def load(model: Path | bytes, format: ModelFormat | None = None) -> Function:  # noqa: A002
-        """Open a model; its parameters go into the scope.
+        """Open a model and put its parameters into the scope.
 
         Parameters
         ----------

@@ -84,7 +84,7 @@ _connect_workers: Final[Hook[[Program, Executor], Workers]] = Hook("connect_work
 
 
 class Workers(Protocol):
-    """The trainers of a job. Every one of them calls :meth:`exchange` at the same place of the training."""
+    """The trainers of a job. Each must call :meth:`exchange` at the same point of the training."""
 
     rank: int
     size: int
@@ -100,13 +100,13 @@ class Workers(Protocol):
 
 
 class Alone:
-    """One process."""
+    """A single process, without other trainers."""
 
     rank = 0
     size = 1
 
     def exchange(self, text: str) -> list[str]:
-        """Return its own text."""
+        """Return the process's own text."""
         return [text]
 
 
@@ -117,5 +117,5 @@ def find_workers(program: Program, executor: Executor) -> Workers:
 
 
 def exchange_values(workers: Workers, value: object) -> list[Any]:
-    """Exchange values of JSON."""
+    """Exchange JSON values with all trainers."""
     return [json.loads(text) for text in workers.exchange(json.dumps(value))]

@@ -88,7 +88,7 @@ def _is_forward(op: Operator) -> bool:
 
 
 def _describe(op: Operator, block: Block, numbers: dict[str, int]) -> list[str]:
-    """Return the line of an operator, then those of its own block."""
+    """Return the line of an operator, then the lines of its block."""
 
     def name_of(name: str) -> str:
         variable = block._find_var_recursive(name)

@@ -36,7 +36,7 @@ def capture_random_state() -> dict[str, Any]:
 
 
 def restore_random_state(state: Mapping[str, Any]) -> None:
-    """Set both generators to a captured state. Raises SourceError if it is none."""
+    """Set both generators to a captured state. Raises SourceError for anything else."""
     states = check_random_state(state)
     with SWAPPING.hold():
         _set_states(states)
@@ -62,7 +62,7 @@ def check_random_state(state: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 class RandomStream:
-    """A reader's own random numbers, although it shares the generators with the script.
+    """Random numbers of a reader that do not depend on the script's, although both use the same generators.
 
     The generators are exchanged while the reader works, so that a reader gives the same samples whatever the
     script draws in between. Beside a loader, whose thread reads at any time, the script should not draw from
@@ -75,7 +75,7 @@ class RandomStream:
             self.state = _get_states()
 
     def follow(self, reader: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[Any]]:
-        """Return ``reader`` with this stream's numbers."""
+        """Return ``reader``, wrapped so that it uses this stream's numbers."""
         return lambda: self._iterate(reader)
 
     def capture(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class RandomStream:
         return self._draw(capture_random_state)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go to a captured state. Raises SourceError if it is none."""
+        """Return to a captured state. Raises SourceError for anything else."""
         self._draw(lambda: restore_random_state(state))
 
     def _draw(self, work: Callable[[], T]) -> T:
@@ -122,7 +122,7 @@ _END: Final = object()
 
 
 def _reads_for_this_thread(thread: threading.Thread) -> bool:
-    """Return whether a thread that was started a moment ago may read what this one iterates over."""
+    """Return whether a thread started a moment ago may read the items that this thread iterates over."""
     if thread.name.startswith(READING) and thread.name != READING + str(threading.get_ident()):
         return False
     return thread.is_alive() and not thread.name.startswith(MAPPING)

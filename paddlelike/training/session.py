@@ -41,7 +41,7 @@ class Action:
     last: int = 0  # the count at which it was done last
 
     def continue_at(self, count: int) -> None:
-        """Begin where ``count`` units were seen before."""
+        """Start at a position where ``count`` units were already seen."""
         self.last = count
         self.index = count // self.frequency.every if self.frequency.every else 0
 
@@ -61,7 +61,7 @@ class Action:
 
 
 class TrainingSession:
-    """Trains a network from a source to a number of samples; see :func:`training_session`.
+    """Trains a network from a source up to a number of samples; see :func:`training_session`.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -144,7 +144,7 @@ class TrainingSession:
                 writer.end()
 
     def _train_minibatch(self) -> bool:
-        """Train with the next minibatch; return False where there is none."""
+        """Train with the next minibatch; return False if there is none."""
         trainer = self.trainer
         left = self._max_samples - trainer.total_number_of_samples_seen
         minibatch = self._data.read(trainer.total_number_of_samples_seen, left)
@@ -217,7 +217,7 @@ class TrainingSession:
         return True
 
     def _save_last(self) -> None:
-        """Save the checkpoint without a number, if it is not this state already."""
+        """Save the checkpoint without a number, unless it already holds this state."""
         if self.checkpoints is None or not self._config.frequency.every:
             return
         seen = self.trainer.total_number_of_samples_seen
@@ -264,7 +264,7 @@ class TrainingSession:
             action.continue_at(self._count(action))
 
     def _begin_alike(self) -> None:
-        """Let the readers of all processes begin with the random numbers of the first one."""
+        """Make the readers of all processes begin with the random numbers of the first process."""
         source = self._data.source
         states = exchange_values(self.trainer.workers, encode_state(source.get_checkpoint_state()))
         if isinstance(source, ReplayedSource):

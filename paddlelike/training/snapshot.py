@@ -100,13 +100,13 @@ def restore(trainer: Trained, checkpoints: NumberedCheckpoints) -> Any:
 
 
 def restore_newest(trainer: Trained, checkpoints: NumberedCheckpoints) -> tuple[Any, dict[str, Any]] | None:
-    """Restore the checkpoint of the most samples; return the external state and the session's, or None."""
+    """Restore the checkpoint with the most samples; return its external and session states, or None."""
     state = checkpoints.restore_newest(trainer.executor, trainer.program, _make_check(trainer))
     return None if state is None else _take(trainer, state)
 
 
 class _Position(NamedTuple):
-    """The state of one process in a checkpoint, beside the variables."""
+    """The state of one process in a checkpoint, besides the variables."""
 
     counts: tuple[int, ...]
     external: Any

@@ -29,7 +29,7 @@ class TrainingSummary(dict[str, list[dict[str, Any]]]):
 
 
 class _Collector(ProgressWriter):
-    """Collects a summary."""
+    """Collects the losses and metrics of a training summary."""
 
     def __init__(self) -> None:
         super().__init__(freq=1)
@@ -173,13 +173,13 @@ def train(
 
 
 def _is_endless(source: object) -> bool:
-    """Return whether a source declares that it repeats for ever."""
+    """Return whether a source declares that it repeats forever."""
     is_infinite = getattr(source, "is_infinite", None)
     return callable(is_infinite) and bool(is_infinite())
 
 
 def _is_trained(criterion: Variable | Sequence[Variable]) -> bool:
-    """Return whether the program of a criterion updates its parameters, here or elsewhere."""
+    """Return whether the program of a criterion already updates its parameters."""
     first = criterion if isinstance(criterion, Variable) else next(iter(criterion), None)
     ops = [] if first is None else first.block.program.global_block().ops
     return any("ParamOut" in op.outputs or op.type in ("send", "listen_and_serv") for op in ops)

@@ -196,7 +196,7 @@ class Trainer:
     def save_checkpoint(
         self, filename: str | os.PathLike[str], external_state: object = None, **options: Unpack[SaveKeywords]
     ) -> SaveReport | PendingSave | None:
-        """Save the training as the directory ``filename``: an earlier one is replaced as a whole, or stays.
+        """Save the training as the directory ``filename``; an earlier one is replaced as a whole, or stays.
 
         It holds every persistable variable, as ``fluid.io.save_persistables`` writes them; the states of the
         random generators; the numbers of samples, minibatches and sweeps; and ``external_state``. In a
@@ -271,11 +271,11 @@ class Trainer:
         self.executor.run(self.program)
 
     def close(self) -> None:
-        """In distributed training, tell the servers that this trainer has finished and trains no more."""
+        """Report to the servers, in distributed training, that this trainer has finished."""
         self.executor.close()
 
     def _distribute(self, network: Program) -> None:
-        """Take this process's share of the network, if a learner says so."""
+        """Take this process's share of the network, if a learner distributes it."""
         for learner in self.parameter_learners:
             if isinstance(learner, DistributedLearner):
                 share = learner.distribute(network, self._startup)
@@ -332,7 +332,7 @@ def _as_list(given: object) -> list[Any]:
 
 
 def _fit(variable: Variable, value: Any) -> Any:
-    """Return a value in the dtype of its variable, without a LoD of single rows if it has none."""
+    """Return a value in the dtype of its variable. If that has no LoD, a LoD of single rows is removed."""
     wanted = numpy_dtype(variable.dtype)
     if isinstance(value, LoDTensor):
         lengths = value.recursive_sequence_lengths()

@@ -1,4 +1,4 @@
-"""Elements of HTML. Every text that they are given is escaped."""
+"""Elements of HTML. All text in them is escaped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def format_heading(title: str, facts: str = "") -> Html:
 
 
 def format_lines(lines: Iterable[str]) -> Html:
-    """Return lines of text, their spaces kept."""
+    """Return lines of text with their spaces preserved."""
     return Html(f'<pre style="margin:2px 0; white-space:pre-wrap">{_escape(chr(10).join(lines))}</pre>')
 
 
@@ -49,7 +49,7 @@ def format_table(titles: Sequence[str], rows: Sequence[Sequence[Any]]) -> Html:
 
 
 def format_details(title: str, content: str) -> Html:
-    """Return content that a click on its title opens; nothing if it is empty."""
+    """Return content that a click on its title shows; an empty text for no content."""
     if not content:
         return Html("")
     return Html(f"<details><summary>{_escape(title)}</summary>{_escape(content)}</details>")

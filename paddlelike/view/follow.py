@@ -28,7 +28,7 @@ _MOST_SAVES: Final = 500
 
 
 class _Save(NamedTuple):
-    """A save that landed."""
+    """A save that has appeared."""
 
     id: int
     name: str
@@ -41,7 +41,7 @@ class _Save(NamedTuple):
 
 @dataclass
 class _Log:
-    """A log that is read from the end of the last read on."""
+    """A log of which only new lines are read."""
 
     path: str
     curves: Curves = field(default_factory=Curves)
@@ -93,7 +93,7 @@ class Follower:
         self._lock = Lock()
 
     def look(self) -> dict[str, Any]:
-        """Return the present state, as values that JSON can represent; ``version`` rises with each change."""
+        """Return the current state as JSON values; ``version`` rises with each change."""
         with self._lock.hold():
             changed = False
             for path in (*self._named, *self._scan()):
@@ -117,7 +117,9 @@ class Follower:
         return os.path.join(self.directory, names[0]) if names else None
 
     def _scan(self) -> Iterator[str]:
-        """Yield the logs and the manifests below the directory; hidden directories are of saves that run."""
+        """Yield the logs and the manifests below the directory, skipping hidden directories of running
+        saves.
+        """
         waiting, left = [(self.directory, 0)], _MOST_ENTRIES
         while waiting:
             directory, depth = waiting.pop(0)
@@ -206,7 +208,7 @@ def _describe_curve(curve: Curve) -> dict[str, Any]:
 
 
 def _thin(curve: Curve) -> tuple[list[int], list[float]]:
-    """Return a curve of fewer points: of every bucket of points the smallest and the largest."""
+    """Return a curve with fewer points: the smallest and the largest of every bucket of points."""
     count = len(curve.steps)
     if count <= _MOST_POINTS:
         return list(curve.steps), list(curve.values)

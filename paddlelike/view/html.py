@@ -220,7 +220,7 @@ def _format_moved(moved: dict[str, Moved]) -> Html:
 
 
 def _format_values(array: Array) -> Html:
-    """Return statistics of the elements, and some of them."""
+    """Return statistics of the elements, and a sample of them."""
     some = np.array2string(array, threshold=200, edgeitems=3, precision=4, max_line_width=100)
     if array.dtype.kind not in "biuf" or not array.size:
         return format_lines([some])

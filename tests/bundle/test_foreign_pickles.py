@@ -31,7 +31,7 @@ def test_a_gpu_array_in_a_pickle_is_read_as_a_numpy_array(name: str) -> None:
     data = b"\x80\x02]c" + name.encode() + b"\n" + inner + FUNCTIONS[name] + b"Ra."
     (found,) = bundle.load(io.BytesIO(data))
     np.testing.assert_array_equal(found, array)
-    with pytest.raises(FormatError, match="an array of a GPU is made of a int"):
+    with pytest.raises(FormatError, match="the pickle makes a GPU array of a int"):
         bundle.load(io.BytesIO(data.replace(inner, b"K\x01")))
 
 

@@ -27,21 +27,22 @@ REFUSED = (
     "Abstract tracer value",  # a size, a factor or an axis comes from a variable
     "is a variable",
     "SparseRows",
-    "holds some rows only",
+    "holds only some rows",
     "no LoD",
     "takes no sequences",
     "X has a LoD",
     "uneven sizes",
-    "a padded batch",
-    "the mean of integers",
+    "its input is a padded batch",
+    "it computes the mean of integers",
     "the shape depends on",
     "TracerArrayConversionError",  # a kernel that writes into arrays of numpy in some cases
     "the number of elements depends on values",
     "known at run time",
-    "short sequences have another gradient",
-    "sequences of sequences",
+    "Fluid has another gradient for short sequences",
+    "it reads sequences of sequences",
+    "its sequences are nested",
     "unstable sort",
-    "polygons, or separate boxes for every class",
+    "its boxes are polygons, or separate for every class",
 )
 #: The host draws their masks; see test_state.py.
 DRAWN = {"dropout"}

@@ -22,7 +22,7 @@ from paddlelike.framework import follows_fluid
 def _require_one_level(*values: Value) -> None:
     require_sequences(*values)
     if any(len(value.offsets) > 1 or value.live is not None for value in values):
-        raise LoweringError("sequences of sequences")
+        raise LoweringError("it reads sequences of sequences")
 
 
 @lowers("match_matrix_tensor", sequences=True)
@@ -147,7 +147,9 @@ def tree_conv_grad(
 
 
 def _fill_padding(rows: jax.Array, edges: jax.Array) -> jax.Array:
-    """Return rows (B, N, ...); those after a tree are from the tree before: see ``tree_conv_padding``."""
+    """Return the rows as (B, N, ...). Rows behind a tree repeat the tree before it: see
+    ``tree_conv_padding``.
+    """
     if not follows_fluid("tree_conv_padding"):
         return rows
     total = (edges != 0).all(-1).sum(1) + 1
@@ -163,7 +165,7 @@ def _fill_padding(rows: jax.Array, edges: jax.Array) -> jax.Array:
 def _weigh_places(
     edges: Array, count: int, max_depth: int, dtype: np.dtype[Any], ctx: OpContext | None
 ) -> Array:
-    """Return the weights of node j in node i, for left, right and top: shape (B, 3, count, count)."""
+    """Return the weight of node j for node i, from the left, right and top: shape (B, 3, count, count)."""
     parent, child = edges[..., 0], edges[..., 1]
     used = jnp.cumprod((parent != 0) & (child != 0), axis=1).astype(bool)
     total = ((parent != 0) & (child != 0)).sum(1) + 1

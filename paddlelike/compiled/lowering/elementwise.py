@@ -1,4 +1,4 @@
-"""Lowerings of each element: broadcasting, functions in the place of numpy's, clipping."""
+"""Lowerings of elementwise operators: broadcasting, functions that replace numpy's, clipping."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def apply(function: Callable[[Array, Array], Array], x: Array, y: Array, axis: i
 
 @stands_for(broadcasting.sum_to)
 def sum_to(shape: tuple[int, ...], gradient: Array, axis: int) -> Array:
-    """Return the gradient of a tensor that was broadcast to the shape of ``gradient``."""
+    """Sum ``gradient`` over the dims along which a tensor was broadcast, to the tensor's own shape."""
     if shape == gradient.shape:
         return gradient
     dims = broadcasting.pad_dims(shape, gradient.ndim, axis)

@@ -59,7 +59,7 @@ def _run(
     projected: Value, wh: Array, bias: Array, h0: Value, c0: Value, activations: Sequence[str],
     *, use_peepholes: bool, is_reverse: bool,
 ) -> tuple[Value, Value]:  # fmt: skip
-    """Return Hidden and Cell for the projected input, to which the bias has been added."""
+    """Return Hidden and Cell, computed from the projected input with the bias added."""
     gate, act, candidate = (ACTIVATIONS[name] for name in activations)
     flat = bias.reshape(-1)
     rest = flat.at[: wh.shape[1]].set(0)
@@ -144,7 +144,9 @@ def attention_lstm(
 
 
 def _pool(x: Packed, kind: str) -> Array:
-    """Return the sum of each sequence, by its length (AVERAGE) or the root of it (SQRT)."""
+    """Return the sum of each sequence, divided by its length (AVERAGE) or by the root of its length
+    (SQRT).
+    """
     require_sequences(x)
     total = sum_sequences(x, x.mask())
     lengths = jnp.maximum(x.lengths, 1).astype(x.rows.dtype)[:, None]
@@ -172,7 +174,7 @@ def fusion_seqpool_cvm_concat(xs: list[Value], cvm: Value, *, pooltype: str) -> 
 
 
 def count_logarithms(x: Array) -> Array:
-    """Return rows whose first two columns, the counts of shows and clicks, are logarithms."""
+    """Return rows with the logarithms of the first two columns, the counts of shows and clicks."""
     show, click = (jnp.log(x[:, i] + jnp.asarray(1, x.dtype)) for i in (0, 1))
     return jnp.concatenate([jnp.stack([show, click - show], 1), x[:, 2:]], 1)
 
@@ -188,7 +190,7 @@ def _find_rows(w: Array, ids: Packed, padding_idx: int) -> tuple[Array, Array]:
 def fused_embedding_seq_pool(w: Array | SparseRows, ids: Value, *, padding_idx: int, ctx: OpContext) -> Value:
     require_sequences(ids)
     if isinstance(w, SparseRows):
-        raise LoweringError("W holds some rows only")
+        raise LoweringError("W holds only some rows")
     rows, counts = _find_rows(w, ids, padding_idx)
     ctx.check((rows >= 0) & (rows < w.shape[0]), f"Ids hold a value outside of 0 to {w.shape[0] - 1}")
     found = jnp.where(counts[..., None], jnp.take(w, rows, axis=0, mode="clip"), 0)

@@ -104,7 +104,7 @@ def matmul_rows(
 
 
 def _multiply_alike(x: Packed, y: Packed, attrs: dict[str, Any]) -> Value:
-    """Multiply the matrices in corresponding rows. For two matrices, multiply each pair of columns."""
+    """Multiply corresponding matrices of two batches; for rows of vectors, return ``X^T Y``."""
     if x.rows.shape[0] != y.rows.shape[0]:
         raise LoweringError("X and Y have different numbers of rows")
     if x.rows.ndim > 2 and y.rows.ndim == x.rows.ndim:

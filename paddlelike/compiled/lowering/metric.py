@@ -1,4 +1,4 @@
-"""Lowerings of measures."""
+"""Lowerings of metrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from paddlelike.ops.metric.sequence import SCHEMES
 
 
 def _count(ids: Array, chosen: Array, classes: int, weights: Array | None = None) -> Array:
-    """Return how often each class occurs among the chosen ids; float64 where there are weights."""
+    """Return how often each class occurs among the chosen ids, in float64 if there are weights."""
     ids = jnp.where(chosen, ids, classes)  # out of bounds: dropped
     if weights is None:
         return jnp.zeros(classes, jnp.int64).at[ids].add(1, mode="drop")
@@ -31,7 +31,7 @@ def auc(
     *, curve: str, num_thresholds: int, slide_steps: int, ctx: OpContext,
 ) -> Results:  # fmt: skip
     if curve == "PR" and not follows_fluid("auc_curve"):
-        raise LoweringError("the area under the curve of precision and recall")
+        raise LoweringError("it computes the area under the curve of precision and recall")
     (predicted, given), used = _unpack(predict, label)
     score, labels = predicted[:, -1], given.reshape(-1)
     ctx.check((score >= 0) & (score <= 1), "Predict holds a value outside of 0 to 1")
@@ -57,7 +57,7 @@ def auc(
 
 
 def _unpack(*values: Value) -> tuple[list[Array], Array]:
-    """Return the rows of sequences and of arrays, equally many each, and a mask of the rows in use."""
+    """Return the rows of sequences and arrays with the same number of rows, and a mask of the rows in use."""
     used = [x.used for x in values if isinstance(x, Packed)]
     rows = [get_rows(x) for x in values]
     if len({len(x) for x in rows}) > 1:
@@ -66,7 +66,7 @@ def _unpack(*values: Value) -> tuple[list[Array], Array]:
 
 
 def _advance_window(flat: Array, count: Array, buckets: int, steps: int) -> tuple[Array, Array]:
-    """Return the counts to evaluate, and the table with one step more."""
+    """Return the counts of the last steps, and the table with the counts of this step added."""
     latest = flat[:-1].reshape(steps + 1, buckets)
     place = flat[-1] % steps
     total = latest[steps] + count - latest[place]

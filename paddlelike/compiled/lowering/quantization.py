@@ -1,4 +1,4 @@
-"""Quantization while training: the greatest values of the last steps."""
+"""Quantization during training: the largest absolute values of the last steps."""
 
 from __future__ import annotations
 

@@ -19,7 +19,9 @@ def cvm(x: Array, counts: Array, *, use_cvm: bool) -> Array:
 
 @lowers("cvm_grad", sequences=True)
 def cvm_grad(x: Array | Packed, counts: Array | Packed, d_out: Array | Packed, *, use_cvm: bool) -> Value:
-    """Return the gradient; for the two counts it is CVM itself, which the parameter server adds up."""
+    """Return the gradient. The two counts get CVM itself as their gradient, for the parameter server to add
+    up.
+    """
     if isinstance(counts, Packed):
         raise LoweringError("CVM has a LoD")
     columns = get_rows(d_out)
@@ -28,6 +30,6 @@ def cvm_grad(x: Array | Packed, counts: Array | Packed, d_out: Array | Packed, *
         return jnp.concatenate([counts[: x.shape[0]].astype(x.dtype), columns], 1)
     require_sequences(x)
     if len(x.offsets) > 1 or counts.shape[0] < x.count:
-        raise LoweringError("sequences of sequences, or CVM has no row for each")
+        raise LoweringError("its sequences are nested, or CVM lacks a row for each")
     rows = jnp.concatenate([spread(x, counts).astype(x.rows.dtype), columns], 1)
     return x.replace(x.mask(rows), shown=False)

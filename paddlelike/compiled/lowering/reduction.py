@@ -45,7 +45,7 @@ def _reduce_rows(ctx: OpContext, args: list[Any], cls: type[OpDef], given: Mappi
             others[0] = others[0] / _count(x, others[0])
         return x.replace(x.mask(evaluate_kernel(ctx, [*others, x.rows], cls, given)), shown=False)
     if divided and x.rows.dtype.kind != "f":
-        raise LoweringError("the mean of integers")
+        raise LoweringError("it computes the mean of integers")
     out = evaluate_kernel(ctx, [x.mask(unused=row.get_neutral(x.rows.dtype))], cls, given)
     return out / _count(x, out) if divided else out
 
@@ -198,7 +198,7 @@ def unique_with_counts(x: Array | Packed, *, dtype: int) -> tuple[Packed, Value,
 
 
 def _find_among_rows(x: Packed, dtype: int) -> tuple[Packed, Value, Packed]:
-    """Return the result for the rows in use; unused rows repeat the first one."""
+    """Return the result for the rows in use. Unused rows repeat the first row, which changes no extreme."""
     if x.offsets:
         raise LoweringError("its lowering takes no sequences")
     found, index, counts, live = _find_unique(x.rows, x.used.astype(jnp.int64), dtype)
@@ -207,7 +207,7 @@ def _find_among_rows(x: Packed, dtype: int) -> tuple[Packed, Value, Packed]:
 
 
 def _find_unique(x: Array, weights: Array, dtype: int) -> tuple[Array, Array, Array, Array]:
-    """Return unique numbers in order of appearance, the index of each of X, the counts, and how many."""
+    """Return unique numbers by appearance, the index of each element of X, the counts, and their number."""
     number = numpy_dtype(VarType(dtype))
     size = x.shape[0]
     order = jnp.argsort(x, stable=True)

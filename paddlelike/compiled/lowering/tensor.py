@@ -1,4 +1,4 @@
-"""Lowerings of tensors: joined, repeated, padded, read and written at places."""
+"""Lowerings of tensor operators: join, repeat, pad, read and write at positions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from paddlelike.ops.tensor import pad as pads
 
 
 def take_rows(index: Array, height: int, ctx: OpContext) -> Array:
-    """Flatten an index, and check that its numbers are below ``height``."""
+    """Flatten an index, and check that its ids are below ``height``."""
     flat = index.reshape(-1)
     ctx.check((flat >= 0) & (flat < height), f"an index is outside of 0 to {height - 1}")
     return flat
@@ -104,7 +104,7 @@ def index_sample(x: Array, index: Array, *, ctx: OpContext) -> Array:
 
 @lowers("range", "linspace")
 def refuse_values(start: Array, end: Array, step: Array) -> Array:
-    """Raise LoweringError unless a value is a constant, for which numpy's kernel computes the result."""
+    """Raise LoweringError unless a value is a constant; numpy's kernel then computes the result."""
     raise LoweringError("the number of elements depends on values")
 
 
@@ -134,7 +134,7 @@ def concat(parts: list[Value], axis_tensor: Value | None, *, axis: int) -> Packe
         shown = all(part.shown for part in parts)
         return Packed(joined, (offsets,), max(part.longest for part in parts), shown=shown)
     if max(levels) > 1:
-        raise LoweringError("sequences of sequences")
+        raise LoweringError("it reads sequences of sequences")
     return Packed(joined, (), joined.shape[0], shown=False, live=starts[-1])
 
 
@@ -174,7 +174,7 @@ def fill_constant_batch_size_like(
     if not isinstance(x, Packed):
         like = x.shape
     elif x.live is not None and x.offsets:
-        raise LoweringError("some sequences of a batch")
+        raise LoweringError("it selects some sequences of a batch")
     else:  # of sequences their count
         like = (x.count, *x.rows.shape[1:]) if x.offsets else x.rows.shape
     sizes[output_dim_idx] = like[input_dim_idx]

@@ -54,7 +54,7 @@ def is_empty_sparse(grad: Gradient) -> bool:
 
 
 class _Held:
-    """A gradient in an update rule with few nonzero rows, perhaps plus an array: ``g + x``.
+    """A gradient with few nonzero rows in an update rule, with an optional dense array: ``g + x``.
 
     Sums and products are computed only for these rows, and added to the array at the end, without another
     array.
@@ -154,7 +154,7 @@ def _update(ctx: OpContext, args: list[Any], cls: type[Update], given: Mapping[s
 
 
 def _spoil_others(found: Array | Results, grad: SparseRows, rate: Array) -> Results:
-    """Return tables with some rows updated; as with a dense gradient, other rows may become NaN.
+    """Return updated tables where other rows become NaN if a dense gradient would make them NaN.
 
     This is for an infinite or NaN learning rate: ``0 * lr`` is NaN. A loop of at most one step needs no copy
     of the table, unlike a choice.

@@ -18,7 +18,7 @@ Signature = tuple[Any, ...]
 
 
 class PassedOverError(Exception):
-    """Raised when a piece is not compiled for the shapes of this run: numpy runs its operators."""
+    """Raised when a piece is not worth compiling for these shapes: numpy runs its operators."""
 
 
 class Compilations:
@@ -127,7 +127,7 @@ class Compilations:
 
 
 def describe(value: Any) -> Any:
-    """Return the properties on which a compiled piece depends, of a value that is not a JAX array."""
+    """Return the properties of a value, other than a JAX array, on which a compiled piece depends."""
     if isinstance(value, Packed):
         return (
             value.rows.shape,

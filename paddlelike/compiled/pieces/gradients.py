@@ -1,4 +1,4 @@
-"""Gradient operators in another piece than their forward operators, so that results may be missing.
+"""Gradient operators that are in another piece than their forward operators, so that results may be missing.
 
 If JAX keeps the derivative of a lowering, the lowering does not compute values that numpy's gradient reads,
 such as the gates of `lstm`. In another piece the gradient computes its forward operator again, if it has that
@@ -19,7 +19,7 @@ from paddlelike.framework.opdef import GRAD, OpDef, registry
 
 
 def find_left_out(plan: CompiledPlan, steps: range, missing: Collection[int]) -> int | None:
-    """Return a step of a piece that did not return a result needed by a later gradient."""
+    """Return a step of a piece whose result a later gradient needs, but which the piece did not return."""
     for index in range(steps.stop, len(plan.steps)) if missing else ():
         found = _find_forward(plan, index)
         if found is None or found not in steps or not plan.reads[index] & plan.writes[found] & set(missing):
@@ -45,7 +45,7 @@ def find_forward_for_numpy(plan: CompiledPlan, frame: Frame, index: int) -> int 
 
 
 def _is_repeatable(base: type[OpDef], row: Lowering, names: Collection[str]) -> bool:
-    """Return whether a gradient operator with slots of these names can compute its forward operator again."""
+    """Return whether a gradient operator with these slots can compute its forward operator again."""
     needed = {slot.name for slot in base.input_slots if not slot.optional} - row.without.keys()
     return not row.draws and needed <= set(names)
 
@@ -107,6 +107,6 @@ def find_shapes_kept(plan: CompiledPlan, start: int, stop: int) -> Iterator[tupl
 
 
 def is_sparse_variable(plan: CompiledPlan, positions: set[int]) -> bool:
-    """Return whether a persistable among some positions holds SelectedRows, which stay on the host."""
+    """Return whether one of these positions holds a persistable of SelectedRows, which stays on the host."""
     kept = plan.layout.persistables
     return any(n in kept and kept[n].type == VarType.SELECTED_ROWS for n in positions)

@@ -72,7 +72,9 @@ class CompiledPlan(Plan):
 
     @staticmethod
     def _arrange(ops: list[Operator]) -> list[Operator]:
-        """Move sums over workers to the operator that waits for them, so that one piece computes them all."""
+        """Move each sum over workers to the operator that waits for it, so that one piece computes them
+        all.
+        """
         delayed: list[Operator] = []
         found: list[Operator] = []
         for op in ops:
@@ -156,7 +158,7 @@ class CompiledPlan(Plan):
 
 
 def _pair_blocks(steps: Sequence[Step]) -> dict[int, int]:
-    """Return the index of each block operator's gradient; both name the same scopes."""
+    """Return the index of the gradient of each operator with a block; both name the same scopes."""
     scopes = ("Scope", "StepScopes", "step_scopes")
     made = {n: i for i, step in enumerate(steps) for slot in scopes for n in step.op.output(slot)}
     return {

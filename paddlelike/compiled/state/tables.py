@@ -114,7 +114,7 @@ class _DeviceRows(OldRows):
         _kept[id(array)] = self
 
     def wait(self) -> None:
-        """Let a waiting save read a piece first."""
+        """Wait while a waiting save reads a part of the table."""
         if self._waits:
             self._has_read.wait(_PATIENCE)
 
@@ -212,7 +212,9 @@ def _list_inputs(plan: CompiledPlan, op: Operator) -> dict[str, list[int]]:
 
 
 def _find_rows_of(plan: CompiledPlan, gradient: int, writers: Mapping[int, Sequence[int]]) -> set[int] | None:
-    """Return the positions of the ids of a sparse gradient's rows; None where it may have other rows."""
+    """Return the positions of the ids that are the rows of a sparse gradient; None if it may have other
+    rows.
+    """
     indexes = writers.get(gradient, ())
     if len(indexes) != 1:
         return None

@@ -13,7 +13,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 
 
 def _make(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that ignores the parameters of a primitive, since they do not matter."""
+    """Return a numpy function for a primitive; it ignores the primitive's parameters, which do not matter."""
     return lambda **_: function
 
 

@@ -23,7 +23,7 @@ _SOURCES: Final = ("fill_constant", "assign_value")
 
 
 class _WithoutLods:
-    """The run as seen by kernels with ``lods_only``: constants have no LoD."""
+    """A run in which no value has a LoD, for kernels with ``lods_only``; constants have none."""
 
     def __init__(self, op: Operator) -> None:
         self.op = op

@@ -59,11 +59,11 @@ class OpContext:
         """Do nothing."""
 
     def check(self, holds: Array | bool, message: str) -> None:
-        """Let the run fail unless ``holds`` is true everywhere; persistables then stay unchanged."""
+        """Fail the run unless ``holds`` is true everywhere; persistables then stay unchanged."""
         self.trace.checks.append((self.op, message, jnp.all(holds)))
 
     def require(self, holds: Array | bool, reason: str) -> None:
-        """Let numpy run the operator from this step on, unless ``holds`` is true everywhere."""
+        """Have numpy run the operator from this step on, unless ``holds`` is true everywhere."""
         self.check(holds, Uncovered(reason, self.trace.index))
 
     def draw(
@@ -90,7 +90,7 @@ class OpContext:
         dtype: jax.typing.DTypeLike,
         sample: Callable[[Generator, int], np.ndarray[Any, Any]],
     ) -> Array:
-        """Return random values whose seed is the number of an input slot.
+        """Return random values drawn with the seed in an input slot.
 
         Raises LoweringError unless the host draws that number for the same piece.
         """
@@ -130,7 +130,9 @@ class OpContext:
         return OpContext(self.trace, self.op, count)
 
     def note_count(self, offsets: Array, x: Array, find: Callable[[int], int] = int) -> None:
-        """Record how to find the number of rows of new sequences from that of ``x``, if possible."""
+        """Record how the number of rows of new sequences follows from the number of rows of ``x``, if
+        possible.
+        """
         count = self._find_count(x) if isinstance(x, Packed) else _count_fixed(x.shape[0])
         if count is not None:
             self.trace.root.counts.append((offsets, lambda given, steps: find(count(given, steps))))

@@ -14,7 +14,9 @@ from paddlelike.compiled.values import Packed, SparseRows, get_rows
 
 
 def differentiate(function: Callable[[list[Any]], Any], args: list[Any]) -> tuple[Any, Callable[[Any], Any]]:
-    """Return the results of ``function``, and a function from their gradients to those of ``args``."""
+    """Return the results of ``function``, and a function that maps their gradients to the gradients of
+    ``args``.
+    """
     leaves, tree = jax.tree_util.tree_flatten(args)
     real = [i for i, leaf in enumerate(leaves) if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)]
 
@@ -61,7 +63,7 @@ class _Known:
 
 
 def _put_back(args: Any, gradients: Any) -> Any:
-    """Return gradients in the form of ``args``."""
+    """Return gradients in the structure of ``args``."""
     if isinstance(args, list):
         return [_put_back(one, gradients) for one in args]
     if args is None:
@@ -85,7 +87,7 @@ def _put_back(args: Any, gradients: Any) -> Any:
 
 
 def fit_gradient(value: Any, gradient: Any) -> object:
-    """Return the gradient of a result in the result's own form; zeros where there is none."""
+    """Return the gradient of a result in the structure of the result; zeros if there is none."""
     if value is None:
         return None
     if isinstance(value, list):

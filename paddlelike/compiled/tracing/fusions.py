@@ -1,4 +1,4 @@
-"""Results that XLA on CPUs would compute again for every reader.
+"""Results that XLA on CPUs would otherwise compute again for every reader.
 
 It fuses a function of one array, with that array's own formula, into all of its readers. In a residual
 network each sum of a block is computed from the sums of all earlier blocks: once for the next block, and once

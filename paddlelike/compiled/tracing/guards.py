@@ -1,4 +1,4 @@
-"""Keep the old persistables if a check that is computed with the results fails."""
+"""Guards that keep the old persistables if a check that is computed with the results fails."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _is_like(old: Any, new: Any) -> bool:
 
 
 def _group(variables: Sequence[Any], likes: Iterable[Any]) -> list[list[Any]]:
-    """Return the variables of each result."""
+    """Return the variables that belong to each result."""
     rest = iter(variables)
     return [[next(rest) for _ in jax.tree_util.tree_leaves(like)] for like in likes]
 

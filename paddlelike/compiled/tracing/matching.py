@@ -13,7 +13,7 @@ from paddlelike.framework.opdef import GRAD, OpDef
 
 
 def match_rows(ctx: OpContext, cls: type[OpDef], args: list[Any], like: Packed) -> list[Any]:
-    """Return the arguments of an operator with two operands, adding unused rows to an array without a LoD.
+    """Return the arguments of an operator with two operands; an array without a LoD gets unused rows added.
 
     With another number of rows numpy runs the operator, or refuses it. XShape is treated likewise: an earlier
     piece keeps it without the unused rows.
@@ -74,7 +74,7 @@ def add_unused(ctx: OpContext, arg: Any, like: Packed, *, is_gradient: bool) -> 
 
 
 def _match_shape(ctx: OpContext, xshape: Any, like: Packed) -> object:
-    """Return XShape, (0, *shape of X), of an X with the unused rows of ``like``."""
+    """Return XShape, (0, *shape of X), where X has the unused rows of ``like``."""
     size = like.rows.shape[0]
     if xshape is None or xshape.ndim < 2 or xshape.shape[1] == size:
         return xshape

@@ -154,7 +154,7 @@ def bind_equation(eqn: JaxprEqn, args: list[Any], params: dict[str, Any]) -> Seq
 
 
 def _put(values: Sequence[Any], order: tuple[int, ...]) -> list[Any]:
-    """Return values, one per dim, in the order of the dims of the array."""
+    """Return one value per dim, in the order of the array's dims."""
     found = list(values)
     for value, dim in zip(values, order, strict=True):
         found[dim] = value
@@ -179,7 +179,7 @@ def _settle(value: Any) -> object:
 
 
 def _arrange(value: Any, order: tuple[int, ...]) -> object:
-    """Return the array of a value with its dims in this order; numbers are returned unchanged."""
+    """Return the array of a value with its dims in a given order; numbers are returned unchanged."""
     if isinstance(value, _Moved) and value.order == order:
         return value.array
     value = _settle(value)

@@ -14,7 +14,7 @@ from paddlelike.framework.opdef import OpDef
 
 
 def call_with_rows(ctx: OpContext, cls: type[OpDef], row: Lowering, args: list[Any]) -> object:
-    """Return the results of a lowering for plain arrays, called with sequences without unused rows.
+    """Call a lowering for plain arrays with sequences that have no unused rows, and return its results.
 
     Results that have a LoD with numpy's kernel become sequences again.
     """

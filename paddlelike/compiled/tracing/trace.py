@@ -127,7 +127,7 @@ class Trace:
             raise RefusedError(index, self._locate(op, f"{type(error).__name__}: {first}")) from error
 
     def _locate(self, op: Operator, reason: str) -> str:
-        """Return the reason; inside a block it names the operator that cannot be compiled."""
+        """Return the reason of a refusal; inside a block it names the operator that cannot be compiled."""
         return reason if self.root is self else f"{op.type!r} in its block: {reason}"
 
     def _read(self, position: int | list[int]) -> Any:
@@ -322,7 +322,7 @@ def _find_key(op: Operator, base: type[OpDef]) -> object:
 
 
 def _belongs(op: Operator, record: _Record, base: type[OpDef], given: Mapping[str, Any]) -> bool:
-    """Return whether a gradient operator belongs to a recorded operator: both have the same inputs."""
+    """Return whether a gradient operator belongs to a recorded operator, as both have the same inputs."""
     for slot, value in zip(base.input_slots, record.args, strict=True):
         if given.get(slot.name) is not None and not _are_same(given[slot.name], value):
             return False

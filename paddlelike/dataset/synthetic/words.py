@@ -23,7 +23,7 @@ def make_sentences(
 
 
 def make_walks(part: Part, *, words: int, longest: int = 30) -> Iterator[list[int]]:
-    """Yield sentences in which four of five words follow from the word before."""
+    """Yield sentences in which four of five words are determined by the word before."""
     follower = part.rules.permutation(words)
     rng = part.samples
     for _ in range(part.size):
@@ -37,7 +37,7 @@ def make_walks(part: Part, *, words: int, longest: int = 30) -> Iterator[list[in
 def make_translations(
     part: Part, *, source: int, target: int, special: int = 3, longest: int = 20
 ) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield pairs of sentences, the second translated word by word; ids from ``special`` on are words."""
+    """Yield pairs of sentences, the second a word-by-word translation; ids below ``special`` are marks."""
     meaning = part.rules.integers(special, target, source)
     for walk in make_walks(part, words=source - special, longest=longest):
         ids = [one + special for one in walk]

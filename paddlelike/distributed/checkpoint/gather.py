@@ -67,7 +67,7 @@ def gather_files(
 
 
 def _cover(placement: Placement, origin: str) -> list[Slice]:
-    """Return the slices of a variable, by rows; for copies on several servers, the first one."""
+    """Return the slices of a variable, ordered by rows; of copies on several servers, only the first."""
     slices = placement.of(origin)
     if slices[0].kind == Kind.GROWING:
         return slices

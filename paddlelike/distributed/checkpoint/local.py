@@ -16,7 +16,9 @@ from paddlelike.storage.location import locate
 
 
 class LocalPartition(WholePartition):
-    """The partition of an ordinary program: all its variables are here; a saved table may be in shards."""
+    """The partition of an ordinary program: all variables are in this process; a saved table may be in
+    shards.
+    """
 
     def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:
         shapes = {v.name: tuple(v.shape) for v in chosen if v.type == VarType.LOD_TENSOR}

@@ -40,7 +40,7 @@ def recv_save(servers: Servers, attrs: Mapping[str, Any]) -> None:
 
 
 def _slices(name: str, whole: tuple[int, ...], attrs: Mapping[str, Any]) -> list[Slice]:
-    """Return the slices by rows. Uncut variables, such as powers of beta, are whole on each server."""
+    """Return the slices of each variable, by rows; small state, such as powers of beta, is whole on each."""
     dtype = convert_dtype(attrs["dtype"])
     shapes = [tuple(int(dim) for dim in text.split(",") if dim) for text in attrs["slice_shapes"]]
     slices = []

@@ -150,7 +150,7 @@ class TrainerPartition:
     def plan_save(
         self, executor: Executor, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> SaveShare:
-        """Return the variables of this process and the files to gather (in asynchronous training, all).
+        """Return the variables of this process and the files to gather; both are empty except on trainer 0.
 
         Raises SaveError where the servers of the program cannot be reached or lack a variable.
         """
@@ -235,7 +235,7 @@ def _notes(where: str, schedule: Sequence[Slice]) -> tuple[str, ...]:
 
 
 def _position_notes(where: str, endpoint: str) -> list[str]:
-    """Return a note if the directory does not record the round of its save."""
+    """Return a note if the directory does not record the round in which it was saved."""
     position = read_position(where, endpoint)
     if position is not None and "round" in position:
         return []

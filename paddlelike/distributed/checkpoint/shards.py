@@ -68,7 +68,7 @@ class Shards:
         self._replayed: tuple[str, LoDTensor | SelectedRows] | None = None
 
     def look(self, one: Slice) -> Held | Unreadable | None:
-        """Return the value for server ``one.first_row`` of ``one.stride`` servers, or None."""
+        """Return the value for one server, number ``one.first_row`` of ``one.stride``, or None."""
         whole = self._contents.look(one.origin, VarType.LOD_TENSOR)
         parts = self._parts(one.origin, one.whole[0], whole)
         if isinstance(parts, Unreadable):
@@ -120,7 +120,7 @@ class Shards:
     # Headers
 
     def _parts(self, table: str, height: int, whole: object) -> list[Held] | Unreadable:
-        """Return the shards of the last save; none if it wrote the table ``whole`` or wrote nothing.
+        """Return the shards of the last save; none if that save wrote the whole table or nothing.
 
         A save by fewer servers leaves shards of an earlier one.
         """
@@ -151,7 +151,7 @@ class Shards:
         return parts
 
     def _newer_form(self, table: str) -> Literal["whole", "shards"] | None:
-        """Return which of both forms of a table the last save wrote; None if that is unknown."""
+        """Return whether the last save wrote the whole table or its shards; None if that is unknown."""
         if self._manifest is None:
             return None
         last = self._manifest.author.program
@@ -162,7 +162,7 @@ class Shards:
         return "whole" if by_last[0] else "shards"
 
     def _list_records(self, name: str) -> list[Record]:
-        """Return the manifest's records of a value: of its file, or of the links of its chain."""
+        """Return the manifest's records of a value: the record of its file, or of each link of its chain."""
         files = {} if self._manifest is None else self._manifest.files
         return [one for one in files.values() if one.facts.get("variable") == name]
 
@@ -250,7 +250,7 @@ class Shards:
             raise LoadError(f"{what}: it has ids of other shards", hint="load a save that holds every shard")
 
     def _fill(self, array: Array, taken: _Selection, places: Choice) -> int:
-        """Copy rows to the indexes that ``places`` returns, -1 for none; return their number."""
+        """Copy rows to the indexes that ``places`` returns, except -1; return the number of copied rows."""
         count = 0
         for held, ids in zip(taken.files, self._ids(taken), strict=True):
             where = places(ids)
@@ -294,7 +294,7 @@ class Shards:
 
 
 def _compare_alone(held: Held) -> Want:
-    """Return a request for no elements of a file, which still verifies the file."""
+    """Return a request that reads no elements of a file but verifies the file."""
     return Want(held._replace(header=held.header._replace(shape=(0,), nbytes=0, height=0, row_count=0)))
 
 

@@ -169,7 +169,7 @@ def _check_places(sums: Sequence[RangeSums], sizes: Sequence[int], start: int) -
 
 
 def stream_sink(file: OffsetFile, total: StreamSum, start: int, size: int) -> Callable[[], Sink]:
-    """Return a function that makes sinks for ``size`` bytes of a file from offset ``start`` on."""
+    """Return a function that makes sinks for ``size`` bytes of a file from offset ``start``."""
 
     def take(offset: int, data: memoryview) -> None:
         total.update(offset, data)
@@ -225,7 +225,7 @@ class StreamSum:
             self._current.update(data)
 
     def settle(self) -> None:
-        """End the slice under way: its bytes count."""
+        """End the current slice and keep its bytes in the checksum."""
         self._settled = self._current
 
     def finish(self) -> hashing.Checksum | None:

@@ -43,7 +43,7 @@ _MOST: Final = 1 << 40  # bytes of one server's rows
 
 
 def gather_shard(servers: Servers, one: Slice, how: Gathering) -> GatheredFile:
-    """Return the file of one server's shard: the ids it has met, then all its rows, used or not."""
+    """Return the file of one server's shard: the ids that it has seen, then all its rows, used or not."""
     facts = make_facts(one.file_name, VarType(one.dtype).name, one.shape, height=one.shape[0])
     facts["shards"] = one.stride
     shard = _SequentialShard(servers, one, how)
@@ -87,7 +87,7 @@ def join_shards(servers: Servers, slices: Sequence[Slice], how: Gathering) -> Ga
 
 
 def gather_growing(servers: Servers, slices: Sequence[Slice], how: Gathering) -> GatheredFile:
-    """Return the file of a growing table, its counts or its state, as one process writes it."""
+    """Return one file for a growing table, its counts or its state, as a single process writes it."""
     one = slices[0]
     ids = [servers.row_ids((part.endpoint, part.name)) for part in slices]
     shape = (sum(map(len, ids)), *one.whole[1:])
@@ -150,7 +150,7 @@ def _fill_shard(servers: Servers, one: Slice, how: Gathering) -> Fill:
 
 @dataclass
 class _SequentialShard:
-    """The bytes of a shard where no offsets can be written."""
+    """The bytes of a shard, for files that cannot be written at offsets."""
 
     servers: Servers
     one: Slice

@@ -1,4 +1,4 @@
-"""A saved directory as contents for one server: under its names, its rows of each variable's file."""
+"""A saved directory as one server sees it: under the server's names, with the server's rows of each file."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class View:
         return misfit or found
 
     def _keep_own(self, name: str, value: Value) -> Value:
-        """Return of a growing table the rows of this server's ids."""
+        """Return the rows of a growing table whose ids belong to this server."""
         one = self._slices.get(name)
         if one is None or one.kind != Kind.GROWING:
             return value
@@ -93,7 +93,7 @@ class View:
         return SelectedRows(value.row_array[own], value.height(), value.held_array[own])
 
     def _problem(self, one: Slice, found: Held) -> str | None:
-        """Return why a file does not hold the variable that this is a slice of, or None."""
+        """Return why a file does not hold the variable of this slice, or None."""
         header = found.header
         is_scalar = math.prod(header.shape) == math.prod(one.whole) == 1
         if header.dtype != one.dtype or (header.shape != one.whole and not is_scalar):

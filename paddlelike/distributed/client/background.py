@@ -25,7 +25,7 @@ _PAUSE = 0.01  # seconds between two pulls of a trainer that need not be fresh, 
 
 @dataclass(slots=True)
 class _Sum:
-    """The sum of several gradients of one entry."""
+    """The sum of several gradients for one entry of a server."""
 
     entry: Entry
     value: Value

@@ -192,7 +192,7 @@ class Client(Transfers):
         return found
 
     def run_in_background(self, background: Background | None) -> None:
-        """Start a thread that pushes gradients of many steps and pulls parameters; None ends it."""
+        """Start a thread that pushes gradients of many steps and pulls parameters. None ends the thread."""
         before, self._background = self._background, background
         if before is not None:
             before.stop()
@@ -233,7 +233,7 @@ class Client(Transfers):
     # Goals of the protocol; each returns whether it was reached
 
     def _begin_push(self) -> None:
-        """Start threads that push staged and later gradients: to all servers, or in async mode to some."""
+        """Start threads that push staged and later gradients: to all servers; in async mode, to some."""
         gradients, follows = self._gradients, self.follows_rollbacks or self._continues
 
         def exchange(server: int, request: Push, is_direct: bool) -> Exchange:
@@ -256,7 +256,7 @@ class Client(Transfers):
         return self.driver.finish()
 
     def _push(self, outboxes: Sequence[Outbox], *, is_small: bool = False) -> bool:
-        """Push: in rounds to all servers, otherwise to the servers that receive a gradient."""
+        """Push to all servers in synchronous training, otherwise to the servers that receive a gradient."""
 
         def exchange(server: int, request: Push, is_direct: bool) -> Exchange:
             request = dataclasses.replace(request, rows=row_counts(outboxes[server]))
@@ -273,7 +273,7 @@ class Client(Transfers):
         return self.driver.reach(lambda state, now: state.pull(now, everything))
 
     def _push_sums(self, outboxes: Sequence[Outbox]) -> None:
-        """Push in the background thread. Raises RoundRolledBack."""
+        """Push the sums of gradients in the background thread. Raises RoundRolledBack."""
         if not self._push(outboxes):
             raise self._make_rollback_error()
 

@@ -62,7 +62,7 @@ def describe(channel: Channel, window: float) -> Description:
 
 
 def common_mode(endpoints: Sequence[str], found: Sequence[Description]) -> Mode:
-    """Return the mode of all servers. Raises FaultError when they belong to different jobs."""
+    """Return the mode that all servers share. Raises FaultError when the servers belong to different jobs."""
     if len({(one.mode, one.trainers) for one in found}) != 1:
         each = ", ".join(
             f"{endpoint}: {one.mode}, {one.trainers} trainers"

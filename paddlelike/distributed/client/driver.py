@@ -174,7 +174,7 @@ class Driver:
                 raise
 
     def withdraw(self) -> bool:
-        """Give up the goal of :meth:`begin`, if it is open; return False if the servers rolled back."""
+        """Abandon the goal of :meth:`begin`, if it is open; return False if the servers rolled back."""
         with self._turn.hold():
             try:
                 if not self._begun:
@@ -303,7 +303,7 @@ class Driver:
                 self._changed.notify_all()
 
     def _attempt(self, call: Call, act: Callable[[], _Result]) -> _Result | None:
-        """Return the result of a part of a call; None if it failed, after recording the error."""
+        """Return the result of one stage of a call, or None if it failed; the error is recorded."""
         try:
             return act()
         except (UnreachableError, DeadlineError, FormatError, Abandoned) as error:

@@ -1,4 +1,4 @@
-"""Geo-SGD of one trainer: the differences it sends, and the updates of others it adds.
+"""Geo-SGD of one trainer: the changes that it sends, and the changes of other trainers that it adds.
 
 Every ``push_nums`` steps, a trainer sends the difference since the last exchange, divided by the number of
 trainers, to the servers, which add it up; then it receives the sums of the others. Of a table it sends only
@@ -47,7 +47,7 @@ class Geo:
         self._pending = False  # whether there were steps since the last exchange
 
     def begin(self, scope: Scope) -> None:
-        """Note the parameters with which the training begins."""
+        """Record the values of the parameters at the beginning of the training."""
         self._old = {name: self._find(scope, name).array.copy() for name in self._slices}
 
     def step(self, scope: Scope, looked_up: Mapping[str, list[Array]]) -> None:
@@ -131,19 +131,19 @@ class Geo:
 
 
 class _Parameter:
-    """A parameter of this trainer."""
+    """A parameter that this trainer updates itself, and its value at the last exchange."""
 
     def __init__(self, tensor: LoDTensor) -> None:
         self.tensor = tensor
 
     @property
     def array(self) -> Array:
-        """Its values."""
+        """The values of the parameter."""
         return np.asarray(self.tensor.array)
 
 
 def _rows_of(array: Array, one: Slice) -> Array:
-    """Return the rows of a server in a whole parameter."""
+    """Return the part of a whole parameter that one server keeps."""
     return array[one.first_row : one.first_row + one.rows] if one.is_slice else array
 
 

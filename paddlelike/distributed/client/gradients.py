@@ -89,19 +89,19 @@ class Gradients:
         return [i for i, table in enumerate(self._tables) if table.having(Kind.GRADIENT)]
 
     def close(self) -> None:
-        """Record that no further gradient comes."""
+        """Record that no further gradients will follow."""
         with self._lock.hold():
             self._is_open = False
             self._notify()
 
     def abandon(self) -> None:
-        """End the calls that send: the step is not completed."""
+        """End the calls that send gradients; the step is not completed."""
         with self._lock.hold():
             self._is_abandoned = True
             self._notify()
 
     def wait_until_closed(self, server: int) -> None:
-        """Wait until no further gradient comes. Raises Abandoned."""
+        """Wait until no further gradients will follow. Raises Abandoned."""
         with self._lock.hold():
             self._changed[server].wait_for(lambda: not self._is_open or self._is_abandoned)
             self._check()
@@ -137,7 +137,9 @@ class Gradients:
                 yield FLUSH  # the server hears that this call is alive
 
     def _wait_for_more(self, server: int) -> bool:
-        """Wait for enough data or the last part; return False if none came for seconds. Raises Abandoned."""
+        """Wait for enough data or the last part; return False if none came for some seconds. Raises
+        Abandoned.
+        """
         with self._lock.hold():
             found = self._changed[server].wait_for(
                 lambda: self._has_enough(server) or not self._is_open or self._is_abandoned, _ALIVE

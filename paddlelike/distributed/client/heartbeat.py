@@ -1,4 +1,4 @@
-"""A trainer's heartbeat to a server; the exit code of a script that a fault has ended, for the launcher."""
+"""A trainer's heartbeat to its servers, and the exit code that makes the launcher restart a failed job."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Heartbeat:
         self._thread.start()
 
     def end(self) -> None:
-        """Send no further heartbeat; one may be under way."""
+        """Send no further heartbeat; one that is being sent is completed."""
         self._ended.set()
 
     def join(self) -> None:

@@ -18,7 +18,7 @@ SAME_NETWORK = "trainers and servers must be transpiled from the same network in
 
 
 def fit_gradient(entry: Entry, name: str, value: Value, endpoint: str) -> Value:
-    """Return a gradient in the form to send: each row id once, arrays contiguous.
+    """Return a gradient in the form to send: arrays are contiguous and no row id repeats.
 
     Raises
     ------

@@ -51,9 +51,7 @@ def find_client(scope: Scope, trainer: int, block: Block) -> Client:
 
 
 def find_scope(trainer: int, block: Block) -> Scope:
-    """Return the scope whose client :func:`find_client` would continue with. If no program has run yet, the
-    scope of the first one takes the client of the returned scope.
-    """
+    """Return the scope whose client :func:`find_client` would use; :data:`_STARTED` if no program has run."""
     endpoints = tuple(_endpoints(block))
     found = [
         (client.is_closed, scope)

@@ -1,4 +1,6 @@
-"""A trainer's calls outside of its steps: values on servers, saves by servers, texts for other trainers."""
+"""Calls of a trainer outside its steps: read values of servers, save on servers, exchange texts with
+trainers.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,9 @@ class Transfers(ABC):
         return [one["tables"] for one in self._ask("", {"tables": {"do": do, "only": only, **how}})]
 
     def find_touched(self, since: Sequence[int]) -> list[tuple[int, dict[str, list[int]]]]:
-        """Return for each server the number of its last update by geo-SGD and the rows after ``since``."""
+        """Return, for each server, the number of its last geo-SGD update and the rows changed after
+        ``since``.
+        """
         return [one["touched"] for one in self._ask("", {"touched": list(since)})]
 
     def load_table(self, directory: str, names: Sequence[str] | None) -> None:
@@ -143,7 +147,9 @@ class Transfers(ABC):
 
     @abstractmethod
     def _check(self, reached: bool, *, in_step: bool = False) -> None:
-        """Raise RoundRolledBack unless a goal was reached; in a step, its rest may be discarded instead."""
+        """Raise RoundRolledBack unless a goal was reached; inside a step, discard the rest of the step
+        instead.
+        """
 
 
 def _into(arrays: Mapping[int, Array]) -> Into:

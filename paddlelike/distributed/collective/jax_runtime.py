@@ -110,7 +110,7 @@ def stdout_to_stderr() -> Iterator[None]:
 
 
 def _exit_when_jax_aborts(job: Job, ending: Event, joined: Event) -> object:
-    """Let this process end with the exit code for restarts if JAX's runtime aborts it.
+    """Make this process end with the exit code for restarts if JAX's runtime aborts it.
 
     JAX aborts when the coordinator is lost, and in worker 0 when not all join in time; no option prevents it.
     Return an object that must live as long as the process.

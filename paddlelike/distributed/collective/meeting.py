@@ -106,7 +106,7 @@ class _Meeting:
         self._close(connection)
 
     def _admit(self, text: bytes, connection: socket.socket) -> str | None:
-        """Count a worker by its line; return why it is refused, or None."""
+        """Count a worker by the line that it sent; return why it is refused, or None."""
         line = text.partition(b"\n")[0].decode("ascii", "replace").split()
         if len(line) != 4 or line[0] != "worker" or not (line[1].isdecimal() and line[3].isdecimal()):
             return "this is worker 0 of a job of paddlelike, which reads 'worker RANK of COUNT'"
@@ -175,7 +175,7 @@ def _is_open(connection: socket.socket) -> bool:
 
 
 class _Clock:
-    """The time that a worker has waited, reported on the terminal now and then."""
+    """The time that a worker has waited; from time to time it is printed on the terminal."""
 
     def __init__(self, job: Job, seconds: float) -> None:
         self._job, self._seconds, self._begin = job, seconds, time.monotonic()

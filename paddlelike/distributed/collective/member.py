@@ -114,7 +114,7 @@ class Member:
             self._raise_fault(lost)
 
     def _fail(self, error: Exception) -> NoReturn:
-        """Raise FaultError that names the worker without which an exchange failed."""
+        """Raise a FaultError that names the worker whose loss made an exchange fail."""
         if isinstance(error, PaddlelikeError):
             raise error
         self._watch = watch = Watch(self._notes, self.job, 3 * PULSE)
@@ -147,7 +147,7 @@ class Member:
                 return
 
     def _leave(self) -> None:
-        """Announce to the others that this process ends; worker 0, the coordinator, ends last."""
+        """Announce to the other workers that this process ends; worker 0, the coordinator, ends last."""
         error = getattr(sys, "last_value", None)  # that ends this process
         if self._shares is not None and self._fault is None and error is None:
             self._stay_for_saves()

@@ -18,7 +18,7 @@ _TRANSPILERS: Final = {one.mode: one for one in (GradAllReduce, LocalSGD)}
 
 
 class _Config(Protocol):
-    """The options of a DistributeTranspilerConfig that are read."""
+    """The options that are used of a DistributeTranspilerConfig."""
 
     mode: str
     collective_mode: str | None
@@ -68,7 +68,7 @@ def transpile_collective(
 def _append_gen_nccl_id(
     config: _Config, startup: Program, rank: int, endpoints: list[str], current: str
 ) -> None:
-    """Let the startup program join the job. The main program is unchanged: compiling it adds up gradients."""
+    """Let the startup program join the job. The main program is unchanged; its compilation adds the sums."""
     if not isinstance(rank, int) or rank < 0 or endpoints[rank : rank + 1] != [current]:
         raise ValueError(
             f"trainer_id is {rank!r} and current_endpoint {current!r}, but trainers are "

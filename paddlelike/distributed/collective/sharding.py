@@ -20,7 +20,7 @@ from paddlelike.lazy import dataclass
 
 @dataclass(frozen=True)
 class Sharding:
-    """The owners of one program.
+    """Which worker owns each parameter and each optimizer state of one program.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Sharding:
 
 
 def plan_sharding(program: Program, workers: int, gradients: Iterable[str]) -> Sharding:
-    """Return the owners of a program's parameters and state among ``workers``.
+    """Assign the parameters and optimizer states of a program to ``workers``.
 
     ``gradients``: those of the backward pass.
     """
@@ -126,7 +126,7 @@ def _find_updates(block: Block) -> dict[str, list[int]]:
 
 
 def _follow(block: Block, first: int, last: int) -> list[int]:
-    """Return an operator, and those up to ``last`` that depend on it."""
+    """Return an operator, and the operators up to ``last`` that depend on it."""
     chain, written = [first], {*block.ops[first].output_arg_names}
     for index in range(first + 1, last + 1):
         op = block.ops[index]
@@ -142,7 +142,7 @@ def _is_dense(block: Block, chain: list[int]) -> bool:
 
 
 def _find_needed(block: Block, chain: Iterable[int], known: Iterable[str] = ()) -> set[int]:
-    """Return these update operators and those that they need for more than ``known`` variables."""
+    """Return the update operators that need more than ``known`` variables, and what these depend on."""
     found = set(chain)
     wanted = {name for index in found for name in block.ops[index].input_arg_names}.difference(known)
     for index in range(max(found, default=-1), -1, -1):

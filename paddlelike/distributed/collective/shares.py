@@ -65,7 +65,7 @@ class Shares:
                 holder.set_value(None)
 
     def may_release(self, scope: Scope) -> bool:
-        """Return whether the state that this worker serves to saves is in no other scope."""
+        """Return whether the state that this worker sends to saves exists in this scope alone."""
         return self._scope is None or self._scope is scope
 
     def has_released(self, scope: Scope) -> bool:
@@ -135,7 +135,7 @@ class Shares:
                     _transfer(connection.send, np.ascontiguousarray(array), self._check)
 
     def _accept(self, server: socket.socket, token: bytes) -> socket.socket:
-        """Return the connection that brings the token. Raises EOFError when this process ends."""
+        """Return the connection that presents the token. Raises EOFError when this process ends."""
         while True:
             self._check()
             try:

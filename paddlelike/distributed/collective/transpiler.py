@@ -29,7 +29,7 @@ _SNAPSHOT: Final = "@SNAPSHOT"
 
 
 class Collective:
-    """The base of the transpilers: workers join the job, then take the parameters of worker 0.
+    """Base class of the transpilers: workers join the job, then take the parameters of worker 0.
 
     Parameters
     ----------
@@ -146,7 +146,8 @@ class Collective:
 
 
 class GradAllReduce(Collective):
-    """Adds up the gradients of all workers, of a loss divided by their count: the mean of the workers.
+    """Adds up the gradients of all workers. The loss is divided by their number, which gives the mean
+    gradient.
 
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
@@ -248,7 +249,7 @@ class LocalSGD(Collective):
 
 
 class SingleProcessMultiThread(GradAllReduce):
-    """The programs of GradAllReduce for threads of one process; they are made but cannot run here."""
+    """The programs of GradAllReduce for the threads of one process. They are built but cannot run here."""
 
     mode = "single_process_multi_thread"
 

@@ -1,4 +1,4 @@
-"""The workers of this process's job: carries out collective operators.
+"""The worker of this process in its job, which carries out collective operators.
 
 Exchanges run in a thread of their own, in the order of the program. Sums whose results are not read before
 the next ``c_sync_comm_stream`` are joined, 4 MiB for one exchange and more from 32 workers on, and run beside
@@ -80,7 +80,7 @@ class JobWorkers:
             )
 
     def refuse_threads(self) -> None:
-        """Raise UnsupportedError."""
+        """Raise UnsupportedError: a job's workers are processes, not threads."""
         raise UnsupportedError(
             "collectives between threads of one process (single_process_multi_thread) are not supported",
             hint="CompiledProgram.with_data_parallel runs several copies in one process; collective_mode = "
@@ -127,11 +127,13 @@ class JobWorkers:
         return self._exchange(lambda exchanges: exchanges.scatter(value))
 
     def reduce_to_owners(self, values: list[Array], owners: list[int]) -> list[Array]:
-        """Return the sums over the workers for values that this worker owns; other values are unchanged."""
+        """Replace each value that this worker owns by its sum over all workers; other values are
+        unchanged.
+        """
         return self._exchange_owned(values, owners, is_sum=True)
 
     def gather_from_owners(self, values: list[Array], owners: list[int]) -> list[Array]:
-        """Return each value of the worker that owns it."""
+        """Return each value as the worker that owns it holds it."""
         return self._exchange_owned(values, owners, is_sum=False)
 
     def _exchange_owned(self, values: list[Array], owners: list[int], *, is_sum: bool) -> list[Array]:
@@ -197,7 +199,7 @@ class JobWorkers:
             self._member.find_shares().fetch(scope, sharding, names)
 
     def wait(self) -> None:
-        """Wait until the results of every ``reduce`` have their elements."""
+        """Wait until every array that ``reduce`` returned holds its sum."""
         if not self._staged and not self._pending:
             return
         for dtype in list(self._staged):
@@ -255,7 +257,7 @@ class JobWorkers:
         self.join_environment()
         if self._job is None:
             raise RoleError(
-                "this process is in no job of workers",
+                "this process has not joined a job of workers",
                 hint="run the startup program that was transpiled, or start the script by python -m "
                 "paddlelike.distributed.launch --run_mode collective",
             )

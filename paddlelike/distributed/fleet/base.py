@@ -115,7 +115,8 @@ class Fleet:
         return ",".join(endpoints) if to_string else endpoints
 
     def split_files(self, files: list[str]) -> list[str]:
-        """Return this trainer's share of a list: consecutive items, one more for the first if uneven.
+        """Return this trainer's share of a list: consecutive items; the first trainers take one more if
+        uneven.
 
         Of five files the first of two trainers gets three. (In Python 3 Fluid 1.8.5 fails here: it divides
         with ``/``.)
@@ -154,5 +155,5 @@ class Fleet:
         return [[np.array(values, dtype) for dtype, values in sample] for sample in mine]
 
     def _add_up(self, count: int) -> int:
-        """Return the sum of a count over all trainers."""
+        """Return the sum of one number over all trainers."""
         return sum(self._role.all_gather(count) or [count])

@@ -55,7 +55,7 @@ class LambConfig:
 
 
 class DistFCConfig:
-    """Fluid's options of a fully connected layer that workers share, which is not supported."""
+    """Fluid's options for a fully connected layer that is divided among workers, which is not supported."""
 
 
 class DistributedStrategy(BuildStrategy):
@@ -157,23 +157,23 @@ class Collective(Fleet):
         return self._optimizer
 
     def init_worker(self) -> None:
-        """Do nothing but warn."""
+        """Do nothing except warn: workers join the job in the startup program."""
         _warn_no_effect("init_worker")
 
     def run_worker(self, main_programs: object = None, scopes: object = None) -> None:
-        """Do nothing but warn."""
+        """Do nothing except warn: workers join the job in the startup program."""
         _warn_no_effect("run_worker")
 
     def init_server(self, model_dir: str | None = None) -> None:
-        """Do nothing but warn."""
+        """Do nothing except warn: workers join the job in the startup program."""
         _warn_no_effect("init_server")
 
     def run_server(self) -> None:
-        """Do nothing but warn."""
+        """Do nothing except warn: workers join the job in the startup program."""
         _warn_no_effect("run_server")
 
     def stop_worker(self) -> None:
-        """Do nothing but warn."""
+        """Do nothing except warn: workers join the job in the startup program."""
         _warn_no_effect("stop_worker")
 
     def save_persistables(

@@ -34,7 +34,7 @@ _HADOOP = "$HADOOP_HOME"
 
 
 class FleetUtil:
-    """Helpers of the trainers of ``fleet``: pslib's, or with ``mode="transpiler"`` the transpiler's.
+    """Functions for the trainers of a ``fleet``: of pslib or, with ``mode="transpiler"``, of the transpiler.
 
     Every trainer calls these methods at the same place. Raises ValueError for another mode.
     """
@@ -156,7 +156,7 @@ class FleetUtil:
         self._fleet.init_server(path, mode=mode)
 
     def save_fleet_model(self, path: str, mode: int = 0) -> None:
-        """Save all variables, or those of ``mode`` as in pslib's ``save_persistables``."""
+        """Save all variables, or the part that ``mode`` selects, as pslib's ``save_persistables`` does."""
         self._fleet.save_persistables(None, path, mode=mode)
 
     def load_model(self, output_path: str, day: int | str, pass_id: int | str) -> None:
@@ -164,15 +164,15 @@ class FleetUtil:
         self.load_fleet_model(f"{output_path}/{day}/{pass_id}/")
 
     def save_model(self, output_path: str, day: int | str, pass_id: int | str) -> None:
-        """Save all to ``DAY/PASS``."""
+        """Save all variables to ``DAY/PASS``."""
         self._save(f"{output_path}/{day}/{pass_id}/", 0)
 
     def save_batch_model(self, output_path: str, day: int | str) -> None:
-        """Save all to ``DAY/0``."""
+        """Save all variables to ``DAY/0``."""
         self._save(f"{output_path}/{day}/0/", 3)
 
     def save_delta_model(self, output_path: str, day: int | str, pass_id: int | str) -> None:
-        """Save to ``DAY/delta-PASS``."""
+        """Save the changes of the tables to ``DAY/delta-PASS``."""
         self._save(f"{output_path}/{day}/delta-{pass_id}/", 1)
 
     def save_xbox_base_model(self, output_path: str, day: int | str) -> None:
@@ -364,7 +364,7 @@ class FleetUtil:
     def get_last_save_model(
         self, output_path: str, hadoop_fs_name: str, hadoop_fs_ugi: str, hadoop_home: str = _HADOOP
     ) -> list[Any]:
-        """Return day, pass, path and key of the last line of ``donefile.txt``; -1, -1, "" and now without."""
+        """Return day, pass, path and key of the last save; without one -1, -1, "" and the time now."""
         client = _client(hadoop_home, hadoop_fs_name, hadoop_fs_ugi)
         if not (lines := _read(client, f"{output_path}/donefile.txt")):
             return [-1, -1, "", int(time.time())]
@@ -374,7 +374,7 @@ class FleetUtil:
     def get_last_save_xbox(
         self, output_path: str, hadoop_fs_name: str, hadoop_fs_ugi: str, hadoop_home: str = _HADOOP
     ) -> list[Any]:
-        """Return day, pass, path and key of the last patch; -1, -1, "" and now without."""
+        """Return day, pass, path and key of the last patch; without one -1, -1, "" and the time now."""
         client = _client(hadoop_home, hadoop_fs_name, hadoop_fs_ugi)
         if not (lines := _read(client, f"{output_path}/xbox_patch_done.txt")):
             return [-1, -1, "", int(time.time())]
@@ -384,7 +384,7 @@ class FleetUtil:
     def get_last_save_xbox_base(
         self, output_path: str, hadoop_fs_name: str, hadoop_fs_ugi: str, hadoop_home: str = _HADOOP
     ) -> list[Any]:
-        """Return day, path and key of the last base; -1, -1 and now without."""
+        """Return day, path and key of the last base; without one -1, -1 and the time now."""
         client = _client(hadoop_home, hadoop_fs_name, hadoop_fs_ugi)
         if not (lines := _read(client, f"{output_path}/xbox_base_done.txt")):
             return [-1, -1, int(time.time())]
@@ -399,7 +399,7 @@ class FleetUtil:
         split_per_pass: int | str,
         is_data_hourly_placed: bool,
     ) -> list[list[str]]:
-        """Return, for each pass of a day, its parts, such as "0005", every ``split_interval`` minutes.
+        """Return the parts of each pass of a day, such as "0005"; a part has ``split_interval`` minutes.
 
         ``hours`` is as for a shell: "{0..23}", "{0,6,12}" or "6 7 8"; no shell reads it. Its first and its
         last number count. Of ``days`` nothing is read. Raises ValueError for other ``hours``.
@@ -418,7 +418,7 @@ class FleetUtil:
     def _append(
         self, client: HDFSClient, folder: str, name: str, line: str, is_new: Callable[[list[str]], bool]
     ) -> None:
-        """Let trainer 0 add a line to a file of Hadoop's, if it says something new."""
+        """Let trainer 0 add a line to a file of Hadoop, unless the file already has it."""
         if self._fleet.worker_index() == 0:
             lines = _read(client, f"{folder}/{name}")
             if is_new(lines):

@@ -30,7 +30,7 @@ class TableFleet(Fleet):
     _scope: Scope | None = None  # of the training; None: the global one
 
     def _join_trainers(self, program: Program) -> None:
-        """Let the role maker's barriers and reductions go over the servers."""
+        """Let the role maker's barriers and reductions run through the servers."""
         from paddlelike.distributed.client.trainers import find_client, find_trainer_id  # late: needs a wire
 
         block = program.global_block()
@@ -63,7 +63,7 @@ class TableFleet(Fleet):
         self._together(lambda program: load(self._executor, self._name(table), path, program))
 
     def _together(self, ask: Callable[[Program], Answer]) -> Answer | None:
-        """Return the servers' answer to trainer 0, while the others wait and get None."""
+        """Return the servers' answer to trainer 0; the other trainers wait and get None."""
         if self.main_program is None:
             raise GraphError(
                 "fleet has no programs yet", hint="fleet.distributed_optimizer(...).minimize(loss) makes them"

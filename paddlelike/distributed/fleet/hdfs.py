@@ -87,7 +87,7 @@ class HDFSClient:
 
     @staticmethod
     def split_files(files: Sequence[str], trainer_id: int, trainers: int) -> list[str]:
-        """Return the share of one trainer: files next to each other, the first trainers take one more."""
+        """Return the share of one trainer: consecutive files; the first trainers take one more if uneven."""
         share, more = divmod(len(files), trainers)
         start = share * trainer_id + min(trainer_id, more)
         return list(files[start : start + share + (trainer_id < more)])

@@ -151,7 +151,9 @@ class DistributedTranspiler(TableFleet):
             load_persistables(self._executor, model_dir, main)
 
     def run_server(self) -> None:
-        """Serve until every trainer has left. Raises OperatorError where that fails; names the endpoint."""
+        """Serve until every trainer has left. Raises OperatorError, which names the endpoint, if that
+        fails.
+        """
         self._executor.run(self._programs()[0])
 
     def stop_worker(self) -> None:
@@ -168,7 +170,7 @@ class DistributedTranspiler(TableFleet):
     def save_persistables(
         self, executor: Executor, dirname: str, main_program: Program | None = None, mode: int = 0
     ) -> SaveReport | None:
-        """Save all persistables, including those that only the servers have: on trainer 0.
+        """Save all persistables on trainer 0, including those that only the servers have.
 
         Parameters
         ----------
@@ -214,7 +216,7 @@ class DistributedTranspiler(TableFleet):
         main_program: Program | None = None,
         export_for_deployment: bool = True,
     ) -> list[str]:
-        """Save an inference model, including the tables that only the servers have: on trainer 0.
+        """Save an inference model on trainer 0, including tables that only the servers have.
 
         Parameters
         ----------

@@ -109,7 +109,8 @@ class DownpourOptimizer(TranspilerOptimizer):
 
 
 class _Copies:
-    """The copies of a strategy's ``copy_table``, made every ``batch_num`` batches of ``train_from_dataset``.
+    """The copies that a strategy's ``copy_table`` requests, made every ``batch_num`` batches of
+    ``train_from_dataset``.
 
     Tables are copied whole on the servers, variables in this trainer (``DownpourWorker::CopySparseTable`` and
     ``CopyDenseVars`` in ``framework/downpour_worker.cc``).
@@ -136,7 +137,7 @@ class _Copies:
         return list(zip(source, target, strict=True))
 
     def keep_targets(self, loss: Variable) -> Variable:
-        """Return a loss with zero gradients for the targets, since servers keep only trained tables."""
+        """Return a loss that adds zero gradients for the targets, since servers keep only trained tables."""
         block, targets = loss.block, {target for _, target in self.tables}
         for op in [op for op in block.ops if op.type in LOOKUPS and op.input("W")[0] in targets]:
             out = block.var(op.output("Out")[0])
@@ -214,7 +215,7 @@ _POINTED: Final[dict[str, Callable[..., Any]]] = {
 
 
 def _save_listed(table: str, path: str, whitelist: str, program: Program) -> None:
-    """Save the rows with the ids in a file, one per line: of a table, its counters and its state."""
+    """Save the rows whose ids a file lists, one per line, with their counters and optimizer state."""
     try:
         lines = Path(whitelist).read_text(encoding="utf-8").split()
         ids = np.array([int(one) for one in lines], np.uint64).view(np.int64)
@@ -329,7 +330,7 @@ class PSLib(DistributedTranspiler):
             self.load_model(model_dir, **how)
 
     def run_server(self) -> None:
-        """Serve until every trainer has left, with the values that the server begins with or has loaded."""
+        """Serve until every trainer has left, beginning with the initial values or with loaded ones."""
         if not self._is_started:
             self.init_server()
         super().run_server()
@@ -342,7 +343,7 @@ class PSLib(DistributedTranspiler):
         mode: int = 0,
         **_: Any,
     ) -> SaveReport | None:
-        """Save all variables; ``mode`` 1: changes, 2: a base for changes, 3: all at the end of a day."""
+        """Save all variables. ``mode`` 1 saves changes, 2 a base for changes, 3 all at the end of a day."""
         if mode not in _MODES:
             raise ValueError(f"fleet: mode is 0 or 3 (all), 1 (delta) or 2 (base), not {mode!r}")
 
@@ -362,7 +363,7 @@ class PSLib(DistributedTranspiler):
         main_program: Program | None = None,
         **how: Any,
     ) -> None:
-        """Save the rows of table ``table_id`` (0) with the ids in a file, one per line."""
+        """Save the rows of table ``table_id`` (default 0) whose ids a file lists, one per line."""
         self._together(
             lambda program: _save_listed(self._name(how.get("table_id", 0)), dirname, whitelist_path, program)
         )
@@ -398,7 +399,7 @@ class PSLib(DistributedTranspiler):
     def save_cache_model(
         self, executor: Executor | None, dirname: str, main_program: Program | None = None, **how: Any
     ) -> int:
-        """Save table ``table_id`` (0), with all its rows; return their count."""
+        """Save table ``table_id`` (default 0) with all its rows; return their count."""
         table = how.get("table_id", 0)
         self.save_one_table(table, dirname)
         return int(self.print_table_stat(table).get("rows", -1))

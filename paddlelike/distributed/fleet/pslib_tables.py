@@ -68,7 +68,7 @@ def grow_tables(program: Program, startup: Program) -> None:
 
 
 def _insert_clicks(block: Block, index: int, ids: Variable) -> tuple[str, int]:
-    """Insert operators that repeat the click of each sample for its ids or sequences.
+    """Insert operators that repeat the click of each sample for all ids or sequences of the sample.
 
     Return the name of the clicks, and the index behind the operators.
     """
@@ -94,7 +94,7 @@ def _pull_sparse(
     dtype: str = "float32",
     scale_sparse_grad: bool = True,
 ) -> Variable:
-    """Return the rows of ids in the table ``name``, which counts shows, and clicks by a variable's name.
+    """Return the rows of ids in the growing table ``name``, which counts shows and, from a variable, clicks.
 
     Without the last dim of ids, which is 1; :func:`_pull_sparse_v2` keeps it.
     """
@@ -113,7 +113,7 @@ def _pull_sparse_v2(input: Variable, *args: Any, **how: Any) -> Variable:
 
 
 def _keep_dim(found: Variable, ids: Variable) -> Variable:
-    """Return rows with all dims of their ids."""
+    """Return looked-up rows whose shape keeps the last dim of the ids."""
     wide = unsqueeze(found, [len(ids.shape) - 1]) if ids.shape[-1] == 1 else found
     return lod_reset(wide, ids) if ids.lod_level else wide
 

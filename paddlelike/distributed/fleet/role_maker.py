@@ -88,7 +88,7 @@ class PaddleCloudRoleMaker(_EnvironmentRoleMaker):
 
 
 class GeneralRoleMaker(_EnvironmentRoleMaker):
-    """Reads the role as PaddleCloudRoleMaker does, and the index of a server from PADDLE_PSERVER_ID as well.
+    """Reads the role as PaddleCloudRoleMaker does; a server's index may also come from PADDLE_PSERVER_ID.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class GeneralRoleMaker(_EnvironmentRoleMaker):
             raise TypeError(f"GeneralRoleMaker has no arguments {unknown}; it takes {sorted(known)}")
 
     def get_local_endpoint(self) -> str:
-        """Return this process's own endpoint. Raises RoleError for a trainer whose job does not name it."""
+        """Return this process's endpoint. Raises RoleError for a trainer that the job does not list."""
         endpoints = self.get_pserver_endpoints() if self.is_server() else self.get_trainer_endpoints()
         if not endpoints:
             raise RoleError(
@@ -129,7 +129,7 @@ class GeneralRoleMaker(_EnvironmentRoleMaker):
 
 
 class UserDefinedRoleMaker(RoleMakerBase):
-    """The role as the script gives it.
+    """A role that the script states.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class UserDefinedRoleMaker(RoleMakerBase):
 
 
 class UserDefinedCollectiveRoleMaker(RoleMakerBase):
-    """The role of a worker in collective training, as the script gives it.
+    """The role of a worker in collective training, stated by the script.
 
     Parameters
     ----------

@@ -105,12 +105,15 @@ class RoleMakerBase:
         self._exchange("barrier_all", "")
 
     def all_gather(self, input: Any) -> list[Any] | None:  # noqa: A002  (Fluid's name)
-        """Return the numbers or texts of all trainers, by trainer id; as :meth:`barrier_worker`."""
+        """Return the numbers or texts of all trainers, by trainer id. Waits as :meth:`barrier_worker`
+        does.
+        """
         found = self._exchange("all_gather", json.dumps(input))
         return None if found is None else [json.loads(one) for one in found]
 
     def all_reduce_worker(self, input: Array, output: Array, mode: str = "sum") -> None:  # noqa: A002
-        """Put the sum, max or min of all trainers' arrays into ``output``; as :meth:`barrier_worker`.
+        """Put the sum, max or min of all trainers' arrays into ``output``. Waits as :meth:`barrier_worker`
+        does.
 
         Raises ValueError for another ``mode``.
         """

@@ -53,7 +53,9 @@ class TrainerRuntimeConfig:
 
 
 class ServerRuntimeConfig:
-    """The thread counts of Fluid's servers. They have no effect: servers here count by the trainers."""
+    """Thread counts of Fluid's servers. They have no effect: the number of trainers decides the threads
+    here.
+    """
 
     def __init__(self) -> None:
         for name, threads in thread_counts().items():
@@ -138,7 +140,7 @@ class DistributedStrategy:
         self._build_strategy = _update(self._build_strategy, config)
 
     def set_debug_opt(self, opt_info: dict[str, Any]) -> None:
-        """Set the variables that a dataset's trainer would dump; without effect."""
+        """Set the variables that a dataset's trainer would dump. This has no effect."""
         self._debug_opt = dict(opt_info)
 
     def get_debug_opt(self) -> dict[str, Any]:
@@ -219,7 +221,7 @@ class StrategyFactory:
 
     @staticmethod
     def create_half_async_strategy() -> HalfAsyncStrategy:
-        """Return a strategy of asynchronous updates by several batches."""
+        """Return a strategy of asynchronous updates, each with the sum of several batches."""
         return HalfAsyncStrategy()
 
     @staticmethod
@@ -256,7 +258,7 @@ def strategy_for(strategy: DistributedStrategy | DistributeTranspilerConfig | No
 
 
 def _update(current: T, config: T | dict[str, Any]) -> T:
-    """Return the given object, or the current one with the attributes in a dict."""
+    """Return the given object, or change the current one by the attributes in a dict and return it."""
     if isinstance(config, type(current)):
         return config
     if not isinstance(config, dict):

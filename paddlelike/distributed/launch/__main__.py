@@ -1,4 +1,4 @@
-"""``python -m paddlelike.distributed.launch``, and ``paddle.distributed.launch`` of scripts' own commands."""
+"""``python -m paddlelike.distributed.launch``, also called ``paddle.distributed.launch`` in scripts."""
 
 import sys
 

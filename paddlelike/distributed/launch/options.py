@@ -126,7 +126,9 @@ def plan_job(parser: Parser, options: argparse.Namespace) -> JobPlan:
 
 
 def is_collective(parser: Parser, options: argparse.Namespace) -> bool:
-    """Return whether the job has workers alone. Exits with code 2 for options of both kinds of jobs."""
+    """Return whether the job has workers only. Exits with code 2 if options for both kinds of jobs are
+    given.
+    """
     given = {
         "--nproc_per_node": options.nproc_per_node,
         "--selected_gpus": options.selected_gpus,

@@ -1,4 +1,4 @@
-"""The other launchers of a job, and the attempts of their servers.
+"""The other launchers of a job, and the attempts that their servers have reached.
 
 Where several launchers run the processes of one job, a lost process is first noticed by its own launcher, and
 later by the others, whose trainers find its servers restarted. If each restarted its processes at once, new
@@ -34,7 +34,7 @@ _PATIENCE: Final = 2.0  # seconds for an answer
 
 
 class Peers:
-    """The attempts of other launchers' servers, as far as they have answered.
+    """The latest attempts of other launchers' servers, as far as these have answered.
 
     >>> peers = Peers(["10.0.0.2:6174", "10.0.0.3:6174"])
     >>> peers.note({"10.0.0.2:6174": 2})
@@ -56,7 +56,7 @@ class Peers:
         return [endpoint for endpoint, reached in self._attempts.items() if reached < attempt]
 
     def note(self, attempts: Mapping[str, int]) -> None:
-        """Record the answers of servers."""
+        """Record answers of servers."""
         self._attempts |= attempts
         news, self._news = self._news, asyncio.Event()
         news.set()

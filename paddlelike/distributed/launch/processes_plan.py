@@ -174,7 +174,7 @@ def port_endpoints(start: int, count: int) -> tuple[str, ...]:
 
 
 def free_endpoints(count: int, host: str | None = None) -> tuple[str, ...]:
-    """Return ``count`` unused endpoints of this machine: on ``host``, or if possible with one port for all.
+    """Return ``count`` unused endpoints, on ``host`` or this machine, if possible all with the same port.
 
     One port on 127.0.0.1, 127.0.0.2, ... lets scripts of every generation run, since the older ones have
     a single port. Where only 127.0.0.1 can be used, the ports differ.

@@ -31,7 +31,7 @@ _PEERS: Final = 180.0  # seconds for other launchers to restart their servers, a
 
 
 class Slot(Protocol):
-    """Runs one process of a job, again after each restart; every engine has its own kind."""
+    """Runs one process of a job, again after each restart. Every way to start processes has its class."""
 
     plan: ProcessPlan
 
@@ -142,7 +142,7 @@ class Supervisor:
         self._running: dict[asyncio.Task[int], Slot] = {}
 
     def interrupt(self, signum: int) -> None:
-        """End the job with this signal, and report it; a second call kills the processes."""
+        """End the job with this signal, and report that. A second call kills the processes."""
         name, count = signal.Signals(signum).name, len(self._list_unfinished())
         if self.interrupted is None:
             self.interrupted = signum
@@ -282,7 +282,7 @@ class Supervisor:
                 one.cancel()
 
     async def _find_cause(self, seconds: float) -> _Failure:
-        """Return the failure that caused the other failures; it may be noticed after them.
+        """Return the failure that caused the other failures, even if it was noticed after them.
 
         It is a killed process, else an error of the script; processes that end with ``RESTART`` follow such a
         failure.

@@ -44,7 +44,7 @@ class Viewer:
             sys.stderr.flush()
 
     def notify(self, plan: ProcessPlan, code: int | None) -> None:
-        """Tell the live view that a process has started (``code`` None) or ended with an exit code."""
+        """Report to the live view that a process has started (``code`` None) or ended with an exit code."""
         endpoint = plan.variables.get("PADDLE_CURRENT_ENDPOINT")
         if plan.kind == "server" and endpoint is not None:
             self._send(MARK + json.dumps({"endpoint": endpoint, "code": code}))

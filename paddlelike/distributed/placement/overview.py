@@ -1,4 +1,4 @@
-"""The placement under the names that Fluid 1.8 gives its own table (``program._parameters_on_pservers``)."""
+"""The placement under the names of Fluid 1.8's own table (``program._parameters_on_pservers``)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Overview(Placement):
     def get_distributed_vars_by_vtypes(
         self, vtypes: Iterable[str], groupby: bool = False
     ) -> list[DistributedVar] | dict[str, list[DistributedVar]]:
-        """Return the slices of kinds ``Param``, ``RemotePrefetch``, ``Optimizer``; on request by origin."""
+        """Return the slices of kinds ``Param``, ``RemotePrefetch``, ``Optimizer``, on request by variable."""
         wanted = set(vtypes)
         found = [v for v in self.distributed_vars if v.vtype in wanted]
         if not groupby:

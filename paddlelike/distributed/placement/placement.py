@@ -99,7 +99,7 @@ class Placement(Sequence[Slice]):
     # Parts of it
 
     def on(self, endpoint: str, *kinds: Kind) -> list[Slice]:
-        """Return the slices of a server, of the given kinds or of all kinds.
+        """Return the slices of a server, of all kinds or of the given ones.
 
         Raises
         ------
@@ -110,11 +110,11 @@ class Placement(Sequence[Slice]):
         return [s for s in self._by_endpoint.get(endpoint, ()) if not kinds or s.kind in kinds]
 
     def of(self, origin: str) -> list[Slice]:
-        """Return the slices of a variable by block; if it is whole on several servers, each copy."""
+        """Return the slices of a variable by block; for a whole variable on several servers, each copy."""
         return sorted(self._by_origin.get(origin, ()), key=lambda s: s.block)
 
     def origins(self, *kinds: Kind) -> list[str]:
-        """Return the sorted names of the variables, of the given kinds or of all kinds."""
+        """Return the sorted names of the variables, of all kinds or of the given ones."""
         return sorted({s.origin for s in self._slices if not kinds or s.kind in kinds})
 
     def find(self, endpoint: str, name: str) -> Slice | None:

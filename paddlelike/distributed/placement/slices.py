@@ -33,12 +33,12 @@ class Kind(StrEnum):
 
     @property
     def is_trained(self) -> bool:
-        """Whether trainers send gradients for it."""
+        """Whether trainers send gradients for variables of this kind."""
         return self in (Kind.PARAMETER, Kind.REMOTE, Kind.TABLE, Kind.GROWING)
 
     @property
     def is_pushed(self) -> bool:
-        """Whether trainers send the variable: gradients, and steps for the counter of a schedule."""
+        """Whether trainers send variables of this kind: gradients, and the step counter of a schedule."""
         return self in (Kind.GRADIENT, Kind.COUNTER)
 
 
@@ -85,12 +85,12 @@ class Slice:
 
     @property
     def is_selected_rows(self) -> bool:
-        """Whether the server keeps it as SelectedRows, which hold only rows met so far."""
+        """Whether the server keeps the slice as SelectedRows, which hold only rows that were looked up."""
         return self.kind == Kind.TABLE
 
     @property
     def like(self) -> dict[str, Any]:
-        """Shape and element type of the whole variable."""
+        """The shape and element type of the whole variable."""
         return {"shape": self.whole, "dtype": self.dtype}
 
     @property

@@ -130,7 +130,7 @@ class HelloReply(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushReply(Reply):
-    """All bytes are staged (sync) or queued (async). ``duplicate``: the push was known already."""
+    """All bytes are staged (sync) or queued (async). ``duplicate``: the server already had the push."""
 
     duplicate: bool = header_field(read_flag, default=False)
 
@@ -157,7 +157,7 @@ class BeatReply(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackReply(Reply):
-    """The server is at the checkpoint, or was there earlier in this or a later generation."""
+    """The server has the values of the checkpoint, or had them earlier in this or a later generation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,4 +174,4 @@ class ShareReply(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompleteReply(Reply):
-    """The server has recorded that the trainer leaves."""
+    """The server has recorded that the trainer has left."""

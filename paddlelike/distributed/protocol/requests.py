@@ -63,7 +63,7 @@ class Request(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello(Request):
-    """Begins a session; raises the fence for this trainer id to (process, session)."""
+    """Begins a session. From then on the server refuses earlier sessions of this trainer id."""
 
     verb = "Hello"
     plan: str = header_field(read_text)
@@ -104,7 +104,9 @@ class Commit(_Addressed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pull(_Addressed):
-    """Asks for slices (by index; ``None``: all parameters) of the round ``version`` (``None``: of now)."""
+    """Requests slices (by index; ``None``: all parameters) of the round ``version`` (``None``: the current
+    one).
+    """
 
     verb = "Pull"
     version: int | None = header_field(read_optional_integer)
@@ -113,7 +115,7 @@ class Pull(_Addressed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefetch(_Addressed):
-    """Asks for rows of one table; the payload is ``count`` ids (int64)."""
+    """Requests rows of one table; the payload is ``count`` ids (int64)."""
 
     verb = "Prefetch"
     table: str = header_field(read_text)
@@ -142,7 +144,7 @@ class Rollback(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Save(_Addressed):
-    """Writes the rows of this server into ``directory``, of the round ``version`` (``None``: of now).
+    """Writes this server's rows of the round ``version`` (``None``: the current one) into ``directory``.
 
     ``number`` is the id of the save in its process; a repeated one is answered from memory.
     """
@@ -156,7 +158,8 @@ class Save(_Addressed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share(_Addressed):
-    """Gives a text to all trainers; waits up to ``poll`` seconds for theirs. The payload is ``size`` bytes.
+    """Sends a text to all trainers, and waits up to ``poll`` seconds for their texts. The payload is ``size``
+    bytes.
 
     ``number`` counts the exchanges of a process; it is equal in all trainers.
     """

@@ -42,7 +42,7 @@ def find_position(manifest: Manifest | None, endpoint: str | None = None) -> Map
 
 
 def note_empty_load(scope: Scope, dirname: str) -> None:
-    """Remember the directory that a server without variables should load."""
+    """Record the directory that a server without variables should load."""
     _empty_loads[scope] = dirname
 
 

@@ -38,7 +38,7 @@ class Presence:
         self._lock = Lock()
 
     def hear(self, trainer: int) -> None:
-        """Note a sign of life of a trainer (an id)."""
+        """Record a sign of life of a trainer (an id)."""
         with self._lock.hold():
             self._heard[trainer] = self._clock()
 

@@ -1,4 +1,4 @@
-"""The rounds to which a server can go back: its start values, and the saves of trainer 0 that it finds."""
+"""The rounds to which a server can return: its initial values, and the saves of trainer 0 that it finds."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class RollbackPoints:
                 yield name, holder.value
 
     def _find_saves(self) -> dict[int, str]:
-        """Return by round the directory of a save; of several the last by name."""
+        """Return the directory of a save for each round; of several, the last one by name."""
         found: dict[int, str] = {}
         for path in self._directories():
             try:

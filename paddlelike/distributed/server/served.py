@@ -17,7 +17,7 @@ _RATES = ("LearningRate", "Beta1Tensor", "Beta2Tensor")
 
 
 class Served:
-    """The variables of a server and the blocks of its program, read off its ``listen_and_serv`` operator.
+    """The variables of a server and the blocks of its program, read from its ``listen_and_serv`` operator.
 
     Raises
     ------
@@ -47,7 +47,7 @@ class Served:
 
     @property
     def is_synchronous(self) -> bool:
-        """Whether trainers go round by round.
+        """Whether trainers proceed round by round.
 
         A program that real Fluid made for trainers without barriers says so too, but takes one name from all.
         """
@@ -73,12 +73,12 @@ class Served:
 
     @property
     def sparse(self) -> set[int]:
-        """The indexes of the gradients of tables, which come as selected rows."""
+        """The indexes of the gradients of tables, which arrive as selected rows."""
         tables = {entry.name for entry in self.table.having(Kind.REMOTE, Kind.TABLE, Kind.GROWING)}
         return {self.table[gradient].index for gradient, name in self.parameters.items() if name in tables}
 
     def contribution(self, gradient: str, trainer: int) -> str:
-        """Return the program's name of the gradient that comes from a trainer."""
+        """Return the program's name for the gradient that a trainer sends."""
         names = self.inputs[gradient]
         return names.get(trainer, gradient)
 
@@ -132,7 +132,7 @@ class Served:
 
 
 def _inputs(program: Program, gradient: str, index: int) -> dict[int, str]:
-    """Return, by trainer, the variable of its contribution; {} if all use the gradient's name."""
+    """Return the variable of each trainer's contribution, or {} if all trainers use the gradient's name."""
     found = {}
     for op in program.blocks[index].ops:
         for name in op.input_arg_names:
@@ -151,7 +151,9 @@ def _counters(op: Operator, schedule: int) -> set[str]:
 
 
 def _parameters(program: Program, blocks: dict[str, int]) -> dict[str, str]:
-    """Return, by gradient, the parameter that its block updates. Raises GraphError unless there is one."""
+    """Return for each gradient the parameter that its block updates. Raises GraphError unless there is
+    one.
+    """
     found = {}
     for gradient, index in blocks.items():
         names = [name for op in program.blocks[index].ops for name in op.input("Param")]
@@ -166,7 +168,7 @@ def _parameters(program: Program, blocks: dict[str, int]) -> dict[str, str]:
 
 
 def _growing(program: Program, blocks: Iterable[int]) -> dict[str, list[str]]:
-    """Return, by growing table, the names of its counts and its state, which grow with it."""
+    """Return for each growing table the names of its counts and its state, which grow with it."""
     ops = [op for index in blocks for op in program.blocks[index].ops]
     found = {op.input("Table")[0]: op.input("Param") for op in ops if op.type == "count_sparse_table"}
     for op in ops:

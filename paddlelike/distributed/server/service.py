@@ -25,11 +25,11 @@ class Service(Workers):
     """The methods of a server that threads of the wire call; see :class:`.Workers`."""
 
     def hear(self, request: Request) -> None:
-        """Note that a trainer is alive."""
+        """Record that a trainer is alive."""
         self.monitor.presence.hear(request.trainer)
 
     def ask(self, request: Request) -> Reply:
-        """Return the current answer of the protocol."""
+        """Return the protocol's current answer to a request."""
         with self.changed.hold():
             reply: Reply = getattr(self.state, request.verb.lower())(request, time.monotonic())
             self.wake()
@@ -79,7 +79,7 @@ class Service(Workers):
             return self.staging.take(request.rows)
 
     def lookup(self, table: str, ids: Array) -> Array:
-        """Return the rows (n, width) of ids (n,) in a table. Raises FrameError for ids outside of it."""
+        """Return the rows (n, width) of ids (n,) in a table. Raises FrameError for ids outside the table."""
         if table in self.served.growing:
             return self.variables.grown(table, ids)
         found = self.served.lookups.get(table)

@@ -28,7 +28,7 @@ class _Memory(NamedTuple):
 
 
 class Contribution(Into):
-    """One push: receives the records as they come in; afterwards it has the gradients by entry index."""
+    """One push: receives the records as they arrive, then holds the gradients by entry index."""
 
     def __init__(
         self, memory: _Memory, wanted: frozenset[int], make_rows: Callable[[int, int], SelectedRows]
@@ -45,33 +45,35 @@ class Contribution(Into):
 
     @property
     def memory(self) -> _Memory:
-        """The memory, for another push."""
+        """The memory, to be used again by another push."""
         return _Memory(self.dense, self.flats, None if self.sparse else self.views)
 
     def note(self, header: Mapping[str, Any]) -> None:
-        """Store numbers of selected rows that were unknown when the push began.
+        """Store the numbers of selected rows that were unknown when the push began.
 
         Raises FrameError for a malformed note, and as :meth:`Staging.take`.
         """
         try:
             counts = read_pairs(header.get("rows"))
         except ValueError as error:
-            raise FrameError(f"note of selected rows with rows {header.get('rows')!r:.80}: {error}") from None
+            raise FrameError(
+                f"the note of selected rows has rows {header.get('rows')!r:.80}: {error}"
+            ) from None
         for index, count in counts:
             if index in self.sparse or self._filled.get(values_at(index)):
-                raise FrameError(f"a note of rows of entry {index}, which was sent before")
+                raise FrameError(f"the note of rows of entry {index} was sent before")
             rows = self._make_rows(index, count)
             self.dense.pop(index, None)
             self.add_rows(index, rows)
 
     def add_rows(self, index: int, rows: SelectedRows) -> None:
-        """Take the gradient of an entry as selected rows."""
+        """Store the gradient of an entry as selected rows."""
         assert rows.held_array is not None
         self.sparse[index] = rows
         self.add({rows_at(index): rows.row_array, values_at(index): rows.held_array})
 
     def merge(self, trainer: int, other: Contribution) -> None:
-        """Add the whole push of a trainer, whose memory may be used again afterwards."""
+        """Add the whole push of another trainer, whose memory may then be reused."""
         self.others.update({(trainer, index): rows for index, rows in other.sparse.items()})
         for index in list(other.dense):
             if index in self.dense:
@@ -86,7 +88,8 @@ class Contribution(Into):
         )
 
     def finish(self, *, whole: bool) -> dict[int, Array | SelectedRows]:
-        """Return the gradients that came, by index; ``whole``: every gradient of the server must have come.
+        """Return the gradients that arrived, by index. With ``whole``, every gradient of the server must be
+        there.
 
         Raises
         ------
@@ -182,7 +185,7 @@ class Staging:
         return contribution
 
     def _make_arrays(self, flats: Sequence[Array], but: Collection[int]) -> dict[int, Array]:
-        """Return arrays for all gradients except ``but``: parts of ``flats``, and separate arrays."""
+        """Return arrays for all gradients except ``but``: views of ``flats``, or separate arrays."""
         made: dict[int, Array] = {}
         for flat, group in zip(flats, self._groups, strict=True):
             made.update((entry.index, part) for entry, part in zip(group, _cut(flat, group), strict=True))
@@ -194,9 +197,7 @@ class Staging:
     def _make_rows(self, index: int, count: int) -> SelectedRows:
         entry = self._entries.get(index)
         if entry is None or entry.kind != Kind.GRADIENT or count > entry.shape[0]:
-            raise FrameError(
-                f"a push of {count} rows for entry {index}, which cannot be a gradient with so many rows"
-            )
+            raise FrameError(f"entry {index} cannot be a gradient with {count} rows")
         value = np.empty((count, *entry.shape[1:]), entry.numpy_dtype)
         return SelectedRows(np.empty(count, np.int64), entry.shape[0], value)
 
@@ -213,7 +214,7 @@ def _make_flat(entries: Sequence[Entry]) -> Array:
 
 
 def _cut(flat: Array, entries: Sequence[Entry]) -> Iterator[Array]:
-    """Yield the part of each variable."""
+    """Yield the part of a flat array that belongs to each variable."""
     start = 0
     for entry in entries:
         end = start + math.prod(entry.shape)

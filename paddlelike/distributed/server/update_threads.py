@@ -179,7 +179,7 @@ class Workers:
         self.is_stopping = True
 
     def wake(self) -> None:
-        """Wake the thread of the caller, if there is work. Called under the lock."""
+        """Wake the thread that owns the variables, if there is work. Called under the lock."""
         if self._is_working:
             return  # the end of that work wakes it
         state = self.state
@@ -205,7 +205,7 @@ class Workers:
         return None
 
     def take_round(self) -> Work | None:
-        """Return the round for a thread of the wire to apply, if it is complete. Called under the lock."""
+        """Return a complete round, which a thread of the wire may apply, or None. Called under the lock."""
         if self._is_working or self.is_stopping or self._has_ended or self._error is not None:
             return None
         work = self.state.take_round()
@@ -282,7 +282,7 @@ class Workers:
         return {}
 
     def _write(self, request: Save) -> dict[str, Any]:
-        """Write this server's rows of the files named; without names only report the training position."""
+        """Write this server's rows of the named files; without names only report the training position."""
         answer: dict[str, Any] = {"position": self.state.position()}
         if "touched" in request.options:
             since = request.options["touched"][self.served.op.attrs["pserver_id"]]

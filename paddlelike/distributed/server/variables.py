@@ -109,7 +109,7 @@ class Variables:
         entry = self._served.table[table]
         if ids.size and not (ids.min() >= 0 and ids.max() < entry.shape[0]):
             raise FrameError(
-                f"ids from {ids.min()} to {ids.max()}; table {table!r} has {entry.shape[0]} rows"
+                f"ids go from {ids.min()} to {ids.max()}; table {table!r} has {entry.shape[0]} rows"
             )
         with self._hold_guard(table):
             return self.value(entry)[ids]
@@ -133,7 +133,8 @@ class Variables:
         return self.guards.get(name, self._finding).hold()
 
     def grown(self, table: str, ids: Array) -> Array:
-        """Return the rows of ids in a growing table, or the initial rows of new ids, and a column.
+        """Return the rows of ids in a growing table, or the initial rows of new ids, and one column of its
+        state.
 
         The column holds how often each id was shown so far, -1 for ids with rows.
         """
@@ -182,7 +183,7 @@ class Variables:
         return answer
 
     def run_lookup(self, lookup: Lookup, ids: Array) -> Array:
-        """Return the rows of ids in a table that is sharded by id, by its block; new ids get rows."""
+        """Return the rows of ids in a table that is sharded by id, by running its block; new ids get rows."""
         with self._hold_guard(lookup.table):
             self._ctx.write(lookup.ids, ids.reshape(-1, 1))
             self._ctx.run_block(lookup.block)
@@ -261,7 +262,7 @@ class Variables:
                         self._touch(served.parameters[entry.name], rows)
 
     def _touch(self, table: str, rows: SelectedRows) -> None:
-        """Note which rows of a table a trainer of geo-SGD has updated."""
+        """Record which rows of a table a geo-SGD trainer has updated."""
         with self._schedule.hold():
             self._updates += 1
             if table not in self._touched:
@@ -269,7 +270,7 @@ class Variables:
             self._touched[table][rows.row_array] = self._updates
 
     def reread(self) -> None:
-        """Let the run use values that were set in its scope from outside."""
+        """Make the run use values that were set in its scope from outside."""
         for entry in self._served.table:
             value = self._find_value(entry)
             if entry.kind != Kind.GRADIENT and value is not None:
@@ -294,7 +295,7 @@ class Variables:
             )
 
     def _start_counters(self) -> None:
-        """Let the steps of all trainers together continue from the counter.
+        """Let the steps of all trainers together continue from the saved counter.
 
         In a new job the first step is step 0, as in training without servers. (Its startup program gives the
         counter a negative value and every trainer 1, so Fluid begins with the number of trainers.)
@@ -307,7 +308,7 @@ class Variables:
 
 
 def _guards(served: Served) -> dict[str, RLock]:
-    """Return, by variable, the lock of the blocks that write it; such blocks share a lock."""
+    """Return a lock for each variable; blocks that write the same variable share one lock."""
     guards: dict[str, RLock] = {}
     for gradient, index in served.blocks.items():
         names = {served.parameters[gradient], gradient, *served.inputs[gradient].values()}

@@ -93,7 +93,7 @@ class _Status(_Verb):
 
 
 class _Plain(_Verb):
-    """Answered at once."""
+    """A verb that is answered at once."""
 
     def __init__(self, service: Service, kind: type[Request]) -> None:
         super().__init__(service)
@@ -163,9 +163,9 @@ class _PrefetchVerb(_Verb):
         request = self.read(Prefetch, head)
         entry = self.service.served.table.get(request.table)
         if entry is None or entry.kind not in (Kind.REMOTE, Kind.TABLE, Kind.PARAMETER, Kind.GROWING):
-            raise FrameError(f"a prefetch of {request.table!r}, which is not a table of this server")
+            raise FrameError(f"{request.table!r} is not a table of this server")
         if request.count > _MOST_IDS:
-            raise FrameError(f"a prefetch of {request.count} ids; the limit of one call is {_MOST_IDS}")
+            raise FrameError(f"the prefetch has {request.count} ids; the limit of one call is {_MOST_IDS}")
         return _Ids(np.empty(request.count, np.int64))
 
     def end(self, head: Header, receiver: Any) -> Answer:
@@ -184,7 +184,9 @@ class _ShareVerb(_Verb):
     def begin(self, head: Header) -> Into:
         request = self.read(Share, head)
         if request.size > _LONGEST_TEXT:
-            raise FrameError(f"a text of {request.size} bytes; the limit of one trainer is {_LONGEST_TEXT}")
+            raise FrameError(
+                f"the text has {request.size} bytes; the limit of one trainer is {_LONGEST_TEXT}"
+            )
         return Into({0: np.empty(request.size, np.uint8)})
 
     def end(self, head: Header, receiver: Into) -> Answer:
@@ -203,7 +205,7 @@ class _ShareVerb(_Verb):
 
 
 class _Ids(Into):
-    """The ids of a prefetch."""
+    """The receiver for the ids of a prefetch."""
 
     def __init__(self, ids: np.ndarray[Any, Any]) -> None:
         super().__init__({0: ids})
@@ -211,7 +213,9 @@ class _Ids(Into):
 
 
 def _yield_asked(service: Service, indexes: Iterable[int]) -> Iterator[Part]:
-    """Return the values of entries by index. Index ``len(table) + i`` asks for the row ids of table ``i``."""
+    """Return the requested values of entries. Index ``len(table) + i`` requests the row ids of table
+    ``i``.
+    """
     table = service.served.table
     for asked in indexes:
         index = asked % len(table)
@@ -220,13 +224,13 @@ def _yield_asked(service: Service, indexes: Iterable[int]) -> Iterator[Part]:
             rows, values = service.variables.shard(entry)
             yield Part(0, 0, as_bytes(rows if asked >= len(table) else values))
         elif entry.kind == Kind.GRADIENT or asked >= len(table):
-            raise FrameError(f"a pull of index {asked}; {service.served.endpoint} sends no such value")
+            raise FrameError(f"{service.served.endpoint} has no value of index {asked}, which was requested")
         else:
             yield from _values(service, [index])
 
 
 def _values(service: Service, indexes: Iterable[int]) -> Iterator[Part]:
-    """Return the values of entries as they are now, copied in pieces where another thread may write."""
+    """Return the current values of entries, copied in pieces if another thread may write them."""
     for index in indexes:
         entry = service.served.table.entries[index]
         view = service.variables.bytes_of(entry)

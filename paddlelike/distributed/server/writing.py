@@ -96,7 +96,7 @@ def _value(scope: Scope, one: Slice) -> object:
 
 
 def _put(one: Slice, path: str, offset: int, buffers: Sequence[Buffer]) -> RangeSums:
-    """Write buffers from an offset on; return the checksums of what was written."""
+    """Write buffers from an offset on; return the checksums of the written bytes."""
     hasher = RangeHasher(offset, sum(memoryview(buffer).nbytes for buffer in buffers))
     try:
         files: list[int] = []

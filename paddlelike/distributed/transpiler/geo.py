@@ -1,4 +1,4 @@
-"""Geo-SGD: trainers update parameters themselves and send differences to servers now and then.
+"""Geo-SGD: trainers update parameters themselves, and send the changes to servers after several steps.
 
 A trainer's program keeps its updates. After them, one ``send`` reports the ids that the step looked up;
 :mod:`paddlelike.distributed.client.geo` decides what to send. Servers add each difference to its parameter.
@@ -16,7 +16,7 @@ from paddlelike.framework import Block, Program
 
 
 def turn_into_differences(program: Program, plan: Plan) -> None:
-    """Change the pieces of a plan from gradients to differences of parameters."""
+    """Change the pieces of a plan from gradients to changes of parameters."""
     block = program.global_block()
     for one in plan.trained:
         one.remote = one.grad.type == VarType.SELECTED_ROWS
@@ -44,7 +44,7 @@ def add_geo_traffic(program: Program, plan: Plan) -> None:
 
 
 def send_start(startup: Program, plan: Plan) -> None:
-    """Add an operator by which a trainer's startup program reports initialized parameters."""
+    """Add an operator to a trainer's startup program that reports the initialized parameters."""
     start = startup.global_block().create_var(name="param_init")
     _send(startup.global_block(), plan, [start.name], [start.name])
 

@@ -49,7 +49,9 @@ def _slice(
     gradient: str = "",
     owner: str = "",
 ) -> Slice:
-    """Return the slice on the server of ``piece``: cut like it, or whole if the shapes are equal."""
+    """Return the slice of a variable on the server of ``piece``, cut like the piece or, if shapes are equal,
+    whole.
+    """
     is_whole = tuple(shape) == tuple(origin.shape)
     return Slice(
         origin.name,
@@ -106,7 +108,7 @@ def _table(source: Program, plan: Plan) -> Iterator[Slice]:
 
 
 def _growing(source: Program, training: Training, plan: Plan) -> Iterator[Slice]:
-    """Return the growing tables, their counts and their state on every server."""
+    """Return the growing tables, with their counts and state, on every server."""
     block, servers = source.global_block(), plan.job.endpoints
 
     def spread(var: Variable, gradient: str = "", owner: str = "") -> Iterator[Slice]:
@@ -155,7 +157,7 @@ def _schedules(source: Program, startup: Program, training: Training, plan: Plan
 def _averages(
     source: Program, startup: Program, training: Training, plan: Plan, known: set[tuple[str, str]]
 ) -> Iterator[Slice]:
-    """Return the state of other operators than updates, such as moving averages; ``known``: slices so far."""
+    """Return the state of operators other than updates, such as moving averages; ``known``: slices so far."""
     block = source.global_block()
     initialised = {name for op in startup.global_block().ops for name in op.output_arg_names}
     trained = {one.param.name: one for one in plan.trained}

@@ -66,7 +66,7 @@ class Server:
     # Block 0
 
     def declare(self) -> None:
-        """Declare the pieces and the gradients that arrive for them."""
+        """Declare the pieces, and the gradients that arrive for them."""
         for piece in self.pieces:
             self._variable(piece.param.name, piece.param, persistable=True)
         for piece in self.pieces:
@@ -77,7 +77,7 @@ class Server:
                 self.received.append(name)
 
     def _arriving(self, piece: Piece) -> list[str]:
-        """Return the variables in which a gradient arrives: one per trainer if they are summed."""
+        """Return the variables for an arriving gradient: one per trainer if the gradients are summed."""
         job = self.plan.job
         if not job.merges:
             return [piece.merged]
@@ -165,13 +165,13 @@ class Server:
                     self._variable(name, like, persistable=True).shape = piece.param.shape
 
     def _copy(self, block: Block, op: Operator) -> None:
-        """Copy an operator beside the updates (decay, powers of beta), on this server's variables."""
+        """Copy an operator beside the updates (decay, powers of beta), applied to this server's variables."""
         inputs = {slot: [self._local_name(name) for name in names] for slot, names in op.inputs.items()}
         outputs = {slot: [self._local_name(name) for name in names] for slot, names in op.outputs.items()}
         block.append_op(op.type, inputs, outputs, own_attrs(op))
 
     def _local_name(self, name: str) -> str:
-        """Return the name on this server of a variable of the network; declare it if necessary."""
+        """Return the name that a variable of the network has on this server; declare it if necessary."""
         if name in self.here:
             return self.here[name]
         if not self.block.has_var(name):
@@ -202,7 +202,7 @@ class Server:
             self.sparse.append(f"{grad.name}:{piece.param.name}")
 
     def _find_gradient(self, op: Operator, piece: Piece) -> str:
-        """Return the gradient, or its sum with the decay if it is sparse."""
+        """Return the gradient; if it is sparse, its sum with the decay."""
         name = op.input("Grad")[0]
         return name if _NEW_GRAD in name and self.block.has_var(name) else piece.merged
 

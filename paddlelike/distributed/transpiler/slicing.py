@@ -102,7 +102,7 @@ class RoundRobin(PSDispatcher):
 
 
 def count_block_rows(shape: Sequence[int], *, servers: int, min_block_size: int) -> list[int]:
-    """Return the number of rows of each block: a block per server, unless they would be too small.
+    """Return the number of rows of each block: one block per server, fewer if the blocks would be too small.
 
     >>> count_block_rows([201, 130], servers=3, min_block_size=8192)
     [67, 67, 67]
@@ -120,7 +120,7 @@ def count_block_rows(shape: Sequence[int], *, servers: int, min_block_size: int)
 
 
 def slice_variable(var_list: Iterable[Variable], slice_count: int, min_block_size: int) -> list[str]:
-    """Return Fluid's texts of blocks, ``name:index:elements``, for variables cut for ``servers``."""
+    """Return Fluid's texts of blocks, ``name:index:elements``, for variables cut for several ``servers``."""
     return [
         f"{var.name}:{index}:{rows * math.prod(var.shape[1:])}"
         for var in var_list
@@ -140,7 +140,7 @@ def block_name(origin: str, block: int, blocks: int) -> str:
 
 
 def origin_name(name: str) -> str:
-    """Return a name without the index of its block and the id of its trainer.
+    """Return a name without the suffixes of its block and its trainer.
 
     >>> origin_name("fc_0.w_0@GRAD.block1.trainer_0")
     'fc_0.w_0@GRAD'

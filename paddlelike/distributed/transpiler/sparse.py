@@ -81,7 +81,7 @@ def fetch_rows_remotely(program: Program, plan: Plan) -> None:
 
 
 def _group_lookups(lookups: Iterable[Operator]) -> list[list[Operator]]:
-    """Return groups of lookups, each for one operator."""
+    """Group lookups that one operator can do together."""
     groups: dict[tuple[str, int], list[Operator]] = {}
     for op in lookups:
         groups.setdefault((op.type, op.attrs["padding_idx"]), []).append(op)
@@ -115,7 +115,9 @@ def _fetch_rows(block: Block, plan: Plan, one: Trained, lookups: list[Operator])
 
 
 def _index_for(block: Block, lookups: Sequence[Operator]) -> int | None:
-    """Return an index for all lookups: after their ids, before the first use; or None."""
+    """Return an index where one operator can do all lookups: after their ids, before the first use; or
+    None.
+    """
     ids = {name for op in lookups for name in op.input("Ids")}
     outs = {name for op in lookups for name in op.output("Out")}
     mine = {id(op) for op in lookups}
@@ -126,7 +128,7 @@ def _index_for(block: Block, lookups: Sequence[Operator]) -> int | None:
 
 
 def _remove_ops(block: Block, ops: Sequence[Operator], at: int) -> int:
-    """Remove operators; return the new index of the operator at ``at``."""
+    """Remove operators; return the new index of the operator that was at ``at``."""
     gone = {id(op) for op in ops}
     at -= sum(id(op) in gone for op in block.ops[:at])
     block.ops = [op for op in block.ops if id(op) not in gone]
@@ -134,7 +136,7 @@ def _remove_ops(block: Block, ops: Sequence[Operator], at: int) -> int:
 
 
 def _insert(block: Block, at: int, append: Callable[[], object]) -> None:
-    """Call ``append``, which appends operators to a block, and move these to the index ``at``."""
+    """Call ``append``, which appends operators to a block, and move these operators to index ``at``."""
     count = len(block.ops)
     append()
     ops, added = block.ops[:count], block.ops[count:]
@@ -146,7 +148,7 @@ def _insert(block: Block, at: int, append: Callable[[], object]) -> None:
 
 
 def declare_table_gradients(program: Program, plan: Plan) -> list[Variable]:
-    """Declare this trainer's variables for the part of the table's gradient of each server."""
+    """Declare one variable per server for this trainer's part of the table's gradient."""
     assert plan.table is not None
     block, job = program.global_block(), plan.job
     grad = block.var(f"{plan.table}@GRAD")

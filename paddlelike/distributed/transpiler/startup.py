@@ -112,7 +112,9 @@ def make_server_startup(startup: Program, server: Program, plan: Plan, endpoint:
 
 
 class _Whole:
-    """Computes whole initial values on a server, with their inputs, as in the network's startup program."""
+    """Computes whole initial values on a server, with the operators that the network's startup program
+    has.
+    """
 
     def __init__(self, source: Block, target: Block) -> None:
         self._source, self._target = source, target

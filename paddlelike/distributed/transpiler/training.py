@@ -75,7 +75,7 @@ def find_training(program: Program) -> Training:
 
 
 def own_attrs(op: Operator) -> dict[str, Any]:
-    """Return the attributes of an operator that its copy in another program keeps."""
+    """Return the attributes of an operator that a copy in another program keeps."""
     return {name: value for name, value in op.attrs.items() if name not in _LOCAL_ATTRS}
 
 
@@ -94,7 +94,7 @@ def trainable_pairs(training: Training, *, without: Collection[str]) -> list[tup
 
 
 def is_update(op: Operator) -> bool:
-    """Return whether an operator writes a parameter (sgd, adam, ...; adadelta has no learning rate)."""
+    """Return whether an operator updates a parameter (sgd, adam, ...; adadelta has no learning rate)."""
     return "Param" in op.inputs and "Grad" in op.inputs
 
 
@@ -114,7 +114,7 @@ def remote_lookups(block: Block) -> dict[str, list[Operator]]:
 
 
 def tables_read_whole(program: Program, lookups: Mapping[str, Sequence[Operator]]) -> set[str]:
-    """Return the tables that other operators than these lookups read, so that trainers need them whole."""
+    """Return the tables that operators other than these lookups read, so that trainers need them whole."""
     answered = {id(op) for ops in lookups.values() for op in ops}
     return {
         name
@@ -164,7 +164,7 @@ def find_table(program: Program) -> str | None:
 
 
 def find_growing(program: Program) -> dict[str, list[Operator]]:
-    """Return by name the growing tables, with the operators that look their rows up.
+    """Return the growing tables by name, with the operators that look up their rows.
 
     Raises GraphError where another operator reads such a table, or two look-ups admit ids differently.
     """

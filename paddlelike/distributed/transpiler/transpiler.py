@@ -373,7 +373,7 @@ class DistributeTranspiler:
 
 
 class GeoSgdTranspiler(DistributeTranspiler):
-    """The transpiler with ``config.geo_sgd_mode``: trainers update parameters and send their differences."""
+    """The transpiler with ``config.geo_sgd_mode``: trainers update parameters and send the changes."""
 
     def __init__(self, config: DistributeTranspilerConfig | None = None) -> None:
         super().__init__(config)

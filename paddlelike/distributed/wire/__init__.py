@@ -1,4 +1,4 @@
-"""Calls between trainers and servers over gRPC, and for the arrays of training over direct connections.
+"""Calls between trainers and servers: gRPC for requests, direct connections for the arrays of training.
 
 A call has a verb (a string), a header (a JSON object) and a payload (parts of arrays);
 their meaning is defined by :mod:`paddlelike.distributed.protocol`. :mod:`.frames` describes the encoding,

@@ -148,7 +148,7 @@ class Channel:
         return self._direct.start(direct, verb, head, parts, receiver, timeout)
 
     def give_back(self, direct: Connection) -> None:
-        """Give back a connection of :meth:`open_direct` that no call has used."""
+        """Return an unused connection of :meth:`open_direct` to the pool."""
         self._direct.give_back(direct)
 
     def close(self) -> None:

@@ -113,7 +113,7 @@ def _bodies(parts: Iterable[Part], limit: int) -> Iterator[tuple[int, list[bytes
 
 
 def split(message: bytes) -> tuple[Header, memoryview]:
-    """Return the header of a first message and the body behind it, which is empty where a stream follows.
+    """Return the header of a first message, and the body behind it, which is empty if a stream follows.
 
     Raises FrameError for a message that is too short, and for a header that is not a JSON object.
     """
@@ -143,7 +143,7 @@ class Intake:
         self.ended = False
 
     def take(self, body: bytes | memoryview) -> None:
-        """Copy the records of one body, or note the end.
+        """Copy the records of one body, or record the end of the stream.
 
         Raises FrameError for a malformed body; nothing of a bad record is copied.
         """
@@ -164,9 +164,9 @@ class Intake:
         records = list(_RECORD.iter_unpack(view[_LENGTH.size : at]))
         announced = sum(record[2] for record in records)
         if announced != len(view) - at:
-            raise FrameError(f"records of {announced} bytes in all, but {len(view) - at} bytes follow")
+            raise FrameError(f"the records have {announced} bytes in all, but {len(view) - at} bytes follow")
         if self._receiver is None:
-            raise FrameError(f"{count} records in a call that takes none")
+            raise FrameError(f"{count} records came with a call that takes none")
         for index, offset, length in records:
             place = self._receiver.place(index, offset, length)
             if len(place) != length:

@@ -14,7 +14,7 @@ _KNOWN: Final = {b"", b"\x0a" + bytes([len(OURS)]) + OURS.encode()}  # HealthChe
 
 
 def health_methods(read_message: Callable[[Iterator[bytes], Any], bytes]) -> dict[str, Any]:
-    """Return the method handlers of the health service, which asks for no job token.
+    """Return the method handlers of the health service, which needs no job token.
 
     ``read_message`` takes the messages of a call and its context, and returns the next message. The request
     is read as a stream, so that the wait for it is bounded like every other.

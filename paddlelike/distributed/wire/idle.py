@@ -26,7 +26,7 @@ class _Wait(NamedTuple):
 
 
 class IdleWatch:
-    """Cancels calls that wait too long for their peer, and the oldest of too many.
+    """Cancels calls that wait too long for their peer, and the oldest calls if too many wait.
 
     Parameters
     ----------

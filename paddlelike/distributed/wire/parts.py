@@ -26,7 +26,7 @@ class Part(NamedTuple):
 
 
 class Note(NamedTuple):
-    """A further header in the midst of the parts, for the receiver's method ``note``."""
+    """A further header between the parts, which the receiver's method ``note`` gets."""
 
     header: dict[str, Any]
 
@@ -125,7 +125,7 @@ class Into:
         """
         memory = self._memory.get(index)
         if memory is None:
-            raise FrameError(f"a record for array {index}, which is not part of this call")
+            raise FrameError(f"array {index} is not part of this call")
         filled = self._filled[index]
         if offset != filled or length > len(memory) - offset:
             raise FrameError(

@@ -25,7 +25,9 @@ _FEWEST_WAITS: Final = 32  # calls that may wait for their peer on the smallest 
 
 
 def workers_for(trainers: int) -> int:
-    """Return how many calls a server must work on at once: each trainer waits in one and sends another."""
+    """Return how many calls a server must handle at once: each trainer waits in one call and sends
+    another.
+    """
     return 2 * trainers + 8
 
 

@@ -27,7 +27,7 @@ class Verb(Protocol):
         """
 
     def end(self, head: Header, receiver: Any, /) -> tuple[Header, Iterable[Part]]:
-        """Perform the call, whose records are all in place; return the header and the parts of the answer.
+        """Perform the call once its records are in place; return the header and the parts of the answer.
 
         The parts are read while they are sent. Raises Refused to answer with a header alone.
         """

@@ -104,7 +104,7 @@ def warn_unknown(program: Program, names: Sequence[str]) -> None:
 
 
 def _is_plain(array: Array, shape: tuple[int, ...]) -> bool:
-    """Return whether an array fits without any conversion: a fast path for the usual case."""
+    """Return whether an array fits without any conversion, which is the fast path."""
     if array.ndim != len(shape) or not array.flags.c_contiguous:
         return False
     for dim, wanted in zip(array.shape, shape, strict=True):  # noqa: SIM110  (a generator takes as long again)
@@ -159,7 +159,7 @@ def _convert(variable: Variable, value: FedValue) -> tuple[Any, LoD | None]:
 
 
 def _check_rows(variable: Variable, array: Array) -> None:
-    """Raise FeedError for a batch of no rows that a program trains on: it would make all parameters NaN.
+    """Raise FeedError for a batch without rows in a training program: it would make all parameters NaN.
 
     Warn of another program with a mean. Sequences may be empty.
     """

@@ -99,7 +99,7 @@ def holds_value(scope: Scope, name: str) -> bool:
 
 
 def find_others(program: Program, fetches: Iterable[str], scope: Scope) -> set[str]:
-    """Return the fetches that are not in the program but have a value in the scope."""
+    """Return the fetched names that are not in the program but have a value in the scope."""
     block = program.global_block()
     return {name for name in fetches if not block.has_var(name) and holds_value(scope, name)}
 

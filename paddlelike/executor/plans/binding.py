@@ -193,7 +193,7 @@ def bind_kernel(
 
 
 def _is_held(frame: Frame, position: int, value: object) -> bool:
-    """Return whether a persistable is already the array in the scope; if so, count it as written."""
+    """Return whether a persistable already is the array in the scope; if so, count a write."""
     tensor = frame.holders[position]._value
     if type(tensor) is LoDTensor and value is tensor._array:
         tensor.version += 1

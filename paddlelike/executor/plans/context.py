@@ -128,7 +128,7 @@ class StepContext:
         return Snapshot(values, lods)
 
     def reveal(self, snapshot: Snapshot | None) -> None:
-        """Let the gradients of earlier operators read values as they were before a block overwrote them.
+        """Let gradients of earlier operators read the values from before a block overwrote them.
 
         None: the block has not changed them.
         """
@@ -149,7 +149,7 @@ class StepContext:
         lods.update(snapshot.lods)
 
     def exchange(self, snapshot: Snapshot) -> Snapshot:
-        """Put the values of a snapshot back. Return a snapshot of the values they replaced."""
+        """Put back the values of a snapshot. Return a snapshot of the values that they replace."""
         before = self._take_snapshot(snapshot.values)
         self.restore(snapshot)
         return before
@@ -159,5 +159,5 @@ class StepContext:
         return Generator(seed) if seed else self._frame.scope.generator
 
     def service(self, name: str) -> object:
-        """Return the object that the caller of the run provides to operators under a name, or None."""
+        """Return the object that the caller of the run registered under a name for operators, or None."""
         return self._frame.services.get(name)

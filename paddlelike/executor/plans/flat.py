@@ -1,4 +1,4 @@
-"""Updates of many small parameters on flat arrays, in which the parameters and their state stay between runs.
+"""Updates of many small parameters on flat arrays, which keep the parameters and their state between runs.
 
 A call of numpy takes longer than its elements where parameters are small. At the first run the arrays of the
 variables become parts of one flat array for each slot: the scope, saves and loads see the same variables with
@@ -26,7 +26,7 @@ _MOVES: Final = 64  # attempts for one step: other programs may separate the arr
 
 
 class _Flat(NamedTuple):
-    """The arrays of one step."""
+    """The flat arrays of one step."""
 
     whole: tuple[Array, ...]  # by slot
     parts: tuple[Array, ...]  # the arrays of the variables, slot by slot
@@ -48,7 +48,7 @@ def is_small(step: Step) -> bool:
 
 
 def bind_flat(parts: Sequence[Step], run_apart: Run) -> Run:
-    """Return a function that runs updates on flat arrays or, if impossible, by ``run_apart``."""
+    """Return a function that runs updates on flat arrays; if that is impossible, it calls ``run_apart``."""
     bindings = [part.binding for part in parts if part.binding is not None]
     kernel = bindings[0].cls.make_flat_kernel(bindings[0].keywords)
     assert kernel is not None
@@ -80,7 +80,9 @@ def bind_flat(parts: Sequence[Step], run_apart: Run) -> Run:
 
 
 def _run_flat(kernel: FlatKernel, flat: _Flat, grads: Sequence[Any], shared: Sequence[Any]) -> bool:
-    """Run a kernel. Return False and change nothing for gradients of another kind, shape or dtype."""
+    """Run a kernel on flat arrays. Return False, without a change, for gradients of another kind, shape or
+    dtype.
+    """
     if set(map(type, grads)) != {np.ndarray} or [grad.shape for grad in grads] != flat.shapes:
         return False
     grad = np.concatenate(grads, axis=None)
@@ -130,7 +132,7 @@ def _count_references(arrays: list[Any], index: int) -> int:
 
 
 def _calibrate() -> int:
-    """Return the reference count of an array that a tensor and two lists hold."""
+    """Return the reference count of an array that only a tensor and two lists refer to."""
     values = [np.zeros(4)]
     tensor, arrays = LoDTensor(values[0]), list(values)
     return _count_references(arrays, 0) if tensor.held_array is arrays[0] else 0
@@ -140,7 +142,7 @@ _REFERENCES: Final = _calibrate()
 
 
 def _fit(slots: list[list[Array]], shapes: list[tuple[int, ...]], alike: int) -> bool:
-    """Return whether the arrays have one dtype, and the shapes of the parameters or one element."""
+    """Return whether all arrays have one dtype, and each has its parameter's shape or one element."""
     dtype = slots[0][0].dtype
     if any(array.dtype is not dtype for slot in slots for array in slot):
         return False

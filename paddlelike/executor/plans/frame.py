@@ -19,7 +19,7 @@ Share = Callable[[dict[int, LoD], Any], None]
 
 
 class Binding(NamedTuple):
-    """The action of a step of one operator. Such steps can be joined."""
+    """The action of a step with one operator; several such actions can be joined."""
 
     cls: type[OpDef]
     kernel: Callable[..., Any]  # with its attributes filled in
@@ -108,7 +108,7 @@ class Frame:
 
 
 def find_holders(scope: Scope, variables: Mapping[int, Variable]) -> dict[int, ScopeVariable]:
-    """Return the variables of a scope by position; create missing ones."""
+    """Return the scope's variables by position, creating missing ones."""
     find = scope.find_var
     return {position: find(one.name) or scope.var(one.name) for position, one in variables.items()}
 

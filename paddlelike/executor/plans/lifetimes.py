@@ -10,7 +10,7 @@ from paddlelike.framework.passes.views import collect_writes
 
 
 def find_last_uses(uses: Sequence[set[str]], keep: set[str]) -> list[list[str]]:
-    """Return for each operator the variables that no later operator uses, except ``keep``.
+    """Return for each operator the variables that no later operator uses, without those in ``keep``.
 
     ``uses`` are the variables that each operator reads or writes.
     """
@@ -45,7 +45,7 @@ def find_last_values(
 
 
 class Aliases:
-    """The outputs that share memory with a variable which is overwritten later in the same run."""
+    """The outputs that share memory with a variable that is overwritten later in the same run."""
 
     def __init__(self, block: Block, ops: list[Operator], fed: set[str]) -> None:
         roots: dict[str, set[str]] = {}  # by view: the variables whose memory it may share
@@ -77,7 +77,7 @@ class Aliases:
         }  # fmt: skip
 
     def must_copy(self, index: int) -> bool:
-        """Return whether the outputs of the operator at ``index`` must get their own memory."""
+        """Return whether the outputs of the operator at ``index`` must have memory of their own."""
         return index in self._copy_at
 
 

@@ -41,7 +41,7 @@ from paddlelike.ops.kernels.fast.late import check_flag
 
 
 class Fed(NamedTuple):
-    """A variable that is fed."""
+    """A variable that gets its value from a feed."""
 
     variable: Variable
     position: int
@@ -50,7 +50,7 @@ class Fed(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """The destinations of an operator's results."""
+    """Where the results of an operator go."""
 
     positions: Positions  # by slot
     store: Store
@@ -307,7 +307,7 @@ class Plan:
 
 
 class _GeneralPlan(Plan):
-    """A plan whose kernels rely on no declared dtype."""
+    """A plan whose kernels do not rely on declared dtypes."""
 
     specializes = False
 

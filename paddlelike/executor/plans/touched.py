@@ -1,4 +1,4 @@
-"""Keep dense gradients of embeddings as rows, if the update can take them.
+"""Keep gradients of embeddings as rows, although they are declared dense, if the update can use rows.
 
 ``embedding(is_sparse=False)`` has a gradient of the size of its table, zero except in the rows of the batch.
 If only an update reads it, it stays a set of rows from the lookup to the update; the result has the same
@@ -52,7 +52,7 @@ def find_row_gradients(block: Block, ops: Sequence[Operator], keep: Iterable[str
     kept = set(keep)
 
     def find_producers(name: str, reader: int) -> set[int] | None:
-        """Return the operators that make the rows of a gradient, or None if it must be dense."""
+        """Return the operators that compute the rows of a gradient, or None if it must be dense."""
         variable = block._find_var_recursive(name)
         if name in kept or variable is None or variable.persistable or variable.type != VarType.LOD_TENSOR:
             return None
@@ -102,8 +102,8 @@ def _updates_large_table(cls: type[OpDef], op: Operator, block: Block) -> bool:
 
 
 def update_touched(step: Step) -> Step:
-    """Return the step of an update whose gradient may come as rows; it is made dense where needed. Each run
-    decides this by the learning rate and by the state of the optimizer.
+    """Return the step of an update whose gradient may come as rows. Each run decides by the learning rate and
+    the optimizer's state whether to make the gradient dense.
     """
     binding = step.binding
     assert binding is not None
@@ -182,7 +182,7 @@ class _UnsignedCheck:
         self._known: tuple[Callable[[], Any], int] | None = None  # a weak reference, the version
 
     def holds(self, frame: Frame, position: int) -> bool:
-        """Return whether the array has this property now."""
+        """Return whether the array has no NaN and no sign bits now."""
         if not _is_in_scope(frame, position):
             return False
         tensor, array = frame.holders[position]._value, frame.values[position]
@@ -197,7 +197,7 @@ class _UnsignedCheck:
 
 
 def is_unsigned(array: Array) -> bool:
-    """Return whether no element is NaN or has a sign bit: as integers, such elements are at most infinity.
+    """Return whether no element is NaN or has a sign bit. As integers, such elements are at most infinity.
 
     >>> [is_unsigned(np.array([x])) for x in (0.0, np.inf, -0.0, np.nan)]
     [True, True, False, False]

@@ -137,7 +137,7 @@ def _write_step(
 
 
 def _write_call(index: int, binding: Binding, names: dict[str, Any]) -> str:
-    """Return the call of a kernel."""
+    """Return the source line that calls a kernel."""
     kernel: Callable[..., object] = binding.kernel
     given: tuple[Any, ...] = ()
     if isinstance(kernel, functools.partial) and not kernel.keywords:
@@ -170,7 +170,7 @@ def _write_result(binding: Binding, target: int, name: str, layout: Layout) -> l
 
 
 def _write_choice(index: int, binding: Binding, lines: list[str]) -> list[str]:
-    """Return the lines of a step, with a test for large inputs if the step treats these differently."""
+    """Return the lines of a step; they test for large inputs if the step treats these differently."""
     watched = _find_watched(binding)
     if not watched:
         return lines

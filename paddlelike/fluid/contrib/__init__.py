@@ -1,4 +1,4 @@
-"""``fluid.contrib``: the part with a meaning for static programs on the CPU."""
+"""``fluid.contrib``: the parts that are useful for static programs on the CPU."""
 
 from paddlelike import lazy as _lazy
 

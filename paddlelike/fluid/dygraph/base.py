@@ -1,4 +1,4 @@
-"""Fluid's switch between static and dynamic graphs, where all graphs are static."""
+"""Fluid's switch between static and dynamic graphs. All graphs are static here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def no_grad(func: None = None) -> AbstractContextManager[None]: ...
 @overload
 def no_grad(func: _Function) -> _Function: ...
 def no_grad(func: _Function | None = None) -> AbstractContextManager[None] | _Function:
-    """Return ``func`` itself, or a context that does nothing, as in a static program of Fluid's.
+    """Return ``func`` itself, or a context manager that does nothing, as in Fluid's static programs.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ __getattr__ = make_getattr(__name__, "dygraph.container")
 
 
 class Sequential(Layer):
-    """Layers that each take the output of the one before; given alone, or in pairs with a name.
+    """Layers in sequence, each with the output of the one before as input; with or without names.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Sequential(Layer):
         return len(self._sub_layers)
 
     def forward(self, input: Any) -> Any:  # noqa: A002  (Fluid's name)
-        """Return ``input`` through all layers."""
+        """Return the output of the last layer for ``input``."""
         for layer in self._sub_layers.values():
             if layer is not None:
                 input = layer(input)  # noqa: A001

@@ -172,7 +172,7 @@ class Layer:
     def named_parameters(
         self, prefix: str = "", include_sublayers: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Yield each parameter once, with its path of attributes, as ``hidden.weight``."""
+        """Yield each parameter once, with its path of attributes, such as ``hidden.weight``."""
         seen: set[str] = set()
         for path, layer in self.named_sublayers(prefix, include_sublayers, include_self=True):
             for name, parameter in layer._parameters.items():
@@ -220,11 +220,11 @@ class Layer:
         self._raise_dynamic("train", "main.clone(for_test=True) is the program for evaluation")
 
     def eval(self) -> NoReturn:
-        """Raise LeftOutError, as :meth:`train`."""
+        """Raise LeftOutError: a program is built either for training or for testing."""
         self._raise_dynamic("eval", "main.clone(for_test=True) is the program for evaluation")
 
     def clear_gradients(self) -> NoReturn:
-        """Raise LeftOutError: every run computes its gradients again."""
+        """Raise LeftOutError: every run computes new gradients."""
         self._raise_dynamic("clear_gradients", "leave the call out: no gradient outlives a run")
 
     def set_dict(
@@ -302,7 +302,7 @@ class _Registered:
 
 
 def _name_class(kind: type) -> str:
-    """Return the name of a class as Fluid writes it, as ``conv2d_transpose``."""
+    """Return the name of a class in Fluid's form, such as ``conv2d_transpose``."""
     name = kind.__name__
     for pattern, written in _WORDS:
         name = pattern.sub(written, name)

@@ -1,4 +1,4 @@
-"""``fluid.incubate.fleet.parameter_server.version``: which fleet for parameter servers this is."""
+"""``fluid.incubate.fleet.parameter_server.version``: the kind of fleet for parameter servers."""
 
 __all__ = ["is_transpiler"]
 

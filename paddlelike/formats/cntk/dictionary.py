@@ -26,7 +26,7 @@ _DENSE: Final = 0
 
 
 class SizeT(int):
-    """An integer from 0 to 2^64 - 1, for counts and kinds."""
+    """An integer from 0 to 2^64 - 1, for counts and for codes of kinds."""
 
 
 class Shape(tuple[int, ...]):
@@ -36,7 +36,7 @@ class Shape(tuple[int, ...]):
 
 
 class Axis(NamedTuple):
-    """An axis: the index of a static one, counted from the last dim of a numpy shape; or a dynamic one."""
+    """An axis: a static one by its index from the last dim of a numpy shape, or a dynamic one."""
 
     static_index: int
     name: str = ""
@@ -44,7 +44,7 @@ class Axis(NamedTuple):
 
 
 class _Elements(NamedTuple):
-    """The layout of an array's elements in the file."""
+    """The dtype and layout of an array's elements in the file."""
 
     number: int  # NDArrayView.DataType
     field: str
@@ -62,7 +62,7 @@ _DTYPES: Final = {row.number: dtype for dtype, row in _ELEMENTS.items()}
 
 
 def encode(values: Mapping[str, Any]) -> bytes:
-    """Return a dictionary as the bytes of a file; its entries in their order.
+    """Return a dictionary as the bytes of a file, with its entries in order.
 
     Raises
     ------

@@ -88,7 +88,7 @@ def is_function(tree: Mapping[str, Any]) -> bool:
 
 
 def check_function(tree: Mapping[str, Any]) -> None:
-    """Raise FormatError unless a function has all required keys: a file can be cut between two keys."""
+    """Raise FormatError unless a function has all required keys, since a file can be cut between two keys."""
     kinds = {"uid": str, "root": str, "inputs": list, "primitive_functions": list}
     bad = [key for key, kind in kinds.items() if not isinstance(tree.get(key), kind)]
     if bad:
@@ -113,7 +113,7 @@ def list_arrays(tree: Mapping[str, Any]) -> Iterator[tuple[str, Array]]:
 
 
 def _walk(value: object, where: str, *, others: bool = False) -> Iterator[tuple[str, Any]]:
-    """Yield the arrays in a dictionary with their paths or, with ``others``, the other values."""
+    """Yield the arrays in a dictionary with their paths, or with ``others`` the other values."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     if isinstance(value, np.ndarray) != others and not isinstance(value, dict | list):
         yield where, value

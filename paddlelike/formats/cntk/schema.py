@@ -26,7 +26,7 @@ def make_dictionary() -> Message:
 
 
 def parse_dictionary(data: bytes) -> Message:
-    """Return the ``Dictionary`` that ``data`` is.
+    """Return the ``Dictionary`` encoded in ``data``.
 
     Raises
     ------

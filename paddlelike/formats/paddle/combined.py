@@ -25,7 +25,7 @@ _SMALL: Final = 16 << 20  # bytes of a file that is read at once, because it may
 
 @dataclass(frozen=True)
 class CombinedFile(FileFormat):
-    """Dense variables end to end, without their names; entries are named ``"0"``, ``"1"``, ...
+    """Dense variables one after another, without their names; entries are named ``"0"``, ``"1"``, ...
 
     ``write`` keeps the order of the values: sort them by name, as Paddle does.
     """

@@ -30,7 +30,7 @@ _TINY: Final = 512  # bytes of elements that are copied: a view of them takes as
 
 @dataclass(frozen=True)
 class VariableDirectory(FolderFormat):
-    """One file per variable; an entry's name is its file's."""
+    """One file per variable. The file has the name of the variable."""
 
     name = "directory"
     title = "a directory of Paddle variables"
@@ -123,7 +123,7 @@ def _encode_plain_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 def make_facts(
     name: str, dtype: str, shape: Iterable[int], lod: Sequence[Sequence[int]] = (), height: int | None = None
 ) -> dict[str, Any]:
-    """Return the facts that a manifest records for a variable's file, besides size and checksum.
+    """Return the properties that a manifest records for a variable's file, besides size and checksum.
 
     Parameters
     ----------

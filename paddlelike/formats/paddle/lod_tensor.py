@@ -41,7 +41,7 @@ _MAX_FRONT: Final = 512  # bytes of a header that is remembered
 
 
 class Header(NamedTuple):
-    """The header of a stream: type and LoD of the tensor, and where its elements are in the source."""
+    """The header of a stream: type and LoD of the tensor, and the position of its elements in the source."""
 
     dtype: VarType
     shape: tuple[int, ...]
@@ -73,7 +73,7 @@ class Header(NamedTuple):
         return offset, count * size
 
     def locate_rows(self, start: int, stop: int) -> tuple[int, int]:
-        """Return offset and size in bytes of the rows ``start`` to ``stop`` (not included).
+        """Return offset and size in bytes of the rows from ``start`` up to ``stop``, exclusive.
 
         Raises
         ------
@@ -151,7 +151,7 @@ def encode(value: LoDTensor | Array, *, dtype: VarType | None = None) -> list[Bu
 
 
 def read(source: Readable, *, into: Array | None = None, offset: int = 0) -> LoDTensor:
-    """Read the stream that begins at ``offset``; into the array ``into``, if one is given.
+    """Read the stream that begins at ``offset``, into the array ``into`` if that is given.
 
     Raises
     ------
@@ -177,7 +177,7 @@ def read_data(source: Source, header: Header) -> LoDTensor:
 def read_slice(
     source: Source, header: Header, *, start: int, shape: Sequence[int], into: Array | None = None
 ) -> Array:
-    """Read a part of the elements, from element ``start``, in ``shape``; only these bytes are read.
+    """Read the elements from number ``start`` on that fill ``shape``; no other bytes are read.
 
     Paddle's ``load`` operator calls the two ``seek`` and ``shape``.
 
@@ -193,12 +193,12 @@ def read_slice(
 
 
 def to_native(array: Array) -> Array:
-    """Return an array that was filled with little-endian bytes, in this machine's order of bytes."""
+    """Return an array that was filled with little-endian bytes, converted to this machine's byte order."""
     return array if np.little_endian else array.byteswap(inplace=True)
 
 
 def to_fp16(value: LoDTensor | Array) -> LoDTensor:
-    """Convert the elements, also integers, to float16 (Paddle: ``save_as_fp16``).
+    """Convert the elements, integers included, to float16 (Paddle: ``save_as_fp16``).
 
     As in Paddle: through float32, then rounded towards zero; beyond 65504 is infinity.
 

@@ -31,7 +31,7 @@ IDS_OFFSET: Final = 12  # where the row ids begin in a stream
 
 
 class Header(NamedTuple):
-    """The header of a stream: type of the tensor, number of row ids, and where the elements are."""
+    """The header of a stream: type of the tensor, number of row ids, and the position of the elements."""
 
     dtype: VarType
     shape: tuple[int, ...]
@@ -107,7 +107,7 @@ def view(data: Buffer) -> SelectedRows:
 
 
 def read(source: Readable, *, into: Array | None = None) -> SelectedRows:
-    """Read a stream; the values into the array ``into``, if one is given.
+    """Read a stream, with its values in the array ``into`` if that is given.
 
     Raises
     ------

@@ -53,13 +53,15 @@ _LONGEST_NUMBER: Final = 64
 
 
 class _Rule(NamedTuple):
-    """The state of a rule: endings of its parts' names; whether all but the first are single numbers."""
+    """The state of an update rule: name endings of its parts; whether only the first has several columns."""
 
     parts: tuple[str, ...] = ()
     is_shared: bool = False
 
     def list_columns(self, width: int) -> dict[str, list[int]]:
-        """Return the columns of the row ("") and of each part of its state, after the first five columns."""
+        """Return the columns of the row (named "") and of each part of its state, after the first five
+        columns.
+        """
         firsts = [1, *(2 if part == _POWERS else 1 for part in self.parts)]
         rest = width - 1
         others = [rest, *(2 if part == _POWERS else 1 if self.is_shared else rest for part in self.parts)]
@@ -184,7 +186,7 @@ class ServerTables(FolderFormat):
         return files
 
     def _find_columns(self, table: str, numbers: Array) -> dict[str, list[int]]:
-        """Return which columns are the rows, their counts and each part of their state."""
+        """Return which columns hold the rows, their counts and each part of their state."""
         front = {"_counts": _COUNTS, "_stats": _STATS}
         count = numbers.shape[1]
         if not len(numbers):
@@ -237,7 +239,7 @@ def _make_entry(name: str, value: Value, file: str) -> Entry:
 
 
 def _read_lines(name: str, file: Source, *, has_ids: bool) -> tuple[Array, Array]:
-    """Return the ids of a file and the numbers of its lines; zeros where a short line has none."""
+    """Return the ids of a file and the numbers in its lines; missing numbers of short lines are zero."""
     text = _unpack(name, file)
     rows = [line.split() for line in text.splitlines()]
     lengths = np.array([len(row) - has_ids for row in rows], np.int64)
@@ -263,7 +265,7 @@ def _read_lines(name: str, file: Source, *, has_ids: bool) -> tuple[Array, Array
 
 
 def _parse_ids(words: list[bytes]) -> list[int]:
-    """Return unsigned numbers of 64 bits. Raises ValueError for others."""
+    """Return unsigned 64-bit integers. Raises ValueError for other texts."""
     for word in words:
         if not word.isdigit() or int(word) >> 64:
             raise ValueError(f"{word.decode(errors='replace')!r} is not an id")
@@ -295,12 +297,12 @@ def _unpack(name: str, file: Source) -> bytes:
 
 
 def _pad(numbers: Array, width: int) -> Array:
-    """Return rows with zeros for the numbers that short lines leave out."""
+    """Return rows in which zeros replace the numbers that short lines lack."""
     return np.pad(numbers, ((0, 0), (0, width - numbers.shape[1])))
 
 
 def _gather_columns(name: str, values: Values) -> tuple[Array, Array, set[str]]:
-    """Return a table's ids, the numbers in its lines, and the names of these values."""
+    """Return a table's ids, the numbers of its lines, and the names of the values made of them."""
     table = values[name]
     if not isinstance(table, SelectedRows):
         raise FormatError(f"{name!r} is not SelectedRows: only growing tables have ids")
@@ -312,7 +314,7 @@ def _gather_columns(name: str, values: Values) -> tuple[Array, Array, set[str]]:
     read = {name}
 
     def take(end: str, width: int) -> Array:
-        """Return the rows of a part for the table's ids; zeros where it has none."""
+        """Return the rows of a part for the table's ids; zeros for ids that the part lacks."""
         value = values[name + end]
         read.add(name + end)
         found = np.zeros((len(ids), width), np.float32)
@@ -348,7 +350,7 @@ def _gather_columns(name: str, values: Values) -> tuple[Array, Array, set[str]]:
 
 
 def _encode_shard(ids: Array, numbers: Array, rows: Array) -> Iterator[bytes]:
-    """Yield a shard's file: each float32 with the nine digits that restore it."""
+    """Yield a shard's file, with nine digits for each float32, from which it is restored exactly."""
     form = "%d" + " %.9g" * numbers.shape[1] + "\n"
     unsigned = ids[rows].view(np.uint64).tolist()
     lines = [form % (one, *row) for one, row in zip(unsigned, numbers[rows].tolist(), strict=True)]

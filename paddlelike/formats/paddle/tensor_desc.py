@@ -94,7 +94,7 @@ def decode_desc(desc: bytes) -> tuple[int, tuple[int, ...]]:
 
 @lru_cache(maxsize=1024)
 def check_desc(desc: bytes) -> tuple[VarType, tuple[int, ...], int]:
-    """Return element type, shape and size in bytes that a TensorDesc describes.
+    """Return the element type, shape and size in bytes that a TensorDesc describes.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def _take_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _take_field(data: bytes, at: int, wire: int) -> tuple[bytes, int]:
-    """Return the bytes of a field that is not a varint, and where the next field begins."""
+    """Return the bytes of a field that is not a varint, and the offset of the next field."""
     if wire == 2:
         size, at = _take_varint(data, at)
     elif wire in (1, 5):

@@ -133,7 +133,7 @@ def decode(buffer: Buffer) -> StateContents:
 
 
 def encode(values: Mapping[str, Array], plain: Mapping[str, Any] = MappingProxyType({})) -> Iterator[Buffer]:
-    """Encode ``values`` in their order as a state file, in pieces that are made on demand.
+    """Encode ``values`` in their order as a state file, whose pieces are made when they are needed.
 
     ``plain`` are values that are not arrays: they follow.
 
@@ -152,7 +152,7 @@ def list_entries(contents: StateContents, file: str = "") -> Listing:
 
 
 def describe_array(name: str, array: PickledArray, file: str = "") -> Entry:
-    """Return the entry of an array in a pickle."""
+    """Return the entry for an array in a pickle."""
     return Entry(name, _dtype(array), array.shape, nbytes=array.nbytes, file=file, payload=array)
 
 

@@ -1,4 +1,4 @@
-"""The stack machine that executes the opcodes of a pickle, and calls nothing but functions of a table."""
+"""The stack machine that executes the opcodes of a pickle, and calls only functions of a table."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True)
 class Reference:
-    """A class or function that a pickle names. It is a name, nothing that could be called."""
+    """A class or function that a pickle names. It is only a name and cannot be called."""
 
     module: str
     name: str
@@ -53,7 +53,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class _Global:
-    """A name that the pickle refers to, and the function of this package that it calls."""
+    """A name that the pickle refers to, and the function of this package that replaces it."""
 
     module: str
     name: str
@@ -127,11 +127,11 @@ class Machine:
         self._stack.append(Text(view) if len(view) > _LONG else str(view, "utf-8", "surrogatepass"))
 
     def push_string(self, view: memoryview) -> None:
-        """Push a byte string of Python 2: a name, or the elements of an array."""
+        """Push a byte string of Python 2, which is a name or the elements of an array."""
         self._stack.append(view if len(view) > _LONG else str(view, "latin1"))
 
     def push_literal(self, line: str) -> None:
-        """Push a byte string of protocol 0, as Python 2 writes it down: with quotes and escapes."""
+        """Push a byte string of protocol 0, written as a literal of Python 2 with quotes and escapes."""
         if len(line) < 2 or line[0] not in "'\"" or line[-1] != line[0]:
             raise FormatError("a string has no quotes")
         self._stack.append(codecs.escape_decode(line[1:-1].encode("latin1"))[0].decode("latin1"))
@@ -179,7 +179,9 @@ class Machine:
         self._memo[index] = self._stack[-1]
 
     def push_new(self, container: object) -> None:
-        """Push an empty container: one byte of the file, sixty or two hundred bytes of memory."""
+        """Push an empty container, for which one byte of the file takes sixty to two hundred bytes of
+        memory.
+        """
         self._charge(_SET if isinstance(container, set) else _ITEM)
         self._stack.append(container)
 
@@ -256,7 +258,7 @@ class Machine:
         self._charge(_size(value))
 
     def _charge(self, size: int) -> None:
-        """Refuse a small file that builds large values by repeating its parts."""
+        """Refuse a small file that builds large values by repetition."""
         self._charged += size
         if self._charged > self._most:
             raise FormatError("the pickle describes more data than it holds")

@@ -102,7 +102,7 @@ class _Walk(Generic[A]):
         self._prepare = prepare or (lambda _: None)
 
     def add(self, value: object, path: str | None, depth: int) -> None:
-        """Add a value, and all that is in it."""
+        """Add a value and all values inside it."""
         self._left -= 1
         if self._left < 0 or depth > _DEEPEST:
             raise FormatError("the pickle describes more data than it holds, or is nested too deeply")
@@ -167,7 +167,7 @@ class _Walk(Generic[A]):
         )
 
     def _name_values(self, value: object, path: str) -> None:
-        """Name every value in a plain one."""
+        """Name every value inside a plain one."""
         self._left -= 1
         if not is_container(value):
             self._flat.left_out.append(LeftOut(path, _describe(value), is_plain=True))
@@ -179,7 +179,7 @@ class _Walk(Generic[A]):
 
 
 def _is_named(value: tuple[Any, ...], array: type | tuple[type, ...]) -> bool:
-    """Return whether this is the pair of name and array that Paddle 2 pickles for a tensor."""
+    """Return whether a value is the pair of name and array that Paddle 2 pickles for a tensor."""
     return len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], array)
 
 

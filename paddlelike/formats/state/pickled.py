@@ -1,4 +1,5 @@
-"""The values that a pickle of plain data may hold: numpy arrays, still in the file, and their parts.
+"""The values that a pickle of plain data may hold: numpy arrays whose elements are still in the file, and
+their parts.
 
 :data:`CONSTRUCTORS` lists every global that may be called, each with a plain function of this module.
 """
@@ -71,7 +72,7 @@ def is_container(value: object) -> bool:
 
 
 def list_parts(value: object) -> Iterable[tuple[object, Any]]:
-    """Return the parts of a container with their keys or positions; none of other values."""
+    """Return the parts of a container with their keys or positions; [] for other values."""
     if isinstance(value, Foreign):
         return value.parts.items()
     if isinstance(value, dict):
@@ -80,7 +81,7 @@ def list_parts(value: object) -> Iterable[tuple[object, Any]]:
 
 
 class PickledArray:
-    """An array that is still in the file: dtype and shape are known, the elements are not read.
+    """An array whose elements are still in the file; its dtype and shape are known.
 
     Attributes
     ----------
@@ -132,7 +133,7 @@ class PickledArray:
 
     @classmethod
     def join(cls, pieces: list[PickledArray], shape: Iterable[int]) -> PickledArray:
-        """Return the array of ``shape`` that was cut into flat pieces.
+        """Return an array of ``shape``, joined from the flat pieces that it was cut into.
 
         Raises
         ------
@@ -148,7 +149,7 @@ class PickledArray:
         return whole
 
     def read(self) -> Array:
-        """Return the array in C order, native and writable; the same object at every call.
+        """Return the array in C order, in native byte order and writable; always the same object.
 
         Raises
         ------
@@ -216,7 +217,7 @@ _MOST_PARTS, _MOST_BITS = 64, 65  # of a tuple that is a key, and of an integer 
 
 
 def check_key(value: object) -> object:
-    """Return ``value`` if it may be a key of a dict or set: a nested tuple could take forever to hash.
+    """Return ``value`` if it may be a key of a dict or set. Hashing a nested tuple could take forever.
 
     Raises
     ------
@@ -279,7 +280,7 @@ def _eval(code: str, names: dict[str, Any]) -> PickledArray:
 def _tuple(items: object) -> tuple[Any, ...]:
     """Return the pair that Paddle 2 pickles for a named tensor: tuple((name, array))."""
     if not isinstance(items, tuple):
-        raise FormatError(f"a tuple is made of a {type(items).__name__}")
+        raise FormatError(f"the pickle makes a tuple of a {type(items).__name__}")
     return items
 
 

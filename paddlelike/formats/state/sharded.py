@@ -35,7 +35,7 @@ _FILE: Final = "0_0.distcp"
 
 
 class _Piece(NamedTuple):
-    """Some elements of a tensor: a box of it, or with ``span`` some elements of the flattened box."""
+    """A part of a tensor: a box or, with ``span``, a range of the flattened box."""
 
     offset: tuple[int, ...]
     shape: tuple[int, ...]
@@ -151,7 +151,7 @@ def _get_dims(value: Iterable[Any]) -> tuple[int, ...]:
 
 
 def _group(pieces: list[_Piece]) -> dict[tuple[tuple[int, ...], tuple[int, ...]], list[_Piece]]:
-    """Return the pieces of each box, by its offset and shape, in the order of their elements."""
+    """Return the pieces of each box, by the box's offset and shape, in the order of their elements."""
     boxes: dict[tuple[tuple[int, ...], tuple[int, ...]], list[_Piece]] = {}
     for piece in pieces:
         boxes.setdefault((piece.offset, piece.shape), []).append(piece)
@@ -226,7 +226,7 @@ class _Files:
         self._used: set[tuple[str, str]] = set()
 
     def find(self, file: str, key: str) -> PickledArray | Entry | str:
-        """Return the array of a key in a file, or the type of a value that no variable can hold."""
+        """Return the array under a key in a file, or the type of a value that no variable can hold."""
         if file not in self._held:
             self._held[file] = self._open(file)
         arrays, others = self._held[file]
@@ -238,7 +238,7 @@ class _Files:
         raise FormatError(f"{file} has no {key!r:.80}, which the metadata expects there")
 
     def list_rest(self) -> list[LeftOut]:
-        """Return the contents of the files other than the pieces."""
+        """Return the contents of the files that are not among the pieces."""
         rest = {one.name: one for _, others in self._held.values() for one in others.values()}
         return [*rest.values()] + [
             LeftOut(f"{file}/{key}", "a piece that the metadata does not name")

@@ -133,7 +133,7 @@ class StateWriter:
         self._out += pickle.BUILD
 
     def _short_bytes(self, data: bytes) -> None:
-        """Write a byte string of at most one byte, as a text to be encoded, or as bytes()."""
+        """Write a byte string of at most one byte, as an encoded text or as a call of bytes()."""
         if self._refer(data):
             return
         if data:
@@ -146,7 +146,7 @@ class StateWriter:
             self._put(pickle.REDUCE, data)
 
     def _latin1(self, key: bytes | None = None) -> None:
-        """Complete the call of _codecs.encode after its text was written."""
+        """Write the rest of the call of _codecs.encode, after the text."""
         if not self._refer(_LATIN1):
             self._text("latin1", key=_LATIN1)
         self._put(pickle.TUPLE2)
@@ -166,7 +166,7 @@ class StateWriter:
             self._put(pickle.GLOBAL + f"{module}\n{name}\n".encode(), (module, name))
 
     def _refer(self, key: object) -> bool:
-        """Write a reference to the object remembered under ``key``; return False if there is none."""
+        """Write a reference to the object remembered under ``key``; return False if none is remembered."""
         index = self._memo.get(key)
         if index is None:
             return False

@@ -122,7 +122,7 @@ def _to_var_type(value: int, name: str) -> VarType:
 
 
 class _Known(NamedTuple):
-    """The parts that many operators share: everything except their slots."""
+    """The parts that many operators share, which is everything except their slots."""
 
     type: str
     is_target: bool

@@ -61,7 +61,7 @@ def build_message(program: Program, *, by_name: bool = False) -> Any:
 
 
 def encode_block(block: Block, message: Any, parts: Parts | None = None, *, by_name: bool = False) -> None:
-    """Fill a BlockDesc. ``parts`` are the parts of other blocks that were encoded before.
+    """Fill a BlockDesc. ``parts`` are the encoded parts that other blocks share.
 
     ``by_name``: with the variables in the order of their names.
     """
@@ -230,7 +230,7 @@ def _encode_attr(part: Any, op: Operator, name: str, value: Any) -> None:
 
 
 def _collect_fields(variable: Variable) -> VariableFields:
-    """Return the fields that the VarDesc of a variable has."""
+    """Return the fields of the VarDesc that a variable has."""
     tensor = variable.type in TENSOR_FIELDS
     return VariableFields(
         variable.name,

@@ -1,4 +1,4 @@
-"""Fields of ProgramDesc messages that both encoding and decoding read."""
+"""Fields of ProgramDesc messages, for both encoding and decoding."""
 
 from __future__ import annotations
 

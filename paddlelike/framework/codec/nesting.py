@@ -28,7 +28,7 @@ def check(program: Program) -> None:
 
 
 def _measure(block: Block, sizes: list[tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of levels and of paths from a block outwards."""
+    """Return the number of levels and of paths from a block to the outermost one."""
     if not -1 <= block.parent_idx < block.idx or not -1 <= block.forward_block_idx < block.idx:
         raise FormatError(
             f"block {block.idx} of the program has parent {block.parent_idx} and forward block "

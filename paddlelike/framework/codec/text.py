@@ -13,14 +13,14 @@ from paddlelike.framework.graph.variable import Parameter, Variable
 
 
 def format_program(program: Program, *, with_details: bool = False) -> str:
-    """Return the text of a program: its message; ``with_details``: its blocks, without the version."""
+    """Return a program as text: its message or, with ``with_details``, its blocks without the version."""
     if not with_details:
         return _to_text(build_message(program))
     return "".join(format_block(block, with_details=True) for block in program.blocks)
 
 
 def format_block(block: Block, *, with_details: bool = False) -> str:
-    """Return the text of a block: its message; ``with_details``: variables in order of creation."""
+    """Return a block as text: its message or, with ``with_details``, its variables in order of creation."""
     if not with_details:
         message = messages().ProgramDesc().blocks.add()
         encode_block(block, message)
@@ -33,7 +33,7 @@ def format_block(block: Block, *, with_details: bool = False) -> str:
 
 
 def format_variable(variable: Variable, *, with_details: bool = False) -> str:
-    """Return the text of a VarDesc; ``with_details`` adds attributes that a VarDesc does not hold."""
+    """Return a VarDesc as text; ``with_details`` adds attributes that a VarDesc cannot store."""
     holder = messages().ProgramDesc().blocks.add()
     message = holder.vars.add()
     encode_variable(variable, message)

@@ -33,7 +33,7 @@ _SCALES: Final[dict[tuple[str, bool], Callable[[float], tuple[float, float]]]] =
 
 
 def cast(variable: Variable, dtype: Any) -> Variable:
-    """Append a ``cast`` of ``variable`` to another element type. Return its output."""
+    """Append an operator ``cast`` to another element type. Return its output."""
     out = _create_temporary(variable, convert_dtype(dtype))
     _current_block(variable).append_op(
         type="cast",
@@ -79,7 +79,7 @@ def combine(left: Variable, right: Any, type: str, *, reverse: bool = False) -> 
 
 
 def _current_block(variable: Variable) -> Block:
-    """Return the block that new operators go into: the current one of the variable's program."""
+    """Return the block for new operators: the current block of the variable's program."""
     return variable.block.program.current_block()
 
 
@@ -107,7 +107,7 @@ def _to_float(variable: Variable, value: Any, type: str) -> float:  # noqa: A002
 
 
 def _fill(like: Variable, value: float, *, whole: bool) -> Variable:
-    """Append a tensor filled with ``value``, of shape [1]; ``whole``: of the shape of ``like``."""
+    """Append a tensor filled with ``value``, of shape [1] or, with ``whole``, of the shape of ``like``."""
     out = _create_temporary(like, like.dtype)
     out.stop_gradient = True
     block = _current_block(like)

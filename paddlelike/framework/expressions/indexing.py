@@ -13,7 +13,7 @@ _END: Final = 10_000_000  # Paddle's "to the end"
 
 
 def getitem(variable: Variable, item: Any) -> Variable:
-    """Append the operators that cut ``item`` out of ``variable``; an integer drops its dim, as in numpy.
+    """Append the operators for the part ``item`` of ``variable``; as in numpy, an integer drops its dim.
 
     Raises GraphError for more indexes than dims, and for an index that is not an integer, slice or variable.
     """
@@ -75,7 +75,7 @@ def _is_index(item: object) -> bool:
 
 
 def _next_index(index: Any) -> object:
-    """Return the end of the slice of one element that starts at ``index``."""
+    """Return the end of a slice with one element that starts at ``index``."""
     if not isinstance(index, Variable):
         return _END if int(index) == -1 else int(index) + 1
     block = index.block.program.current_block()

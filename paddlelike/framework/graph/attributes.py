@@ -19,7 +19,8 @@ _GIVEN_UNLESS_EMPTY: Final = ("op_role_var", "op_device")
 
 
 def complete_attrs(op: type[OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of an operator: the given ones, converted to their types, then defaults.
+    """Return the attributes of an operator: the given ones, converted to their types, and defaults for the
+    rest.
 
     ``given`` may hold attributes of :data:`COMMON_ATTRS`; an attribute that Paddle's operator does not have
     is dropped, as Fluid does. Both parts are in the order in which Fluid declares them. Raises EnforceNotMet

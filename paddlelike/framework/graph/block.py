@@ -82,7 +82,7 @@ class Block(Versioned):
 
     @property
     def backward_block(self) -> Block | None:
-        """The block with the backward pass of a loss that this one computes, or None."""
+        """The block with the backward pass for a loss that this block computes, or None."""
         if self.idx == 0:
             return None
         later = self.program.blocks[self.idx + 1 :]
@@ -196,7 +196,7 @@ class Block(Versioned):
         return variable
 
     def _clone_variable(self, variable: Variable, force_persistable: bool = True) -> Variable:
-        """Create a variable with the shape and type of a variable of another program."""
+        """Create a variable with the shape and type of one from another program."""
         tensor = variable.type in (VarType.LOD_TENSOR, VarType.SELECTED_ROWS)
         forced = force_persistable and variable.type not in (VarType.STEP_SCOPES, VarType.RAW)
         return self.create_var(

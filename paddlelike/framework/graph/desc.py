@@ -13,7 +13,7 @@ _encode_program: Final[Hook[[Any], bytes]] = Hook("encode_program")
 
 
 class _Program(Protocol):
-    """The members of a program that its description reads and sets."""
+    """The members of a program that its description uses."""
 
     is_versioned: bool
     has_operator_versions: bool
@@ -28,7 +28,7 @@ class _Program(Protocol):
 
 
 class _Operator(Protocol):
-    """The members of an operator that its description reads and sets."""
+    """The members of an operator that its description uses."""
 
     type: str
     is_target: bool
@@ -39,7 +39,7 @@ class _Operator(Protocol):
 
 
 class _Variable(Protocol):
-    """The members of a variable that its description reads and sets."""
+    """The members of a variable that its description uses."""
 
     name: str
     type: VarType
@@ -131,7 +131,7 @@ def _to_text(name: str | bytes) -> str:
 
 
 class OperatorDesc:
-    """Fluid's ``op.desc``: methods that return facts; other attributes are the operator's."""
+    """Fluid's ``op.desc``: properties are methods here; other attributes are those of the operator."""
 
     def __init__(self, operator: _Operator) -> None:
         self._operator = operator
@@ -149,7 +149,7 @@ class OperatorDesc:
         self._operator.block.program._note_change()
 
     def is_target(self) -> bool:
-        """Return whether pruning keeps it in any case."""
+        """Return whether pruning always keeps the operator."""
         return self._operator.is_target
 
     def input_names(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""The default programs, and ``with`` blocks that choose programs, name scope and device for new operators.
+"""The default programs, and ``with`` blocks that select the programs, name scope and device of new operators.
 
 See :class:`~paddlelike.foundation.current.Current` for the threads in which a block has an effect.
 """

@@ -66,7 +66,7 @@ def _infer_grad(block: Names, op: Operator, cls: type[OpDef]) -> list[tuple[str,
 
 
 def _infer_grad_lod(block: Names, op: Operator, cls: type[OpDef], forward: Variable) -> int | None:
-    """Return the LoD level of the gradient of ``forward``, None when the operator does not set it."""
+    """Return the LoD level of the gradient of ``forward``, or None when the operator does not set it."""
     source = cls.gradient.lod if cls.gradient is not None else None
     if source == OWN:
         return forward.lod_level
@@ -111,7 +111,7 @@ def _collect_names(given: object) -> list[str]:
 
 
 def collect_input_names(cls: type[OpDef], given: Mapping[str, Any] | None) -> dict[str, list[str]]:
-    """Return names by input slot, as in Paddle with every slot of the operator when any inputs are given.
+    """Return names by input slot. As in Paddle, all slots of the operator are present if any input is given.
 
     Raises GraphError for a missing input and for several variables in a slot that takes one, TypeError for
     anything but variables and names.

@@ -138,12 +138,12 @@ class Operator(EncodedState):
 
     @property
     def attr_names(self) -> list[str]:
-        """The names of its attributes."""
+        """The names of the operator's attributes."""
         return list(self.attrs)
 
     @property
     def idx(self) -> int:
-        """Its index in its block."""
+        """The index of this operator in its block."""
         return next(i for i, op in enumerate(self.block.ops) if op is self)
 
     @property
@@ -160,7 +160,7 @@ class Operator(EncodedState):
         return self.outputs.get(slot, [])
 
     def has_attr(self, name: str) -> bool:
-        """Return whether it has that attribute."""
+        """Return whether the operator has that attribute."""
         return name in self.attrs
 
     def attr(self, name: str) -> Any:
@@ -224,7 +224,7 @@ class Operator(EncodedState):
         self.block.program._note_change()
 
     def sub_blocks(self) -> list[int]:
-        """Return the indexes of the blocks that its attributes name."""
+        """Return the indexes of the blocks that the operator's attributes name."""
         known = registry.find_or_none(self.type)
         if known is not None and self.attrs.keys() <= known.plain_attrs:
             return []
@@ -255,17 +255,17 @@ class Operator(EncodedState):
         return copy
 
     def set_is_target(self, is_target: bool) -> None:
-        """Set whether pruning keeps it in any case."""
+        """Set whether pruning always keeps the operator."""
         self.is_target = is_target
 
     def check_attrs(self) -> None:
         """Do nothing: attributes are checked as they are set."""
 
     def infer_var_type(self, block: Block) -> None:
-        """Do nothing: its outputs have had their types since it was appended."""
+        """Do nothing: the outputs got their types when the operator was appended."""
 
     def infer_shape(self, block: Block) -> None:
-        """Give its outputs the shapes that its inputs have now, for scripts that change shapes.
+        """Compute the shapes of the outputs again, for scripts that change shapes of inputs.
 
         Raises ShapeError and EnforceNotMet when the inputs do not fit, and for a type that is not known here.
         """

@@ -64,7 +64,7 @@ def order_attributes(names: tuple[str, ...], passes: int, blocks: frozenset[str]
 
 
 class _Table:
-    """A hash table: buckets of names. Buckets and table are lists in reverse order."""
+    """A hash table: buckets of names. The buckets and the lists in them are in reverse order."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -79,7 +79,7 @@ class _Table:
 
 @lru_cache(maxsize=1 << 16)
 def _hash(data: bytes) -> int:
-    """Return the hash of a string as the library computes it."""
+    """Return the hash of a string as GNU's C++ library computes it."""
     whole = len(data) & ~7
     value = _SEED ^ (len(data) * _FACTOR & _MASK)
     for start in range(0, whole, 8):

@@ -366,7 +366,7 @@ class Program(EncodedState, Roles, Displayed):
         return _draw_program.function(self, path, block, only_operators=only_operators, level=level)
 
     def summary(self) -> None:
-        """Print the layers of the forward part: operators, shapes of outputs, parameters, and their sums.
+        """Print the layers of the forward part: operators, shapes of outputs, parameters, and the totals.
 
         :func:`paddlelike.inspection.list_layers` returns the same as values; :meth:`to_string` returns the
         text of every operator.
@@ -407,7 +407,8 @@ class Program(EncodedState, Roles, Displayed):
 
     @pause_collection
     def clone(self, for_test: bool = False) -> Program:
-        """Return a copy; with ``for_test`` only the forward part, with dropout and batch_norm in test mode.
+        """Return a copy. With ``for_test`` only the forward part is copied, with dropout and batch_norm in
+        test mode.
 
         Parameters
         ----------
@@ -455,19 +456,19 @@ class Program(EncodedState, Roles, Displayed):
         return _copy_for_inference.function(self, without_readers=prune_read_op)
 
     def _copy_dist_param_info_from(self, other: Program) -> None:
-        """Copy the attributes that the transpiler for distributed training has set on another program."""
+        """Copy the attributes that the distributed transpiler has set on another program."""
         for name in _OF_JOBS:
             setattr(self, name, getattr(other, name))
 
     def _copy_param_info_from(self, other: Program) -> None:
-        """Make parameters of the variables that are parameters of another program."""
+        """Turn the variables that are parameters in another program into parameters."""
         block = self.global_block()
         for parameter in other.global_block().iter_parameters():
             if block.has_var(parameter.name):
                 block.vars[parameter.name] = parameter.clone_into(block)
 
     def _copy_data_info_from(self, other: Program, *_: object) -> None:
-        """Make inputs of the variables that are inputs of another program."""
+        """Turn the variables that are inputs of another program into inputs."""
         for name, variable in other.global_block().vars.items():
             if name in self.global_block().vars:
                 self.global_block().vars[name].is_data = variable.is_data

@@ -11,7 +11,7 @@ from paddlelike.framework.graph.variable import Variable
 
 
 class Roles:
-    """The part of a program that records the role of its next operators."""
+    """The part of a program that records the role for new operators."""
 
     def __init__(self) -> None:
         self._op_role = OpRole.Forward

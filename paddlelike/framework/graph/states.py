@@ -1,4 +1,4 @@
-"""Pickled states of graph objects read from a file; they keep the original message."""
+"""Pickled states of graph objects that were read from a file; they keep the original message."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _decode_message: Final[Hook[[str, bytes], Any]] = Hook("decode_message")
 
 
 class EncodedState(Versioned):
-    """Base of classes with an attribute ``encoded``: the state has the name of the message and its bytes."""
+    """Base class of objects with an attribute ``encoded``, whose state has the message's name and bytes."""
 
     __slots__ = ()
 

@@ -183,7 +183,7 @@ class Variable(EncodedState, Displayed):
         self.error_clip = error_clip
 
     def _set_info(self, key: str, value: object) -> None:
-        """Keep a value with this variable, for :meth:`_get_info`. Scripts call both."""
+        """Store a value with this variable, for :meth:`_get_info`. Scripts call both."""
         self._info = {**self.__dict__.get("_info", {}), key: value}
 
     def _get_info(self, key: str) -> Any:
@@ -341,7 +341,7 @@ class Variable(EncodedState, Displayed):
             )
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Raise AttributeError; for names of the dynamic graph the error names the static way."""
+            """Raise AttributeError; for names of the dynamic graph the error says what static programs do."""
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             if name in _OF_DYNAMIC_GRAPH:
                 text += f": {_OF_DYNAMIC_GRAPH[name]}"
@@ -361,7 +361,7 @@ class Variable(EncodedState, Displayed):
 
 
 class Parameter(Variable):
-    """A variable that training changes. Always persistable.
+    """A variable that training changes. It is always persistable.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class Attr(NamedTuple):
 
     @property
     def fallback(self) -> object:
-        """The value for functions when the attribute is missing."""
+        """The value that functions get when the attribute is missing."""
         return None if self.default is REQUIRED or self.default is ABSENT else self.default
 
 
@@ -117,7 +117,7 @@ def Longs(default: Any = REQUIRED) -> Any:  # noqa: N802
 
 
 class AttrTable(dict[str, Attr]):
-    """The attributes of an operator whose functions get them as one instance of an Attrs class."""
+    """The attributes of an operator, whose functions get them as one instance of an Attrs class."""
 
     def __init__(self, fields: Mapping[str, Attr], parsed_by: type[Attrs]) -> None:
         super().__init__(fields)

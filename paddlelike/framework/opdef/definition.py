@@ -22,7 +22,7 @@ GroupKernel = Callable[[Sequence[Sequence[Any]]], bool]
 
 
 class FlatKernel(NamedTuple):
-    """A kernel for several operators with arrays that are parts of one; see ``OpDef.make_flat_kernel``.
+    """A kernel for several operators whose arrays are parts of one array; see ``OpDef.make_flat_kernel``.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class FlatKernel(NamedTuple):
 
 
 class RowUpdate(NamedTuple):
-    """The rule of an update for a gradient that is 0.0 except in some rows; see ``OpDef.get_row_update``.
+    """The rule of an update whose gradient is 0.0 except in some rows; see ``OpDef.get_row_update``.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ class OpDef:
     def list_copied(
         cls, inputs: Mapping[str, Sequence[str]], outputs: Mapping[str, Sequence[str]]
     ) -> list[str]:
-        """Return the slots that the kernel would overwrite but must not with these variables."""
+        """Return the slots that the kernel would overwrite but, with these variables, must not."""
         pairs = cls.inplace.items()
         return [slot for out, slot in pairs if inputs.get(slot) and outputs.get(out) != inputs[slot]]
 
@@ -207,7 +207,7 @@ class OpDef:
 
     @classmethod
     def make_overwriting_grad_kernel(cls, keywords: Mapping[str, Any]) -> Kernel | None:
-        """Like ``make_overwriting_kernel``, for the operator's gradient with these keywords."""
+        """Return ``make_overwriting_kernel`` for the operator's gradient with these keywords."""
         return None
 
     @classmethod
@@ -221,12 +221,14 @@ class OpDef:
 
     @classmethod
     def make_flat_kernel(cls, keywords: Mapping[str, Any]) -> FlatKernel | None:
-        """Return a kernel for several operators on small arrays, joined into one flat array, or None."""
+        """Return a kernel for several operators whose small arrays are joined into one flat array, or
+        None.
+        """
         return None
 
     @classmethod
     def make_rows_kernel(cls, keywords: Mapping[str, Any]) -> Kernel | None:
-        """Return a kernel that gives SelectedRows where ``forward`` gives a dense array, or None.
+        """Return a kernel that returns SelectedRows where ``forward`` returns a dense array, or None.
 
         The rows are sorted and unique; missing rows are 0.0 in the dense array, and the others have its bits.
         Inputs without a declared table may be such rows themselves. The kernel may still return the dense
@@ -236,7 +238,7 @@ class OpDef:
 
     @classmethod
     def get_row_update(cls, keywords: Mapping[str, Any]) -> RowUpdate | None:
-        """Return the rule by which an update of Param takes rows in place of a dense gradient, or None.
+        """Return the rule by which an update of Param accepts rows in place of a dense gradient, or None.
 
         The rows are sorted and unique. The results have the bits of an update by the dense gradient, 0.0 in
         all other rows.
@@ -266,7 +268,7 @@ class OpDef:
 
     @classmethod
     def specialize_grad(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
-        """Like ``specialize``, for the operator's gradient with these inputs and keywords."""
+        """Return ``specialize`` for the operator's gradient with these inputs and keywords."""
         return None
 
     @classmethod
@@ -277,7 +279,7 @@ class OpDef:
 
     @classmethod
     def find_lod_source(cls, output: str) -> str | None:
-        """Return the input slot whose LoD an output slot takes over, or None."""
+        """Return the input slot whose LoD an output slot gets, or None."""
         return cls.lod if cls.lod is None or isinstance(cls.lod, str) else cls.lod.get(output)
 
     @classmethod
@@ -309,7 +311,7 @@ class OpDef:
 
     @classmethod
     def make_block_grad(cls, op: OpView, block: BlockGradient) -> list[GradOp]:
-        """Like ``make_grad``, for an operator with a sub-block; the block's gradient is given.
+        """Return the gradient operators of an operator with a sub-block, given the block's gradient.
 
         Raises GraphError unless the operator overrides this.
         """
@@ -327,13 +329,13 @@ class OpDef:
 
     @classmethod
     def has_gradient(cls, op: OpView) -> bool:
-        """Return whether any operator computes gradients of ``op``, one of this type."""
+        """Return whether any operator computes gradients of ``op``, an operator of this type."""
         overrides = cls.make_grad.__func__ is not OpDef.make_grad.__func__  # type: ignore[attr-defined]
         return cls.gradient is not None or overrides or "make_block_grad" in vars(cls)
 
 
 def spares_first(name: str) -> RowRule:
-    """Return whether an operator along an axis, or several, leaves the first one alone; for ``by_row``.
+    """Return whether an operator along one or several axes leaves the first axis alone; for ``by_row``.
 
     -1 is the last of two or more.
     """

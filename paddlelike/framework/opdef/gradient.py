@@ -67,7 +67,7 @@ class BlockGradient(NamedTuple):
 def make_plain_op(
     type: str, inputs: dict[str, list[str]], outputs: dict[str, list[str]], attrs: dict[str, Any]
 ) -> GradOp:
-    """Return an operator of the backward pass that is not the gradient of another.
+    """Return an operator of the backward pass that is not the gradient of another operator.
 
     In Fluid such operators list their role before their device, gradient operators after it.
     """
@@ -75,7 +75,7 @@ def make_plain_op(
 
 
 def derive_grad_op(op: OpView, type: str, slot: str = "X", index: int = 0, **attrs: Any) -> GradOp:
-    """Return an operator ``type`` that computes the gradient of one input of ``op`` from the gradient of
+    """Return the operator ``type``, which computes the gradient of one input of ``op`` from the gradient of
     Out.
     """
     d_out = grad_names(op.output("Out"))

@@ -25,7 +25,7 @@ class OperatorTable(Generic[Entry]):
         self._lock = RLock()
 
     def provide(self, load: Callable[[], object], load_one: Callable[[str], bool] | None = None) -> None:
-        """Set the function that registers operators at look-ups.
+        """Set the function that registers operators when one is looked up.
 
         ``load_one`` registers the operator of a type; it returns False for a type that it does not know.
         Then, or without ``load_one``, ``load`` is called once and registers all operators.
@@ -66,7 +66,7 @@ class OperatorTable(Generic[Entry]):
             return dict(sorted(self._entries.items()))
 
     def _ensure_loaded(self) -> None:
-        """Call the loader unless it was called; other threads wait for it.
+        """Call the loader unless it was called before; other threads wait for it.
 
         A look-up that the loader itself makes finds what is registered so far. A loader that fails is
         called again by the next look-up.

@@ -73,7 +73,7 @@ def find_or_none(type: str) -> type[OpDef] | None:
 
 
 def find_for_version(type: str, version: int) -> type[OpDef] | None:
-    """Return the operator ``type`` with its meaning in a version of Paddle, or None."""
+    """Return the operator ``type`` as a given version of Paddle defines it, or None."""
     for mark, since in ((LATEST, PADDLE3_VERSION), (LATER, PADDLE2_VERSION)):
         if version >= since and (later := OPERATORS.get(type + mark)) is not None:
             return later
@@ -97,7 +97,7 @@ def _list_functions(cls: type) -> set[str]:
 
 
 def _check_keywords(cls: type[OpDef], function: Kernel, expected: int) -> tuple[tuple[str, ...], bool]:
-    """Return the attributes that a function takes, and whether it takes ``wanted``.
+    """Return the attributes that a function takes, and whether it takes the keyword ``wanted``.
 
     Raises GraphError unless it takes that many arrays and only attributes of the operator.
     """
@@ -163,7 +163,7 @@ def _derive_grad(cls: type[OpDef], gradient: Gradient) -> type[OpDef]:
 
 
 def _find_lod_sources(gradient: Gradient, outputs: Sequence[str]) -> Mapping[str, str] | None:
-    """Return the input slot whose LoD each gradient takes over."""
+    """Return for each gradient the input slot whose LoD it gets."""
     slots = [name.rstrip("*?") for name in outputs]
     read = {name.rstrip("*?") for name in gradient.inputs}
     own = gradient.lod_in_run == OWN

@@ -18,7 +18,7 @@ Reduced = TypeVar("Reduced", Array, SelectedRows)
 
 
 class Remote(Protocol):
-    """The servers and workers, as operators use them. Attributes and names come from ``ctx.op``."""
+    """The servers and workers as operators use them. Attributes and names come from ``ctx.op``."""
 
     def send(self, ctx: Context, values: list[Any]) -> None:
         """Send values (arrays or SelectedRows), one for each variable in ``X``."""
@@ -32,7 +32,7 @@ class Remote(Protocol):
         """Return the variables in ``Out``."""
 
     def fetch_barrier(self, ctx: Context) -> None:
-        """Tell the servers that this step has received everything."""
+        """Report to the servers that this step has received all values."""
 
     def prefetch(self, ctx: Context, ids: list[Array]) -> list[Array]:
         """Return, for the ids of each endpoint (n, 1), their rows (n, width)."""
@@ -56,7 +56,7 @@ class Remote(Protocol):
         """Let every server save its shard of a table."""
 
     def close(self) -> None:
-        """Tell the servers that this trainer has finished."""
+        """Report to the servers that this trainer has finished."""
 
 
 class Workers(Protocol):
@@ -84,32 +84,34 @@ class Workers(Protocol):
         """Return this worker's rows of the sum."""
 
     def reduce_to_owners(self, values: list[Array], owners: list[int]) -> list[Array]:
-        """Return the sums over the workers for values that this worker owns; other values are unchanged."""
+        """Replace each value that this worker owns by its sum over all workers; other values are
+        unchanged.
+        """
 
     def gather_from_owners(self, values: list[Array], owners: list[int]) -> list[Array]:
-        """Return each value of the worker that owns it."""
+        """Return each value as the worker that owns it holds it."""
 
     def wait(self) -> None:
-        """Wait until the results of every ``reduce`` have their elements."""
+        """Wait until every array that ``reduce`` returned holds its sum."""
 
 
 class Switch(Protocol):
     """The service ``"remote"`` that an executor provides to its runs."""
 
     def open(self) -> Remote:
-        """Return the remote end, connected at the first use."""
+        """Return the remote operators, connected at the first use."""
 
     def find_workers(self) -> Workers:
         """Return the workers of the job that this process is in, or joins."""
 
 
 def find_remote(ctx: Context) -> Remote:
-    """Return the remote end of a run; raise UnsupportedError when the run has none."""
+    """Return the remote operators of a run. Raises UnsupportedError when the run has none."""
     return _find_switch(ctx).open()
 
 
 def find_workers(ctx: Context) -> Workers:
-    """Return the workers that a run trains with; raise UnsupportedError when the run has no connection."""
+    """Return the workers that a run trains with. Raises UnsupportedError when the run has no connection."""
     return _find_switch(ctx).find_workers()
 
 

@@ -1,4 +1,6 @@
-"""Slots, the named places for variables in an operator; and the run context, a kernel's access to the run."""
+"""Slots, the named places for variables of an operator; and the context through which a kernel accesses the
+run.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,7 @@ def name_results(
 
 
 class OpView(Protocol):
-    """An operator of a program, as shape rules of gradients and kernels may see it."""
+    """The part of a program's operator that kernels and shape rules of gradients may read."""
 
     type: str
 
@@ -135,7 +137,7 @@ class Context(Protocol):
         """Return the LoD (offsets) of a variable of an input slot; [] when it has none."""
 
     def set_lod(self, slot: str, lod: LoD, index: int = 0) -> None:
-        """Give a variable of an output slot its LoD."""
+        """Set the LoD of a variable of an output slot."""
 
     def read(self, name: str) -> Any:
         """Return the value of any variable this operator can see, or None."""
@@ -170,7 +172,7 @@ class Context(Protocol):
         """
 
     def reveal(self, snapshot: Any) -> None:
-        """Give the gradients of earlier operators values as they were before a block overwrote them.
+        """Give gradients of earlier operators the values from before a block overwrote them.
 
         Nothing happens when no value was overwritten.
         """
@@ -179,10 +181,12 @@ class Context(Protocol):
         """Put the values of a snapshot back."""
 
     def exchange(self, snapshot: Any) -> Any:
-        """Put the values of a snapshot back; return a snapshot of the values they replace."""
+        """Put the values of a snapshot back; return a snapshot of the values that they replace."""
 
     def random(self, seed: int) -> Any:
-        """Return a generator that starts at ``seed``; for 0 the scope's own, which advances."""
+        """Return a generator that starts at ``seed``; for 0 the scope's own generator, which then
+        advances.
+        """
 
     def service(self, name: str) -> Any:
         """Return a service that the executor provides to operators (files, remote), or None."""

@@ -1,4 +1,4 @@
-"""Copies of programs: full, for tests, for inference, pruned. The given program never changes."""
+"""Copies of programs: full, for tests, for inference, pruned. The original program never changes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def copy_for_inference(program: Program, *, without_readers: bool) -> Program:
 def prune(
     program: Program, *, feeds: Iterable[str], targets: Iterable[str], ops: Collection[Operator] = ()
 ) -> Program:
-    """Return a copy with the operators that ``targets`` need; those that compute a fed variable are dropped.
+    """Return a copy with the operators that ``targets`` need, without those that compute a fed variable.
 
     ``ops``: operators of the program that are targets, too.
 

@@ -103,11 +103,11 @@ class Graph:
         return node
 
     def create_var_node(self, desc: VariableDesc) -> IrVarNode:
-        """Add a value of a variable with a copy of that description."""
+        """Add a value of a variable, with a copy of its description."""
         return self._add_variable(desc.name(), _copy_plain(cast(Variable, desc._variable)))
 
     def create_op_node(self, desc: OperatorDesc) -> IrOpNode:
-        """Add an operator with a copy of that description, without edges."""
+        """Add an operator without edges, with a copy of its description."""
         op = cast(Operator, desc._operator).copy_into(self._program.global_block())
         op.inputs, op.outputs = dict(sorted(op.inputs.items())), dict(sorted(op.outputs.items()))
         self._created += 1
@@ -132,23 +132,23 @@ class Graph:
                 near[:] = [other for other in near if other not in removed]
 
     def has(self, name: str) -> bool:
-        """Return whether something is kept under a name."""
+        """Return whether a value is stored under a name."""
         return name in self._kept
 
     def get(self, name: str) -> object:
-        """Return what is kept under a name. Raises KeyError."""
+        """Return the value stored under a name. Raises KeyError."""
         return self._kept[name]
 
     def set(self, name: str, value: object) -> None:
-        """Keep a value under a name."""
+        """Store a value under a name."""
         self._kept[name] = value
 
     def erase(self, name: str) -> None:
-        """Drop what is kept under a name."""
+        """Delete the value stored under a name."""
         self._kept.pop(name, None)
 
     def clone(self) -> Graph:
-        """Return a copy of the nodes and edges; what is kept under names is not copied."""
+        """Return a copy of the nodes and edges, without the values stored under names."""
         twin = Graph(Program().desc)
         twin._program = copy(self._program)
         twins: dict[IrNode[Any], IrNode[Any]] = {}
@@ -174,7 +174,7 @@ class Graph:
         }
 
     def sort_operators(self) -> list[IrOpNode]:
-        """Return the operators in the order of the program. Raises GraphError when they form a circle."""
+        """Return the operators in the order of the program. Raises GraphError when they form a cycle."""
         earlier = self.find_earlier()
         placed: dict[IrOpNode, bool] = {}  # False while those before it are being placed
         order = []
@@ -196,7 +196,7 @@ class Graph:
         return order
 
     def resolve_hazard(self, values: Mapping[str, Sequence[IrVarNode]]) -> None:
-        """Put control variables between operators that read or write a variable and those that overwrite it.
+        """Put control variables between operators that use a variable and operators that overwrite it.
 
         ``values`` holds the nodes of each variable in the order of their operators.
         """
@@ -240,7 +240,7 @@ def _link(first: IrNode[Any], second: IrNode[Any]) -> None:
 
 
 def _copy_plain(variable: Variable) -> Variable:
-    """Return a copy that is not a parameter."""
+    """Return a copy of a variable's description that is not a parameter."""
     plain = Variable(variable.block, name=variable.name)
     kept = {name: value for name, value in vars(variable).items() if name in vars(plain)}
     vars(plain).update(kept, stop_gradient=False, op=None)
@@ -294,7 +294,7 @@ class IrGraph:
         return IrGraph(self.graph.clone(), self._for_test)
 
     def is_test(self) -> bool:
-        """Return whether it is for inference."""
+        """Return whether the graph is for inference."""
         return self._for_test
 
     # Nodes: sets in order of creation
@@ -345,7 +345,7 @@ class IrGraph:
     def create_op_node(
         self, op_type: str, attrs: Mapping[str, Any], inputs: Mapping[str, Any], outputs: Mapping[str, Any]
     ) -> IrOpNode:
-        """Add an operator, without edges. Raises EnforceNotMet for an attribute of a wrong type."""
+        """Add an operator without edges. Raises EnforceNotMet for an attribute of a wrong type."""
         known = registry.find_or_none(op_type)
         if known is None:
             for value in attrs.values():
@@ -356,11 +356,11 @@ class IrGraph:
         return self.graph.create_op_node(op.desc)
 
     def create_op_node_from_desc(self, op_desc: OperatorDesc) -> IrOpNode:
-        """Add an operator with a copy of the description ``op_desc``, without edges."""
+        """Add an operator without edges, with a copy of the description ``op_desc``."""
         return self.graph.create_op_node(op_desc)
 
     def safe_remove_nodes(self, remove_nodes: IrNode[Any] | Iterable[IrNode[Any]]) -> None:
-        """Remove a node or several, ``remove_nodes``, with their edges."""
+        """Remove one or several nodes, ``remove_nodes``, with their edges."""
         self.graph.remove_nodes([remove_nodes] if isinstance(remove_nodes, IrNode) else remove_nodes)
 
     # Edges
@@ -412,7 +412,7 @@ class IrGraph:
     # The whole graph
 
     def topology_sort(self) -> list[IrOpNode]:
-        """Return the operators in the order of the program. Raises GraphError when they form a circle."""
+        """Return the operators in the order of the program. Raises GraphError when they form a cycle."""
         return self.graph.sort_operators()
 
     def build_adjacency_list(self) -> dict[IrOpNode, set[IrOpNode]]:
@@ -426,13 +426,13 @@ class IrGraph:
         return nx.DiGraph(edges)
 
     def has_circle(self) -> bool:
-        """Return whether operators wait for each other in a circle."""
+        """Return whether operators depend on each other in a cycle."""
         import networkx as nx
 
         return not nx.is_directed_acyclic_graph(self._build_graph())
 
     def graph_num(self) -> int:
-        """Return the number of parts without edges between them."""
+        """Return the number of connected components."""
         import networkx as nx
 
         return nx.number_weakly_connected_components(self._build_graph())

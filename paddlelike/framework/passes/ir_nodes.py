@@ -36,7 +36,7 @@ class _Type(IntEnum):
 
 
 class IrNode(Generic[_Other]):
-    """An operator, or a value of a variable; ``inputs`` and ``outputs`` are nodes of the other kind."""
+    """A node for an operator or for a value of a variable; its neighbours are nodes of the other kind."""
 
     Type = _Type
 
@@ -74,15 +74,15 @@ class IrNode(Generic[_Other]):
         return _Type.Operation if self.is_op() else _Type.Variable
 
     def is_op(self) -> bool:
-        """Return whether it is an operator."""
+        """Return whether the node is an operator."""
         return isinstance(self, IrOpNode)
 
     def is_var(self) -> bool:
-        """Return whether it is a value of a variable; control variables count."""
+        """Return whether the node is a value of a variable or a control variable."""
         return not self.is_op()
 
     def is_ctrl_var(self) -> bool:
-        """Return whether it is a control variable."""
+        """Return whether the node is a control variable."""
         return self.is_var() and CONTROL in self._name
 
     def append_input(self, node: _Other) -> None:
@@ -102,11 +102,11 @@ class IrNode(Generic[_Other]):
         self.remove_output_by_id(node.id())
 
     def remove_input_by_id(self, node_id: int) -> None:
-        """Remove the first edge from the node of that number."""
+        """Remove the first edge from the node with that id."""
         _remove_first(self._inputs, node_id)
 
     def remove_output_by_id(self, node_id: int) -> None:
-        """Remove the first edge to the node of that number."""
+        """Remove the first edge to the node with that id."""
         _remove_first(self._outputs, node_id)
 
     def clear_inputs(self) -> None:
@@ -131,7 +131,7 @@ def _remove_first(nodes: list[Any], index: int) -> None:
 
 
 class IrVarNode(IrNode["IrOpNode"]):
-    """A value of a variable: its inputs hold the operator that writes it, its outputs the readers."""
+    """A value of a variable: its input is the operator that writes it, its outputs are the readers."""
 
     def __init__(self, name: str, index: int, variable: Variable | None) -> None:
         super().__init__(name, index)
@@ -195,11 +195,11 @@ class IrOpNode(IrNode[IrVarNode]):
         return self._operator.output_arg_names
 
     def rename_input(self, old_input_name: str, new_input_name: str) -> None:
-        """Read another variable; the edges stay."""
+        """Replace the name of an input variable; the edges stay."""
         self._operator._rename_input(old_input_name, new_input_name)
 
     def rename_output(self, old_output_name: str, new_output_name: str) -> None:
-        """Write another variable; the edges stay."""
+        """Replace the name of an output variable; the edges stay."""
         self._operator._rename_output(old_output_name, new_output_name)
 
     def set_type(self, new_type: str) -> None:

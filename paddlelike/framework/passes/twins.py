@@ -15,7 +15,7 @@ _UNTRAINED_RUNS: Final = 20  # runs without training before the warning
 
 
 def clone(program: Program) -> Program:
-    """Return a full copy; both programs are watched until a run shows which one the script means."""
+    """Return a full copy. Both programs are watched until a run shows which one the script means to run."""
     copied = copy(program)
     program._caution, copied._caution = _Twin(copied), _Twin(program, is_copy=True)
     return copied
@@ -30,7 +30,8 @@ class _Twin:
         self.runs = 0
 
     def __call__(self, program: Program, scope: Scope) -> None:
-        """Warn, once, when a program runs in place of its clone, or a clone in place of its original.
+        """Warn, once, when the script runs the original in place of its clone, or the clone in place of the
+        original.
 
         A program that trains nothing may run some times before the other one does.
         """

@@ -44,7 +44,7 @@ def collect_uses(op: Operator) -> set[str]:
 
 
 def collect_overwritten(op: Operator) -> set[str]:
-    """Return the outer tensors that a ``while``, or its gradient, reads and then overwrites.
+    """Return the outer tensors that a ``while`` operator, or its gradient, reads and then overwrites.
 
     Counters that an ``increment`` changes are left out: the gradient of the increment reverts it.
     """
@@ -92,7 +92,8 @@ def build_graph(program: Program) -> nx.DiGraph[Any]:
 def find_needed_ops(
     block: Block, *, targets: set[str], fed: set[str], kept: Collection[Operator] = ()
 ) -> set[int]:
-    """Return the indexes of the operators of ``block`` that ``targets`` and the operators ``kept`` need.
+    """Return the indexes of the operators of ``block`` on which ``targets`` and the operators ``kept``
+    depend.
 
     An operator needs every earlier writer of each variable it reads; a fed variable needs none.
     """

@@ -62,12 +62,14 @@ def _find(path: str) -> object:
 
 
 def _say(gone: str, instead: object) -> None:
-    """Warn, at the line that called the caller."""
-    warnings.warn(f"{gone} is gone: scripts that paddlelike runs get {instead}", FutureWarning, stacklevel=3)
+    """Issue a warning at the line that called the caller."""
+    warnings.warn(
+        f"{gone} no longer exists; scripts that paddlelike runs get {instead}", FutureWarning, stacklevel=3
+    )
 
 
 def _restore(module: ModuleType) -> None:
-    """Let a module provide names that were removed from it."""
+    """Make a module provide names that were removed from it."""
     removed = _REMOVED[module.__name__]
     before: Callable[[str], Any] | None = getattr(module, "__getattr__", None)
 
@@ -105,7 +107,7 @@ _OF_TODAY: Final = (
 
 
 def _make_ragged(module: ModuleType, values: Any, dtype: object = None, **options: Any) -> Any:
-    """Return an array of objects for rows of several lengths, as old numpy did."""
+    """Return an array of objects for rows of different lengths, as old numpy did."""
     if dtype is not None:
         raise ValueError("setting an array element with a sequence")
     return module.array(values, dtype=object, **options)
@@ -116,7 +118,7 @@ def _copy_ragged(module: ModuleType, values: Any, order: str = "K", subok: bool 
 
 
 def _read_bytes(module: ModuleType, data: Any, dtype: Any = float, count: int = -1, **_: Any) -> Any:
-    """Return the array with the bytes ``data``, writable as the result of ``fromstring`` was."""
+    """Return an array with the bytes ``data``, writable like the result of the old ``fromstring``."""
     return module.frombuffer(data.encode("latin1") if isinstance(data, str) else data, dtype, count).copy()
 
 
@@ -132,7 +134,7 @@ def _restore_calls(numpy: ModuleType) -> None:
 
 
 def _is_of_today() -> bool:
-    """Return whether the caller's caller belongs to a package that relies on the errors of today's numpy."""
+    """Return whether the caller's caller belongs to a package that needs the errors of current numpy."""
     return str(sys._getframe(2).f_globals.get("__name__")).partition(".")[0] in _OF_TODAY
 
 
@@ -142,7 +144,7 @@ def _was_number(array: Any) -> bool:
 
 
 def _let_convert(array: Any) -> Any:
-    """Return a fetched array as one that converts to a number as in older numpy versions."""
+    """Return a fetched array that converts to a number as in older numpy versions."""
     fetches = sys.modules.get("paddlelike.executor.exchange.fetches")
     return array if fetches is None or type(array).__name__ != "ndarray" else fetches.view_fetched(array)
 
@@ -150,7 +152,7 @@ def _let_convert(array: Any) -> Any:
 def _fall_back(
     numpy: ModuleType, function: Callable[..., Any], error: str, instead: str, fallback: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Return ``function``, which calls ``fallback`` where it now fails with ``error``."""
+    """Return ``function``, wrapped so that it calls ``fallback`` when it fails with ``error``."""
     told: set[str] = set()
 
     @functools.wraps(function)

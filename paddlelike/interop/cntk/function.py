@@ -1,4 +1,4 @@
-"""A saved function of CNTK as a plain graph: blocks opened, and primitive functions in order.
+"""A saved function of CNTK as a plain graph: blocks expanded, and primitive functions in order.
 
 A layer is saved as a block: the functions in it read placeholders, which the block maps to values. Here every
 input of a function is resolved: an input, a parameter, a constant, or an output ``<uid>_Output_<index>`` of
@@ -29,7 +29,7 @@ _KINDS: Final = {"uid": str, "op": int, "inputs": list, "attributes": dict}
 
 
 class Leaf(NamedTuple):
-    """An input, a parameter or a constant. ``shape`` is as numpy has it, without dynamic axes."""
+    """An input, a parameter or a constant. ``shape`` has numpy's order, without dynamic axes."""
 
     uid: str
     kind: int
@@ -42,7 +42,7 @@ class Leaf(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A primitive function; ``inputs`` are resolved."""
+    """A primitive function, whose ``inputs`` are resolved."""
 
     uid: str
     op: int
@@ -113,7 +113,7 @@ class Function:
         raise FormatError(f"{uid!r:.200} refers to itself")
 
     def list_outer(self) -> Iterator[tuple[str, str]]:
-        """Yield the uids outside of blocks, which further functions can read, with their values."""
+        """Yield the uids outside blocks, which further functions can read, with their values."""
         inner, pending = set[str](), list(self._blocks.values())
         while pending:
             uid = pending.pop()
@@ -151,7 +151,7 @@ class Function:
             yield group
 
     def _check_loop(self, group: list[Node]) -> None:
-        """Raise FormatError for functions that compute what they read, with no step of a sequence between."""
+        """Raise FormatError for functions that depend on themselves within one step of a sequence."""
         first = group[0]
         if first.uid in self.owners(first):
             raise FormatError(f"the function {first.uid!r:.200} takes its own output")
@@ -177,7 +177,7 @@ class Function:
                 self.nodes[uid] = node._replace(inputs=node.inputs[:1], attributes={CHOSEN: which})
 
     def _find_chosen(self, node: Node) -> str | None:
-        """Return which step GatherPacked selects: "FIRST", "LAST", or None for others."""
+        """Return which step GatherPacked selects: "FIRST", "LAST", or None for other steps."""
         chain = [node]
         for name in ("GatherPacked", "PackedIndex", "Where"):
             if chain[-1].op != NUMBERS[name] or not chain[-1].inputs:
@@ -232,7 +232,7 @@ class Function:
         self._stands_for.update(zip(map(str, keys), map(str, values), strict=True))
 
     def _find_outputs(self, root: str) -> list[str]:
-        """Return the outputs of the last function; for a block, of the last function in it."""
+        """Return the outputs of the last function; if that is a block, of the last function in it."""
         seen = set()
         while root in self._blocks and root not in seen:
             seen.add(root)

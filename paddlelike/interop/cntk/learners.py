@@ -1,4 +1,4 @@
-"""The learners of CNTK whose formulas Paddle does not have, as optimizers.
+"""The learners of CNTK that Paddle lacks, as optimizers.
 
 Each turns the gradient into a step by operators of Paddle, which ``sgd`` subtracts, so that the program runs
 in Paddle too. CNTK adds up the gradients of a minibatch and divides the rate by its size ``N``: the state is
@@ -43,7 +43,7 @@ _FIRST_WEIGHT: Final = 0.02  # of RMSProp
 
 
 class _Learner(Optimizer, ABC):
-    """Base of learners: operators compute a step from a gradient, and ``sgd`` subtracts it.
+    """Base class of learners: operators compute a step from a gradient, and ``sgd`` subtracts it.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class _Learner(Optimizer, ABC):
 
     @abstractmethod
     def _make_step(self, param: Parameter, g: Variable) -> Variable:
-        """Return the step of a parameter for a learning rate of 1; ``g`` is a sum of gradients."""
+        """Return the step of a parameter at a learning rate of 1; ``g`` is a sum of gradients."""
 
     def _state(self, param: Parameter, name: str) -> Variable:
         return self._get_accumulator(f"{self.kind}_{name}", param)
@@ -114,7 +114,7 @@ class AdagradLearner(_Learner):
 
 
 class AdadeltaLearner(_Learner):
-    """CNTK's ``adadelta``; its default learning rate is 1 for each sample, which is ``batch_size`` here.
+    """CNTK's ``adadelta``. Its default learning rate is 1 per sample, which is ``batch_size`` here.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def _average(average: Variable, value: Variable, decay: float) -> None:
 
 
 def _weigh(g: Variable, factor: Variable, *, mean: bool) -> Variable:
-    """Return ``g * factor``, divided by the mean of the factors on request."""
+    """Return ``g * factor``, on request divided by the mean of the factors."""
     step = layers.elementwise_mul(g, factor)
     return layers.elementwise_div(step, layers.reduce_mean(factor)) if mean else step
 

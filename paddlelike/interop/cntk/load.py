@@ -87,7 +87,7 @@ def import_cntk(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
 
 
 def _list_refs(function: Function, built: Built) -> dict[str, Ref]:
-    """Return CNTK's values of the program's variables that further functions can read."""
+    """Return CNTK's values for the program's variables that further functions can read."""
     found: dict[str, Ref] = {}
     for uid, resolved in function.list_outer():
         value = built.values.get(resolved)

@@ -1,4 +1,4 @@
-"""Remember the CNTK function of an imported program, so that an export writes it with the scope's values.
+"""The CNTK function that an imported program came from, so that an export writes it with the scope's values.
 
 So networks can go back to CNTK even if their loops through time cannot be translated. The unchanged part of a
 program stays the functions that it was; other operators are translated.
@@ -34,7 +34,7 @@ def remember_origin(
     held: Mapping[str, Any],
     refs: Mapping[str, Ref],
 ) -> None:
-    """Keep the original function of a program, without the values that are ``held`` in the scope.
+    """Store the original function of a program, without the values that are ``held`` in the scope.
 
     ``refs``: CNTK's values by variable.
     """
@@ -87,7 +87,7 @@ def find_part(program: Program, source: Program, scope: Scope) -> Part | None:
 
 
 def _describe(op: Operator) -> str:
-    """Return an operator and its blocks as text, without the lines that created it."""
+    """Return an operator and its blocks as text, without the source lines that created it."""
     blocks = [[_describe(one) for one in op.block.program.blocks[index].ops] for index in op.sub_blocks()]
     attrs = sorted(
         (name, value) for name, value in op.attrs.items() if name not in (*_NOT_COMPARED, "sub_block")
@@ -114,7 +114,7 @@ def _renew_leaves(origin: Mapping[str, Any], scope: Scope) -> list[dict[str, Any
 
 
 def renew_leaf(leaf: dict[str, Any], scope: Scope, samples: int) -> dict[str, Any]:
-    """Return a leaf with the scope's value; a number of samples is increased."""
+    """Return a leaf with the scope's value; a count of samples is increased by the new samples."""
     if samples:
         return {**leaf, "value": leaf["value"] + np.asarray(samples, leaf["value"].dtype)}
     holder = scope.find_var(leaf["uid"])

@@ -191,7 +191,7 @@ def _list_operators(program: Program, known: Mapping[str, Ref]) -> list[Operator
 
 
 def _guess(variable: Variable) -> Ref:
-    """Return a variable as a value, from its declaration in the program."""
+    """Return a variable as a value, judged by its declaration in the program."""
     shape = list(variable.shape)
     dynamic = shape[:1] == [-1]
     static = tuple(max(dim, 1) for dim in (shape[1:] if dynamic else shape))
@@ -199,7 +199,7 @@ def _guess(variable: Variable) -> Ref:
 
 
 def _add_inputs(graph: Graph, program: Program, inputs: list[str]) -> list[str]:
-    """Add the inputs; return why some cannot be."""
+    """Add the inputs; return the reasons why some cannot be added."""
     refused = []
     for name in inputs:
         variable = program.global_block().var(name)
@@ -230,7 +230,7 @@ def _find_refs(graph: Graph, outputs: list[str]) -> list[Ref]:
 
 
 def make_function(graph: Graph, outputs: Sequence[Ref]) -> dict[str, Any]:
-    """Return the dictionary of a function: of one output, or a tuple of several."""
+    """Return the dictionary of a function with one output, or with a tuple of several."""
     root, mark, index = outputs[0].uid.rpartition("_Output_")
     if len(outputs) > 1 or not mark or index != "0":
         root = graph.take_uid("Combine")

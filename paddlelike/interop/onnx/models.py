@@ -63,8 +63,7 @@ class ModelReport(Displayed):
 
 
 def is_model_conversion(source: Path, target: Path) -> bool:
-    """Return whether a conversion is one of models: of a program to an ONNX file, or of an ONNX file to a
-    directory.
+    """Return whether a conversion turns a program into an ONNX file, or an ONNX file into a directory.
 
     >>> is_model_conversion("model.onnx", "model"), is_model_conversion("model.onnx", "values.npz")
     (True, False)
@@ -74,7 +73,7 @@ def is_model_conversion(source: Path, target: Path) -> bool:
 
 
 def find_values(path: str) -> str | None:
-    """Return the name of the file of values beside a program, if there is one."""
+    """Return the name of the file with the values of a program beside it, if there is one."""
     beside = f"{os.path.splitext(path)[0]}.pdiparams"
     return os.path.basename(beside) if is_file(beside) and os.path.getsize(beside) else None
 
@@ -91,7 +90,7 @@ def convert_model(
     verify: bool = True,
     durability: Durability = SaveOptions.durability,
 ) -> ModelReport:
-    """Convert a model for prediction to an ONNX file, or an ONNX file to a directory of such a model.
+    """Convert a model for prediction to an ONNX file, or an ONNX file to a directory with a model.
 
     ``source`` is a directory, a ``.pdmodel`` or ``.json`` beside its parameters, or an ONNX file.
 

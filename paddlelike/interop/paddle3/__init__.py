@@ -1,1 +1,3 @@
-"""Programs of Paddle 3 (PIR, as JSON: ``inference.json``): read into a ProgramDesc, and written."""
+"""Programs of Paddle 3 (PIR, as JSON: ``inference.json``): reading them into a ProgramDesc, and writing
+them.
+"""

@@ -86,7 +86,7 @@ class Block:
             if self.kind == "yield":
                 if index != len(operators) - 1 or self.outer is None:
                     raise FormatError(
-                        "the program of Paddle 3 is damaged: a yield outside of loops and branches"
+                        "the program of Paddle 3 is damaged: it yields outside loops and branches"
                     )
                 return [self.find_one(one) for one in get(op, "I", list)]
             self.reader.special.get(self.kind, self.reader.read_row)(self, op)
@@ -106,7 +106,7 @@ class Block:
     # Values
 
     def find(self, node: Any) -> Names | Constant | None:
-        """Return the value of an operand, None for one that is left out."""
+        """Return the value of an operand, or None for a missing one."""
         index = get(node, "%", int)
         if index == 0:
             return None
@@ -140,7 +140,9 @@ class Block:
         return value
 
     def find_target(self, node: Any) -> str:
-        """Return the variable of an operand that is written in place; a constant is created in place."""
+        """Return the variable that an operator overwrites through this operand; a constant is created
+        first.
+        """
         block: Block | None = self
         while block is not None and node["%"] not in block.values:
             block = block.outer
@@ -265,6 +267,6 @@ class Block:
         return self.find_type(name).dtype
 
     def cast(self, name: str, out: str) -> None:
-        """Append the operator that turns a variable into the type of another."""
+        """Append the operator that converts a variable to the type of another."""
         types = {"in_dtype": int(self.find_dtype(name)), "out_dtype": int(self.find_dtype(out))}
         self.emit("cast", {"X": [name]}, {"Out": [out]}, types)

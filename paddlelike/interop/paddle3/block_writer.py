@@ -47,7 +47,7 @@ Write = Callable[["Writer", Operator], None]
 
 
 class Writer:
-    """The written blocks, and the present value of each variable."""
+    """The written blocks, and the current value of each variable."""
 
     def __init__(self, program: Program, special: Mapping[str, Write]) -> None:
         self.special = special  # writers of operators that are not rows of the table, by type
@@ -74,7 +74,7 @@ class Writer:
             self.special.get(op.type, Writer.write_row)(self, op)
 
     def write_draft(self, block: Block, ops: Iterable[Operator]) -> None:
-        """Write operators of Paddle 2, in a block of their own, in place of one operator of Fluid 1.8."""
+        """Write operators of Paddle 2, from their own block, in place of one operator of Fluid 1.8."""
         outer, self.block, self.is_later = self.block, block, True
         for op in ops:
             self.write(op)
@@ -84,7 +84,7 @@ class Writer:
         self, ops: Iterable[Operator], block: Block, arguments: list[str], find: Callable[[], list[int]]
     ) -> Node:
         """Return a region with the operators of a block, which yields the values that ``find`` returns at its
-        end. ``arguments`` are variables whose values in it are passed to it.
+        end. The values of the variables ``arguments`` are passed to the region.
         """
         outer = self.block, self.ops, self.values
         self.block, self.ops, self.values = block, [], self.values.new_child()
@@ -246,7 +246,7 @@ class Writer:
             self.kinds[op.output("Out")[0]] = self.kinds[op.input("X")[0]]
 
     def _check_attrs(self, op: Operator, row: Row) -> None:
-        """Refuse an attribute that matters and cannot be written, and an operand that Paddle 3 insists on."""
+        """Raise UnsupportedError for a needed attribute that cannot be written, or a missing operand."""
         if op.type in ("quantize_linear", "dequantize_linear") and not op.input("InAccum"):
             raise UnsupportedError(
                 f"{op.type} of Paddle 2 has no InAccum and InState, without which Paddle 3 does not run it",
@@ -303,12 +303,12 @@ def get_attr(op: Operator, name: str) -> Any:
 
 
 def _is_aligned(op: Operator) -> bool:
-    """Return whether ``axis`` moves the dims of Y."""
+    """Return whether ``axis`` aligns Y with dims of X other than the last ones."""
     return op.type.startswith("elementwise_") or op.type in _COMPARISONS
 
 
 def _get_dims(op: Operator, name: str) -> Any:
-    """Return an attribute; no dims where an operator reduces all of them.
+    """Return the dims in an attribute, none if an operator reduces all dims.
 
     A slice with a negative step that includes the first element ends at -1 in a ProgramDesc; in Paddle 3,
     below every dim.

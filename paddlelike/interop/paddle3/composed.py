@@ -13,7 +13,7 @@ from paddlelike.interop.paddle3.row_reader import read_row
 
 
 class _Call:
-    """An operator that is being read: its operands, attributes and first result."""
+    """An operator that is being read, with its operands, attributes and first result."""
 
     def __init__(self, block: Block, op: dict[str, Any]) -> None:
         self.block, self.attrs = block, read_attributes(op)
@@ -49,7 +49,7 @@ class _Call:
 
 
 def _swiglu(call: _Call) -> None:
-    """silu(x) * y; without y the last dim holds both."""
+    """Return silu(x) * y; without y, the last dim of x holds both."""
     x, kind = call.read(0), call.type(call.out)
     if call.has(1):
         y = call.read(1)
@@ -63,7 +63,7 @@ def _swiglu(call: _Call) -> None:
 
 
 def _fill_alike(call: _Call) -> None:
-    """Return zeros, where Paddle 3 leaves the memory uninitialized."""
+    """Return zeros where Paddle 3 leaves memory uninitialized."""
     call.make("fill_any_like", {"X": call.read(0)}, call.out, value=0.0, dtype=call.attrs["dtype"])
 
 
@@ -151,7 +151,7 @@ def _pool_norms(call: _Call) -> None:
 
 
 def _count_numbers(call: _Call) -> None:
-    """Count numbers. The last place of a computed length is counted once more, with the weight 0."""
+    """Count numbers. The last index of a computed length is counted once more, with weight 0."""
     wide = Type(VarType.LOD_TENSOR, VarType.FP64, [-1])
     x, kind = call.read(0), call.type(call.read(0))
     if call.has(1):
@@ -181,7 +181,7 @@ def _read_counts(block: Block, op: dict[str, Any]) -> None:
 
 
 def _weigh_entropy(call: _Call) -> None:
-    """Weigh the loss of positive labels: ``x (1 - label) + w softplus(-x)``."""
+    """Return the cross entropy with weighted positive labels: ``x (1 - label) + w softplus(-x)``."""
     if not call.has(2):
         call.block.emit(
             "sigmoid_cross_entropy_with_logits", {"X": [call.read(0)], "Label": [call.read(1)]},
@@ -199,7 +199,7 @@ def _weigh_entropy(call: _Call) -> None:
 
 
 def _draw(call: _Call, kind: Type, low: float) -> str:
-    """Return uniform numbers from ``low`` to 1, as many as the first operand has."""
+    """Return uniform numbers from ``low`` to 1, one for each element of the first operand."""
     sizes = Type(VarType.LOD_TENSOR, VarType.INT32, [len(kind.shape)])
     shape = call.block.declare_new(sizes)
     call.block.emit("shape", {"Input": [call.read(0)]}, {"Out": [shape]}, {})
@@ -208,7 +208,7 @@ def _draw(call: _Call, kind: Type, low: float) -> str:
 
 
 def _draw_truth(call: _Call) -> None:
-    """Draw 1 with the probability in the operand, else 0."""
+    """Draw 1 with the probability in the operand, otherwise 0 (Bernoulli)."""
     kind = call.type(call.read(0))
     bools = kind._replace(dtype=VarType.BOOL)
     drawn = _draw(call, kind, 0.0)
@@ -217,7 +217,7 @@ def _draw_truth(call: _Call) -> None:
 
 
 def _draw_softmax(call: _Call) -> None:
-    """Compute the softmax of the operand plus Gumbel noise ``-ln(-ln u)``; hard: 1 at the maximum."""
+    """Return the softmax of the operand plus Gumbel noise ``-ln(-ln u)``; hard: 1 at the maximum, else 0."""
     kind, axis = call.type(call.read(0)), call.attrs["axis"]
     noise = _draw(call, kind, 1e-20)
     for _ in range(2):
@@ -243,7 +243,7 @@ def _draw_softmax(call: _Call) -> None:
 
 
 def _draw_between(call: _Call) -> None:
-    """Draw whole numbers from ``from`` to ``to - 1``, in the type of the operand."""
+    """Draw integers from ``from`` up to ``to``, exclusive, in the type of the operand."""
     kind, low = call.type(call.read(0)), call.attrs["from"]
     wide = kind._replace(dtype=VarType.FP32)
     attrs = {"scale": float(call.attrs["to"] - low), "bias": 0.0, "bias_after_scale": True}
@@ -255,7 +255,7 @@ def _draw_between(call: _Call) -> None:
 
 
 def _reduce_loss(call: _Call) -> None:
-    """The sum (0), the mean (1), or the operand itself."""
+    """Return the sum (0), the mean (1), or the operand itself, by the attribute ``reduction``."""
     kinds = {0: "reduce_sum", 1: "reduce_mean"}
     reduced = kinds.get(call.attrs["reduction"])
     if reduced is None:

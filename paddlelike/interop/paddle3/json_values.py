@@ -1,4 +1,4 @@
-"""Read types, shapes and attributes of values in Paddle 3's JSON. Anything else is a FormatError."""
+"""Types, shapes and attributes of values in Paddle 3's JSON. Anything else raises FormatError."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def load(data: bytes) -> object:
 
 
 def get(tree: Any, key: str | int, wanted: type[Wanted]) -> Wanted:
-    """Return an item of a node. Raises FormatError unless it is there and of that type."""
+    """Return an item of a node. Raises FormatError unless it exists and has that type."""
     try:
         value = tree[key]
     except (LookupError, TypeError):

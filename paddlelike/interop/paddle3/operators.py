@@ -1,4 +1,6 @@
-"""The table of Paddle 3's operators in ``operators.txt``, with their counterparts in a ProgramDesc."""
+"""The table of Paddle 3's operators in ``operators.txt``, with the ProgramDesc operators that correspond to
+them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ class Operand(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A variable, or a list of them, that an operator makes."""
+    """A variable, or a list of variables, that an operator writes."""
 
     slot: str  # "" for none
     is_list: bool
@@ -31,7 +33,7 @@ class Result(NamedTuple):
 
 
 class Attribute(NamedTuple):
-    """An attribute, and its value where the other side lacks it."""
+    """An attribute, and its value if the other format lacks it."""
 
     name: str  # "" where Paddle 3 has none
     kind: str
@@ -58,7 +60,7 @@ def load_rows() -> dict[str, Row]:
 
 
 def find_row(kind: str) -> Row | None:
-    """Return the row of an operator, which may be in place; None if there is none."""
+    """Return the row of an operator, also of its in-place form; None if there is none."""
     rows = load_rows()
     return rows.get(kind) or rows.get(kind.removesuffix("_"))
 

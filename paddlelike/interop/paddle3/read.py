@@ -25,8 +25,8 @@ _WIDE: Final = (VarType.FP64, VarType.FP16, VarType.BF16)
 
 
 def read_pir(data: bytes) -> Any:
-    """Return the ProgramDesc for a program of Paddle 3. Raises FormatError for damage, and for
-    an operator, type or attribute that is not understood, by name.
+    """Return the ProgramDesc of a Paddle 3 program. Raises FormatError for damage, and names each operator,
+    type or attribute that is not understood.
     """
     tree = load(data)
     base = get(tree, "base_code", dict)
@@ -64,7 +64,7 @@ def _read_parameter(block: Block, op: dict[str, Any]) -> None:
     kind = read_type(get(node, "TT", dict))
     if not isinstance(kind, Type) or block.outer is not None:
         raise FormatError(
-            "the program of Paddle 3 is damaged: a parameter is not a tensor, or in an inner block"
+            "the program of Paddle 3 is damaged: a parameter is not a tensor, or is in an inner block"
         )
     flags = op.get("OA")  # of a program that trains on: persistable, stop_gradient, trainable
     kept = not isinstance(flags, list) or not flags or flags[0] != 0
@@ -76,7 +76,9 @@ def _read_feed(block: Block, op: dict[str, Any]) -> None:
     attrs, node = read_attributes(op), get(get(op, "O", list), 0, dict)
     kind = read_type(get(node, "TT", dict))
     if not isinstance(kind, Type) or block.outer is not None:
-        raise FormatError("the program of Paddle 3 is damaged: a feed is not a tensor, or in an inner block")
+        raise FormatError(
+            "the program of Paddle 3 is damaged: a feed is not a tensor, or is in an inner block"
+        )
     name = block.declare(get(attrs, "name", str), kind, need_check_feed=True)
     block.set_value(get(node, "%", int), name)
     _make_port(block, "feed", VarType.FEED_MINIBATCH, name, attrs)
@@ -160,7 +162,7 @@ def _read_assign_out(block: Block, op: dict[str, Any]) -> None:
 
 
 def _read_assign_value(block: Block, op: dict[str, Any]) -> None:
-    """Read values of a program; those of types that assign_value does not know are cast."""
+    """Read constant values; types that assign_value does not know are cast."""
     attrs = read_attributes(op)
     dtype, shape, values = VarType(attrs["dtype"]), get(attrs, "shape", list), get(attrs, "values", list)
     own = dtype if dtype in VALUES else VarType.FP32 if dtype in _WIDE else VarType.INT32
@@ -204,7 +206,9 @@ def _read_slice(block: Block, op: dict[str, Any]) -> None:
     names = block.find_list(get(get(op, "I", list), 0, dict))
     index = get(read_attributes(op), "index", int)
     if not 0 <= index < len(names):
-        raise FormatError(f"the program of Paddle 3 is damaged: item {index} of a list of {len(names)}")
+        raise FormatError(
+            f"the program of Paddle 3 is damaged: it reads item {index} of a list of {len(names)}"
+        )
     block.set_value(get(get(get(op, "O", list), 0, dict), "%", int), names[index])
 
 
@@ -262,13 +266,13 @@ def _read_select(block: Block, op: dict[str, Any]) -> None:
 
 
 def _read_if(block: Block, op: dict[str, Any]) -> None:
-    """Read a branch as Fluid builds one: a block for each side, and operators that select the results."""
+    """Read a branch in Fluid's form: a block for each case, and operators that select the results."""
     if set(read_attributes(op)) - IGNORED - {"fake_false_branch"}:
         raise FormatError(f"operator 'if' of Paddle 3 has attributes {sorted(read_attributes(op))!r:.200}")
     regions = get(op, "regions", list)
     condition = block.find_one(get(get(op, "I", list), 0, dict))
     if len(regions) != 2:
-        raise FormatError("the program of Paddle 3 is damaged: a branch has two sides")
+        raise FormatError("the program of Paddle 3 is damaged: a branch must have two cases")
     results = [name for node in get(op, "O", list) for name in _make_only(block, node)]
     inverse = block.declare_new(block.find_type(condition))
     block.emit("logical_not", {"X": [condition]}, {"Out": [inverse]}, {})
@@ -297,7 +301,7 @@ def _read_side(block: Block, region: Any, condition: str, results: list[str]) ->
     yielded = inner.read(_find_only_block([region]))
     if len(yielded) != len(outs):
         raise FormatError(
-            f"the program of Paddle 3 is damaged: a side yields {len(yielded)} of {len(outs)} values"
+            f"the program of Paddle 3 is damaged: a case yields {len(yielded)} of {len(outs)} values"
         )
     for name, out in zip(yielded, outs, strict=True):
         inner.emit("assign", {"X": [name]}, {"Out": [out]}, {})
@@ -320,10 +324,10 @@ def _set_block(block: Block, inner: Block) -> None:
 
 
 def _read_while(block: Block, op: dict[str, Any]) -> None:
-    """Read a loop. Its variables are copies of the operands, which each turn overwrites."""
+    """Read a loop. Its variables are copies of the operands, which every iteration overwrites."""
     nodes, regions = get(op, "I", list), get(op, "regions", list)
     if len(regions) != 1 or not nodes or set(read_attributes(op)) - IGNORED:
-        raise FormatError("the program of Paddle 3 is damaged: a loop has a condition and one block")
+        raise FormatError("the program of Paddle 3 is damaged: a loop must have a condition and one block")
     given = [block.find_one(node) for node in nodes]
     carried = [_copy_carried(block, name) for name in given]
     tree = _find_only_block(regions)
@@ -365,7 +369,7 @@ def _copy_carried(block: Block, name: str) -> str:
 
 
 def _store_carried(inner: Block, yielded: list[str], carried: list[str]) -> None:
-    """Write the values that a turn yields into the loop's variables, all at once."""
+    """Write the values that an iteration yields into the loop's variables, all at once."""
     moved = [(old, new) for old, new in zip(yielded, carried, strict=True) if old != new]
     sources = []
     for old, _ in moved:

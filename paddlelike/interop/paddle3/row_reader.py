@@ -1,4 +1,4 @@
-"""An operator of Paddle 3 in the table, read as an operator of a ProgramDesc."""
+"""Read an operator of Paddle 3 that is in the table as an operator of a ProgramDesc."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def read_row(block: Block, op: dict[str, Any]) -> None:
 def _emit_computable(
     block: Block, row: Row, inputs: dict[str, list[str]], outputs: dict[str, list[str]], attrs: dict[str, Any]
 ) -> None:
-    """Append an operator; one of bfloat16 computes in float32, and its results are rounded."""
+    """Append an operator. In place of bfloat16 it computes in float32, and its results are rounded."""
     names = [name for part in (inputs, outputs) for slot in part.values() for name in slot]
     computed = _COMPUTED.get(row.type, {VarType.BF16: VarType.FP32})
     kinds = {name: computed.get(block.find_dtype(name)) for name in names}
@@ -144,13 +144,13 @@ def _read_size(block: Block, row: Row, operand: Operand, node: Any, inputs: dict
         slot, names = operand.many, _divide(block, names[0], shape[0])
     if not slot or (slot == operand.slot and len(names) != 1):
         raise FormatError(
-            f"operator {row.name!r} of Paddle 3 computes {operand.attr!r}, which is a constant here"
+            f"operator {row.name!r} of Paddle 3 computes {operand.attr!r}, which must be a constant here"
         )
     inputs[slot] = names
 
 
 def _divide(block: Block, name: str, count: int) -> list[str]:
-    """Return the numbers of a list as separate variables."""
+    """Return the elements of a list as separate variables."""
     kind = block.find_type(name)
     parts = [block.declare_new(kind._replace(shape=[1])) for _ in range(count)]
     block.emit("split", {"X": [name]}, {"Out": parts}, {"axis": 0, "num": count, "sections": []})
@@ -158,7 +158,7 @@ def _divide(block: Block, name: str, count: int) -> list[str]:
 
 
 def fold(constant: Constant, kind: str) -> Any:
-    """Return a constant as an attribute: a list, or a number."""
+    """Return a constant as an attribute value, a list or a number."""
     value = constant.value
     if kind.endswith("s"):
         if constant.shape is not None and constant.shape not in ([], [1]):
@@ -205,7 +205,7 @@ def _complete_values(block: Block, inputs: Slots, outputs: Slots, attrs: dict[st
 
 
 def _complete_norm(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
-    """Create the scale and the bias if they are left out."""
+    """Create the scale and the bias if they are missing."""
     channels = block.find_type(inputs["X"][0]).shape[1] if inputs.get("X") else -1
     like = Type(VarType.LOD_TENSOR, VarType.FP32, [channels])
     for slot, value in (("Scale", 1.0), ("Bias", 0.0)):
@@ -219,7 +219,7 @@ def _complete_norm(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str,
 
 
 def _complete_range(block: Block, inputs: Slots, outputs: Slots, attrs: dict[str, Any]) -> None:
-    """Cast the ends to the type of the result: in a ProgramDesc both have one type."""
+    """Cast start and end to the type of the result, since a ProgramDesc has one type for all."""
     dtype = VarType(attrs["dtype"]) if block.kind == "linspace" else VarType(attrs.pop("dtype"))
     for slot in inputs.keys() & {"Start", "End", "Stop", "Step"}:
         kind = block.find_type(inputs[slot][0])

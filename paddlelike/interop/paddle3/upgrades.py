@@ -1,4 +1,4 @@
-"""Operators of Fluid 1.8 that Paddle 3 does not have, as operators of Paddle 2 that it has."""
+"""Operators of Fluid 1.8 that Paddle 3 lacks, replaced by operators of Paddle 2 that it has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paddlelike.interop.paddle3.block_writer import Writer, get_attr
 
 
 class Draft:
-    """The operators that one operator becomes, in a program of their own."""
+    """The operators that replace one operator, in a separate program."""
 
     def __init__(self, writer: Writer, op: Operator) -> None:
         self.op, self.ops = op, list[Operator]()
@@ -40,7 +40,9 @@ class Draft:
     def add(
         self, type_: str, inputs: Mapping[str, Sequence[str]], out: str | dict[str, list[str]], **attrs: Any
     ) -> None:
-        """Append an operator; ``out`` is the variable of its slot Out, or those of all its slots."""
+        """Append an operator; ``out`` is the variable of its slot Out, or maps each output slot to its
+        variables.
+        """
         given = {slot: [name] if isinstance(name, str) else [*name] for slot, name in inputs.items()}
         outputs = {"Out": [out]} if isinstance(out, str) else out
         self.ops.append(Operator(self.block, type_, given, outputs, attrs))
@@ -62,7 +64,7 @@ def _renamed(type_: str, **attrs: Any) -> Form:
 
 
 def _squeeze_ids(draft: Draft, slot: str) -> str:
-    """Return numbers without their last dim, which is 1."""
+    """Return ids without their last dim, which is 1."""
     ids = draft.var(slot)
     squeezed = draft.make(ids, ids.shape[:-1])
     draft.add("squeeze2", {"X": ids.name}, squeezed, axes=[-1])
@@ -234,7 +236,7 @@ def _fill_alike(draft: Draft) -> None:
 
 
 def _suppress(draft: Draft) -> None:
-    """Suppress boxes; the LoD with the number of boxes per image is lost, as Paddle 3 has none."""
+    """Suppress boxes. The number of boxes per image, a LoD in Fluid, is lost: Paddle 3 has no LoD."""
     warn_user(
         f"{draft.op.output('Out')[0]!r} has no LoD in Paddle 3: the boxes of all images follow each other, "
         "and where nothing is found there is no row (Fluid gives one row of -1)"

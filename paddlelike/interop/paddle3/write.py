@@ -1,4 +1,4 @@
-"""A program for prediction as one of Paddle 3 (PIR, written as JSON), which Paddle 3 runs.
+"""A program for prediction as a program of Paddle 3 (PIR, written as JSON), which Paddle 3 runs.
 
 Here are the parts that the table of operators does not cover: constants, branches, loops and arrays. Unknown
 operators, and attributes that Paddle 3 lacks, are refused by name.
@@ -27,7 +27,7 @@ from paddlelike.interop.paddle3.upgrades import FORMS
 
 
 def write_pir(program: Program) -> bytes:
-    """Return a program as Paddle 3 writes one. Raises UnsupportedError, which names the parts that Paddle 3
+    """Return a program in Paddle 3's form. Raises UnsupportedError, which names the parts that Paddle 3
     lacks.
     """
     writer = Writer(program, _SPECIAL)
@@ -119,8 +119,8 @@ def _write_select(writer: Writer, op: Operator) -> None:
 
 
 def _write_branch(writer: Writer, op: Operator) -> None:
-    """Write a block that runs on a condition. Otherwise its results keep their values, or are zeros that are
-    never read.
+    """Write a block that runs on a condition. If it does not run, its results keep their values, or are zeros
+    that nothing reads.
     """
     if not op.attrs.get("is_scalar_condition"):
         raise UnsupportedError(

@@ -210,7 +210,7 @@ class Checkpoints:
         return save_chosen(executor, request, holding=holding, after_commit=finish)
 
     def _choose_base(self) -> str | None:
-        """Return the checkpoint with which unchanged files are shared: the last but one.
+        """Return the checkpoint with which unchanged files are shared, the last but one.
 
         So no file is shared by neighbours: one damaged bit leaves every second checkpoint whole.
         """
@@ -248,7 +248,7 @@ class Checkpoints:
     def restore(
         self, executor: Executor, program: ProgramLike | None = None, step: int | None = None
     ) -> dict[str, Any] | None:
-        """Load a checkpoint into the current scope, with the state of its random generator.
+        """Load a checkpoint into the current scope, including the state of its random generator.
 
         Without ``step``, load the latest undamaged one, with a warning for each damaged one.
 
@@ -367,11 +367,11 @@ class Checkpoints:
         return found, damaged
 
     def _order(self, one: Checkpoint) -> tuple[int, bool]:
-        """Return the key of the list's order."""
+        """Return the sort key of the list."""
         return one.step, False
 
     def _read(self, path: str) -> Checkpoint | None:
-        """Return the checkpoint in a directory, or None if there is none, or no longer.
+        """Return the checkpoint in a directory, or None if there is none or it was removed meanwhile.
 
         Raises
         ------
@@ -398,14 +398,14 @@ class Checkpoints:
         return sorted(known, key=lambda c: (self._sign * (c.metric or 0.0), -c.step))
 
     def _look(self) -> None:
-        """List all checkpoints; read only manifests that no earlier look has read."""
+        """List all checkpoints, reading only new manifests."""
         self._looked = self._count
         if self._may_remove:
             self._found = self._list_whole(self._read_known)
             self._known = {one.path: self._known[one.path] for one in self._found if one.path in self._known}
 
     def _note(self, path: str) -> None:
-        """Add the checkpoint that was just saved to the last list, as nobody else saves here."""
+        """Add the checkpoint that was just saved to the list, since no other process saves here."""
         if not self._may_remove:
             return
         is_new = path not in self._known
@@ -423,7 +423,7 @@ class Checkpoints:
         return self._keep_last is not None
 
     def _read_known(self, path: str) -> Checkpoint | None:
-        """Like :meth:`_read`, without reading an unchanged manifest again."""
+        """Return the checkpoint as :meth:`_read` does, without reading an unchanged manifest again."""
         stamp = self._checkpoints.stamp(path)
         known, one = self._known.get(path, (None, None))
         if stamp is None or stamp != known:

@@ -77,7 +77,7 @@ class LocalCheckpointStore:
         return _hold(path)
 
     def reserve(self, path: str) -> None:
-        """Check the links on the way; the lock of the save announces it."""
+        """Check the links along the path. The lock of the save announces it."""
         check_links(self._given, self.root)
 
     def sync(self, path: str) -> None:
@@ -122,7 +122,7 @@ def _hold(path: str | None) -> Iterator[bool]:
 
 
 def _try_lock(fd: int, *, exclusive: bool) -> bool:
-    """Try to lock a directory; return whether it is locked, also True without support for such locks."""
+    """Try to lock a directory; return whether it is locked. Without support for such locks, return True."""
     if fcntl is None:
         return True
     try:
@@ -144,7 +144,7 @@ def _is_at(fd: int, path: str) -> bool:
 
 
 def _remove(path: str) -> None:
-    """Remove a checkpoint, unless a process reads or writes it; then a later save removes it."""
+    """Remove a checkpoint. If a process reads or writes it, leave it to a later save."""
     layout = Layout.of(path, is_prefix=False)
     with (
         contextlib.suppress(SaveError, OSError),

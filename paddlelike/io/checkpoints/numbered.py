@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class NumberedCheckpoints(Checkpoints):
-    """The checkpoints ``filename``, ``filename.0``, ``filename.1``, ...: directories beside each other.
+    """The checkpoints ``filename``, ``filename.0``, ``filename.1``, ...: directories side by side.
 
     ``filename0`` is listed as well: CNTK names its files without the dot. The step of a checkpoint is the
     number of samples that it was trained with.
@@ -127,7 +127,7 @@ class NumberedCheckpoints(Checkpoints):
         return state
 
     def _order(self, one: Checkpoint) -> tuple[int, bool]:
-        """Return the sort key of the list: among equals, the name without a number is last."""
+        """Return the sort key of the list; of equal steps, the name without a number is last."""
         return one.step, one.path == self.path
 
     def _get_names(self) -> Names:

@@ -84,9 +84,7 @@ class RemoteCheckpointStore:
             self._suspects |= stagings
 
     def recover(self) -> None:
-        """Do nothing: without locks, only files that stayed unchanged during a whole save are known to be
-        leftovers.
-        """
+        """Do nothing: without locks, only files unchanged during a whole save are surely leftovers."""
 
     def _list_kinds(self, begin: str | None = None) -> dict[str, set[str]]:
         with translate_errors(self.root):

@@ -34,7 +34,7 @@ class CheckpointStore(Protocol):
         """Return the manifest of a complete checkpoint, else None."""
 
     def is_there(self, path: str) -> bool:
-        """Return whether there is a directory or anything in its place, or files behind a URL."""
+        """Return whether a directory or anything else has that name, or files exist behind a URL."""
 
     def stamp(self, path: str | None = None) -> object:
         """Return a stamp that changes with the manifest of a checkpoint or the names in the directory.
@@ -46,13 +46,13 @@ class CheckpointStore(Protocol):
         """Keep other processes from removing a checkpoint inside the ``with``; yield whether it exists."""
 
     def reserve(self, path: str) -> None:
-        """Announce that a checkpoint will be saved there."""
+        """Announce that a checkpoint will be saved under that name."""
 
     def sync(self, path: str) -> None:
         """Write a checkpoint to the disk, so that it survives a power cut. Raises OSError, StorageError."""
 
     def remove(self, path: str) -> None:
-        """Remove a checkpoint, unless a process reads or writes it; then a later save removes it."""
+        """Remove a checkpoint. If a process reads or writes it, leave it to a later save."""
 
     def sweep(self) -> None:
         """Remove the leftovers of killed processes."""

@@ -129,7 +129,7 @@ class DirectoryContents:
         return Held(path, header, _copy_small(data, header), len(data))
 
     def _read_front(self, path: str) -> bytes:
-        """Return a small file whole; of another one more than ``_HEAD`` bytes."""
+        """Return all bytes of a small file, or somewhat more than ``_HEAD`` bytes of a large one."""
         with self._location.open_file(path) as file:
             return file.read_at(0, _HEAD + 1)
 

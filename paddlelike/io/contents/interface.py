@@ -13,7 +13,7 @@ __all__ = ["Contents", "Held", "Positional", "Reading", "Unreadable", "Value", "
 
 
 class Held(NamedTuple):
-    """One value that a source holds.
+    """One value that a source contains.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Reading(NamedTuple):
 
 
 class Positional(Protocol):
-    """Values that are known by their position, until names are assigned to them."""
+    """Values that are known only by their position, until they get names."""
 
     where: str
 

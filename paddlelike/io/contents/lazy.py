@@ -38,7 +38,7 @@ _SHARE: Final = 4  # a load maps no more than this part of the files that may be
 
 
 class MappedTensor(LoDTensor):
-    """A tensor over a mapped file, whose elements are not aligned there; the first use copies them."""
+    """A tensor over a mapped file. If its elements are not aligned there, the first use copies them."""
 
     __slots__ = ()
 

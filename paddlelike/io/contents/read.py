@@ -1,4 +1,4 @@
-"""Read bytes of files into arrays: several files at once, large ones in ranges, compared on the way."""
+"""Read bytes of files into arrays: several files at once, large files in ranges, compared during the read."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class _Run(NamedTuple):
 
 
 def _group_runs(jobs: Iterable[Job]) -> list[list[_Run]]:
-    """Return work for the threads, about ``_RANGE`` bytes each, the large parts first."""
+    """Return work for the threads, about ``_RANGE`` bytes each, with the large parts first."""
     runs: list[list[_Run]] = []
     small: list[_Run] = []
     size = 0
@@ -191,8 +191,8 @@ def _group_pieces(job: Job) -> list[list[int]]:
 
 
 def _read_pieces(job: Job, indexes: Sequence[int]) -> list[tuple[str, str]]:
-    """Read pieces of a file into the parts that they overlap; return the first that differs, if any. All are
-    read even then, since the manifest may belong to another save.
+    """Read pieces of a file into the parts that they overlap; return the first piece that differs, if any.
+    All pieces are read even then, since the manifest may belong to another save.
     """
     assert job.record is not None
     problem: list[tuple[str, str]] = []

@@ -32,7 +32,7 @@ RESTORE: Final = "copy the whole directory again from where it was saved, or loa
 
 
 class Chain(NamedTuple):
-    """The links of one variable by their records, the whole value first."""
+    """The links of one variable, as records of the manifest; the first is the whole value."""
 
     variable: str
     records: tuple[Record, ...]
@@ -55,17 +55,17 @@ class Chain(NamedTuple):
 
     @property
     def kind(self) -> VarType:
-        """SELECTED_ROWS, of a growing table, or LOD_TENSOR."""
+        """The kind of the variable: SELECTED_ROWS for a growing table, otherwise LOD_TENSOR."""
         return VarType.LOD_TENSOR if "height" not in self.records[0].facts else VarType.SELECTED_ROWS
 
     @property
     def height(self) -> int:
-        """The height of the whole value, which each link has."""
+        """The height of the whole value, which every link records."""
         return int(self.records[0].facts.get("height", self.shape[0]))
 
     @property
     def dtype(self) -> str:
-        """The name of its element type in VarType."""
+        """The name of the element type in VarType."""
         return str(self.records[0].facts["dtype"])
 
     @property
@@ -79,7 +79,7 @@ class Chain(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """The reason why a variable's chain cannot be read."""
+    """The reason why the chain of a variable cannot be read."""
 
     what: str
     hint: str = RESTORE
@@ -101,7 +101,7 @@ def parse_path(path: str) -> tuple[str, str, int] | None:
 
 
 def describe_link(run: str, before: Chain | None) -> dict[str, Any]:
-    """Return the fact ``link`` of a new link; ``before``: the chain that it continues."""
+    """Return the manifest entry ``link`` of a new link; ``before`` is the chain that it continues."""
     if before is None:
         return {"run": run, "at": 0, "after": None}
     return {"run": run, "at": len(before.records), "after": before.head.checksum}

@@ -33,7 +33,7 @@ def open_directory(
     complete: bool = True,
     only: Iterable[str] | None = None,
 ) -> Contents:
-    """Return the values of a directory, see :class:`DirectoryContents`; those in chains too.
+    """Return the values of a directory, including values in chains; see :class:`DirectoryContents`.
 
     Raises
     ------
@@ -87,7 +87,7 @@ class ChainedContents:
         self._names = sorted({*files, *self._chains})
 
     def cut(self, chain: Chain) -> ChainedContents:
-        """Return these values, but one variable's value after only the first links of its chain."""
+        """Return these values, with one variable as it was after the first links of its chain."""
         made = copy.copy(self)
         made._chains = {**self._chains, chain.variable: chain}
         return made
@@ -97,7 +97,7 @@ class ChainedContents:
         return self._names
 
     def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
-        """Return the header of a value; None: there is no such value."""
+        """Return the header of a value, or None if there is no such value."""
         chain = self._chains.get(name)
         if chain is None:
             return self._inner.look(name, kind)
@@ -119,7 +119,7 @@ class ChainedContents:
         return Held(name, header, None, found.size)
 
     def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
-        """Read values; those in chains are never views of files.
+        """Read values; values in chains are never views of files.
 
         Raises
         ------
@@ -178,11 +178,11 @@ class ChainedContents:
         return _Part(chain, first, want._replace(held=held._replace(name=chain.path(0))))
 
     def _read_links(self, chain: Chain) -> list[SelectedRows]:
-        """Return the rows of all links but the whole value, in their order."""
+        """Return the rows of all links except the first, in order."""
         return map_in_threads(lambda at: read_link(self._location, chain, at), range(1, len(chain.records)))
 
     def _stream_links(self, chain: Chain) -> Iterator[SelectedRows]:
-        """Yield the rows of each link; ids and values are gone when the next one is read."""
+        """Yield the rows of each link; their memory is reused for the next link."""
         sizes = [0, *(record.size for record in chain.records[1:])]
         room = np.empty(min(max(sizes), _ROOM) + _ALIGN, np.uint8).data[_ALIGN:]
         for at in range(1, len(chain.records)):
@@ -190,7 +190,7 @@ class ChainedContents:
 
 
 def read_link(location: Location, chain: Chain, at: int, room: memoryview | None = None) -> SelectedRows:
-    """Return the rows of a link; ids and values are in ``room`` where it is large enough.
+    """Return the rows of a link; ids and values are stored in ``room`` if it is large enough.
 
     Raises
     ------
@@ -276,7 +276,7 @@ def _put_rows(array: Array, first: int, link: SelectedRows) -> None:
 
 
 def _set_rows(array: Array, places: Array, values: Array) -> None:
-    """Set rows at positions, treating each row as one element of bytes, which is six times as fast."""
+    """Set rows at positions; each row is handled as one element of bytes, which is six times as fast."""
     size = values.nbytes // len(values) if len(values) else 0
     if size and array.flags.c_contiguous and values.flags.c_contiguous:
         np.put(array.reshape(-1).view(f"V{size}"), places, values.reshape(-1).view(f"V{size}"))

@@ -124,7 +124,7 @@ def load_inference_model(
 
 
 def _declare_integers(program: Program) -> bool:
-    """Declare as integers the weights that ``WeightQuantization`` made integers: Fluid declares floats.
+    """Declare weights as integers that ``WeightQuantization`` converted to integers; Fluid declares floats.
 
     Return whether there are any.
     """
@@ -189,7 +189,7 @@ def _explain_training_program(where: str) -> str:
 
 
 def _check_computes_only(program: Program, where: str) -> None:
-    """Raise LoadError for a model whose operators reach outside of the program."""
+    """Raise LoadError for a model with operators that access files, processes or the network."""
     found = find_untrusted_operators(program)
     if found:
         raise LoadError(

@@ -20,7 +20,7 @@ _STARTED: Final = 1  # writes of a value that only the startup program has set
 
 @contextmanager
 def overwritten_marked(program: Program, source: str) -> Iterator[None]:
-    """Mark other programs if a load of ``program`` in the ``with`` block changes values they had.
+    """Mark other programs if a load of ``program`` in the ``with`` block changes their values.
 
     The Executor warns when a marked program runs. Only trained values and values loaded from another place
     than ``source`` count, not the initial values of a startup program.
@@ -42,7 +42,7 @@ def overwritten_marked(program: Program, source: str) -> Iterator[None]:
 
 
 class _Overwritten:
-    """The warning of a program after a model has replaced some of its values."""
+    """The warning of a program after a loaded model has replaced some of its values."""
 
     def __init__(self, scope: Scope, source: str, names: list[str]) -> None:
         self.scope, self.source, self.names = ref(scope), source, names

@@ -98,7 +98,7 @@ def find_ports(program: Program, where: str) -> tuple[list[str], list[str]]:
 
 
 def check_feeds(program: Program, feeds: list[str], targets: list[Variable]) -> None:
-    """Check that every feed exists and is used by the targets, and that no other is needed.
+    """Check that every feed exists and is used by the targets, and that no further feed is needed.
 
     Raises
     ------

@@ -31,8 +31,8 @@ def _is_growing(value: object) -> TypeGuard[GrowingRows]:
 
 
 def commit_values(plan: LoadPlan, values: Sequence[Value]) -> tuple[dict[str, Moved], States]:
-    """Put the values into the scope; return the report's entries, and the variables' states with these
-    values. Nothing here can fail; an interrupt is raised when all values are in place.
+    """Put the values into the scope; return the report's entries, and the states of the variables. This
+    cannot fail; an interrupt is raised when all values are in place.
     """
     scope = global_scope()
     filled = [
@@ -124,7 +124,7 @@ def make_report(plan: LoadPlan, reading: Reading, moved: dict[str, Moved], verif
 
 
 def find_initial_rates(program: Program, scope: Scope) -> dict[str, float]:
-    """Return the learning rates of a program that hold what the startup program has set, by name."""
+    """Return by name the learning rates of a program that still have the value from the startup program."""
     names = {
         name
         for block in program.blocks
@@ -154,7 +154,7 @@ def name_changed_rates(before: Mapping[str, float], loaded: Iterable[str], scope
 
 
 def _get_scalar(value: object) -> float | None:
-    """Return the number in a tensor of one element, else None."""
+    """Return the number in a tensor with one element, else None."""
     array = value.held_array if isinstance(value, LoDTensor) else None
     if array is None or np.size(array) != 1:
         return None

@@ -103,7 +103,7 @@ def _read_files(wanted: Sequence[tuple[OpView, str]], where: Location) -> list[V
 
 
 def _read_by_itself(op: OpView) -> list[Value]:
-    """Return the values in a combined file, or the slice of a file that an operator reads."""
+    """Return the values of a combined file, or the slice of a file that one operator reads."""
     path = op.attrs["file_path"]
     if op.attrs.get("model_from_memory"):
         return _read_contents(FileContents(path.encode("utf-8", "surrogateescape")), op)

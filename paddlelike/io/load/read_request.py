@@ -1,4 +1,4 @@
-"""Planning and reading of a load from files that another process may replace at the same time."""
+"""Planning and reading of a load whose files another process may replace at the same time."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _is_compared(request: LoadRequest, plan: LoadPlan, comparison: Comparison) -
 
 
 def _look_elsewhere(request: LoadRequest, plan: LoadPlan) -> LoadError | None:
-    """Return the error for a directory without any file of the variables, if another path has them."""
+    """Return the error for a directory without files of the variables, if another path has such files."""
     if not request.source.has_file_each or any(row.what != "missing" for row in plan.problems):
         return None
     if plan.steps or request.view is not None:

@@ -26,7 +26,7 @@ Init = str | float | Mapping[str, str | float] | None
 
 @dataclass(frozen=True, kw_only=True)
 class LoadOptions(KeywordOptions):
-    """The options of :func:`load_vars` and the other loads.
+    """The options of :func:`load_vars` and of all other loads.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class LoadOptions(KeywordOptions):
 
 
 class LoadKeywords(TypedDict, total=False):
-    """The types of the fields of :class:`LoadOptions`, for the signatures that take them as keywords."""
+    """The types of the fields of :class:`LoadOptions`, for functions that take them as keywords."""
 
     strict: bool
     rename: Mapping[str, str | Sequence[str]] | None

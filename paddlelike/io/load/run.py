@@ -65,7 +65,7 @@ class _PlannedFiles:
         self.values: list[Value] = []  # by the steps of the plan
 
     def load(self, context: Context, ops: Sequence[OpView]) -> None:
-        """Read the values of all operators; the load commits them to the scope when everything is read."""
+        """Read the values of all operators; the load commits them to the scope once everything is read."""
         self.reading, self.values = read_values(self._contents, self._plan, self._lazily, self._targets)
 
     def save(self, context: Context, ops: Sequence[OpView]) -> None:
@@ -78,7 +78,7 @@ class _PlannedFiles:
 
 
 class InPlaceTargets:
-    """The arrays that a load overwrites, and the error when it fails half way."""
+    """The arrays that a load overwrites, and the error if it fails before all are overwritten."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope

@@ -31,7 +31,7 @@ def load_slice(
     names: Iterable[Variable | str] | Program | None = None,
     verify: bool | None = None,
 ) -> Array:
-    """Read the rows ``rows[0]`` to ``rows[1]`` (not included) of a saved variable into a new array.
+    """Read the rows from ``rows[0]`` up to ``rows[1]``, exclusive, of a saved variable into a new array.
 
     Only the file's header (one read of 4 kB at most) and the bytes of these rows are read; several threads
     read a large slice. No program and no executor are needed.
@@ -106,7 +106,7 @@ def load_slice(
 
 
 def _check_extent(held: Held, name: str, where: Location, first: int, last: int) -> None:
-    """Raise LoadError unless a variable has rows, and these among them."""
+    """Raise LoadError unless a variable has rows and these rows are among them."""
     header = held.header
     if header.lod:
         raise LoadError(
@@ -131,7 +131,7 @@ def _check_rows(rows: tuple[int, int]) -> tuple[int, int]:
 
 
 def _find_held(contents: Contents, name: str) -> Held:
-    """Return the header of a variable of a directory with chains of deltas."""
+    """Return the header of a variable in a directory with chains of deltas."""
     found = contents.look(name, VarType.LOD_TENSOR)
     if isinstance(found, Held):
         return found

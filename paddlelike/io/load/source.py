@@ -1,4 +1,6 @@
-"""The source of a load. No two saves are mixed while another process saves there."""
+"""The source of a load. Values of two saves are never mixed, even if another process saves there
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ class Source:
 
     @classmethod
     def find(cls, dirname: str | os.PathLike[str] | None, filename: str | bytes | None) -> Source:
-        """Return the source for the arguments of a load; ``dirname`` may name a model of Paddle 2.
+        """Return the source for the arguments of a load; ``dirname`` may also name a model of Paddle 2.
 
         Raises
         ------

@@ -85,7 +85,7 @@ def make_constant(fill: Fill) -> Array:
 
 
 def _fit(step: Step, value: Value) -> Value:
-    """Return the value in the declared shape, where the file has another number of axes.
+    """Return the value in the declared shape, if the file has another number of axes.
 
     A number without axes, which Paddle 3 writes, stays as it is: as in Fluid, it is saved in the same bytes.
     """

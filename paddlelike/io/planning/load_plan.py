@@ -88,7 +88,7 @@ class Fill(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class LoadPlan(Displayed):
-    """The outcome that a load would have. True if the load would succeed; prints as a table.
+    """The outcome that a load would have. It is true if the load would succeed, and prints as a table.
 
     Attributes
     ----------

@@ -193,7 +193,7 @@ class _Planner:
         )
 
     def _look(self, file: str, variable: Variable, recipe: Recipe | None) -> Held | Row:
-        """Return the header in a file of a variable, or the row of its problem."""
+        """Return the header of a variable's file, or the row that describes its problem."""
         found: Held | Unreadable | None = None
         if file not in self.skipped_files and (recipe is not None or file not in self.moved):
             found = self.contents.look(file, variable.type)
@@ -309,7 +309,7 @@ class _Planner:
 
 
 def _explain_no_base(variable: Variable) -> str | None:
-    """Return why an overlap cannot be copied into any value, or None."""
+    """Return why an overlap cannot be copied into an existing value, or None."""
     holder = global_scope().find_var(variable.name)
     if holder is None or not holder.is_initialized():
         advice = explain_no_value([variable.name], variable.block.program)

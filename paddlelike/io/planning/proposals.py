@@ -1,4 +1,4 @@
-"""Guesses the file for a variable: similar names, other counters in names, unique shapes."""
+"""Guesses of the file for a variable, by similar names, other counters in names, or unique shapes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _pair_by_number(wanted: Sequence[Named], files: Sequence[Named]) -> list[tup
 
 
 def _pair_by_ending(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Named, Named]]:
-    """Return pairs of names of which one ends in the other, if each name is in one such pair only."""
+    """Return pairs of names where one name ends with the other, if each name is in one such pair only."""
 
     def endings(name: str) -> list[str]:
         return [name[found.end() :] for found in re.finditer(r"[/.:@]", name)]
@@ -98,7 +98,7 @@ def _pair_by_shape(wanted: Sequence[Named], files: Sequence[Named]) -> list[tupl
 
 
 def _is_number(named: Named) -> bool:
-    """Return whether a value is a single number whose name says nothing, such as a learning rate."""
+    """Return whether a value is a single number whose name is not descriptive, such as a learning rate."""
     return math.prod(named.shape) == 1 and _find_kind(named.name) is None
 
 

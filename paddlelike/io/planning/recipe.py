@@ -35,7 +35,7 @@ class Recipe(NamedTuple):
 def infer_facts(
     recipe: Recipe, found: Sequence[tuple[VarType, Shape]], variable: Variable
 ) -> tuple[VarType, Shape]:
-    """Return element type and shape of the result of :func:`apply_recipe`, from those of the files.
+    """Return the element type and shape of the result of :func:`apply_recipe`, given those of the files.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def apply_recipe(recipe: Recipe, arrays: Sequence[Array], variable: Variable, ba
 
 
 def reorder(array: Array, order: Sequence[int]) -> Array:
-    """Return an array whose last axis was cut into equal parts that come in another order."""
+    """Return an array whose last axis is cut into equal parts, which are put into another order."""
     parts = np.split(array, len(order), -1)
     whole = np.concatenate([parts[index] for index in order], -1)
     return whole[0] if whole.ndim == 2 and len(whole) == 1 else whole

@@ -66,7 +66,7 @@ def unwrap_single(names: str | Sequence[str]) -> str | Names:
     if isinstance(names, str):
         return names
     if not names or not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"a name, or several, is expected, not {names!r}")
+        raise TypeError(f"expected one name or several, got {names!r}")
     return names[0] if len(names) == 1 else tuple(names)
 
 

@@ -16,7 +16,7 @@ Test = Callable[[str, int], Any]
 
 
 class Step(NamedTuple):
-    """One step of matching; the next one follows unless it jumps."""
+    """One step of a match; the next step follows unless this one jumps."""
 
     kind: str  # "text", "one", "at", "save", "jump", "split", "end"
     what: Any = None
@@ -44,7 +44,7 @@ def parse(text: str) -> Parsed:
 
 
 class _Parser:
-    """Makes the steps of an expression, from left to right. Targets are indexes from the first step on."""
+    """Turns an expression into steps, from left to right. Jump targets are indexes from the first step on."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -215,7 +215,7 @@ def _make_split(body: int, end: int, lazy: bool) -> Step:
 
 
 def _make_one(source: str) -> Step:
-    """Return a step over one character, which ``re`` itself matches."""
+    """Return a step for one character, which ``re`` itself matches."""
     try:
         return Step("one", re.compile(source, re.DOTALL).fullmatch)
     except re.error as error:

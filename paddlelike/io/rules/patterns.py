@@ -1,4 +1,4 @@
-r"""Regular expressions whose match always ends, for patterns from untrusted files.
+r"""Regular expressions whose match always ends in bounded time, for patterns from untrusted files.
 
 Python's ``re`` backtracks, and a short expression can take exponential time: ``(a|a)*b`` doubles it with
 every letter. Here every step of the expression is tried at most once at every position of the name, so that
@@ -27,7 +27,7 @@ class Found:
         self._pattern, self._name, self._marks = pattern, name, marks
 
     def groups(self) -> tuple[str, ...]:
-        """Return the texts of all groups; "" for a group that did not take part."""
+        """Return the texts of all groups; "" for a group that matched nothing."""
         marks = self._marks
         return tuple(
             self._name[a:b] if 0 <= a <= b else "" for a, b in zip(marks[::2], marks[1::2], strict=True)

@@ -56,18 +56,18 @@ class Rules:
         cast: bool = False,
         order: tuple[int, ...] | None = None,
     ) -> Rules:
-        """Return these rules and one more; see :class:`Rename`."""
+        """Return these rules and one more :class:`Rename`."""
         rule = Rename(
             unwrap_single(source), unwrap_single(target), transpose, rows, concat, split, overlap, cast, order
         )
         return Rules((*self._rules, rule))
 
     def skip(self, pattern: str) -> Rules:
-        """Return these rules and one more; see :class:`Skip`."""
+        """Return these rules and one more :class:`Skip`."""
         return Rules((*self._rules, Skip(pattern)))
 
     def init(self, pattern: str, value: str | float = "keep") -> Rules:
-        """Return these rules and one more; see :class:`Init`."""
+        """Return these rules and one more :class:`Init`."""
         return Rules((*self._rules, Init(pattern, value)))
 
     @classmethod
@@ -78,7 +78,7 @@ class Rules:
         skip: str | Iterable[str] | None = None,
         init: str | float | Mapping[str, str | float] | None = None,
     ) -> Rules:
-        """Return the arguments of a load as one list of rules: renames by full name come first."""
+        """Return the arguments of a load as one list of rules; renames by full name come first."""
         rules_of_call: list[Rule] = []
         for source, target in (rename or {}).items():
             rules_of_call.append(Rename(_literal(source), unwrap_single(target)))

@@ -30,7 +30,7 @@ _BLOCK: Final = 8 << 20  # bytes that are compared at a time
 
 
 class Origin(NamedTuple):
-    """A directory whose chains a save may continue.
+    """A directory with chains that a save may continue.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Origin(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The place that a save writes a variable to.
+    """Where a save writes a variable.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class ChainWriter:
         return None
 
     def _keep(self, chain: Chain, origin: Origin) -> bool:
-        """Keep the files of a chain. Return False if they were copied, so that their records do not fit.
+        """Keep the files of a chain. Return False if the files were copied and differ from their records.
 
         Raises
         ------
@@ -256,7 +256,7 @@ def _fits(chain: Chain, facts: Mapping[str, Any]) -> bool:
 
 
 def _choose_fold(levels: Sequence[int], *, least: int = 0) -> tuple[int, int]:
-    """Return the number of links that stay, the whole value included, and the level of the next link.
+    """Return the number of links to keep, the whole value included, and the level of the next link.
 
     >>> _choose_fold([]), _choose_fold([0] * 126), _choose_fold([0] * 127)
     ((1, 0), (127, 0), (1, 1))
@@ -285,7 +285,7 @@ def _sum_bytes(chain: Chain, link: SelectedRows) -> int:
 
 
 def _compare_with(item: Item, saved: SelectedRows) -> SelectedRows | None:
-    """Return the link from the saved value of a table to its present value, or None."""
+    """Return the link from the saved value of a table to its current value, or None."""
     value = item.value
     assert isinstance(value, SelectedRows)
     table = SelectedRows(value.row_array, value.height(), item.array)
@@ -297,7 +297,7 @@ def _compare_with(item: Item, saved: SelectedRows) -> SelectedRows | None:
 
 
 def _order_as(table: SelectedRows, saved: SelectedRows) -> SelectedRows:
-    """Return a table whose saved rows come first, in the order in which they were saved."""
+    """Return a table whose rows that were saved before come first, in their saved order."""
     places = table.find_rows(saved.row_array)
     known = places[places >= 0]
     new = np.ones(len(table.row_array), np.bool_)
@@ -307,7 +307,7 @@ def _order_as(table: SelectedRows, saved: SelectedRows) -> SelectedRows:
 
 
 def _compare_tables(table: SelectedRows, saved: SelectedRows) -> SelectedRows:
-    """Return the link between two states of a growing table: changed and new rows, forgotten ids."""
+    """Return the link between two states of a growing table: changed rows, new rows, and removed ids."""
     ids, values, old = table.row_array, table.held_array, saved.held_array
     assert values is not None
     assert old is not None

@@ -103,7 +103,7 @@ class _Save:
         self._after_commit = after_commit
 
     def finish(self, commit: Callable[[], SaveReport]) -> SaveReport:
-        """Return the report of the commit; other saves may begin after it."""
+        """Return the report of the commit; afterwards other saves may begin."""
         with self.ending:
             report = commit()
         if self._after_commit is not None:
@@ -159,7 +159,7 @@ def _save(executor: Executor, request: SaveRequest, save: _Save) -> SaveReport |
 
 
 def _describe_last(where: Location) -> str:
-    """Return a hint for values of this process that cannot be read."""
+    """Return a hint about the last known value of variables of this process that cannot be read."""
     manifest = None
     with contextlib.suppress(StorageError):
         manifest = where.manifest()
@@ -184,7 +184,7 @@ def add_to(
     filename: str | None,
     partition: Partition | None = None,
 ) -> None:
-    """Add variables to a transaction that the caller commits, those of other processes too.
+    """Add variables, including those of other processes, to a transaction that the caller commits.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Compacting: variables stored in chains of deltas are written whole again."""
+"""Compaction: variables stored in chains of deltas are written whole again."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _read(where: Location) -> dict[str, tuple[Value, Mapping[str, Any]]]:
 
 
 class _Checked:
-    """The file of a value, if the directory is still the one that was read when it is written."""
+    """The file of a value, which is written only if the directory has not changed since it was read."""
 
     def __init__(self, buffers: Sequence[Buffer], where: Location, stamp: object) -> None:
         self._buffers, self._where, self._stamp = buffers, where, stamp

@@ -1,4 +1,4 @@
-"""The values of an asynchronous save, which training may change meanwhile.
+"""Copies of the values of an asynchronous save, since training may change them meanwhile.
 
 Large tables with updates by rows are read here, while updates keep the old rows (``core/row_changes.py``);
 otherwise a step would copy a memory page for each of its rows. A snapshot holds all other memory.
@@ -44,7 +44,7 @@ class KeptMemory:
         self._free: dict[int, list[Array]] = {}
 
     def take(self, size: int) -> Array:
-        """Return ``size`` bytes that nobody else uses."""
+        """Return ``size`` bytes that are not used elsewhere."""
         try:
             return self._free[size].pop()
         except (KeyError, IndexError):
@@ -83,7 +83,7 @@ class Copies:
         self._waited_for = bytearray(1)
 
     def hold(self, files: Sequence[Sequence[Buffer]]) -> list[Iterable[Buffer]]:
-        """Return the contents of files as they are now, which can be read until :meth:`release`."""
+        """Return the contents of the files at this instant, which can be read until :meth:`release`."""
         tables = find_tables() if self._is_local else {}
         parts = [[self._keep_rows(tables, buffer) for buffer in buffers] for buffers in files]
         if sum(map(_count_bytes, parts)) >= _HELD:
@@ -94,7 +94,7 @@ class Copies:
         return [self._share(one) if self._is_local and isinstance(one, _Held) else one for one in held]
 
     def _keep_rows(self, tables: Mapping[int, Table], buffer: Buffer) -> _Part:
-        """Return the old rows of a table, which can be read only once (as local saves do), or the buffer."""
+        """Return the old rows of a table, which can be read once (enough for local saves), or the buffer."""
         if not isinstance(buffer, memoryview) or (old := keep_old_rows(tables, buffer)) is None:
             return buffer
         self._tables.append(old)
@@ -119,7 +119,7 @@ class Copies:
             snapshot.hurry()
 
     def release(self) -> None:
-        """End the use of the contents; the memory of copies is for the next save."""
+        """Release the contents; the memory of copies is kept for the next save."""
         used, self._used, tables, self._tables = self._used, [], self._tables, []
         self._kept.give_back(used)
         for table in tables:
@@ -141,7 +141,7 @@ class Copies:
 
 
 class _Held:
-    """The contents of a file in a snapshot."""
+    """The contents of one file, in a snapshot."""
 
     def __init__(self, snapshot: Snapshot, buffers: Sequence[Buffer]) -> None:
         self.size = _count_bytes(buffers)
@@ -164,7 +164,7 @@ class _Held:
 
 
 class _Paced:
-    """The contents of a file that this process reads, with pauses until the save is awaited."""
+    """The contents of a file that this process reads, with pauses until somebody waits for the save."""
 
     def __init__(self, contents: Sequence[Iterable[Buffer]], waited_for: bytearray) -> None:
         self._contents = contents
@@ -207,7 +207,7 @@ def _count_bytes(parts: Sequence[_Part]) -> int:
 
 
 def _find_span(buffer: Buffer) -> bytes | tuple[int, int]:
-    """Return a constant array itself, any other array as its address and size."""
+    """Return a constant array itself; for any other array, its address and size."""
     if isinstance(buffer, bytes) or not memoryview(buffer).nbytes:
         return bytes(buffer)
     array = np.frombuffer(buffer, np.uint8)

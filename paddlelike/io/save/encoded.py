@@ -32,7 +32,7 @@ Value = LoDTensor | SelectedRows
 
 
 class Item(NamedTuple):
-    """A variable that is being saved, and the value it holds."""
+    """A variable that is being saved, and its value."""
 
     name: str
     holder: ScopeVariable
@@ -105,7 +105,7 @@ def check_value(name: str, value: object) -> Value:
 
 @contextmanager
 def no_value_explained(program: Program, variables: Iterable[Variable]) -> Iterator[None]:
-    """Add the fitting hint to errors for variables without a value."""
+    """Add a suitable hint to errors about variables without a value."""
     try:
         yield
     except NotInitializedError as error:
@@ -151,7 +151,7 @@ def describe_combined(items: Sequence[Item]) -> dict[str, Any]:
 
 @functools.lru_cache(4096)  # among thousands of variables, most share type and shape
 def _describe_array(dtype: np.dtype[Any], shape: tuple[int, ...]) -> dict[str, Any]:
-    """Return the facts of a variable except its name. The result must not be changed."""
+    """Return the manifest entries of a variable, without its name. The result must not be changed."""
     facts = make_facts("", _get_type_name(dtype), shape)
     del facts["variable"]
     return facts

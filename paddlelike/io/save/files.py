@@ -127,7 +127,7 @@ class RunFiles:
             writer.commit(begin)
 
     def _copy_item(self, context: Context, op: OpView, name: str) -> Item:
-        """Return a variable with a copy of its present value, which the run does not change."""
+        """Return a variable with a copy of its current value, which the run does not change."""
         as_half = bool(op.attrs.get("save_as_fp16"))
         holder = context.scope.find_var(name)
         if as_half or holder is None or not holder.is_initialized():  # it differs from the value in the scope

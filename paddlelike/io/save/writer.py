@@ -147,16 +147,14 @@ class Writer:
             self._add_gathered(one)
 
     def _encode_kept(self, written: Collection[str]) -> dict[str, tuple[list[Buffer], dict[str, Any]]]:
-        """Return the contents of the kept files, as they would be written."""
+        """Return the contents of the kept files, as this save would write them."""
         kept = {file: _encode_single(item) for file, item in self._singles.items() if file not in written}
         return kept | {f: _encode_several(items) for f, items in self._combined.items() if f not in written}
 
     def _make_again(
         self, file: str, encode: Callable[[], tuple[list[Buffer], dict[str, Any]]]
     ) -> Contents | None:
-        """Return the function that encodes a kept file if another save replaces it before the commit, or
-        None.
-        """
+        """Return a function that encodes a kept file if another save replaces it before the commit."""
         if self._options.blocking:
             return encode
         return None if self._held is None else functools.partial(self._held.__getitem__, file)
@@ -203,7 +201,9 @@ class Writer:
         return os.path.join(self.where.path, *self._combined) if alone else self.where.path
 
     def _place(self, items: Mapping[str, Item]) -> tuple[dict[str, Item], dict[str, dict[str, Any]]]:
-        """Return the variables to write whole, by file, and the facts of those that begin a chain."""
+        """Return the variables to write whole, by file, and the manifest entries of those that begin a
+        chain.
+        """
         whole: dict[str, Item] = {}
         links: dict[str, dict[str, Any]] = {}
         if self._chains is None:
@@ -253,7 +253,7 @@ class Writer:
         return False
 
     def _are_kept(self, file: str, items: list[Item]) -> bool:
-        """Return whether a combined file is kept because none of its variables changed."""
+        """Return whether a combined file is kept, because all its variables are unchanged."""
         for known, _, base in self._list_origins(file):
             if base is not None and self._is_due(file):
                 continue
@@ -283,7 +283,9 @@ class Writer:
         return found
 
     def _is_due(self, file: str) -> bool:
-        """Return whether a file is due to be written again; different files are due in different saves."""
+        """Return whether a file must be written again now; different files are written again in different
+        saves.
+        """
         if self._turn is None:
             return False
         return (self._turn + zlib.crc32(file.encode("utf-8", "surrogatepass"))) % _SERIES == 0
@@ -297,7 +299,7 @@ class Writer:
 
 
 def _let_go(item: Item) -> Item:
-    """Return a variable without its value, so that training can use the memory."""
+    """Return a variable without its value, so that its memory can be released."""
     return item._replace(value=LoDTensor())
 
 

@@ -91,7 +91,7 @@ def cond(
 
 
 def _branch(pred: Variable, function: Branch[Result]) -> Result | None:
-    """Return the result of a function, copied out of the block that runs it if ``pred`` is true."""
+    """Return the result of a function, copied out of a block that runs if ``pred`` is true."""
     block = ConditionalBlock([pred], is_scalar_condition=True)
     with block.block():
         found = function()
@@ -228,7 +228,7 @@ def _index_branches(branch_fns: object) -> list[tuple[int, Branch[Any]]]:
 
 
 class Switch:
-    """Several blocks; a run executes the first one whose condition is true, or the default.
+    """Several blocks with conditions. A run executes the first block whose condition is true, or the default.
 
     Operators ``conditional_block`` and ``logical_not``. Conditions are variables of shape (1,).
 

@@ -1,4 +1,4 @@
-"""Branches that each process some rows of a batch."""
+"""Branches that each process a part of the rows of a batch."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class IfElse:
         return self._parts[id(x)][side]
 
     def output(self, *outs: Variable) -> None:
-        """Declare the results of the block being built; both blocks must have equally many.
+        """Declare the results of the block being built; both blocks must have the same number of results.
 
         Raises TypeError unless ``outs`` is a variable, GraphError outside of a block.
         """
@@ -144,7 +144,7 @@ class IfElse:
 
 
 def split_lod_tensor(input: Variable, mask: Variable, level: int = 0) -> tuple[Variable, Variable]:
-    """Return the rows (or sequences) of ``input`` where ``mask`` is true, and the others.
+    """Return the rows (or sequences) of ``input`` where ``mask`` is true, and the remaining ones.
 
     Raises TypeError unless ``input`` and ``mask`` are variables of supported dtypes.
     """
@@ -159,7 +159,8 @@ def split_lod_tensor(input: Variable, mask: Variable, level: int = 0) -> tuple[V
 def merge_lod_tensor(
     in_true: Variable, in_false: Variable, x: Variable, mask: Variable, level: int = 0
 ) -> Variable:
-    """Return the rows (or sequences) of two tensors in the places where ``mask`` is true and false.
+    """Return rows (or sequences) of two tensors: of the first where ``mask`` is true, of the second where it
+    is false.
 
     Raises TypeError unless the inputs are variables of supported dtypes.
     """

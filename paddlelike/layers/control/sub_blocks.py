@@ -30,7 +30,7 @@ def find_parent(block: Block) -> Block:
 
 
 def outer_names(block: Block) -> tuple[list[str], list[str]]:
-    """Return the names that a block reads before it writes them, and the names it writes, in order.
+    """Return the names that a block reads before writing them, and the names that it writes, in order.
 
     An array that only the block itself has is not among them.
     """
@@ -89,7 +89,7 @@ class ConditionalBlock:
 
 
 def _append_gradient(op: Operator, backward: Block) -> None:
-    """Append the operator that runs the backward pass, and the updates, of a loss inside of a branch."""
+    """Append the operator that runs the backward pass and the updates for a loss inside a branch."""
     around = op.block
     read, _ = outer_names(backward)
     inputs = [name for name in read if around._has_var_recursive(name)]

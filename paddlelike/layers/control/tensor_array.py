@@ -1,4 +1,4 @@
-"""Arrays of tensors, and sequences in the order of their lengths.
+"""Arrays of tensors, and sequences sorted by length.
 
 Parameters
 ----------
@@ -193,7 +193,7 @@ def tensor_array_to_tensor(
 
 
 def lod_rank_table(x: Variable, level: int = 0) -> Variable:
-    """Return the table of the sequences of ``x``, the longest first (operator ``lod_rank_table``).
+    """Return a table of the sequences of ``x``, the longest first (operator ``lod_rank_table``).
 
     Raises TypeError unless ``x`` is a variable.
     """
@@ -225,7 +225,7 @@ def lod_tensor_to_array(x: Variable, table: Variable) -> Variable:
 
 
 def array_to_lod_tensor(x: Variable, table: Variable) -> Variable:
-    """Return the sequences whose steps an array holds (operator ``array_to_lod_tensor``).
+    """Return the sequences whose steps are in an array (operator ``array_to_lod_tensor``).
 
     Raises TypeError unless ``x`` is an array.
     """
@@ -233,7 +233,7 @@ def array_to_lod_tensor(x: Variable, table: Variable) -> Variable:
 
 
 def shrink_memory(x: Variable, i: Variable, table: Variable) -> Variable:
-    """Return the rows of ``x`` of the sequences that have a step ``i`` (operator ``shrink_rnn_memory``)."""
+    """Return the rows of ``x`` for the sequences that have a step ``i`` (operator ``shrink_rnn_memory``)."""
     inputs = {"X": [x], "I": [i], "RankTable": [table]}
     return emit("shrink_rnn_memory", inputs, layer="shrink_memory")
 

@@ -1,4 +1,4 @@
-"""Anchors at every place of a feature map.
+"""Anchors at every position of a feature map.
 
 Parameters
 ----------
@@ -53,7 +53,7 @@ def prior_box(
     name: str | None = None,
     min_max_aspect_ratios_order: bool = False,
 ) -> tuple[Variable, Variable]:
-    """Return the anchors of an SSD at every place of ``input``, and their variances.
+    """Return the anchors of an SSD at every position of ``input``, and their variances.
 
     ``input`` is (N, C, H, W), ``image`` (N, C, h, w). Both results are (H, W, priors, 4); boxes are shares of
     the image. Each place has, for each of ``min_sizes``, one box per ratio of width to height: first the
@@ -127,7 +127,7 @@ def density_prior_box(
     flatten_to_2d: bool = False,
     name: str | None = None,
 ) -> tuple[Variable, Variable]:
-    """Return anchors in grids around every place of ``input``, and their variances.
+    """Return anchors in grids around every position of ``input``, and their variances.
 
     For each of ``fixed_sizes`` (pixels) and each of ``fixed_ratios`` there are ``density ** 2`` boxes;
     neighbours are ``step / density`` apart. Boxes are shares of the image. Operator ``density_prior_box``.
@@ -190,7 +190,7 @@ def anchor_generator(
     offset: float = 0.5,
     name: str | None = None,
 ) -> tuple[Variable, Variable]:
-    """Return the anchors of a Faster R-CNN at every place of ``input``, and their variances.
+    """Return the anchors of a Faster R-CNN at every position of ``input``, and their variances.
 
     ``input`` (N, C, H, W); both results are (H, W, ratios * sizes, 4), boxes in pixels of the image. Operator
     ``anchor_generator``. Ren et al., 2015.

@@ -143,7 +143,7 @@ class DetectionMAP:
         fill_constant([1], "int32", 1, out=flag)
 
     def get_map_var(self) -> tuple[Variable, Variable]:
-        """Return the means of the current batch and of all batches, each (1,), to be fetched."""
+        """Return the mean average precision of the current batch and of all batches, each (1,)."""
         return self.cur_map, self.accum_map
 
     def reset(self, executor: Executor, reset_program: Program | None = None) -> None:
@@ -166,5 +166,5 @@ class DetectionMAP:
         return self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape)
 
     def _create_flag(self) -> Variable:
-        """Return the variable that is true after earlier batches."""
+        """Return the variable that is true when earlier batches exist."""
         return self._create_state("has_state", "int32", [1])

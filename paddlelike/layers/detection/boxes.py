@@ -1,4 +1,4 @@
-"""Boxes: overlaps, coding, clipping, and matching them with the true ones.
+"""Boxes: overlaps, encoding, clipping, and matching with the true boxes.
 
 Parameters
 ----------
@@ -48,7 +48,7 @@ def box_coder(
     name: str | None = None,
     axis: int = 0,
 ) -> Variable:
-    """Return ``target_box`` coded against the anchors ``prior_box`` (M, 4), or decoded.
+    """Return ``target_box`` encoded relative to the anchors ``prior_box`` (M, 4), or decoded from them.
 
     A code is the shift of the center, in widths and heights of the anchor, and the logarithms of the ratios
     of the sides, all divided by ``prior_box_var``. "encode_center_size" turns boxes (N, 4) into codes (N, M,
@@ -97,7 +97,7 @@ def box_coder(
 
 
 def box_clip(input: Variable, im_info: Variable, name: str | None = None) -> Variable:
-    """Return the boxes of every image cut off at its borders.
+    """Return the boxes of every image, clipped to the borders of the image.
 
     The borders are the size of the image before it was scaled: height / scale and width / scale. Operator
     ``box_clip``.
@@ -248,7 +248,7 @@ def bipartite_match(
     dist_threshold: float | None = None,
     name: str | None = None,
 ) -> tuple[Variable, Variable]:
-    """Return for each column of ``dist_matrix`` the row that it is matched with (int32) and their distance.
+    """Return for each column of ``dist_matrix`` the matched row (int32) and the distance between both.
 
     Both results are (N, M); rows are counted within the image, and a column without a match has -1 and 0. The
     greatest distance is matched first, each row once. ``match_type`` "per_prediction" then matches every
@@ -291,7 +291,7 @@ def target_assign(
     mismatch_value: int | None = None,
     name: str | None = None,
 ) -> tuple[Variable, Variable]:
-    """Return for each anchor the row of ``input`` that it is matched with, and its weight.
+    """Return for each anchor the matched row of ``input``, and its weight.
 
     ``input`` is (rows, P, K); P is the number of anchors, or a divisor of it. ``matched_indices`` is the
     result of :func:`bipartite_match`. The target of an anchor without a match is ``mismatch_value``. The

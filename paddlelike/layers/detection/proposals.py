@@ -1,4 +1,4 @@
-"""Proposed regions: chosen from anchors, divided among levels, labelled for training.
+"""Proposed regions: selected from anchors, distributed over levels, labelled for training.
 
 Ren et al., Faster R-CNN, 2015; Lin et al., Feature pyramid networks, 2017; He et al., Mask R-CNN, 2017.
 
@@ -65,7 +65,7 @@ def generate_proposals(
     name: str | None = None,
     return_rois_num: bool = False,
 ) -> tuple[Variable, ...]:
-    """Return the regions that look most like objects, (P, 4), and their scores, (P, 1).
+    """Return the regions most likely to be objects, (P, 4), and their scores, (P, 1).
 
     Operator ``generate_proposals``. In each image, the ``pre_nms_top_n`` anchors with the best scores are
     decoded, regions below ``min_size`` are dropped, and non-maximum suppression at ``nms_thresh`` keeps at
@@ -128,7 +128,7 @@ def distribute_fpn_proposals(
     refer_scale: int,
     name: str | None = None,
 ) -> tuple[list[Variable], Variable]:
-    """Return the regions of each level of a feature pyramid, and the position of each region among them.
+    """Return the regions of each level of a feature pyramid, and the index that restores the original order.
 
     Operator ``distribute_fpn_proposals``. A square region with sides of ``refer_scale`` pixels belongs to
     ``refer_level``, a region with sides twice as long to the next level. To restore the order, concatenate

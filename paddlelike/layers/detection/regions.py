@@ -129,7 +129,7 @@ def roi_align(
     name: str | None = None,
     rois_lod: Variable | None = None,
 ) -> Variable:
-    """Return the mean of ``input`` over each bin of every region, without rounding the regions.
+    """Return the mean of ``input`` over each bin of every region; the regions are not rounded to pixels.
 
     Operator ``roi_align``. The mean is taken over ``sampling_ratio`` ^ 2 points per bin, interpolated between
     pixels; with -1 over about one point per pixel. He et al., Mask R-CNN, 2017.
@@ -159,7 +159,7 @@ def psroi_pool(
     pooled_width: int,
     name: str | None = None,
 ) -> Variable:
-    """Return the mean of each bin of every region; each bin reads channels of its own.
+    """Return the mean of each bin of every region; each bin reads its own channels.
 
     Operator ``psroi_pool``. ``input`` (N, output_channels * pooled_height * pooled_width, H, W), ``rois`` (R,
     4) with one sequence per image; the result is (R, output_channels, pooled_height, pooled_width). Dai et
@@ -196,7 +196,8 @@ def prroi_pool(
     batch_roi_nums: Variable | None = None,
     name: str | None = None,
 ) -> Variable:
-    """Return the exact mean of ``input``, linear between its pixels, over each bin of every region.
+    """Return the exact mean of ``input``, interpolated linearly between pixels, over each bin of every
+    region.
 
     Operator ``prroi_pool``. It integrates over the bin where :func:`roi_align` samples points, so that the
     regions have gradients too. Jiang et al., 2018.
@@ -305,7 +306,7 @@ def deformable_roi_pooling(
     position_sensitive: bool = False,
     name: str | None = None,
 ) -> Variable:
-    """Return the mean of the bins of every region, each bin moved by ``trans``.
+    """Return the mean of each bin of every region, where ``trans`` moves the bins.
 
     Operator ``deformable_psroi_pooling``. ``trans`` shifts bins to the right and down; its unit is the size
     of the region times ``trans_std``. The result is (R, D, pooled_height, pooled_width) with D = C, or C /

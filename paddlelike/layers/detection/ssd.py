@@ -205,7 +205,7 @@ def _join_maps(
 def _find_sizes(
     maps: int, base: float, ratios: tuple[int | None, int | None], sizes: tuple[Any, Any]
 ) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the least and the greatest sizes of each map. Raises GraphError when they do not fit."""
+    """Return the smallest and largest sizes of each map. Raises GraphError when the arguments do not fit."""
     least, greatest = sizes
     low, high = ratios
     if least is None and greatest is None and maps > 2 and low is not None and high is not None:
@@ -254,7 +254,7 @@ def ssd_loss(
     normalize: bool = True,
     sample_size: int | None = None,
 ) -> Variable:
-    """Return the loss (N, 1) of each image: of matched boxes, and of classes.
+    """Return the loss (N, 1) of each image: the loss of matched boxes plus that of classes.
 
     ``location`` and ``confidence`` are results of :func:`multi_box_head`. Anchors are matched by
     :func:`bipartite_match`. The loss of a matched anchor is the smooth L1 loss of its codes and the cross
@@ -347,7 +347,7 @@ def _stop(variable: Variable) -> Variable:
 def _mine(
     helper: LayerHelper, loss: Variable, matched: Variable, overlap: Variable, options: dict[str, Any]
 ) -> tuple[Variable, Variable]:
-    """Return the anchors used as background, and the remaining matches."""
+    """Return the anchors that serve as background, and the remaining matches."""
     inputs = {"ClsLoss": loss, "MatchIndices": matched, "MatchDist": overlap}
     outputs = {"NegIndices": "int32", "UpdatedMatchIndices": matched.dtype}
     attrs = {key: value for key, value in options.items() if value is not None}

@@ -146,7 +146,8 @@ def multiclass_nms2(
     return_index: bool = False,
     name: str | None = None,
 ) -> Variable | tuple[Variable, Variable]:
-    """Return what :func:`multiclass_nms` does, with ``return_index`` also the index of each box: (rows, 1).
+    """Return the result of :func:`multiclass_nms` and, with ``return_index``, the index of each box: (rows,
+    1).
 
     An index, int32, counts through the batch: image * M + box, or row * classes + label. Without any box the
     results have no rows. Operator ``multiclass_nms2`` (in Fluid ``fluid.contrib.layers.multiclass_nms2``).
@@ -366,7 +367,7 @@ def retinanet_detection_output(
     nms_threshold: float = 0.3,
     nms_eta: float = 1.0,
 ) -> Variable:
-    """Return the objects found in each image: (D, 6), with a sequence per image.
+    """Return the objects in each image: (D, 6), with one sequence per image.
 
     Operator ``retinanet_detection_output``. Classes count from 1.
 

@@ -1,4 +1,4 @@
-"""Targets of anchors, beside the network's predictions.
+"""Training targets of anchors or regions, with the matching predictions of the network.
 
 Parameters
 ----------
@@ -95,7 +95,7 @@ def rpn_target_assign(
     rpn_negative_overlap: float = 0.3,
     use_random: bool = True,
 ) -> tuple[Variable, ...]:
-    """Return the scores, codes, labels, target codes and weights of a sample of the anchors.
+    """Return the scores, encoded boxes, labels, target boxes and weights of a sample of the anchors.
 
     Operator ``rpn_target_assign``. ``cls_logits`` has one class. F is the number of sampled anchors on
     objects, B on the background. Ren et al., Faster R-CNN, 2015.
@@ -159,7 +159,8 @@ def retinanet_target_assign(
     positive_overlap: float = 0.5,
     negative_overlap: float = 0.4,
 ) -> tuple[Variable, ...]:
-    """Return scores, codes, labels, target codes and weights of anchors, and counts of anchors on objects.
+    """Return scores, encoded boxes, labels, target boxes and weights of anchors, and the numbers of
+    foreground anchors.
 
     Operator ``retinanet_target_assign``. It works like :func:`rpn_target_assign`, but takes all anchors that
     are foreground or background, without sampling. A label is a class of ``gt_labels``, from 1, or 0 for
@@ -275,7 +276,8 @@ def generate_proposal_labels(
     is_cls_agnostic: bool = False,
     is_cascade_rcnn: bool = False,
 ) -> tuple[Variable, ...]:
-    """Return a sample of regions, their classes, offsets to their objects, and two weights of the offsets.
+    """Return a sample of regions, their classes, the offsets to their objects, and two weights for the
+    offsets.
 
     Operator ``generate_proposal_labels``. All results have one sequence per image. A region is background if
     its overlap is in [``bg_thresh_lo``, ``bg_thresh_hi``).
@@ -357,7 +359,7 @@ def generate_mask_labels(
     num_classes: int,
     resolution: int,
 ) -> tuple[Variable, ...]:
-    """Return the regions that have a class, (P, 4), their indices, (P, 1), and the masks of their objects.
+    """Return the regions that have a class, (P, 4), their indexes, (P, 1), and the masks of their objects.
 
     Operator ``generate_mask_labels``. The inputs except ``gt_segms`` are inputs and results of
     :func:`generate_proposal_labels`. Masks are int32 (P, num_classes * resolution ^ 2): 1 inside, 0 outside,

@@ -1,4 +1,4 @@
-"""YOLOv3: boxes from the numbers of a head, and the loss that trains it.
+"""YOLOv3: boxes decoded from the output of a head, and the loss that trains it.
 
 Parameters
 ----------

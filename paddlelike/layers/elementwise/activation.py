@@ -1,4 +1,4 @@
-"""Activations: functions of each element; shape and dtype are the input's.
+"""Elementwise activations; shape and dtype are those of the input.
 
 Parameters
 ----------
@@ -95,7 +95,7 @@ def brelu(x: Variable, t_min: float = 0.0, t_max: float = 24.0, name: str | None
 
 
 def elu(x: Variable, alpha: float = 1.0, name: str | None = None) -> Variable:
-    """Return ``x`` where positive, else ``alpha * (exp(x) - 1)`` (operator ``elu``).
+    """Return ``x`` if positive, else ``alpha * (exp(x) - 1)`` (operator ``elu``).
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -168,7 +168,7 @@ def hard_swish(
 
 
 def leaky_relu(x: Variable, alpha: float = 0.02, name: str | None = None) -> Variable:
-    """Return ``x`` where positive, else ``alpha * x`` (operator ``leaky_relu``).
+    """Return ``x`` if positive, else ``alpha * x`` (operator ``leaky_relu``).
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -217,7 +217,7 @@ def relu6(x: Variable, threshold: float = 6.0, name: str | None = None) -> Varia
 def selu(
     x: Variable, scale: float | None = None, alpha: float | None = None, name: str | None = None
 ) -> Variable:
-    """Return ``scale * x`` where positive, else ``scale * alpha * (exp(x) - 1)`` (operator ``selu``).
+    """Return ``scale * x`` if positive, else ``scale * alpha * (exp(x) - 1)`` (operator ``selu``).
 
     The defaults are the self-normalising constants of Klambauer et al. 2017.
 
@@ -305,7 +305,7 @@ def thresholded_relu(x: Variable, threshold: float | None = None) -> Variable:
 
 
 def prelu(x: Variable, mode: str, param_attr: ParamAttrLike = None, name: str | None = None) -> Variable:
-    """Return ``x`` where positive, else ``alpha * x``; alpha is a parameter, initially 0.25 (``prelu``).
+    """Return ``x`` if positive, else ``alpha * x``; alpha is a parameter, initially 0.25 (``prelu``).
 
     ``mode`` is ``"all"`` for one alpha, ``"channel"`` for one per channel (dim 1), ``"element"`` for one per
     element of a sample.

@@ -35,7 +35,7 @@ __all__ = [
 
 
 class Elementwise(Protocol):
-    """A layer of two inputs; one may have fewer dims."""
+    """A layer with two inputs, where one may have fewer dims."""
 
     def __call__(
         self, x: Variable, y: Variable, axis: int = -1, act: str | None = None, name: str | None = None
@@ -43,7 +43,7 @@ class Elementwise(Protocol):
 
 
 def _make_elementwise(type: str, formula: str, example: str) -> Elementwise:
-    """Return the layer that appends the operator ``type``; ``example`` is its result of (7, 8) and (2, 8)."""
+    """Return the layer for the operator ``type``; ``example`` is its result for (7, 8) and (2, 8)."""
 
     def layer(
         x: Variable, y: Variable, axis: int = -1, act: str | None = None, name: str | None = None

@@ -39,13 +39,13 @@ __all__ = [
 
 
 class Comparison(Protocol):
-    """A layer that compares two inputs; writes to ``cond`` if that is given."""
+    """A layer that compares two inputs. It writes to ``cond`` if that is given."""
 
     def __call__(self, x: Variable, y: Variable, cond: Variable | None = None) -> Variable: ...
 
 
 class Connective(Protocol):
-    """A layer of two bool inputs; writes to ``out`` if that is given."""
+    """A layer with two bool inputs. It writes to ``out`` if that is given."""
 
     def __call__(
         self, x: Variable, y: Variable, out: Variable | None = None, name: str | None = None
@@ -55,7 +55,7 @@ class Connective(Protocol):
 def _make_comparison(
     type: str, formula: str, example: str, dtypes: Sequence[VarType] | None = NUMBERS
 ) -> Comparison:
-    """Return the layer that appends the operator ``type``; ``example``: its result of 1, 2, 3 and 3, 2, 1."""
+    """Return the layer for the operator ``type``; ``example`` is its result for 1, 2, 3 and 3, 2, 1."""
 
     def layer(x: Variable, y: Variable, cond: Variable | None = None) -> Variable:
         return _compare(type, x, y, cond, {}, dtypes)
@@ -176,7 +176,7 @@ def elementwise_equal(x: Variable, y: Variable, name: str | None = None) -> Vari
 
 
 def _make_connective(type: str, formula: str, example: str) -> Connective:
-    """Return the layer that appends the operator ``type``; ``example`` is its result of TTF and TFF."""
+    """Return the layer for the operator ``type``; ``example`` is its result for TTF and TFF."""
 
     def layer(x: Variable, y: Variable, out: Variable | None = None, name: str | None = None) -> Variable:
         check_variable(type, "x", x, BOOL)

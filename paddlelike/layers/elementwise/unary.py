@@ -1,4 +1,4 @@
-"""Functions of each element: absolute values, powers, logarithms, angles; shape and dtype are the input's.
+"""Elementwise functions: absolute values, powers, logarithms, angles; shape and dtype are those of the input.
 
 Parameters
 ----------
@@ -52,7 +52,7 @@ __all__ = [
 
 
 class Unary(Protocol):
-    """A layer of one input."""
+    """A layer with one input."""
 
     def __call__(self, x: Variable, name: str | None = None) -> Variable: ...
 
@@ -60,7 +60,9 @@ class Unary(Protocol):
 def make_unary(
     type: str, formula: str, example: tuple[str, str], dtypes: Sequence[VarType] = FLOATS
 ) -> Unary:
-    """Return the layer that appends the operator ``type``; ``example``: numbers, and its result rounded."""
+    """Return the layer for the operator ``type``; ``example`` holds numbers and the rounded result for
+    them.
+    """
 
     def layer(x: Variable, name: str | None = None) -> Variable:
         check_variable(type, "x", x, dtypes)

@@ -1,1 +1,1 @@
-"""Inputs of programs and readers; the package lists the names of Fluid's ``layers.io``."""
+"""Inputs of programs, and readers; the package lists the names of Fluid's ``layers.io``."""

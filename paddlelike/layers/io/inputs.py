@@ -26,7 +26,8 @@ def data(
     type: VarType = VarType.LOD_TENSOR,
     stop_gradient: bool = True,
 ) -> Variable:
-    """Return a variable to be fed: the older form of :func:`~paddlelike.data`, which does not check feeds.
+    """Return a variable whose value is fed: the older form of :func:`~paddlelike.data`, which does not check
+    feeds.
 
     It appends no operator. A batch dim of -1 is put in front of ``shape``, unless ``append_batch_size`` is
     False or ``shape`` has a dim of -1 or None already. Gradients end here unless ``stop_gradient`` is False.

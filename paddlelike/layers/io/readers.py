@@ -74,7 +74,7 @@ class ProgramReader:
         self.queue.start(self._batches)
 
     def reset(self) -> None:
-        """End an epoch, after EOFException or before."""
+        """End an epoch, whether EOFException was raised or not."""
         self.queue.reset()
 
     def _batches(self) -> Iterable[list[LoDTensor]]:
@@ -89,7 +89,7 @@ def py_reader(
     name: str | None = None,
     use_double_buffer: bool = True,
 ) -> ProgramReader:
-    """Return a reader of batches with a slot per shape (operator ``create_py_reader``).
+    """Return a reader of batches with one slot per shape (operator ``create_py_reader``).
 
     A thread reads ``capacity`` batches ahead. Each slot has an entry in ``shapes``, ``dtypes`` and
     ``lod_levels``. :func:`read_file` returns the variables of the slots.
@@ -138,7 +138,7 @@ def py_reader(
 def create_py_reader_by_data(
     capacity: int, feed_list: Sequence[Variable], name: str | None = None, use_double_buffer: bool = True
 ) -> ProgramReader:
-    """Return a reader of batches with a slot like each of ``feed_list``; see :func:`py_reader`.
+    """Return a reader of batches with one slot for each variable of ``feed_list``; see :func:`py_reader`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Parts of matrices, and vectors of length 1.
+"""Parts of matrices, and vectors normalized to length 1.
 
 Parameters
 ----------
@@ -83,7 +83,8 @@ def trace(
     out: Variable | None = None,
     name: str | None = None,
 ) -> Variable:
-    """Return the sum of a diagonal of each matrix; its rows are ``dim1``, its columns ``dim2`` (``trace``).
+    """Return the sum of a diagonal of each matrix, whose rows are dim ``dim1`` and columns ``dim2``
+    (``trace``).
 
     Parameters
     ----------
@@ -182,7 +183,7 @@ def l2_normalize(x: Variable, axis: int | None, epsilon: float = 1e-12, name: st
 
 
 def cos_sim(X: Variable, Y: Variable) -> Variable:  # noqa: N803  (Fluid's names)
-    """Return the cosine of the angle between the rows of (N, D) and (N, D), or (1, D): (N, 1).
+    """Return the cosines between rows of (N, D) and rows of (N, D) or (1, D), in the shape (N, 1).
 
     Operator ``cos_sim``.
 

@@ -199,7 +199,7 @@ def _matrix(shape: tuple[int, ...], transposed: bool, *, column: bool = False) -
 
 
 def bmm(x: Variable, y: Variable, name: str | None = None) -> Variable:
-    """Return the products of matrices: (B, M, K) and (B, K, N) give (B, M, N) (operator ``bmm``).
+    """Return the matrix products of a batch: (B, M, K) and (B, K, N) give (B, M, N) (operator ``bmm``).
 
     Parameters
     ----------
@@ -399,7 +399,7 @@ def cross(input: Variable, other: Variable, dim: int | None = None) -> Variable:
 
 
 def fsp_matrix(x: Variable, y: Variable) -> Variable:
-    """Return the flow matrices (N, I, J): the means over pixels of ``x[n, i] * y[n, j]``.
+    """Return the flow matrices (N, I, J): the means over all pixels of ``x[n, i] * y[n, j]``.
 
     Operator ``fsp``.
 

@@ -1,4 +1,4 @@
-"""Losses of classes: cross entropy and its relatives.
+"""Classification losses: cross entropy and related losses.
 
 Parameters
 ----------

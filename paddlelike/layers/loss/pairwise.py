@@ -1,4 +1,4 @@
-"""Losses of pairs of scores and of embeddings.
+"""Losses of pairs of scores or of embeddings.
 
 Parameters
 ----------

@@ -1,4 +1,4 @@
-"""Losses of each element.
+"""Elementwise losses.
 
 Parameters
 ----------
@@ -188,7 +188,7 @@ def label_smooth(
 def teacher_student_sigmoid_loss(
     input: Variable, label: Variable, soft_max_up_bound: float = 15.0, soft_max_lower_bound: float = -15.0
 ) -> Variable:
-    """Return the sigmoid cross entropy against clicks and, if the labels hold them, a teacher's scores.
+    """Return the sigmoid cross entropy for clicks and, if the labels contain them, for a teacher's scores.
 
     Operator ``teacher_student_sigmoid_loss``. A label below -1 means no click and no score; from -1 to 0, a
     click and no score; from 0 to 1, no click and the score ``label``; from 1, a click and the score ``label -
@@ -377,7 +377,8 @@ def smooth_l1(
     outside_weight: Variable | None = None,
     sigma: float | None = None,
 ) -> Variable:
-    """Return per row (N, 1) the sum of ``d * d * sigma ** 2 / 2`` for ``d = (x - y) * inside_weight``.
+    """Return the smooth L1 loss (N, 1): per row the sum of ``d * d * sigma ** 2 / 2`` for ``d = (x - y) *
+    inside_weight``.
 
     Operator ``smooth_l1_loss``. Where ``|d| > 1 / sigma ** 2`` the terms are ``|d| - 1 / (2 * sigma ** 2)``;
     all are multiplied by ``outside_weight``.

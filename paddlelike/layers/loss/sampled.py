@@ -292,7 +292,7 @@ def hsigmoid(
     is_custom: bool = False,
     is_sparse: bool = False,
 ) -> Variable:
-    """Return the loss of finding the label (N, 1) in a binary tree of classes: (N, 1).
+    """Return the loss (N, 1) of finding the label (N, 1) in a binary tree of classes.
 
     Operator ``hierarchical_sigmoid``. ``input`` is (N, D). The tree is complete, or, with ``is_custom``,
     defined by ``path_table`` and ``path_code``. Morin & Bengio 2005.

@@ -251,7 +251,7 @@ def conv2d_transpose(
     name: str | None = None,
     data_format: str = "NCHW",
 ) -> Variable:
-    """Return the transposed convolution, the gradient of a convolution (operator ``conv2d_transpose``).
+    """Return the transposed convolution, which is the gradient of a convolution (``conv2d_transpose``).
 
     ``input`` (N, C, H, W) gives (N, num_filters, H', W') with H' = (H - 1) * stride - padding + dilation *
     (filter - 1) + 1, or ``output_size``. The filter is (C, num_filters / groups, height, width); if

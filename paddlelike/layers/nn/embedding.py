@@ -1,4 +1,4 @@
-"""Table look-up by integer ids, and its sparse gradients: rows with their indices (SelectedRows)."""
+"""Table look-up by integer ids, and its sparse gradients: rows with their indexes (SelectedRows)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def embedding(
     param_attr: ParamAttrLike = None,
     dtype: DtypeLike = "float32",
 ) -> Variable:
-    """Return the rows of a table of ``size`` (rows, width) at int64 ids of shape (..., 1): (..., width).
+    """Return the rows of a table of ``size`` (rows, width) for int64 ids: (..., 1) gives (..., width).
 
     Operator ``lookup_table``. The table is a parameter of shape ``size``.
 
@@ -75,7 +75,8 @@ def embedding(
 
 
 def normalize_padding_idx(layer: str, padding_idx: int | None, size: Sequence[int]) -> int:
-    """Return the operators' attribute for ``padding_idx``: -1 for None, negative ones counted from the end.
+    """Return the operators' attribute for ``padding_idx``: -1 for None; negative ids are counted from the
+    end.
 
     Raises GraphError when the table has no such row.
     """

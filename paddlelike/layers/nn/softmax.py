@@ -64,7 +64,7 @@ def log_softmax(
 
 
 def maxout(x: Variable, groups: int, name: str | None = None, axis: int = 1) -> Variable:
-    """Return the maximum of every ``groups`` channels on ``axis`` (operator ``maxout``).
+    """Return the maximum of every group of ``groups`` channels along ``axis`` (operator ``maxout``).
 
     (N, C, H, W) gives (N, C / groups, H, W); ``axis`` is 1, or -1 or 3 for channels last.
 

@@ -35,7 +35,7 @@ ParameterLike: TypeAlias = "Variable | float | list[float] | Array"
 
 
 class Distribution:
-    """The interface of distributions. Each method raises UnsupportedError unless the subclass has it."""
+    """The interface of distributions. A method that a subclass does not define raises UnsupportedError."""
 
     def sample(self, shape: Sequence[int], seed: int = 0) -> Variable:
         """Return random values of ``shape`` followed by the shape of the parameters.
@@ -105,7 +105,7 @@ class Uniform(Distribution):
         return log(self.high - self.low)
 
     def log_prob(self, value: Variable) -> Variable:
-        """Return ``-log(high - low)`` inside, minus infinity outside.
+        """Return ``-log(high - low)`` inside the interval, minus infinity outside.
 
         Raises TypeError unless ``value`` is a variable.
         """

@@ -132,7 +132,7 @@ def randperm(
 
 
 def random_crop(x: Variable, shape: Sequence[int], seed: int | Variable | None = None) -> Variable:
-    """Return a part of ``shape`` of every sample, at a random place (operator ``random_crop``).
+    """Return a part of shape ``shape`` from every sample, at a random position (operator ``random_crop``).
 
     ``seed`` is an int, or an int64 variable of shape [1]. With None it is drawn from numpy's global generator
     when the network is built, as in Fluid.

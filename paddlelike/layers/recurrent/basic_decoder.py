@@ -214,7 +214,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 
 
 class BasicDecoder(Decoder):
-    """A cell, an optional layer on its output, and a helper that chooses the next inputs.
+    """A decoder with a cell, an optional layer on its output, and a helper that chooses the next inputs.
 
     Same as Fluid's class of this name.
 

@@ -190,13 +190,13 @@ def _numbers(start: int, stop: int) -> list[int]:
 
 
 def _tile(x: Variable, beam_size: int) -> Variable:
-    """Return ``(N, ...)`` as ``(N, beam_size, ...)``."""
+    """Repeat ``(N, ...)`` to ``(N, beam_size, ...)``."""
     x = unsqueeze(x, [1])
     return expand(x, [1, beam_size] + [1] * (len(x.shape) - 2))
 
 
 def _force_end(log_probs: Variable, finished: Variable, ending: Variable) -> Variable:
-    """Return ``ending`` in finished beams: every probability except the end token's is 0."""
+    """Return ``ending`` for finished beams: every probability except that of the end token is 0."""
     mask = cast(finished, log_probs.dtype)
     words = log_probs.shape[-1]
     ended = elementwise_mul(expand(unsqueeze(mask, [2]), [1, 1, words]), ending)

@@ -75,7 +75,7 @@ class RNNCell:
         raise NotImplementedError(f"{type(self).__name__} must define call(inputs, states)")
 
     def __call__(self, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any]:
-        """Return the same as :meth:`call`."""
+        """Return the result of :meth:`call`."""
         return self.call(inputs, states, **kwargs)
 
     @property
@@ -193,7 +193,7 @@ class GRUCell(RNNCell):
         self._parameters: list[Any] | None = None
 
     def call(self, inputs: Variable, states: Variable) -> tuple[Variable, Variable]:  # type: ignore[override]
-        """Return the new state as output and as state.
+        """Return the new state twice: as output and as state.
 
         Raises TypeError unless ``inputs`` and ``states`` are variables.
         """
@@ -216,7 +216,7 @@ class GRUCell(RNNCell):
 
     @property
     def state_shape(self) -> list[int]:
-        """``[hidden_size]``."""
+        """The shape of the state, ``[hidden_size]``."""
         return [self.hidden_size]
 
     @property
@@ -282,7 +282,7 @@ class LSTMCell(RNNCell):
 
     @property
     def state_shape(self) -> list[list[int]]:
-        """``[[hidden_size], [hidden_size]]``."""
+        """The shapes of both states, ``[[hidden_size], [hidden_size]]``."""
         return [[self.hidden_size], [self.hidden_size]]
 
     @property
@@ -356,7 +356,7 @@ def rnn(
 def _repeat_cell(
     cell: RNNCell, inputs: Nested, initial_states: Nested, mask: Variable | None, kwargs: dict[str, Any]
 ) -> tuple[Any, Any]:
-    """Return the outputs of all steps, the states of the last one."""
+    """Return the outputs of all steps and the states of the last step."""
     network = StaticRNN()
     with network.step():
         now = map_structure(network.step_input, inputs)

@@ -204,7 +204,7 @@ class _Reused:
 
 
 def _create_array_outside(loop: While, dtype: DtypeLike) -> Variable:
-    """Return a new array in the parent of the block of the loop."""
+    """Return a new array in the block around the loop."""
     program = loop.helper.main_program
     inside = program.current_block()
     program.current_block_idx = inside.parent_idx
@@ -294,7 +294,7 @@ def beam_search(
 def beam_search_decode(
     ids: Variable, scores: Variable, beam_size: int, end_id: int, name: str | None = None
 ) -> tuple[Variable, Variable]:
-    """Return the sentences that the steps found, and their scores, with LoD of sources and sentences.
+    """Return the decoded sentences and their scores, with a LoD of sources and sentences.
 
     Operator ``beam_search_decode``.
 

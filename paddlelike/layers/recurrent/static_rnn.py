@@ -162,12 +162,12 @@ class StaticRNN:
         )
 
     def output(self, *outputs: Variable) -> None:
-        """Declare several outputs of every step. Raises GraphError outside of the block."""
+        """Declare several outputs of every step. Raises GraphError outside the block."""
         for one in outputs:
             self.step_output(one)
 
     def _copy(self, block: Block, variable: Variable) -> Variable:
-        """Return a copy under a name that the operator refers to."""
+        """Return a copy of a variable under a name that the operator refers to."""
         out = self.helper.create_variable_for_type_inference(variable.dtype)
         block.append_op(
             type="rnn_memory_helper",

@@ -1,4 +1,4 @@
-"""Layers that change the lengths of sequences: repeating, padding, cutting, and other LoDs.
+"""Layers that change the lengths or the LoD of sequences: repeat, pad, cut.
 
 Parameters
 ----------
@@ -61,7 +61,7 @@ __all__ = [
 
 
 def sequence_concat(input: Sequence[Variable], name: str | None = None) -> Variable:
-    """Join the inputs: sequence i of the result joins sequence i of all inputs (``sequence_concat``).
+    """Concatenate sequences: sequence i of the result joins sequence i of all inputs (``sequence_concat``).
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def sequence_concat(input: Sequence[Variable], name: str | None = None) -> Varia
 
 
 def sequence_expand(x: Variable, y: Variable, ref_level: int = -1, name: str | None = None) -> Variable:
-    """Repeat sequence i of ``x`` (row i without a LoD) as often as sequence i of ``y`` is long.
+    """Repeat sequence i of ``x`` (row i without a LoD) once for each row of sequence i of ``y``.
 
     Operator ``sequence_expand``. The lengths are those of level ``ref_level`` of the LoD of ``y``.
 
@@ -138,7 +138,8 @@ def sequence_expand_as(x: Variable, y: Variable, name: str | None = None) -> Var
 
 
 def lod_reset(x: Variable, y: Variable | None = None, target_lod: Sequence[int] | None = None) -> Variable:
-    """Return ``x`` with the LoD of ``y``, or with the offsets in ``y`` (without LoD) or ``target_lod``.
+    """Return ``x`` with the LoD of ``y``, or with offsets: the values of ``y`` (without LoD) or
+    ``target_lod``.
 
     Operator ``lod_reset``.
 
@@ -255,7 +256,8 @@ def sequence_pad(
 
 
 def sequence_unpad(x: Variable, length: Variable, name: str | None = None) -> Variable:
-    """Return a padded batch (N, width, ...) as sequences of these lengths, int64 (N,) (``sequence_unpad``).
+    """Return a padded batch (N, width, ...) as sequences with the lengths ``length``, int64 (N,)
+    (``sequence_unpad``).
 
     Parameters
     ----------

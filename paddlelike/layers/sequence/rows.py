@@ -1,4 +1,4 @@
-"""Layers on the rows of sequences: windows, pools, softmax, rows of images.
+"""Layers on the rows of sequences: windows, pools, softmax; and images as sequences of rows.
 
 Parameters
 ----------

@@ -219,11 +219,13 @@ def assign(input: Variable | Array, output: Variable | None = None) -> Variable:
 
 
 def create_named(name: str | None, dtype: DtypeLike) -> Variable | None:
-    """Return a new variable called ``name``, or None without a name; some layers of Fluid name outputs so."""
+    """Return a new variable called ``name``, or None without a name; some Fluid layers name their outputs
+    so.
+    """
     return None if name is None else LayerHelper("out", name=name).create_variable(name=name, dtype=dtype)
 
 
 def create_named_temporary(helper: LayerHelper, name: str | None, **kwargs: Any) -> Variable:
-    """Return a new variable called ``name``; None for a temporary of the layer."""
+    """Return a new variable called ``name``, or None, which stands for a temporary of the layer."""
     name = unique_name.generate(f"{helper.name}.tmp") if name is None else name
     return helper.create_variable(name=name, persistable=False, **kwargs)

@@ -53,7 +53,8 @@ __all__ = [
 
 
 def multiplex(inputs: Sequence[Variable], index: Variable) -> Variable:
-    """Choose each row ``i`` from ``inputs[index[i]]``; ``index`` is int32 (N, 1) (operator ``multiplex``).
+    """Return row ``i`` of ``inputs[index[i]]`` for every i; ``index`` is int32 (N, 1) (operator
+    ``multiplex``).
 
     Parameters
     ----------
@@ -325,7 +326,7 @@ def expand(x: Variable, expand_times: ShapeLike, name: str | None = None) -> Var
 
 
 def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> Variable:
-    """Return ``x`` repeated to the shape of ``target_tensor``, whose dims are multiples of the dims of ``x``.
+    """Return ``x`` repeated to the shape of ``target_tensor``, whose dims are multiples of those of ``x``.
 
     Operator ``expand_as``.
 

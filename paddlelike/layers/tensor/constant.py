@@ -1,4 +1,4 @@
-"""Tensors that are filled: constants and ranges.
+"""Constants and ranges.
 
 Parameters
 ----------

@@ -1,4 +1,4 @@
-"""Rows and elements by their indices, and indices as rows.
+"""Select rows and elements by index, and turn ids into one-hot rows.
 
 Parameters
 ----------
@@ -404,7 +404,8 @@ def prepare_one_hot(
 def shard_index(
     input: Variable, index_num: int, nshards: int, shard_id: int, ignore_value: int = -1
 ) -> Variable:
-    """Convert ids of shard ``shard_id`` to ids within it, others to ``ignore_value`` (``shard_index``).
+    """Convert global ids to ids within shard ``shard_id``, and all others to ``ignore_value``
+    (``shard_index``).
 
     A shard holds ``ceil(index_num / nshards)`` ids.
 

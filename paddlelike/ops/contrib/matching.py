@@ -1,4 +1,4 @@
-"""Matching of two texts: word by word similarities, the best ones, and convolutions over them.
+"""Matching of two texts: word-by-word similarities, the highest of them, and convolutions over them.
 
 The images of a batch differ in size: ROW and COLUMN are the texts, whose LoDs say how many rows and columns
 each image has. Wan et al., Match-SRNN, 2016.
@@ -99,7 +99,7 @@ def _pair(ctx: Context, rows: int, columns: int) -> Iterator[tuple[slice, slice]
 
 
 class _Image(NamedTuple):
-    """One image of a batch: its numbers in X, and its size."""
+    """One image of a batch: its elements in X, and its size."""
 
     part: slice
     height: int
@@ -125,7 +125,8 @@ def _cut_images(ctx: Context, count: int, channels: int) -> list[_Image]:
 
 @register
 class SequenceTopkAvgPooling(OpDef):
-    """``Out``: for each row of an image and each k of ``topks``, the sum of its k greatest numbers over k.
+    """``Out``: for each row of an image and each k of ``topks``, the sum of its k largest elements divided by
+    k.
 
     X ``(T, 1)``: images of ``channel_num`` channels; Out ``(rows, channel_num * topks)`` with a sequence
     for each image. A row of fewer than k numbers counts zeros for the rest. pos: the columns that were
@@ -202,7 +203,7 @@ class _ConvAttrs(Attrs):
     KernelW: int = Int(1)
 
     def windows(self, image: _Image) -> Windows:
-        """Return the windows over an image, one around every ``stride``-th number; zeros outside."""
+        """Return the windows over an image, one around every ``stride``-th element, with zeros outside."""
         pads = []
         for size, kernel, stride in (
             (image.height, self.KernelH, self.StrideH),

@@ -57,7 +57,7 @@ class TdmSamplerAttrs(Attrs):
 
 @register
 class TdmSampler(OpDef):
-    """Nodes (N, nodes): those on the path to each leaf in X, and others of the same layers.
+    """Nodes (N, nodes): those on the path to each leaf in X, and sampled nodes of the same layers.
 
     Layer by layer: the node of the path (with ``output_positive``), then different others, counted by
     ``neg_samples_num_list``. Labels is 1 for nodes of the path. Where the path has ended (node 0), Out,
@@ -111,7 +111,7 @@ class TdmSampler(OpDef):
 
 
 def _draw_others(engine: object, choice: list[int], positive: int, count: int) -> list[int]:
-    """Return ``count`` nodes at different places of ``choice``, none of them ``positive``."""
+    """Return ``count`` different nodes of ``choice``, none of them ``positive``."""
     if count > len([node for node in choice if node != positive]):
         raise EnforceNotMet(f"tdm_sampler: the layer of node {positive} has fewer than {count} other nodes")
     drawn: list[int] = []

@@ -18,7 +18,7 @@ from paddlelike.ops.operands import can_be_equal
 
 @register
 class TreeConv(OpDef):
-    """``Out[b, n]``: the nodes up to ``max_depth - 1`` steps below node n, times Filter by their place.
+    """``Out[b, n]``: the nodes up to ``max_depth - 1`` steps below node n, times Filter by their positions.
 
     NodesVector ``(B, N, D)``; EdgeSet ``(B, E, 2)`` int32: (parent, child), nodes from 1 on, until a pair
     with a 0; Filter ``(D, 3, O, F)``: for the left, the right and the top of a tree; Out ``(B, N, O, F)``.
@@ -80,7 +80,7 @@ class TreeConv(OpDef):
 
 
 class _Places(NamedTuple):
-    """Which nodes lie in the tree below each node, and their weights for the left, the right and the top."""
+    """The nodes in the tree below each node, and their weights for left, right and top."""
 
     trees: int  # nodes that have a tree; others are padding
     roots: Array
@@ -88,7 +88,7 @@ class _Places(NamedTuple):
     weights: Array  # (places, 3)
 
     def gather(self, vectors: Array) -> Array:
-        """Return the sums of the vectors of each tree by their weights: (N, D 3)."""
+        """Return the weighted sums of the vectors of each tree: (N, D 3)."""
         each = vectors[self.nodes][:, :, None] * self.weights[:, None]
         return sum_rows(self.roots, each.reshape(len(each), 3 * vectors.shape[1]), len(vectors))
 
@@ -124,7 +124,7 @@ def _read_tree(pairs: Array, count: int) -> list[list[int]]:
 
 
 def _walk(children: list[list[int]], root: int, max_depth: int) -> dict[int, tuple[int, int, int]]:
-    """Return (place among the siblings, their count, depth) of the nodes below a root, and of itself."""
+    """Return (index among the siblings, their count, depth) of a root and of the nodes below it."""
     found = {root: (1, 1, 0)}
     waiting = [root]
     while waiting:

@@ -1,4 +1,4 @@
-"""Limits for the loops of a run, since a model from a file may have one that never ends."""
+"""Branches and loops over blocks, with limits for loops, since a loop in a model file may never end."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class _Snapshots(NamedTuple):
 
 
 class _BlockIf(OpDef):
-    """Runs ``sub_block`` when the condition holds; otherwise ``Out`` stays as it is.
+    """Runs ``sub_block`` when the condition holds; otherwise ``Out`` stays unchanged.
 
     With ``is_scalar_condition`` the condition is the one element of Cond; without it, that none of the
     variables in Cond is empty. ``Input`` and ``Out`` name what the block reads and writes outside of itself.
@@ -367,7 +367,7 @@ class WhileGrad(OpDef):
 
 
 def find_shared(op: OpView, passed: list[str]) -> set[str]:
-    """Return the gradients of a ``while_grad`` that Fluid keeps in one place for X@GRAD and Out@GRAD.
+    """Return the gradients of a ``while_grad`` for which Fluid uses one variable as X@GRAD and Out@GRAD.
 
     ``passed`` are the names of Out@GRAD inside of the block.
     """
@@ -386,7 +386,7 @@ def _write_gradient(inside: Context, name: str, value: Any) -> None:
 
 
 def _merge_arrays(old: Any, new: Any) -> Any:
-    """Return the gradient that a step passes on: its result plus elements that it did not replace."""
+    """Return the gradient that a step passes on: its result, plus the elements that it did not replace."""
     if not isinstance(new, LoDTensorArray) or not isinstance(old, LoDTensorArray):
         return new
     for index, (one, other) in enumerate(zip(old, new, strict=False)):

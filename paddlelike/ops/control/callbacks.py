@@ -1,4 +1,4 @@
-"""Operators with effects outside of the program: print, py_func."""
+"""Operators with effects outside the program: print, py_func."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _registering: Final = Lock()
 
 
 def register_function(function: Callable[..., Any]) -> int:
-    """Return the id by which a ``py_func`` operator calls ``function`` from now on."""
+    """Return the id by which ``py_func`` operators call ``function``."""
     with _registering.hold():  # else functions of two threads get one id
         _FUNCTIONS.append(function)
         return len(_FUNCTIONS) - 1
@@ -111,7 +111,9 @@ def _describe(ctx: Context, x: Array) -> str:
 
 @register
 class PyFunc(OpDef):
-    """``Out = function(*X)``, a Python function of this process that takes and gives LoDTensors or arrays."""
+    """``Out = function(*X)``, a Python function of this process that takes and returns LoDTensors or
+    arrays.
+    """
 
     type = "py_func"
     inputs = ("X*",)

@@ -109,7 +109,9 @@ class LodTensorToArray(OpDef):
 
 @register
 class ArrayToLodTensor(OpDef):
-    """``Out``: the sequences whose row ``t`` is in ``X[t]``, in their order before the table sorted them."""
+    """``Out``: the sequences whose row ``t`` is in ``X[t]``, in the order from before the table sorted
+    them.
+    """
 
     type = "array_to_lod_tensor"
     inputs = ("X", "RankTable")
@@ -221,7 +223,7 @@ class ReorderLodTensorByRankGrad(OpDef):
 
 @register
 class SplitLodTensor(OpDef):
-    """The rows (or sequences) of X where Mask is true in ``OutTrue``, the others in ``OutFalse``."""
+    """``OutTrue``: the rows (or sequences) of X where Mask is true; ``OutFalse``: the others."""
 
     type = "split_lod_tensor"
     inputs = ("X", "Mask")
@@ -255,7 +257,7 @@ class SplitLodTensor(OpDef):
 
 
 class _Merge(OpDef):
-    """``Out``: the rows (or sequences) of InTrue where Mask is true, those of InFalse where it is not."""
+    """``Out``: rows (or sequences) of InTrue where Mask is true, of InFalse where it is false."""
 
     inputs = ("X", "Mask", "InTrue", "InFalse")
     attrs = {"level": Int(0)}

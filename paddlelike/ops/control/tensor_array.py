@@ -57,7 +57,7 @@ class WriteToArray(OpDef):
 
 @register
 class ReadFromArray(OpDef):
-    """``Out = X[I]``; where X has no such element, zeros like X_W if there is one."""
+    """``Out = X[I]``; if X has no such element, zeros like X_W, provided that is given."""
 
     type = "read_from_array"
     inputs = ("X", "I", "X_W?")
@@ -104,7 +104,7 @@ class LodArrayLength(OpDef):
 
 @register
 class TensorArrayToTensor(OpDef):
-    """``Out``: the elements of an array one after the other along ``axis``, or stacked on a new one.
+    """``Out``: the elements of an array, concatenated along ``axis`` or stacked along a new one.
 
     ``OutIndex`` holds the size of each along the axis, int32.
     """
@@ -201,7 +201,7 @@ class SelectOutput(OpDef):
 
 
 def _read_index(who: str, i: Array) -> int:
-    """Return the index of an element, a tensor of one number."""
+    """Return the index of an element, given as a tensor of one number."""
     if i.size != 1:
         raise ShapeError(f"{who}: the index must be one number, got shape {list(i.shape)}")
     place = int(i.item())

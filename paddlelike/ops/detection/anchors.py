@@ -59,7 +59,7 @@ class PriorBoxAttrs(PlaceAttrs):
         return found
 
     def half_sizes(self) -> list[tuple[float, float]]:
-        """Return half the width and height of the boxes at one place, in their order."""
+        """Return half the width and height of the boxes at one position, in their order."""
         halves = []
         ratios = self.ratios()
         roots = [math.sqrt(ratio) for ratio in map(float, ratios)]
@@ -125,7 +125,7 @@ class PriorBox(OpDef):
 
 
 class DensityPriorBoxAttrs(PlaceAttrs):
-    """Attributes of density_prior_box: per fixed size a density and boxes of every ratio."""
+    """Attributes of density_prior_box: for each fixed size a density, and boxes of every ratio."""
 
     densities: list[int] = Ints([])
     fixed_sizes: list[float] = Floats([])
@@ -135,7 +135,7 @@ class DensityPriorBoxAttrs(PlaceAttrs):
 
 @register
 class DensityPriorBox(OpDef):
-    """Boxes of fixed sizes and ratios, ``density * density`` of each in a grid around every place.
+    """Boxes of fixed sizes and ratios, ``density * density`` of each in a grid around every position.
 
     Input ``(N, C, H, W)``, Image ``(N, 3, h, w)``; Boxes and Variances ``(H, W, priors, 4)`` as shares of
     the image, or ``(H * W * priors, 4)`` with ``flatten_to_2d``.
@@ -204,7 +204,7 @@ class AnchorGeneratorAttrs(Attrs):
 
 @register
 class AnchorGenerator(OpDef):
-    """Boxes of every ratio and size at every place of Input ``(N, C, H, W)``, in pixels of the image.
+    """Boxes of every ratio and size at every position of Input ``(N, C, H, W)``, in pixels of the image.
 
     Anchors and Variances are ``(H, W, ratios * sizes, 4)``. A ratio is height over width; the sides of a
     box of the size of one stride are rounded to pixels, then scaled.

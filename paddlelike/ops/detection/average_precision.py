@@ -192,7 +192,7 @@ def _mark_first(matched: Array, able: Array) -> Array:
 
 
 def _count_running(parts: list[Array]) -> Array:
-    """Return the running number of marks, from the best score to the worst."""
+    """Return the cumulative number of marks, from the best score to the worst."""
     if not parts:
         return np.empty(0, np.int64)
     rows = np.concatenate(parts)
@@ -200,7 +200,7 @@ def _count_running(parts: list[Array]) -> Array:
 
 
 def _measure_area(precision: Array, recall: Array) -> float:
-    """Return the area under precision by recall."""
+    """Return the area under the curve of precision over recall."""
     step = np.abs(np.diff(recall, prepend=recall.dtype.type(0)))
     step[step <= 1e-6] = 0
     return float(np.cumsum(precision * step, dtype=np.float32)[-1])

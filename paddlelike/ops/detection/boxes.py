@@ -1,4 +1,4 @@
-"""Operators on boxes (xmin, ymin, xmax, ymax): coding against anchors, clipping, overlaps.
+"""Operators on boxes (xmin, ymin, xmax, ymax): encoding relative to anchors, clipping, overlaps.
 
 The code of a box against an anchor is the shift of its center in widths of the anchor and the logarithm of
 the ratio of the sides (Girshick et al., Rich feature hierarchies, 2014), both divided by variances.
@@ -42,7 +42,7 @@ class BoxCoderAttrs(Attrs):
 
 @register
 class BoxCoder(OpDef):
-    """Code boxes against anchors PriorBox ``(M, 4)``, or decode them.
+    """Encode boxes relative to anchors PriorBox ``(M, 4)``, or decode them.
 
     Encoding takes TargetBox ``(N, 4)`` and codes every box against every anchor; decoding takes codes
     ``(N, M, 4)``, or ``(M, N, 4)`` with ``axis`` 1. OutputBox is ``(N, M, 4)`` or like TargetBox.
@@ -90,7 +90,7 @@ class BoxCoder(OpDef):
 
 
 def _check_coded(prior: Array, variances: Array | None, target: Array, attrs: BoxCoderAttrs) -> None:
-    """Raise ShapeError unless boxes or codes fit the anchors."""
+    """Raise ShapeError unless the boxes, or encoded boxes, fit the anchors."""
     shapes = f"PriorBox has shape {prior.shape}, TargetBox {target.shape}"
     if prior.ndim != 2 or prior.shape[1] != 4:
         raise ShapeError(f"box_coder: {shapes}; PriorBox needs (anchors, 4)")
@@ -133,7 +133,7 @@ def _decode(prior: Array, variances: Array | None, target: Array, edge: np.gener
 
 @register
 class BoxClip(OpDef):
-    """``Output``: the boxes of every image cut off at its borders.
+    """``Output``: the boxes of every image, clipped to its borders.
 
     Input ``(rows, ..., 4)`` has the boxes of an image as one sequence; row i of ImInfo ``(N, 3)`` is
     (height, width, scale) of image i, and its borders are those before it was scaled.
@@ -253,7 +253,7 @@ class IouSimilarity(OpDef):
 
 @register
 class PolygonBoxTransform(OpDef):
-    """Turn distances into coordinates: ``4 * w - Input`` in even channels, ``4 * h - Input`` in odd.
+    """Convert distances to coordinates: ``4 * w - Input`` in even channels, ``4 * h - Input`` in odd ones.
 
     Input and Output are ``(N, 2 * corners, H, W)``; a pixel of the map covers 4 of the image
     (Zhou et al., EAST, 2017).

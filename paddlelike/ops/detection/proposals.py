@@ -1,4 +1,4 @@
-"""Proposed regions: chosen from anchors, and divided among the levels of a pyramid.
+"""Proposed regions: selected from anchors, and distributed over the levels of a pyramid.
 
 Ren et al., Faster R-CNN, 2015; Lin et al., Feature pyramid networks, 2017.
 """
@@ -139,7 +139,7 @@ def _move_anchors(anchors: Array, deltas: Array, variances: Array, offset: float
 
 
 def _find_large(boxes: Array, info: Array, least: Any, offset: float) -> Array:
-    """Return which boxes are large enough in the original image, with their centers within the image."""
+    """Return a mask of boxes that are large enough in the original image and have their centers in it."""
     span = boxes[:, 2:] - boxes[:, :2]
     large: Array = (span / info[2] + boxes.dtype.type(offset) >= least).all(1)
     if not offset:
@@ -158,7 +158,7 @@ class LevelAttrs(Attrs):
 
 @register
 class DistributeFpnProposals(OpDef):
-    """Regions by the level of the pyramid that fits their size.
+    """Regions, each in the level of the pyramid that fits its size.
 
     FpnRois ``(R, 4)`` with one sequence per image; MultiFpnRois: for each level from ``min_level`` to
     ``max_level`` its regions, with one sequence per image; RestoreIndex ``(R, 1)`` int32: where each region
@@ -214,7 +214,7 @@ def divide_by_size(scale: Array, attrs: LevelAttrs) -> tuple[Array, Array]:
 
 @register
 class CollectFpnProposals(OpDef):
-    """The best ``post_nms_topN`` regions of all levels, by image.
+    """The best ``post_nms_topN`` regions of all levels, grouped by image.
 
     MultiLevelRois ``(R, 4)`` and MultiLevelScores ``(R, 1)`` of every level, with one sequence per image;
     FpnRois: the best ones of the batch, those of each image together, in the order of their scores. Equal

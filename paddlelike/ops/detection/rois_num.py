@@ -1,4 +1,4 @@
-"""Pools over regions of images; a separate tensor has the number of regions of each image."""
+"""Pools over regions of images, where a separate tensor holds the number of regions of each image."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from paddlelike.ops.later import register_kernel
 
 
 class LaterAlignAttrs(AlignAttrs):
-    """Attributes of the later roi_align; ``aligned``: pixels are points in the middle of their squares."""
+    """Attributes of the later roi_align. With ``aligned``, a pixel is the point in the middle of its
+    square.
+    """
 
     aligned: bool = Bool(False)
 
 
 @register_kernel("roi_align", "X ROIs RoisNum? -> Out", LaterAlignAttrs.table(), changed=True)
 def _roi_align(ctx: Context, x: Array, rois: Array, counts: Array | None, *, attrs: LaterAlignAttrs) -> Array:
-    """The mean of X over each bin of a region, linear between pixels."""
+    """The mean of X over each bin of a region, interpolated linearly between pixels."""
     if not len(rois):
         return np.empty((0, x.shape[1], attrs.pooled_height, attrs.pooled_width), x.dtype)
     places = {"shift": 0.5, "least": 0} if attrs.aligned else {"shift": 0.0, "least": 1}
@@ -43,7 +45,7 @@ def _roi_pool(ctx: Context, x: Array, rois: Array, counts: Array | None, *, attr
 
 
 class LaterProposalAttrs(ProposalAttrs):
-    """Attributes of the later generate_proposals; without ``pixel_offset`` a box from 3 to 5 is 2 wide."""
+    """Attributes of the later generate_proposals. Without ``pixel_offset`` a box from 3 to 5 has width 2."""
 
     pixel_offset: bool = Bool(True)
 
@@ -57,7 +59,7 @@ class LaterProposalAttrs(ProposalAttrs):
 def _generate_proposals(
     scores: Array, deltas: Array, sizes: Array, anchors: Array, variances: Array, *, attrs: LaterProposalAttrs
 ) -> tuple[Array, Array, Array]:
-    """The best anchors of every image, moved by the network's output; ImShape ``(N, 2)``: height, width."""
+    """The best anchors of every image, moved by the network's output. ImShape ``(N, 2)`` is height, width."""
     anchors, variances = anchors.reshape(-1, 4), variances.reshape(-1, 4)
     moves = deltas.transpose(0, 2, 3, 1).reshape(len(deltas), -1, 4)
     ranked = scores.transpose(0, 2, 3, 1).reshape(len(scores), -1)
@@ -85,7 +87,7 @@ class LaterLevelAttrs(LevelAttrs):
 def _distribute(
     ctx: Context, rois: Array, counts: Array | None, *, attrs: LaterLevelAttrs
 ) -> tuple[list[Array], Array, list[Array]]:
-    """Regions by the level of the pyramid that fits their size, and how many each image has there."""
+    """Regions, each in the level of the pyramid that fits its size, and the count per image of each level."""
     if counts is None:
         counts = np.diff((find_lod(ctx, "FpnRois") or [[0, len(rois)]])[-1])
     each = counts.reshape(-1)
@@ -108,7 +110,7 @@ def _distribute(
 def _multiclass_nms(
     boxes: Array, scores: Array, counts: Array | None, *, attrs: NmsAttrs
 ) -> tuple[Array, Array, Array]:
-    """Like multiclass_nms2, but tensors, not LoDs, have the numbers of boxes per image."""
+    """Suppress boxes as multiclass_nms2 does; a tensor, not a LoD, holds the number of boxes per image."""
     if counts is None:
         return keep_boxes(boxes, scores, None, attrs)
     return keep_boxes(boxes, scores, np.r_[0, np.cumsum(counts)], attrs)
@@ -116,18 +118,18 @@ def _multiclass_nms(
 
 @register_kernel("matrix_nms", "BBoxes Scores -> Out Index? RoisNum?", MatrixNmsAttrs.table(), changed=True)
 def _matrix_nms(boxes: Array, scores: Array, *, attrs: MatrixNmsAttrs) -> tuple[Array, Array, Array]:
-    """As in Fluid 1.8, but a tensor, not a LoD, has the number of boxes kept per image."""
+    """Suppress boxes as Fluid 1.8 does; a tensor, not a LoD, holds the number of boxes kept per image."""
     return keep_decayed(boxes, scores, attrs)
 
 
 @register_kernel("psroi_pool", "X ROIs RoisNum? -> Out", PsRoiAttrs.table(), changed=True)
 def _psroi_pool(ctx: Context, x: Array, rois: Array, counts: Array | None, *, attrs: PsRoiAttrs) -> Array:
-    """The mean in each bin of a region, each of a separate channel."""
+    """The mean in each bin of a region; every bin reads a separate channel."""
     return pool_means(x, rois.astype(x.dtype, copy=False), _find_owners(ctx, x, rois, counts), attrs)
 
 
 def _find_owners(ctx: Context, x: Array, rois: Array, counts: Array | None) -> Array:
-    """Return the index of each region's image, from counts or the LoD; without both that of the first.
+    """Return the image index of each region, from the counts or the LoD; without both, 0.
 
     Raises EnforceNotMet for counts or a LoD that do not fit the images and the regions.
     """

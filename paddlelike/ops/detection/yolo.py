@@ -1,4 +1,4 @@
-"""YOLOv3: boxes from the numbers of a head, and the loss that trains it.
+"""YOLOv3: boxes decoded from the output of a head, and the loss that trains it.
 
 Redmon and Farhadi, YOLOv3: an incremental improvement, 2018.
 """
@@ -119,7 +119,7 @@ class LaterYoloBox(YoloBox):
 
 
 class LossAttrs(HeadAttrs):
-    """Attributes of yolov3_loss; ``anchor_mask`` are those of ``anchors`` that this head has."""
+    """Attributes of yolov3_loss; ``anchor_mask`` selects the entries of ``anchors`` that this head has."""
 
     anchor_mask: list[int] = Ints([])
     ignore_thresh: float = Float(0.7)
@@ -134,7 +134,7 @@ class LossAttrs(HeadAttrs):
 
 @register
 class Yolov3Loss(OpDef):
-    """``Loss`` (N,) of one head: of boxes, objectness and classes.
+    """``Loss`` (N,) of one head: the sum of the losses of boxes, objectness and classes.
 
     X ``(N, A * (5 + classes), H, H)``, GTBox ``(N, B, 4)`` (x, y of the center, width, height, as shares of
     the image; without a width or a height it does not count), GTLabel ``(N, B)`` int32, GTScore ``(N, B)``.
@@ -289,7 +289,7 @@ def _match(
 
 
 def _find_ignored(head: Head, box: Array, attrs: LossAttrs) -> Array:
-    """Return -1 where a prediction overlaps some true box enough not to be background, else 0."""
+    """Return -1 where a prediction overlaps a true box too much to count as background, else 0."""
     number = box.dtype.type
     grid = number(head.box.shape[3])
     sides = head.find_sides(attrs.sides()[list(attrs.anchor_mask)])

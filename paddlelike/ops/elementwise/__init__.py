@@ -1,1 +1,1 @@
-"""Operators on each element alone, and on pairs of elements."""
+"""Elementwise operators of one or two tensors."""

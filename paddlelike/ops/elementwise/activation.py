@@ -1,4 +1,4 @@
-"""Activations of each element alone: relu and its variants, sigmoid, tanh, gelu, swish, ...
+"""Elementwise activations: relu and its variants, sigmoid, tanh, gelu, swish, ...
 
 Where a formula bends, the gradient at the bend is the one that Paddle's kernels give.
 """
@@ -81,7 +81,7 @@ def _gelu(x: Array, *, approximate: bool) -> Array:
 
 
 def _gelu_bent(x: Array) -> Array:
-    """``2 u`` of the approximation ``X (1 + tanh u) / 2``, which is ``X sigmoid(2 u)``."""
+    """Return ``2 u`` of the approximation ``X (1 + tanh u) / 2``, which is ``X sigmoid(2 u)``."""
     return 2 * _ROOT_2_BY_PI * x * (1 + 0.044715 * x * x)
 
 
@@ -123,12 +123,14 @@ def _soft_relu_slope(out: Array, d_out: Array, *, threshold: float) -> Array:
 
 
 def _count_beyond(x: Array, bound: float) -> Array:
-    """Return 1 where X is beyond one of +-bound, 0 between; 2 beyond both, where the bound is negative."""
+    """Return 1 where X is beyond one of +-bound and 0 between them; 2 beyond both if the bound is
+    negative.
+    """
     return (x > bound).astype(x.dtype) + (x < -bound).astype(x.dtype)
 
 
 def _mish_gate(x: Array, threshold: float) -> tuple[Array, Array]:
-    """softplus(x) with its ends replaced as in Paddle, and tanh of that."""
+    """Return softplus(x), with its ends replaced as in Paddle, and the tanh of it."""
     inside = softplus(x)
     if threshold > 0:
         inside = np.where(x > threshold, x, np.where(x < -threshold, np.exp(np.minimum(x, 0)), inside))
@@ -262,7 +264,7 @@ for _row in _FROM_X:
 
 @register
 class Softshrink(OpDef):
-    """``Out = X`` moved towards 0 by lambda, and 0 within +-lambda."""
+    """``Out``: X moved by lambda towards 0, and 0 within +-lambda."""
 
     type = "softshrink"
     by_row = True

@@ -1,4 +1,4 @@
-"""Arithmetic of two tensors, element by element: add, sub, mul, div, max, min, pow, mod."""
+"""Elementwise arithmetic of two tensors: add, sub, mul, div, max, min, pow, mod."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from paddlelike.ops.operands import MKLDNN, check_same_dtype
 
 
 def map_row_values(x: SelectedRows, function: Callable[[Array], Array]) -> SelectedRows:
-    """Return SelectedRows of the same rows with ``function`` of their values."""
+    """Return SelectedRows with the same rows and with ``function`` applied to their values."""
     assert x.held_array is not None
     return SelectedRows(x.row_array, x.height(), function(x.held_array))
 
@@ -26,8 +26,8 @@ Function = Callable[..., Array]
 
 
 class _Row(NamedTuple):
-    """An operator. ``d_x`` and ``d_y`` are the factors of d_out in the gradients, before sums over
-    broadcast dims; they take d_out, X, Y and what else the gradient operator ``reads``.
+    """One operator as a row of the table. ``d_x`` and ``d_y`` are the factors of d_out in the gradients,
+    before sums over broadcast dims; they take d_out, X, Y and whatever else the gradient operator ``reads``.
     """
 
     type: str
@@ -45,18 +45,18 @@ def _quotient(x: Array, y: Array) -> Array:
 
 
 def _floor_quotient(x: Array, y: Array) -> Array:
-    """Divide integers as in C: the quotient is truncated, so -7 / 2 is -3."""
+    """Divide integers as in C: the quotient is truncated towards zero."""
     return (x - np.fmod(x, y)) // y
 
 
 def _remainder(x: Array, y: Array) -> Array:
-    """Return the remainder: of integers with the sign of X, as in C; of others with the sign of Y."""
+    """Return the remainder: for integers with the sign of X, as in C; for floats with the sign of Y."""
     rest = np.fmod(x, y)
     return np.fmod(y + rest, y) if x.dtype.kind == "f" else rest
 
 
 def power(x: Array, y: Array | float) -> Array:
-    """Return ``X ^ Y``; for integers computed in float64."""
+    """Return ``X ^ Y``; integers are computed in float64."""
     return np.power(x, y) if x.dtype.kind == "f" else np.power(x * 1.0, y).astype(x.dtype)
 
 
@@ -166,7 +166,9 @@ def _make_operator(row: _Row) -> type[OpDef]:
             return value
 
         def compute(x: Array, y: Array) -> Array:
-            """Use the axis of the actual dims: a flat array may be fed for a variable of more dims."""
+            """Compute with the axis of the actual dims, as a flat array may be fed for a variable with more
+            dims.
+            """
             return value(x, y) if x.ndim - y.ndim == axis else forward(x, y, axis=axis)
 
         return compute

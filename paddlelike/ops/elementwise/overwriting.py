@@ -44,13 +44,13 @@ def make_value(name: str, keywords: Mapping[str, Any]) -> Kernel | None:
 
 
 def make_slope(name: str, keywords: Mapping[str, Any]) -> Kernel | None:
-    """Return the same for the gradient of a function of each element."""
+    """Return an overwriting kernel of the gradient of an elementwise function."""
     write = _SLOPES.get(name)
     return None if write is None else functools.partial(_write_slope, write, keywords)
 
 
 def make_binary(ufunc: Callable[..., Array], axis: int) -> Kernel | None:
-    """Return the same for an operator of two tensors."""
+    """Return an overwriting kernel of an operator with two tensors."""
     return functools.partial(_write_binary, ufunc, axis) if isinstance(ufunc, np.ufunc) else None
 
 

@@ -220,7 +220,7 @@ _register_clip_grad(LATEST, operator.le)  # the gradient passes at the bounds to
 
 @register
 class ClipByNorm(OpDef):
-    """``Out = X``, made shorter where its Euclidean norm is above ``max_norm``.
+    """``Out``: X, scaled down if its Euclidean norm is above ``max_norm``.
 
     SelectedRows are merged first, so that every row is there once. Zeros stay zeros, where Fluid 1.8.5
     returns NaN: it divides by their norm.
@@ -302,7 +302,7 @@ class Cast(OpDef):
 
 @register
 class LaterCast(Cast):
-    """Like ``cast``; the lower halves of float32 are cut off for bfloat16."""
+    """``Cast`` of later versions; for bfloat16 the lower halves of float32 are cut off."""
 
     type = "cast" + LATER
     since = "2"
@@ -316,14 +316,14 @@ class LaterCast(Cast):
 
 @register
 class LatestCast(Cast):
-    """Like ``cast``."""
+    """``Cast`` of the latest versions."""
 
     type = "cast" + LATEST
     since = "2"
 
 
 def _round_to_bfloat16(x: Array) -> Array:
-    """Return the upper halves of float32, ties to even; of a NaN one that is still a NaN."""
+    """Return the upper halves of float32 numbers, rounded with ties to even; a NaN stays a NaN."""
     bits = x.astype(np.float32).view(np.uint32)
     rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
     return np.where(np.isnan(x), bits >> 16 | 0x40, rounded).astype(np.uint16)

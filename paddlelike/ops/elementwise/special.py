@@ -1,4 +1,4 @@
-"""Functions of each element, of one or two arrays."""
+"""Special functions of the elements of one or two arrays."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _lgamma(x: float) -> float:
 
 
 def _digamma(x: float) -> float:
-    """Return the logarithmic derivative of the gamma function: recurrence to 8, then its series."""
+    """Return the logarithmic derivative of the gamma function, by recurrence up to 8 and then its series."""
     if x <= 0:
         if x == -math.inf or x.is_integer():
             return math.nan
@@ -148,7 +148,7 @@ register_kernel("nextafter", "x y -> out", ends_gradients=True)(lambda x, y: np.
 
 @register_kernel("i1e", "x -> out")
 def _bessel(x: Array) -> Array:
-    """The modified Bessel function of order 1, times ``exp(-|x|)``.
+    """Return the modified Bessel function of order 1, times ``exp(-|x|)``.
 
     The mean of ``cos(t) exp(x cos(t))`` over a period, which equal steps give to all digits.
     """
@@ -239,7 +239,7 @@ _SOFTPLUS: Final = {"beta": Float(1.0), "threshold": Float(20.0)}
 
 @register_kernel("softplus_grad", "X Out@GRAD -> X@GRAD", _SOFTPLUS, changed=True, by_row=True)
 def _softplus_grad(x: Array, d_out: Array, *, beta: float, threshold: float) -> Array:
-    """The gradient of ``softplus``; that of Out where ``beta X`` is over the threshold."""
+    """Return the gradient of ``softplus``; where ``beta X`` is over the threshold, the gradient of Out."""
     scaled = x * x.dtype.type(beta)
     return np.where(scaled > threshold, d_out, d_out * sigmoid(scaled))
 
@@ -257,7 +257,7 @@ def _softplus(x: Array, *, beta: float, threshold: float) -> Array:
     "rrelu", "X -> Out Noise?", {"is_test": Bool(False), "lower": Float(0.125), "upper": Float(1 / 3)}
 )
 def _rrelu(x: Array, *, is_test: bool, lower: float, upper: float) -> tuple[Array, None]:
-    """The leaky relu of prediction, whose slope is the middle of the range of training."""
+    """Return the leaky relu used in prediction, whose slope is the middle of the range used in training."""
     return np.where(x >= 0, x, x * x.dtype.type((lower + upper) / 2)), None
 
 
@@ -304,7 +304,7 @@ _LEAKY: Final = {"alpha": Float(0.02)}
 
 @register_kernel("leaky_relu_grad", "X? Out? Out@GRAD -> X@GRAD", _LEAKY, changed=True, by_row=True)
 def _leaky_relu_grad(x: Array | None, out: Array | None, d_out: Array, *, alpha: float) -> Array:
-    """The gradient of ``leaky_relu``; that of Out where X is 0, unlike Fluid's."""
+    """Return the gradient of ``leaky_relu``; unlike in Fluid, the gradient of Out where X is 0."""
     below = np.asarray(out if x is None else x) < 0
     return np.where(below, d_out * d_out.dtype.type(alpha), d_out)
 

@@ -1,4 +1,4 @@
-"""Functions of each element alone: exp, log, sqrt, abs, floor, sin, erf, pow, sign, ...
+"""Elementwise functions: exp, log, sqrt, abs, floor, sin, erf, pow, sign, ...
 
 What differs by a formula is a row of a table; :func:`register_function_row` makes the operator of a row. The
 activations are rows of the same kind.
@@ -168,7 +168,7 @@ class Sign(OpDef):
 
 @register
 class LaterSign(Sign):
-    """Like ``sign``; NaN stays NaN."""
+    """``Sign`` of later versions, where NaN stays NaN."""
 
     type = "sign" + LATER
     since = "2"

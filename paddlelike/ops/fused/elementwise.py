@@ -1,4 +1,4 @@
-"""fused_elemwise_activation: a sum or product and a function of each element in one operator."""
+"""fused_elemwise_activation: a sum or product, and an elementwise function, in one operator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from paddlelike.ops.kernels.special import sigmoid
 
 
 class _Unary(NamedTuple):
-    """A function of each element and its slope, in terms of the number and of its value."""
+    """An elementwise function, and its slope in terms of the argument and of the value."""
 
     value: Callable[[Array, Any], Array]
     slope: Callable[[Array, Array, Any], Array]
@@ -51,7 +51,7 @@ class _Attrs(Attrs):
 
 
 class _Plan(NamedTuple):
-    """Which functions, and whether the function of elements is applied to Y first, or to the result last."""
+    """The two functions, and whether the elementwise one is applied to Y first or to the result last."""
 
     unary: _Unary
     is_sum: bool

@@ -184,7 +184,9 @@ def _check(op: str, x: Spec, wx: Spec, wh: Spec, gates: int) -> None:
 
 
 def _count_columns(x: Spec, projected: int, *, use_seq: bool) -> int:
-    """Return how many columns Paddle declares for XX: without ``use_seq`` it may hold the input as well."""
+    """Return how many columns Paddle declares for XX, which without ``use_seq`` may hold the input as
+    well.
+    """
     return projected if use_seq else min(x.shape[-1], projected)
 
 

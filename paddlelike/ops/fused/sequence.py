@@ -1,4 +1,4 @@
-"""Sequence operators with what surrounds them: convolutions, pools and expansions, joined and projected."""
+"""Sequence operators joined with their neighbours: convolutions, pools and expansions with projections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ from paddlelike.ops.kernels.recurrent.steps import find_activation
 
 
 def _pool(op: str, x: Array, offsets: Array, kind: str) -> Array:
-    """Return the sum of each sequence, by its length (AVERAGE) or the root of it (SQRT)."""
+    """Return the sum of each sequence, divided by its length (AVERAGE) or by the root of its length
+    (SQRT).
+    """
     lengths = np.diff(offsets)
     out = np.zeros((len(lengths), *x.shape[1:]), x.dtype)
     full = lengths > 0
@@ -104,7 +106,7 @@ class FusionSeqPoolCvmConcat(OpDef):
 
 @register
 class FusedEmbeddingSeqPool(OpDef):
-    """``Out``: the sum of the rows of W that each sequence of Ids names.
+    """``Out``: the sum of the rows of W for each sequence of Ids.
 
     W ``(V, D)``; Ids ``(T, K)`` int64 with one level of LoD; Out ``(N, K D)``: each column of Ids has
     columns of its own. Rows of ``padding_idx`` count as 0.
@@ -158,7 +160,7 @@ class FusedEmbeddingSeqPool(OpDef):
 
 
 def _check_ids(ids: Array, count: int, padding: int) -> Array:
-    """Return the ids, 0 in place of padding; raise EnforceNotMet for others out of the table."""
+    """Return the ids, with 0 in place of padding. Raises EnforceNotMet for other ids outside the table."""
     known = np.where(ids == padding, 0, ids)
     if known.size and not (known.min() >= 0 and known.max() < count):
         raise EnforceNotMet(

@@ -17,13 +17,13 @@ class Files(Protocol):
     """The files of one run."""
 
     def save(self, context: Context, ops: Sequence[OpView]) -> None:
-        """Save the inputs of ``save`` or ``save_combine`` operators when the run has ended.
+        """Save the inputs of ``save`` or ``save_combine`` operators at the end of the run.
 
         Raises SaveError or NotInitializedError when a variable cannot be saved.
         """
 
     def load(self, context: Context, ops: Sequence[OpView]) -> None:
-        """Give the outputs of ``load`` or ``load_combine`` operators their values.
+        """Set the outputs of ``load`` or ``load_combine`` operators.
 
         Raises LoadError when a file cannot be loaded; then no file of the run has been.
         """
@@ -43,7 +43,7 @@ def _files(context: Context) -> Files:
 
 
 class _Saving(OpDef):
-    """An operator that saves."""
+    """Base class of operators that save."""
 
     external = own_variables = True
 
@@ -53,7 +53,7 @@ class _Saving(OpDef):
 
 
 class _Loading(OpDef):
-    """An operator that loads."""
+    """Base class of operators that load."""
 
     inputs = ()
     external = own_variables = True
@@ -97,7 +97,7 @@ class Load(_Loading):
 
 @register
 class LoadCombine(_Loading):
-    """Load several variables from one file, or from the bytes in ``file_path``, by their order."""
+    """Load several variables, in order, from one file or from the bytes in ``file_path``."""
 
     type = "load_combine"
     outputs = ("Out*",)

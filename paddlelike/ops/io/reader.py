@@ -60,7 +60,7 @@ class CreateDoubleBufferReader(OpDef):
 
 @register
 class Read(OpDef):
-    """The next batch of a reader, one variable per slot of the batch; EOFException after the last."""
+    """The next batch of a reader, one variable per slot. Raises EOFException after the last batch."""
 
     type = "read"
     inputs = ("Reader",)

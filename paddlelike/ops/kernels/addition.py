@@ -16,7 +16,9 @@ Value = Array | SelectedRows | LoDTensorArray
 
 
 class Totals(dict[Any, Any]):
-    """Sums by name or index. A single value is kept as it is; a sum of several has its own memory."""
+    """Sums by name or index. A single value is stored as it is; a sum of several values has its own
+    memory.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -36,6 +36,6 @@ def compute_precision_recall_area(pos: Array, neg: Array) -> float:
 
 
 def _drop_empty(pos: Array, neg: Array) -> tuple[Array, Array]:
-    """Drop scores without counts: most have none, and they add nothing to an area."""
+    """Drop scores without counts, which most scores are: they add nothing to an area."""
     used = (pos | neg).astype(bool).nonzero()[0]  # of int64 itself it takes four times as long
     return pos[used], neg[used]

@@ -26,7 +26,7 @@ _SMALL: Final = 4096  # elements; ones up to this size are kept
 
 
 def broadcast_shape(op: str, x: Shape, y: Shape, axis: int) -> Shape:
-    """Return the shape of the result, -1 where not known. Raises ShapeError when X and Y do not fit."""
+    """Return the shape of the result, with -1 for unknown dims. Raises ShapeError when X and Y do not fit."""
     if x == y:
         return x
     rank = max(len(x), len(y))
@@ -72,7 +72,7 @@ def align(x: Array, y: Array, axis: int) -> tuple[Array, Array]:
 
 
 def apply(function: Callable[[Array, Array], Array], x: Array, y: Array, axis: int) -> Array:
-    """Return a function of X and Y, element by element."""
+    """Apply a function to X and Y, element by element, and return the result."""
     if x.shape == y.shape:
         return function(x, y)
     a, b = align(x, y, axis)

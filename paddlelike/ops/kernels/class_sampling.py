@@ -28,7 +28,7 @@ UNIFORM, LOG_UNIFORM, CUSTOM = range(3)  # the values of the attribute ``sampler
 
 
 class ClassDistribution(NamedTuple):
-    """A distribution from which classes are drawn."""
+    """A distribution from which classes are sampled."""
 
     sampler: int
     total: int
@@ -37,7 +37,7 @@ class ClassDistribution(NamedTuple):
     alias_probs: Array | None = None
 
     def probability(self, classes: Array, dtype: Any) -> Array:
-        """Return the probability of each class to be drawn."""
+        """Return the probability of each class to be sampled."""
         if self.sampler == UNIFORM:
             return np.full(classes.shape, 1.0 / self.total, dtype)
         if self.sampler == LOG_UNIFORM:
@@ -46,7 +46,7 @@ class ClassDistribution(NamedTuple):
         return self.probs[classes].astype(dtype)
 
     def draw(self, generator: Any, shape: tuple[int, int], seed: int = 0) -> Array:
-        """Return classes, int64, drawn from the numbers of a seed, or without a seed from a generator."""
+        """Return sampled classes, int64, drawn with a seed or, without one, from a generator."""
         count = math.prod(shape)
         if self.sampler == UNIFORM:
             source = Twister(seed) if seed else generator
@@ -72,7 +72,7 @@ def _draw_integers(source: Twister | Generator, total: int, count: int) -> Array
 
 
 def _draw_pairs(source: Twister, total: int, count: int) -> tuple[Array, Array]:
-    """Return integers, and with each a number in [0, 1) that is drawn after it."""
+    """Return integers and, for each of them, a number in [0, 1) that is drawn after it."""
     pairs = [(source.integers(total, 1)[0], source.uniform(1)[0]) for _ in range(count)]
     integers, shares = zip(*pairs, strict=True) if pairs else ((), ())
     return np.array(integers, np.int64), np.array(shares, np.float64)
@@ -156,7 +156,7 @@ def _fill_state(seed: int) -> Array:
 
 
 def _twist(state: Array) -> None:
-    """Replace all words; each part reads old words, or new words of the part before."""
+    """Replace all words of the state; each part reads old words, or new words of the part before."""
     last = _SIZE - 1
     for low, high, far in ((0, _HALF, _HALF), (_HALF, last, 0), (last, _SIZE, _HALF - 1)):
         following = state[np.arange(low + 1, high + 1) % _SIZE]

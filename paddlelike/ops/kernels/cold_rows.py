@@ -1,4 +1,4 @@
-"""Rows of a table that are in a store on disk, and the choice of rows to move there and back."""
+"""Rows of a table that are stored on disk, and the choice of rows to move there and back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HOT: Final = 1_000_000  # rows that stay in memory, unless PADDLELIKE_HOT_ROWS 
 
 
 class ColdRows:
-    """The rows of one table in its store, and when the rows in memory were last used.
+    """The rows of one table in its store, and the time of the last use of each row in memory.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class ColdRows:
         self.count = 0
 
     def read(self, ids: Array) -> tuple[Array, Array]:
-        """Return a mask of the ids that have rows in the store, and these rows."""
+        """Return a mask of the ids whose rows are in the store, and these rows."""
         there, rows = self._store.read(ids)
         return there, rows.view(self._dtype).reshape(-1, self._width)
 
@@ -89,7 +89,7 @@ class ColdRows:
         return ids, rows
 
     def use(self, places: Array, count: int) -> None:
-        """Record that the rows at these positions, of ``count``, are used now."""
+        """Record that the rows at these positions, of ``count``, are in use now."""
         self._now += 1
         if len(self._used) < count:
             used = np.zeros(count * 5 // 4 + 64, np.int64)
@@ -98,7 +98,9 @@ class ColdRows:
         self._used[places] = self._now
 
     def choose(self, count: int, more: int) -> Array | None:
-        """Return the rows to keep in memory so that ``more`` rows fit, or None for all; rows in use stay."""
+        """Return the rows to keep in memory so that ``more`` rows fit, or None for all. Rows in use are
+        kept.
+        """
         if self.most is None or count + more <= self.most:
             return None
         used = self._used[:count]
@@ -109,5 +111,5 @@ class ColdRows:
         return np.flatnonzero(keep)
 
     def move(self, places: Array) -> None:
-        """Update positions after a move: row k was at ``places[k]``."""
+        """Update the positions after a move: row k came from ``places[k]``."""
         self._used = self._used[places] if len(self._used) else self._used

@@ -1,4 +1,4 @@
-"""Random engines of C++ that a few operators use beside the generator of the scope.
+"""Random engines of C++ that a few operators use beside the scope's generator.
 
 ``std::default_random_engine`` of GNU's library is Park and Miller's with the multiplier 16807;
 ``std::mt19937_64`` is described in Nishimura, "Tables of 64-bit Mersenne Twisters" (2000). Integers below a
@@ -55,7 +55,9 @@ def iterate_mersenne(seed: int) -> Iterator[int]:
 
 
 def draw_below(engine: Iterator[int], span: int, *, low: int, steps: int) -> int:
-    """Return an integer in [0, ``span``), for an engine whose values are ``low`` to ``low + steps``."""
+    """Return an integer in [0, ``span``), from an engine whose values range from ``low`` to ``low +
+    steps``.
+    """
     scale = steps // span
     while True:
         value = next(engine) - low
@@ -79,7 +81,7 @@ def shuffle(count: int, seed: int) -> tuple[Array, int]:
 
 
 def _exchange(count: int, others: list[int]) -> Array:
-    """Return 0 .. count-1, shuffled by exchanging each element with a random one up to itself."""
+    """Return 0 .. count-1, shuffled by exchanging each element with a random earlier one or itself."""
     order = list(range(count))
     for last, other in enumerate(others, 1):
         order[last], order[other] = order[other], last

@@ -70,7 +70,7 @@ class RowRule(NamedTuple):
 
 
 class GrowingRows(SelectedRows):
-    """SelectedRows for any 64-bit ids: ``add_rows`` makes rows by a rule, ``keep`` removes others.
+    """SelectedRows for any 64-bit ids: ``add_rows`` makes rows by a rule, and ``keep`` removes rows.
 
     >>> table = GrowingRows(2, np.dtype("float32"), RowRule("fill_constant", 0.5))
     >>> table.add_rows([1 << 40, -3])
@@ -116,7 +116,7 @@ class GrowingRows(SelectedRows):
         return made.__getstate__()
 
     def gather(self) -> SelectedRows:
-        """Return all rows: of a table with a store copies of them by rising id, else the table itself."""
+        """Return all rows: copies sorted by id for a table with a store, otherwise the table itself."""
         if self._cold is None:
             return self
         self._cold.write(self._rows, np.asarray(self.held_array))
@@ -178,7 +178,7 @@ class GrowingRows(SelectedRows):
         return places
 
     def make_rows(self, ids: Array) -> Array:
-        """Return the rows that ids begin with, without adding them."""
+        """Return the initial rows of ids, without adding them."""
         assert self.held_array is not None
         return self._rule.make(ids, self.held_array.shape[1], self.held_array.dtype)
 
@@ -211,7 +211,7 @@ class GrowingRows(SelectedRows):
         self._tensor.adopt(room[:total])
 
     def _make_room(self, count: int) -> tuple[Array, Array]:
-        """Grow the memory for ids and values, keeping the present ones."""
+        """Grow the memory for ids and values, keeping their current contents."""
         old = self.held_array
         assert old is not None
         total = len(old) + count
@@ -226,7 +226,7 @@ class GrowingRows(SelectedRows):
         return memory
 
     def adopt(self, rows: Array, values: Array | None) -> None:
-        """Hold these ids and values, taken over without a copy, instead of all others."""
+        """Replace all rows by these ids and values, which are not copied."""
         if self._cold is not None:
             assert values is not None
             self._cold.clear()
@@ -264,7 +264,9 @@ class GrowingRows(SelectedRows):
         self.keep(np.flatnonzero(stay))
 
     def follow(self, leader: GrowingRows) -> None:
-        """Copy the ids of ``leader`` with their indices: remove other rows, create missing ones."""
+        """Give this table the ids of ``leader`` at the same indexes: remove other rows, create missing
+        ones.
+        """
         if leader._cold is not None:
             self._begin_store()
         ids = leader.row_array
@@ -294,7 +296,8 @@ class GrowingRows(SelectedRows):
 def edit_table(
     do: str, table: GrowingRows, counts: GrowingRows, states: Sequence[GrowingRows], **how: Any
 ) -> dict[str, float]:
-    """Shrink or clear a table with its counts (show, click, unseen days) and its state; return what it holds.
+    """Shrink or clear a table with its counts (show, click, unseen days) and its state; return statistics of
+    it.
 
     ``do``: ``shrink`` (``how`` as of :func:`paddlelike.distributed.growing_tables.shrink`), ``age`` (add a
     day to what is unseen), ``clear`` or ``count``. The answer says how many rows were forgotten, and how many
@@ -337,7 +340,7 @@ def _age(
     click_coeff: float,
     days: float = 1,
 ) -> Array:
-    """Age the counts by days, and return a mask of the rows that stay."""
+    """Increase the ages in the counts by days, and return a mask of the rows that stay."""
     values[:, :2] *= show_click_decay_rate
     values[:, 2] += days
     shows, clicks, unseen = values.T

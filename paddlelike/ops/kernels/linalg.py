@@ -17,7 +17,7 @@ _GEMM: Final = 48  # products of BLAS in the time that numpy takes to add one el
 
 
 def sum_multiples(ids: Array, factors: Array, owners: Array, x: Array, height: int) -> tuple[Array, Array]:
-    """Return the ids in rising order, each once, and for each the sum of ``factors[i] * x[owners[i]]``.
+    """Return the distinct ids in rising order, and for each the sum of ``factors[i] * x[owners[i]]``.
 
     Ids of many multiples, such as the upper nodes of a tree, are rows of one matrix product.
 
@@ -50,7 +50,7 @@ def sum_multiples(ids: Array, factors: Array, owners: Array, x: Array, height: i
 
 
 def place_rows(ids: Array, rows: Array, height: int) -> Array:
-    """Return a matrix with ``rows[i]`` at row ``ids[i]`` and zeros elsewhere; no id comes twice."""
+    """Return a matrix with ``rows[i]`` at row ``ids[i]`` and zeros elsewhere; ids must not repeat."""
     out = np.zeros((height, *rows.shape[1:]), rows.dtype)
     out[ids] = rows
     return out
@@ -93,7 +93,8 @@ def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
 
 
 def multiply_rows(x: Array, w: Array) -> Array:
-    """Return ``x w``, equal to :func:`multiply` up to rounding, for few rows by parts of the columns.
+    """Return ``x w`` for few rows, computed by parts of the columns; equal to :func:`multiply` up to
+    rounding.
 
     With AVX-512 and up to a million multiplications OpenBLAS reads ``w`` in place. Otherwise it first copies
     ``w``, which takes longer than the product with a few rows.
@@ -151,7 +152,7 @@ def _multiply_stacks(a: Array, b: Array, out: Array | None) -> Array:
 
 
 def _cut(size: int, parts: int, tile: int) -> list[slice]:
-    """Return even parts of a dim, each of whole tiles but the last."""
+    """Return even parts of a dim; all but the last consist of whole tiles."""
     tiles = max(1, size // tile)
     parts = min(parts, _PARTS, tiles)
     bounds = [tiles * index // parts * tile for index in range(parts)] + [size]

@@ -17,7 +17,7 @@ from paddlelike.framework.opdef import GRAD, Array, Context, Spec
 
 
 def find_lod(ctx: Context, slot: str, index: int = 0) -> LoD:
-    """Return the LoD of an input, perhaps none; a gradient has its variable's LoD."""
+    """Return the LoD of an input, or [] without one; a gradient has the LoD of its variable."""
     lod = ctx.lod(slot, index)
     if lod or GRAD not in (name := ctx.op.input(slot)[index]):
         return lod
@@ -25,7 +25,7 @@ def find_lod(ctx: Context, slot: str, index: int = 0) -> LoD:
 
 
 def read_levels(ctx: Context, slot: str, index: int = 0) -> LoD:
-    """Return the LoD of an input, as :func:`find_lod`; raise EnforceNotMet when it has none."""
+    """Return the LoD of an input. Raises EnforceNotMet when it has none."""
     lod, name = find_lod(ctx, slot, index), ctx.op.input(slot)[index]
     if not lod:
         raise EnforceNotMet(
@@ -37,7 +37,7 @@ def read_levels(ctx: Context, slot: str, index: int = 0) -> LoD:
 
 
 def read_last_level(ctx: Context, slot: str, rows: int, index: int = 0) -> Array:
-    """Return the offsets of the sequences of an input; raise EnforceNotMet unless they end at ``rows``."""
+    """Return the offsets of the sequences of an input. Raises EnforceNotMet unless they end at ``rows``."""
     offsets = np.array(read_levels(ctx, slot, index)[-1], np.int64)
     if offsets[-1] != rows:
         raise EnforceNotMet(
@@ -48,7 +48,7 @@ def read_last_level(ctx: Context, slot: str, rows: int, index: int = 0) -> Array
 
 
 def expand_ranges(starts: Array, lengths: Array) -> Array:
-    """Return the row indices of many ranges one after the other: ``lengths[i]`` from ``starts[i]`` on.
+    """Return the row indexes of many ranges, concatenated: ``lengths[i]`` indexes from ``starts[i]`` on.
 
     >>> expand_ranges(np.array([4, 0]), np.array([2, 3])).tolist()
     [4, 5, 0, 1, 2]
@@ -68,7 +68,7 @@ def index_sequences(offsets: Array) -> Array:
 
 
 def make_offsets(lengths: Array) -> Array:
-    """Return offsets from lengths: 0 and the running sum."""
+    """Return offsets from lengths: 0, then the cumulative sums."""
     out = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=out[1:])
     return out
@@ -96,7 +96,9 @@ def check_equal_counts(op: str, names: Sequence[str], counts: Sequence[int]) -> 
 
 
 def pick_sequences(x: Array, lod: LoD, indices: list[int]) -> tuple[Array, LoD]:
-    """Return the sequences of these indices in the first level of ``lod``, with their LoD; else rows."""
+    """Return the sequences with these indexes in the first level of ``lod``, with their LoD; without LoD,
+    rows.
+    """
     if not lod:
         return x[indices], []
     starts = np.array(lod[0][:-1], np.int64)[indices]
@@ -108,7 +110,7 @@ def pick_sequences(x: Array, lod: LoD, indices: list[int]) -> tuple[Array, LoD]:
 
 
 def join_lods(lods: list[LoD]) -> LoD:
-    """Return the LoD of several tensors one after the other.
+    """Return the LoD of several concatenated tensors.
 
     >>> join_lods([[[0, 2, 3]], [[0, 1, 5]]])
     [[0, 2, 3, 4, 8]]
@@ -174,7 +176,7 @@ def sum_segments(x: Array, starts: Array, lengths: Array) -> Array:
 
 
 def maximize_segments(x: Array, starts: Array, lengths: Array) -> Array:
-    """Return the greatest element of each column of each sequence; no length is 0."""
+    """Return the largest element of each column in each sequence; no length is 0."""
     if not _has_many_short(x, lengths):
         return np.maximum.reduceat(x, starts, axis=0)
     rounds = _Rounds.of(starts, lengths)

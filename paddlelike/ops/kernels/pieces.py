@@ -1,4 +1,4 @@
-"""Formulas of several passes over large arrays, piece by piece.
+"""Formulas that take several passes over large arrays, computed piece by piece.
 
 The results in between of a piece stay in the cache, and take no more memory than pieces do. The bits are
 those of the whole, because every element is computed alone.
@@ -23,7 +23,7 @@ Function = Callable[..., Array]
 
 
 def in_pieces(function: Function, least: int = LARGE) -> Function:
-    """Return a function of arrays of one shape, element by element, that takes large ones in pieces.
+    """Return an elementwise function of arrays of one shape that processes large arrays in pieces.
 
     ``least``: the bytes of an array from which on it does.
 
@@ -59,7 +59,7 @@ def _is_alike(first: Array, other: Array) -> bool:
 
 
 def _is_dense(array: Array) -> bool:
-    """Return whether the elements of an array lie one after the other, in any order of its dims.
+    """Return whether the elements of an array fill its memory without gaps, in any order of its dims.
 
     >>> _is_dense(np.moveaxis(np.zeros((2, 3, 4)), 2, 0)), _is_dense(np.zeros((2, 3, 4))[:, :, :2])
     (True, False)

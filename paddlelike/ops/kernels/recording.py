@@ -30,7 +30,7 @@ _INEXACT: Final = (np.power,)  # numpy has its own version of these
 
 
 class _Nothing:
-    """An absent gradient: products with it are absent, sums return the other operand."""
+    """A missing gradient: products with it are missing too, sums return the other operand."""
 
     __array_ufunc__ = None  # numpy leaves the operators to this class
 
@@ -134,7 +134,9 @@ def record(function: Callable[..., Any], flags: Mapping[str, Any], *, gradient: 
 def _make_loops(
     module: str, name: str, arrays: Sequence[str], numbers: Sequence[str], lines: Sequence[str]
 ) -> tuple[FastKernel, FastKernel]:
-    """Return the lines for one element in a loop over flat arrays, and over some rows of matrices."""
+    """Return the lines for one element inside a loop over flat arrays, and inside a loop over rows of
+    matrices.
+    """
     param, grad, *state = arrays
     kept = (param, *state)
     places = [f"all_{array}" for array in arrays]
@@ -174,7 +176,9 @@ def _define(
 def _write_calls(
     operations: list[_Operation], arrays: Sequence[str], targets: Mapping[str, str]
 ) -> list[str]:
-    """Return the lines of numpy: each writes over an array that nothing reads any more, or makes one."""
+    """Return the lines of numpy. Each writes over an array that nothing reads any more, or makes a new
+    one.
+    """
     last = {name: index for index, one in enumerate(operations) for name in one.args}
     last |= dict.fromkeys(set(targets.values()) - set(arrays), len(operations))
     places = _find_targets(operations, last, targets)
@@ -240,7 +244,7 @@ def _is_predicate(function: Any) -> bool:
 
 
 def _write_scalars(operations: list[_Operation], targets: Mapping[str, str]) -> list[str]:
-    """Return the lines for one element, named like its array; ``all_p[at]`` is its position in the array."""
+    """Return the lines for one element, in variables named like the arrays; ``all_p`` is array ``p``."""
     lines = []
     for name, function, args in operations:
         if function in _SYMBOLS:

@@ -1,4 +1,4 @@
-"""exp, log and sigmoid of float32 rounded to the nearest, as the C library gives them; the nearest integers.
+"""exp, log and sigmoid rounded to the nearest float32, as in the C library; rounding to the nearest integer.
 
 numpy's own for float32 may be two units in the last place away. Where a threshold follows (suppression
 of boxes, matching), one unit can decide whether a box is kept.

@@ -1,4 +1,4 @@
-"""The order in which C++'s unstable sorts leave equal keys.
+"""The order in which C++'s unstable sorts leave elements with equal keys.
 
 ``std::sort``, ``std::partial_sort`` and ``std::nth_element`` do not keep equal elements in order, yet what
 they do is definite: libstdc++ sorts by introspection (Musser, Introspective sorting and selection algorithms,
@@ -27,7 +27,7 @@ def argsort_descending(keys: Array) -> Array:
 
 
 def argsort_unstable(keys: Array, *, first: int | None = None) -> Array:
-    """Return the indices that sort ``keys`` from high to low, equal ones as C++ leaves them.
+    """Return the indexes that sort ``keys`` from high to low, with equal keys in the order that C++ gives.
 
     ``first``: as ``std::partial_sort`` does for that many, which alone are returned; None: ``std::sort``.
     """
@@ -82,7 +82,7 @@ def argsort_rows(x: Array, places: Array, *, falling: bool) -> Array:
 
 
 def select_top_later(x: Array, places: Array, *, largest: bool) -> Array:
-    """Return what :func:`select_top` does in the order of Paddle 2, which uses ``std::nth_element``."""
+    """Return the result of :func:`select_top` in the order of Paddle 2, which uses ``std::nth_element``."""
     k, size = places.shape[-1], x.shape[-1]
     top = np.take_along_axis(x, places, -1)
     last = top[..., -1:]
@@ -104,7 +104,7 @@ def select_top_later(x: Array, places: Array, *, largest: bool) -> Array:
 
 
 def _replace_rows(x: Array, places: Array, is_odd: Array, sort: Callable[[Array], Array]) -> Array:
-    """Return indexes, taking those of rows with ties or NaN from a function."""
+    """Return indexes in which a function replaces the rows with ties or NaN."""
     if is_odd.any():
         rows, found = x.reshape(-1, x.shape[-1]), places.reshape(-1, places.shape[-1]).copy()
         for index in np.flatnonzero(is_odd.reshape(-1)):
@@ -114,7 +114,7 @@ def _replace_rows(x: Array, places: Array, is_odd: Array, sort: Callable[[Array]
 
 
 def argselect_unstable(keys: Array, count: int) -> Array:
-    """Return the indices of the ``count`` highest keys in the order of ``std::nth_element``, not sorted."""
+    """Return the indexes of the ``count`` highest keys, unsorted, in the order of ``std::nth_element``."""
     sorter = _Sorter(keys)
     if 0 < count < len(keys):
         sorter.select_nth(count)
@@ -178,7 +178,7 @@ class _Sorter:
                 self._sift(low, 0, size, value)
 
     def _sift(self, low: int, hole: int, size: int, value: int) -> None:
-        """Put ``value`` into the heap at ``hole``: the hole sinks to a leaf, then the value rises."""
+        """Insert ``value`` into the heap at ``hole``: the hole sinks to a leaf, then the value rises."""
         order, keys = self.order, self.keys
         top = child = hole
         while child < (size - 1) // 2:
@@ -208,7 +208,7 @@ class _Sorter:
             high = cut
 
     def _split(self, low: int, high: int) -> int:
-        """Bring what is higher than a median of three to the front; return where the rest begins.
+        """Move the elements above a median of three to the front; return the index of the first other one.
 
         C++ looks from the left for an element that is not higher and from the right for one that is not
         lower, swaps them, and goes on until the two meet.

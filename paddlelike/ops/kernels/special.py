@@ -1,4 +1,4 @@
-"""Special functions of each element: erf, sigmoid, softplus, a bound from below."""
+"""Special elementwise functions: erf, sigmoid, softplus, and the maximum of an array and a number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SMALL: Final = 8192  # elements
 
 
 def bound_below(x: Array, bound: float, out: Array | None = None) -> Array:
-    """``max(x, bound)``; numpy's clip is nearly three times as fast as its maximum for a large x."""
+    """Return ``max(x, bound)``. For a large x, numpy's clip is nearly three times as fast as its maximum."""
     if x.size >= _SMALL:
         return np.clip(x, bound, np.inf, out=out)
     return np.maximum(x, keep_number(bound, x.dtype) if x.dtype.kind == "f" else bound, out=out)
@@ -29,12 +29,12 @@ def keep_number(value: float, dtype: np.dtype[Any]) -> Array:
 
 
 def convert(x: Array, dtype: np.dtype[Any]) -> Array:
-    """Return ``x`` as elements of another type; numbers that do not fit, and NaN, are converted as in C."""
+    """Return ``x`` with another element type; NaN and numbers out of range are converted as in C."""
     return x.astype(dtype)
 
 
 def complement(x: Array) -> Array:
-    """``1 - x``, written over x."""
+    """Compute ``1 - x`` in place of x."""
     return np.subtract(1, x, out=x)
 
 

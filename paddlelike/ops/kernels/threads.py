@@ -1,4 +1,4 @@
-"""Parts of one kernel's work on several threads.
+"""Work of one kernel that is divided among several threads.
 
 Which parts there are depends on shapes alone, never on the number of threads, and each part is computed by
 one thread: so results have the same bits on any number of threads. BLAS stays on one thread; where it takes
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 def count_threads() -> int:
-    """Return how many threads a kernel may take.
+    """Return how many threads a kernel may use.
 
     It is ``FLAGS_paddle_num_threads`` when that is set, else ``OMP_NUM_THREADS`` when that is a positive
     integer, else 1.
@@ -36,7 +36,7 @@ def count_threads() -> int:
 
 
 def map_parts(work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator[Result]:
-    """Yield ``work(part)`` of every part, in their order, computed by :func:`count_threads` threads.
+    """Yield ``work(part)`` for every part, in order, computed by :func:`count_threads` threads.
 
     At most twice as many results as threads wait to be taken. ``work`` calls no other kernel that does so.
 
@@ -61,7 +61,7 @@ def map_parts(work: Callable[[Part], Result], parts: Iterable[Part]) -> Iterator
 
 
 def consume(results: Iterator[None]) -> None:
-    """Run an iterator of :func:`map_parts` to its end, for parts that write their results themselves."""
+    """Run an iterator of :func:`map_parts` to its end, for parts that store their results themselves."""
     for _ in results:
         pass
 

@@ -11,7 +11,7 @@ from paddlelike.ops.operands import can_be_equal
 
 @register
 class ConvShift(OpDef):
-    """``Out[b, i] = sum over j of X[b, i + j - (N - 1) / 2] Y[b, j]``, places taken modulo M.
+    """``Out[b, i] = sum over j of X[b, i + j - (N - 1) / 2] Y[b, j]``, with indexes modulo M.
 
     X and Out ``(B, M)``, Y ``(B, N)`` with an odd N up to M.
     """

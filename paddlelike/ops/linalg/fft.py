@@ -14,7 +14,7 @@ _OPPOSITE: Final[dict[str, Any]] = {"backward": "forward", "forward": "backward"
 
 
 class TransformAttrs(Attrs):
-    """Attributes of the transforms; ``forward``: the exponent is negative."""
+    """Attributes of the transforms; with ``forward`` the exponent is negative."""
 
     axes: list[int] = Longs()
     normalization: str = String("backward")
@@ -26,13 +26,13 @@ class TransformAttrs(Attrs):
 
 
 class HalfAttrs(TransformAttrs):
-    """``onesided``: keep only the half of the last axis that determines the rest."""
+    """Attribute ``onesided``: keep only the half of the last axis that determines the rest."""
 
     onesided: bool = Bool(True)
 
 
 class RealAttrs(TransformAttrs):
-    """``last_dim_size``: how long the last axis is; 0 stands for an even size."""
+    """Attribute ``last_dim_size``: the length of the last axis; 0 stands for an even size."""
 
     last_dim_size: int = Long(0)
 

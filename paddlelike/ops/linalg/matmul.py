@@ -117,7 +117,7 @@ def _multiply_matrices(x: Array, y: Array) -> Array:
 
 
 def _make_back(keywords: Mapping[str, Any]) -> Kernel:
-    """Return a kernel of the gradients of two matrices, with fewer checks."""
+    """Return a kernel for the gradients of two matrices, with fewer checks."""
     wanted = wanted_x, wanted_y = keywords["wanted"]
 
     def run(x: Array, y: Array, d_out: Array) -> Pair:
@@ -133,7 +133,8 @@ def _make_back(keywords: Mapping[str, Any]) -> Kernel:
 
 
 def _multiply_matrices_back(x: Array, y: Array, d_out: Array, wanted: Wanted) -> Pair:
-    """Return the gradients of two matrices from their product's, skipping its leading zero columns.
+    """Return the gradients of two matrices from that of their product, whose leading zero columns are
+    skipped.
 
     Three of the four gates of Fluid's LSTM get no gradient (see :mod:`paddlelike.ops.recurrent.lstm`).
     """
@@ -148,7 +149,7 @@ def _multiply_matrices_back(x: Array, y: Array, d_out: Array, wanted: Wanted) ->
 
 
 def _count_zero_columns(matrix: Array) -> int:
-    """Return the number of leading zero columns, or 0 if there are too few to pay."""
+    """Return the number of leading zero columns, or 0 if skipping them does not pay."""
     if matrix[0, 0] != 0:
         return 0
     count = int(matrix[:: 1 + len(matrix) // _PROBES].any(axis=0).argmax())
@@ -264,7 +265,7 @@ def find_matmul_shape(x: Shape, y: Shape, transpose_x: bool, transpose_y: bool) 
 
 
 def _matrices(x: Array, y: Array) -> tuple[Array, Array]:
-    """Return X and Y as matrices or as stacks with the same dims in front."""
+    """Return X and Y as matrices, or as stacks with the same leading dims."""
     a = x if x.ndim > 1 else x.reshape(1, -1)
     b = y if y.ndim > 1 else y.reshape(-1, 1)
     if a.ndim > 2 and b.ndim > 2 and a.ndim != b.ndim:  # the same matrices in other dims
@@ -277,14 +278,14 @@ def _transpose(matrices: Array, turn: bool = True) -> Array:
 
 
 def _multiply(a: Array, b: Array) -> Array:
-    """``a b``; a stack times one matrix is one product for BLAS instead of many."""
+    """Return ``a b``. A stack times a single matrix is one product for BLAS instead of many."""
     if a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous:
         return multiply(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[-1])
     return multiply(a, b)
 
 
 def _gradient(a: Array, b: Array, *, like: Array, alpha: float) -> Array:
-    """``alpha a b``, summed over the stack where ``like`` is a single matrix."""
+    """Return ``alpha a b``, summed over the stack if ``like`` is a single matrix."""
     if like.ndim > 2 or max(a.ndim, b.ndim) == 2:
         out = _multiply(a, b)
     else:  # sum over the stack of a[s] b[s]: the stack becomes part of the inner dim

@@ -96,7 +96,7 @@ def _solve(x: Array, y: Array) -> Array:
     {"upper": Bool(True), "transpose": Bool(False), "unitriangular": Bool(False)},
 )
 def _triangular_solve(x: Array, y: Array, *, upper: bool, transpose: bool, unitriangular: bool) -> Array:
-    """The solution A of ``X A = Y`` where only a triangle of X counts."""
+    """The solution A of ``X A = Y``, where only one triangle of X is read."""
     triangle = np.triu(x) if upper else np.tril(x)
     if unitriangular:
         triangle[..., range(x.shape[-1]), range(x.shape[-1])] = 1
@@ -206,7 +206,9 @@ class TrilTriu(OpDef):
 
 
 def _factorize(function: Callable[..., Factors], x: Array, *args: object, **options: object) -> Factors:
-    """Return ``function(x, ...)``, with NaN for matrices that are not finite: LAPACK may never return."""
+    """Return ``function(x, ...)``, with NaN for matrices that are not finite, for which LAPACK may never
+    return.
+    """
     finite = np.asarray(np.isfinite(x).all((-2, -1)))
     results = function(np.where(finite[..., None, None], x, 0), *args, **options)
 
@@ -233,7 +235,7 @@ def _find_singular_values(x: Array, hermitian: bool) -> Array:
 
 @register_kernel("svd", "X -> U S VH", {"full_matrices": Bool(False)})
 def _svd(x: Array, *, full_matrices: bool) -> tuple[Array, Array, Array]:
-    """The singular values of matrices, falling, and their vectors."""
+    """The singular values of matrices in falling order, and their vectors."""
     u, s, vh = _factorize(np.linalg.svd, x, full_matrices=full_matrices)
     return u, s, vh
 
@@ -249,20 +251,22 @@ def _qr(x: Array, *, mode: str) -> tuple[Array | None, Array]:
 
 @register_kernel("eigh", "X -> Eigenvalues Eigenvectors", {"UPLO": String("L")})
 def _eigh(x: Array, *, UPLO: str) -> tuple[Array, Array]:  # noqa: N803  (Paddle's name)
-    """The eigenvalues of symmetric matrices, rising, and their vectors."""
+    """The eigenvalues of symmetric matrices in rising order, and their vectors."""
     values, vectors = _factorize_symmetric(np.linalg.eigh, x, UPLO)
     return values, vectors
 
 
 @register_kernel("eigvalsh", "X -> Eigenvalues Eigenvectors?", {"UPLO": String("L"), "is_test": Bool(False)})
 def _eigvalsh(x: Array, *, UPLO: str) -> tuple[Array, None]:  # noqa: N803
-    """The eigenvalues of symmetric matrices, rising."""
+    """The eigenvalues of symmetric matrices in rising order."""
     return _factorize_symmetric(np.linalg.eigvalsh, x, UPLO), None
 
 
 @register_kernel("lu", "X -> Out Pivots Infos?", {"pivots": Bool(True)})
 def _lu(x: Array) -> tuple[Array, Array, Array]:
-    """Both triangular factors in one matrix, and the row exchanged with each row, from 1 on."""
+    """Both triangular factors in one matrix, and for each row the row that it was exchanged with, from 1
+    on.
+    """
     out = np.array(x)
     steps = min(x.shape[-2:])
     pivots = np.empty((*x.shape[:-2], steps), np.int32)
@@ -285,7 +289,7 @@ def _lu(x: Array) -> tuple[Array, Array, Array]:
     "lu_unpack", "X Pivots -> Pmat L U", {"unpack_ludata": Bool(True), "unpack_pivots": Bool(True)}
 )
 def _lu_unpack(x: Array, pivots: Array) -> tuple[Array, Array, Array]:
-    """The permutation and the two triangular factors whose product was factorized."""
+    """The permutation and the two triangular factors whose product is the factorized matrix."""
     steps = min(x.shape[-2:])
     rows = np.broadcast_to(np.arange(x.shape[-2]), x.shape[:-1]).copy()
     for place in np.ndindex(pivots.shape[:-1]):
@@ -298,7 +302,7 @@ def _lu_unpack(x: Array, pivots: Array) -> tuple[Array, Array, Array]:
 
 @register_kernel("lu_solve", "b lu pivots -> out", {"trans": String("N")})
 def _lu_solve(b: Array, lu: Array, pivots: Array, *, trans: str) -> Array:
-    """The solution of ``A Out = b`` by the factors of A; trans "T" or "C": of A transposed."""
+    """The solution of ``A Out = b`` by the factors of A; with trans "T" or "C", for A transposed."""
     permutation, lower, upper = _lu_unpack(lu, pivots)
     matrix = permutation @ lower @ upper
     return np.linalg.solve(matrix if trans == "N" else np.swapaxes(matrix, -1, -2).conj(), b)
@@ -355,7 +359,9 @@ _RANK_ATTRS: Final = {"tol": Float(0.0), "use_default_tol": Bool(True), "hermiti
 def _matrix_rank(
     x: Array, tolerance: Array | None, *, tol: float, use_default_tol: bool, hermitian: bool
 ) -> Array:
-    """The number of singular values above the tolerance; by default the largest times size times epsilon."""
+    """The number of singular values above the tolerance, by default the largest value times size times
+    epsilon.
+    """
     values = _find_singular_values(x, hermitian)
     limit = np.asarray(tol, x.dtype) if tolerance is None else tolerance
     if use_default_tol:
@@ -367,7 +373,7 @@ def _matrix_rank(
 def _matrix_rank_as_int64(
     x: Array, tolerance: Array | None, *, tol: float, use_default_tol: bool, hermitian: bool
 ) -> Array:
-    """The same number, as int64."""
+    """The result of ``_matrix_rank`` as int64."""
     found = _matrix_rank(x, tolerance, tol=tol, use_default_tol=use_default_tol, hermitian=hermitian)
     return found.astype(np.int64)
 

@@ -66,7 +66,9 @@ class L1Norm(OpDef):
 
 @register
 class Norm(OpDef):
-    """``Out = X / Norm`` with ``Norm = sqrt(sum(X^2) + epsilon)`` along ``axis``, kept as 1."""
+    """``Out = X / Norm`` with ``Norm = sqrt(sum(X^2) + epsilon)`` along ``axis``, which stays as 1 in
+    Norm.
+    """
 
     type = "norm"
     by_row = spares_first("axis")
@@ -172,7 +174,7 @@ class Dist(OpDef):
 
 
 def _not_0(x: Array) -> Array:
-    """Return X with 1 in place of 0."""
+    """Return X with 0 replaced by 1."""
     return np.where(x == 0, np.ones_like(x), x)
 
 
@@ -284,7 +286,7 @@ class NormAttrs(PNormAttrs):
 
 @register_kernel("p_norm", "X -> Out", NormAttrs.table(), changed=True, make_grad=classmethod(keep_attrs))
 def _p_norm(x: Array, *, attrs: NormAttrs) -> Array:
-    """The p-norm along an axis; ``asvector``: of all elements."""
+    """The p-norm along an axis; with ``asvector``, of all elements."""
     axis = 0 if attrs.asvector else attrs.axis
     rows = x.reshape(-1) if attrs.asvector else x
     out = np.asarray(np.linalg.norm(rows, attrs.porder, axis), x.dtype)

@@ -1,7 +1,5 @@
 # ruff: noqa: N803  (Alpha is Paddle's)
-"""Products that are linear in both sides: bmm, addmm, dot, kron, cross, fsp and
-bilinear_tensor_product.
-"""
+"""Products that are linear in both operands: bmm, addmm, dot, kron, cross, fsp, bilinear_tensor_product."""
 
 from __future__ import annotations
 
@@ -116,7 +114,7 @@ class Dot(OpDef):
 
 @register
 class Kron(OpDef):
-    """The Kronecker product: every element of X times the whole of Y; dim k is ``X_k Y_k`` long."""
+    """The Kronecker product: every element of X times the whole of Y; dim k has length ``X_k Y_k``."""
 
     type = "kron"
     inputs = ("X", "Y")
@@ -151,7 +149,7 @@ _FIRST_OF_3 = 9  # Paddle's mark for: the first dim of length 3
 
 @register
 class Cross(OpDef):
-    """``Out = X x Y`` of the vectors of 3 along ``dim`` (9, the default: the first dim of 3)."""
+    """``Out = X x Y`` of vectors of length 3 along ``dim`` (default 9: the first dim of length 3)."""
 
     type = "cross"
     inputs = ("X", "Y")

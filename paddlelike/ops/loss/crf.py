@@ -55,17 +55,17 @@ class _Chains(NamedTuple):
 
     @property
     def full(self) -> Array:
-        """The sequences with rows, in the order of the steps."""
+        """The nonempty sequences, in the order of the steps."""
         return self.steps.order[: self.steps.first]
 
     @property
     def last(self) -> Array:
-        """The index of the last row of each full sequence in batch order."""
+        """The index of the last row of each nonempty sequence in batch order."""
         bounds = np.array(self.steps.bounds)
         return bounds[self.lengths[self.full] - 1] + np.arange(self.steps.first)
 
     def labels(self, label: Array, op: str, count: int) -> Array:
-        """Return the labels in batch order; raise EnforceNotMet unless each is below ``count``."""
+        """Return the labels in batch order. Raises EnforceNotMet unless each is below ``count``."""
         labels = label.reshape(-1).take(self.steps.rows)
         if labels.size and not 0 <= labels.min() <= labels.max() < count:
             raise EnforceNotMet(
@@ -223,7 +223,8 @@ def _from_batch_order(emission: Array, rows: Array, steps: Steps) -> Array:
 
 @register
 class CrfDecoding(OpDef):
-    """``ViterbiPath``: the labels with the greatest score, int64; with Label, whether each is right (1 or 0).
+    """``ViterbiPath``: the labels with the highest score, int64; with Label, whether each label is right (1
+    or 0).
 
     Viterbi 1967. Padding gets label 0.
     """
@@ -291,7 +292,7 @@ def _find_best(last: Array, between: Array, out: Array) -> None:
 
 
 def _mark_right(chains: _Chains, path: Array, label: Array) -> Array:
-    """Return 1 where a row has the label of the path; padding is 0."""
+    """Return 1 where a row has the label of the path, else 0; padding is 0."""
     rows, right = chains.steps.rows, np.zeros_like(path)
     right.reshape(-1)[rows] = path.reshape(-1)[rows] == label.reshape(-1)[rows]
     return right

@@ -39,7 +39,8 @@ _LARGEST = 1e20  # Paddle's number for an infinite logarithm
 def flatten_labels(
     op: str, label: Array, classes: int, ignore_index: int | None = None
 ) -> tuple[Array, Array | None]:
-    """Return the labels as one row, ignored ones replaced by 0, and which are ignored (None: none).
+    """Return the labels as one row, with ignored labels replaced by 0, and a mask of these (None: no label is
+    ignored).
 
     Raises EnforceNotMet when a label is not a class, or no integer.
     """
@@ -67,7 +68,7 @@ def flatten_labels(
 
 
 def _are_classes(labels: Array, classes: int, ignore_index: int | None) -> bool:
-    """Return whether all labels are certainly valid classes, not ignored ones, by one call of numpy."""
+    """Return whether all labels are certainly valid classes and not ignored, by one call of numpy."""
     if ignore_index is not None and 0 <= ignore_index < classes:
         return False
     if type(labels) is not np.ndarray or labels.dtype != np.int64:
@@ -76,7 +77,7 @@ def _are_classes(labels: Array, classes: int, ignore_index: int | None) -> bool:
 
 
 def check_label(op: str, x: Spec, label: Spec, *, soft: bool, may_drop: bool = True) -> None:
-    """Raise ShapeError unless Label has X's dims, but for the last.
+    """Raise ShapeError unless Label has the dims of X, except the last.
 
     If it is hard, its last dim is 1 or (with ``may_drop``) absent.
     """
@@ -305,7 +306,7 @@ def _write_gradient(
 def _scale_gradient(
     label: Array, classes: int, ignore_index: int, d_loss: Array
 ) -> tuple[Array, Array, Array]:
-    """Return the labels, the factor of each row's softmax, and the amount subtracted at its label.
+    """Return the labels, the factor of each row's softmax, and the amount to subtract at its label.
 
     Fluid's kernel of the gradient ignores no label (see ``ignored_labels``); there, a label that is not a
     class names memory outside of the row; here it is ignored.

@@ -182,7 +182,7 @@ def _compute_loss(batch: _Batch, blank: int) -> tuple[Array, Array]:
 
 
 def _log_softmax(rows: Array) -> Array:
-    """Return the logarithms of the softmax, which like Fluid's is at least the smallest normal number."""
+    """Return the logarithms of the softmax, limited as in Fluid to that of the smallest normal number."""
     out = rows - rows.max(1, keepdims=True, initial=_NEVER)
     out -= np.log(np.exp(out).sum(1, keepdims=True))
     return np.maximum(out, np.log(np.finfo(out.dtype).tiny))
@@ -277,7 +277,7 @@ class CtcAlign(OpDef):
     {"blank": Int(0), "fastemit_lambda": Float(0.0)},
 )
 def _transduce(logs: Array, label: Array, times: Array, counts: Array, *, blank: int) -> tuple[Array, None]:
-    """The loss of a transducer: minus the logarithm of the labels' probability over all alignments.
+    """The loss of a transducer: the negative log probability of the labels, over all alignments.
 
     ``logs`` (N, T, U + 1, C) are logarithms of probabilities, taken as they are. Graves 2012.
     """

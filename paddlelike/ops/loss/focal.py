@@ -26,13 +26,13 @@ def _split_terms(x: Array, label: Array, fg_num: Array, alpha: float) -> tuple[A
 
 
 def _cut(log_p: Array) -> Array:
-    """Return logarithms of at least that of the smallest normal float32, as Fluid's."""
+    """Return logarithms, limited as in Fluid to at least that of the smallest normal float32."""
     return np.maximum(log_p, log_p.dtype.type(math.log(np.finfo(np.float32).tiny)))
 
 
 @register
 class SigmoidFocalLoss(OpDef):
-    """``-w * (1 - p)**gamma * log(p)`` where the class is right, ``-w * p**gamma * log(1 - p)`` elsewhere.
+    """``-w * (1 - p)**gamma * log(p)`` for the labelled class, ``-w * p**gamma * log(1 - p)`` for the others.
 
     ``p`` is the sigmoid of X; ``w`` is ``alpha / FgNum`` for the right class, else ``(1 - alpha) / FgNum``.
     """

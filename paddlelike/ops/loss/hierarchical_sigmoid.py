@@ -134,7 +134,7 @@ class HierarchicalSigmoid(OpDef):
 
     @staticmethod
     def infer_grad(slot: str, spec: Spec, attrs: dict[str, Any]) -> Spec:
-        """Return the spec of a gradient: that of the weight is SelectedRows when it is sparse."""
+        """Return the spec of a gradient; a sparse gradient of the weight is SelectedRows."""
         if slot == "W@GRAD" and attrs["is_sparse"]:
             return spec._replace(kind=VarType.SELECTED_ROWS)
         return spec

@@ -134,7 +134,7 @@ class NllLoss(OpDef):
 def _find_label_weights(
     x: Array, label: Array, weight: Array | None, ignore_index: int
 ) -> tuple[Array, Array]:
-    """Return the labels as one row, and the weight of each: 0 for ignored ones."""
+    """Return the labels as one row, and the weight of each label, 0 for ignored ones."""
     flat, ignored = flatten_labels("nll_loss", label, x.shape[1], ignore_index)
     weights = np.ones(len(flat), x.dtype) if weight is None else weight[flat]
     return flat, weights if ignored is None else weights * ~ignored

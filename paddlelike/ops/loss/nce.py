@@ -41,7 +41,7 @@ class NceAttrs(Attrs):
 
 @register
 class Nce(OpDef):
-    """Noise-contrastive estimation (Gutmann & Hyvarinen 2010).
+    """The loss of noise-contrastive estimation (Gutmann & Hyvarinen 2010).
 
     With ``o`` the sigmoid of ``Input . Weight[class] + Bias[class]`` and ``b`` the probability of the class
     times ``num_neg_samples``, a true class costs ``-log(o / (o + b))``, a drawn one ``-log(b / (o + b))``.
@@ -195,7 +195,7 @@ class Nce(OpDef):
 
     @staticmethod
     def infer_grad(slot: str, spec: Spec, attrs: dict[str, Any]) -> Spec:
-        """Return the spec of a gradient: that of the weight is SelectedRows when it is sparse."""
+        """Return the spec of a gradient; a sparse gradient of the weight is SelectedRows."""
         if slot == "Weight@GRAD" and attrs["is_sparse"]:
             return spec._replace(kind=VarType.SELECTED_ROWS)
         return spec

@@ -101,7 +101,7 @@ class SmoothL1Loss(OpDef):
 
 @register
 class RankLoss(OpDef):
-    """``Out = log(1 + e^O) - Label O``, O = Left - Right: how well the order agrees with Label.
+    """``Out = log(1 + e^O) - Label O``, O = Left - Right: how well the order of both agrees with Label.
 
     Source: Burges et al., "Learning to rank using gradient descent" (RankNet), 2005.
     """

@@ -1,4 +1,4 @@
-"""Losses of each element alone, and label_smooth: log_loss, hinge_loss, kldiv_loss, bce_loss, ..."""
+"""Elementwise losses, and label_smooth: log_loss, hinge_loss, kldiv_loss, bce_loss, ..."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SigmoidCrossEntropyWithLogits(OpDef):
 
 
 def _drop_ignored(values: Array, label: Array, normalize: bool, ignore_index: int) -> Array:
-    """Return ``values``, 0 where the label is ignored; if wanted, divided by the number of others."""
+    """Return ``values`` with 0 at ignored labels, on request divided by the number of the others."""
     ignored = label.astype(np.int64) == ignore_index
     values[ignored] = 0
     if normalize:
@@ -160,7 +160,7 @@ class ModifiedHuberLoss(OpDef):
 
 @register
 class TeacherStudentSigmoidLoss(OpDef):
-    """Losses of ``sigmoid(X)`` against clicks and a teacher's scores, both in one label.
+    """Losses of ``sigmoid(X)`` for clicks and for a teacher's scores, both encoded in one label.
 
     With h(z) = log(1 + e^X) - X z: Label below -1 is h(0) (no click, no teacher), below 0 is h(1)
     (click, no teacher), below 1 is h(0) + h(Label), from 1 on h(1) + h(Label - 1). Where X is
@@ -192,7 +192,7 @@ class TeacherStudentSigmoidLoss(OpDef):
 
 
 def _find_clicks(label: Array) -> tuple[Array, Array]:
-    """Return the number of h(z) in the loss of each label, and the sum of their z."""
+    """Return how often h(z) occurs in the loss for each label, and the sum of the z."""
     one, two, zero = (label.dtype.type(n) for n in (1, 2, 0))
     terms = np.where(label < 0, one, two)
     return terms, np.where(label < -1, zero, np.where(label < 0, one, label))
@@ -236,7 +236,7 @@ class KldivLoss(OpDef):
     "kldiv_loss", "X Target -> Loss", {"reduction": String("mean"), "log_target": Bool(False)}, changed=True
 )
 def _kldiv_loss(x: Array, target: Array, *, reduction: str, log_target: bool) -> Array:
-    """The same as in Fluid 1.8; Target may hold logarithms."""
+    """The loss ``kldiv_loss`` of Fluid 1.8; Target may hold logarithms."""
     if not log_target:
         loss = KldivLoss.forward(x, target, reduction=reduction)
     else:

@@ -1,4 +1,4 @@
-"""Logits of a sample of very many classes, for a softmax over these alone."""
+"""Logits for a sample of very many classes, for a softmax over the sample alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SampleLogitsAttrs(Attrs):
 
 @register
 class SampleLogits(OpDef):
-    """The logits of the true classes and of ``num_samples`` drawn ones, for a softmax over these alone.
+    """The logits of the true classes and of ``num_samples`` sampled classes, for a softmax over these alone.
 
     ``SampledLogits = Logits[Samples] - log(Probabilities)`` with the expected counts of the classes as
     Probabilities; a drawn class that is a true one of its row is made impossible when
@@ -100,7 +100,7 @@ class SampleLogits(OpDef):
 def _draw_shared_samples(
     ctx: Context, labels: Array, logits: Array, attrs: SampleLogitsAttrs
 ) -> tuple[Array, Array]:
-    """Return true and drawn classes, and the expected number of draws of each.
+    """Return true and sampled classes, and the expected number of draws of each.
 
     Raises EnforceNotMet when ``num_samples`` exceeds the number of classes.
     """
@@ -115,7 +115,7 @@ def _draw_shared_samples(
 
 
 def draw_shared_classes(generator: Any, count: int, num_samples: int, seed: int = 0) -> tuple[Array, int]:
-    """Draw different classes of ``count``. Return them and the number of draws."""
+    """Draw different classes below ``count``. Return the classes and the number of draws."""
     drawn: dict[int, None] = {}
     tries = 0
     seeded = draw_log_uniform(None, count + 1, 64 * num_samples, seed) if seed else None

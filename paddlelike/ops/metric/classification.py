@@ -15,7 +15,7 @@ from paddlelike.ops.kernels.areas import compute_precision_recall_area, compute_
 
 @register
 class Accuracy(OpDef):
-    """``Accuracy``: the share of rows whose Label is among Indices (the classes ranked first)."""
+    """``Accuracy``: the fraction of rows whose Label is among Indices (the classes ranked first)."""
 
     type = "accuracy"
     inputs = ("Out", "Indices", "Label")
@@ -122,7 +122,7 @@ def _advance_window(table: Array, places: Array, buckets: int, steps: int, done:
 
 @register
 class PrecisionRecall(OpDef):
-    """Precision, recall and F1 of a classifier: of this batch, and of all batches so far.
+    """Precision, recall and F1 of a classifier, for this batch and for all batches so far.
 
     Metrics are float64 of shape (6,): macro precision, recall, F1, then micro. StatesInfo holds
     true positives, false positives, true negatives and false negatives per class, (classes, 4).
@@ -202,7 +202,7 @@ def _compute_metrics(states: Array, dtype: np.dtype[Any]) -> Array:
 
 @register
 class MeanIou(OpDef):
-    """``OutMeanIou``: the mean over the classes seen of correct / (correct + wrong).
+    """``OutMeanIou``: the mean of correct / (correct + wrong) over the classes that occur.
 
     A wrong element counts against its class and against the predicted one. Counts and means of
     earlier batches are added.

@@ -27,7 +27,7 @@ from paddlelike.ops.kernels.fast import sequence as fast
 
 
 def _split_sequences(ctx: Context, slot: str, rows: Array, lengths: Array | None) -> list[Array]:
-    """Return the sequences of a slot, each of one dim."""
+    """Return the sequences of a slot, each as an array of one dim."""
     if lengths is not None:
         padded = rows.reshape(len(rows), -1)
         return [row[:n] for row, n in zip(padded, lengths.reshape(-1), strict=True)]
@@ -107,7 +107,7 @@ def _compute_distance(hyp: Array, ref: Array) -> int:
 
 
 class _Tags(NamedTuple):
-    """The index of each kind of tag in a scheme; -1: the scheme does not have it."""
+    """The index of each kind of tag in a scheme; -1 if the scheme lacks it."""
 
     kinds: int
     begin: int = -1

@@ -111,5 +111,5 @@ class Dropout(OpDef):
 
 
 def _compute_kept_fraction(x: Array, dropout_prob: float) -> np.generic:
-    """``1 - p`` in float32, as X's element type."""
+    """Return ``1 - p``, computed in float32, as an element of X's type."""
     return x.dtype.type(np.float32(1) - np.float32(dropout_prob))

@@ -94,7 +94,7 @@ def _check_ids(ids: Array, height: int, padding_idx: int) -> None:
 
 
 def _find_rows(table: SelectedRows, ids: Array) -> Array:
-    """Return the index of each id among the rows of a table that holds only some of them.
+    """Return the index of each id among the rows of a table that holds only some ids.
 
     Raises EnforceNotMet for an id that the table does not hold.
     """
@@ -172,7 +172,7 @@ class _LookupGrad(OpDef):
 def _sum_looked_up(
     d_out: Array, w: Array | SelectedRows, ids: Array, *, is_sparse: bool, padding_idx: int
 ) -> Array | SelectedRows:
-    """Return the dense gradient as its looked-up rows, if these are few."""
+    """Return the dense gradient as rows of the looked-up ids, if these are few."""
     if isinstance(w, SelectedRows):
         return _LookupGrad.forward(d_out, w, ids, is_sparse=is_sparse, padding_idx=padding_idx)
     rows, height = ids.reshape(-1), len(w)
@@ -185,7 +185,7 @@ def _sum_looked_up(
 
 
 def _drop_padding(rows: Array, d_rows: Array, padding_idx: int) -> tuple[Array, Array]:
-    """Return ids and their gradients without those of the padding."""
+    """Return ids and their gradients without the padding id."""
     if padding_idx == _NO_PADDING:
         return rows, d_rows
     keep = rows != padding_idx
@@ -212,7 +212,7 @@ class LookupTableV2Grad(_LookupGrad):
 
 @register
 class MergeSelectedRows(OpDef):
-    """``Out``: X with sorted rows, each once; the values of repeated rows are added up."""
+    """``Out``: X with distinct, sorted rows; the values of repeated rows are added up."""
 
     type = "merge_selected_rows"
     keeps_rows = True

@@ -77,7 +77,7 @@ class Softmax(OpDef):
 
 @register
 class Maxout(OpDef):
-    """Out's channel c is the greatest of X's channels ``c groups .. c groups + groups - 1``.
+    """``Out``: channel c is the maximum of channels ``c groups .. c groups + groups - 1`` of X.
 
     X is ``(N, C, H, W)`` with the channels at ``axis``; Out has ``C / groups`` of them. Of equal
     greatest elements the first gets the gradient.

@@ -1,4 +1,4 @@
-"""Look-ups in growing tables, in this process or on servers, and what servers count.
+"""Look-ups in growing tables, in this process or on servers, and the counts that servers keep.
 
 None of these operators is Paddle's: Paddle uses ``lookup_table``, and its servers create the tables.
 """
@@ -47,7 +47,7 @@ class MakeSparseTableAttrs(Attrs):
 
 @register
 class MakeSparseTable(OpDef):
-    """``Out``: an empty table; its rows are made when their ids are first looked up."""
+    """``Out``: an empty table, whose rows are made when their ids are first looked up."""
 
     type = "make_sparse_table"
     traceable = False
@@ -125,7 +125,7 @@ class SparseEmbedding(OpDef):
 
 
 def _sum_by_id(values: Array | None, ids: Array, where: Array, count: int, default: float) -> Array:
-    """Return the sum of the values of each id: one for each row of Ids, or the default for each id."""
+    """Return for each id the sum of the values of its rows in Ids, or the default."""
     if values is None:
         return np.bincount(where, minlength=count) * default
     if not len(ids) or values.size != len(ids):
@@ -190,7 +190,7 @@ class SparseEmbeddingGrad(OpDef):
 
 @register
 class DistributedSparseEmbedding(OpDef):
-    """``Out`` as of sparse_embedding, of a table whose rows lie on servers by their ids.
+    """``Out`` as in sparse_embedding, from a table whose rows are distributed over servers by id.
 
     ``Seen``: the ids with their shows and clicks, which the servers count when they come with the gradients.
     So a look-up alone changes nothing; an id that ``entry`` would admit has its future row.

@@ -65,7 +65,7 @@ class FakeChannelWiseDequantizeMaxAbs(OpDef):
 
 @register
 class DequantizeAbsMax(OpDef):
-    """``Out = Scale X / max_range`` of whole numbers, float32; Scale ``(1,)``."""
+    """``Out = Scale X / max_range`` of integers, float32; Scale ``(1,)``."""
 
     type = "dequantize_abs_max"
     inputs = ("X", "Scale")
@@ -102,7 +102,7 @@ class DequantizeLog(OpDef):
 
 @register
 class LookupTableDequant(OpDef):
-    """``Out``: rows of a table of bytes as floats.
+    """``Out``: rows of a table of bytes, converted to floats.
 
     W ``(V, 2 + D / 4)`` float32: the least and the greatest number of a row, then D bytes; Ids int64
     ``(..., 1)``; Out ``(..., D)``. A byte b is ``least + b (greatest - least) / 256``; rows of
@@ -152,14 +152,14 @@ class LinearAttrs(Attrs):
     only_observer: bool = Bool(False)
 
     def align(self, scale: Array, dims: int) -> Array:
-        """Return the scales in a shape that broadcasts to an array of so many dims."""
+        """Return the scales in a shape that broadcasts to an array with so many dims."""
         if self.quant_axis < 0:
             return scale.reshape(-1)[0]
         return scale.reshape(-1, *(1,) * (dims - 1 - self.quant_axis))
 
     @property
     def steps(self) -> int:
-        """How many steps the scale has."""
+        """The number of steps of the scale."""
         return int(2 ** (self.bit_length - 1)) - 1
 
 
@@ -177,7 +177,7 @@ def _quantize_linear(
     *,
     attrs: LinearAttrs,
 ) -> tuple[Array, None, None, None]:
-    """X in steps of the scale, with halves rounded to even (one more step below 0) or away from 0."""
+    """X in steps of the scale. Halves are rounded to even (with one more step below 0) or away from 0."""
     if attrs.only_observer:
         return x, None, None, None
     if not attrs.is_test:

@@ -15,7 +15,7 @@ from paddlelike.ops.kernels.rounding import round_packets
 
 
 def quantize(x: Array, scale: Array, bits: int) -> Array:
-    """Return x within [-scale, scale] as whole steps, ``2^(bits - 1) - 1`` of them to ``scale``."""
+    """Return x, limited to [-scale, scale], in whole steps; ``2^(bits - 1) - 1`` steps reach ``scale``."""
     real = x.dtype.type
     inverse = real(1) / np.where(scale <= 1e-30, scale + real(1e-6), scale)
     held = np.where(x < -scale, -scale, np.where(x > scale, scale, x))
@@ -27,13 +27,13 @@ def _largest(x: Array) -> Array:
 
 
 def _find_largest(sizes: Array) -> Array:
-    """Return the greatest number of each row; NaN where NaN comes first, otherwise NaN is ignored."""
+    """Return the largest element of each row; NaN if the first element is NaN, otherwise NaN is ignored."""
     numbers = np.where(np.isnan(sizes), np.zeros_like(sizes), sizes)
     return np.where(np.isnan(sizes[:, :1]).any(1), sizes.dtype.type(np.nan), numbers.max(1, initial=0))
 
 
 def _average(x: Array, accum: Array, state: Array, rate: float) -> tuple[Array, Array, Array]:
-    """Return the scale, and the two running sums whose quotient it is: maxima and ones."""
+    """Return the scale, and the two running sums whose quotient it is: of maxima and of ones."""
     kept = x.dtype.type(rate)
     state = kept * state.reshape(-1)[:1] + x.dtype.type(1)
     accum = kept * accum.reshape(-1)[:1] + _largest(x)
@@ -42,7 +42,7 @@ def _average(x: Array, accum: Array, state: Array, rate: float) -> tuple[Array, 
 
 @register
 class FakeQuantizeAbsMax(OpDef):
-    """``Out``: X in steps of its greatest absolute value; OutScale ``(1,)``: that value."""
+    """``Out``: X in steps of its largest absolute value; OutScale ``(1,)``: that value."""
 
     type = "fake_quantize_abs_max"
     outputs = ("Out", "OutScale")
@@ -61,7 +61,7 @@ class FakeQuantizeAbsMax(OpDef):
 
 @register
 class FakeChannelWiseQuantizeAbsMax(FakeQuantizeAbsMax):
-    """Like fake_quantize_abs_max, with a scale for each filter ``X[c]``; OutScale ``(C,)``."""
+    """``fake_quantize_abs_max`` with one scale for each filter ``X[c]``; OutScale ``(C,)``."""
 
     type = "fake_channel_wise_quantize_abs_max"
 
@@ -83,7 +83,7 @@ class _RangeAttrs(Attrs):
 
 @register
 class FakeQuantizeRangeAbsMax(OpDef):
-    """Like fake_quantize_abs_max, with the maximum of ``window_size`` steps, or InScale if ``is_test``.
+    """``fake_quantize_abs_max`` by the maximum over ``window_size`` steps, or InScale if ``is_test``.
 
     OutScales holds the greatest value of each of these steps, Iter ``(1,)`` int64 counts them.
     """
@@ -125,7 +125,7 @@ class _MovingAttrs(Attrs):
 
 
 class _Moving(OpDef):
-    """Quantization by a moving average of the greatest values: OutScale = OutAccum / OutState.
+    """Quantization by a moving average of the largest values: OutScale = OutAccum / OutState.
 
     OutAccum and OutState are ``moving_rate`` times InAccum and InState plus the greatest value, and 1. With
     ``is_test`` the scale is InScale, and the sums stay as they are.
@@ -172,7 +172,7 @@ class FakeQuantizeMovingAverageAbsMax(_Moving):
 
 @register
 class FakeQuantizeDequantizeMovingAverageAbsMax(_Moving):
-    """Like ``fake_quantize_moving_average_abs_max``, then steps times their size: floats again."""
+    """``fake_quantize_moving_average_abs_max``, with the steps converted back to floats."""
 
     type = "fake_quantize_dequantize_moving_average_abs_max"
 
@@ -188,7 +188,7 @@ class FakeQuantizeDequantizeMovingAverageAbsMax(_Moving):
 
 @register
 class MovingAverageAbsMaxScale(OpDef):
-    """``Out``: X as it is; OutScale: the moving average of its greatest values, for a later quantization."""
+    """``Out``: X unchanged; OutScale: the moving average of its largest values, for a later quantization."""
 
     type = "moving_average_abs_max_scale"
     inputs = ("X", "InAccum?", "InState?")

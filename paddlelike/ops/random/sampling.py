@@ -45,7 +45,7 @@ class RandintAttrs(Attrs):
 
 @register
 class Randint(OpDef):
-    """``Out``: whole numbers in [low, high)."""
+    """``Out``: integers in [low, high)."""
 
     type = "randint"
     inputs = SHAPE_INPUTS
@@ -86,7 +86,7 @@ class Randperm(OpDef):
 
 @register
 class Seed(OpDef):
-    """``Out``: ``seed``, or another number at every run when it is 0; int32 of shape [1]."""
+    """``Out``: ``seed``, or a new number in every run if it is 0; int32 of shape [1]."""
 
     type = "seed"
     inputs = ()
@@ -129,7 +129,7 @@ class SamplingId(OpDef):
 
 @register
 class RandomCrop(OpDef):
-    """``Out``: of every instance of X a random part of size ``shape``, the last dims of X.
+    """``Out``: a random part of every instance of X; ``shape`` gives its size along the last dims.
 
     SeedOut is the seed of the next run; without a value in Seed yet, ``startup_seed`` is taken.
     """
@@ -171,7 +171,7 @@ class RandomCrop(OpDef):
 
 @register_kernel("bernoulli", "X -> Out", traceable=False, ends_gradients=True)
 def _draw_bernoulli(ctx: Context, x: Array) -> Array:
-    """1 with the probability X, else 0."""
+    """Draws of 1 with the probability X, else 0."""
     return (ctx.random(0).uniform(x.shape) < x).astype(x.dtype)
 
 
@@ -214,7 +214,7 @@ def _draw_dirichlet(ctx: Context, alpha: Array) -> Array:
     ends_gradients=True,
 )
 def _draw_columns(ctx: Context, x: Array, *, num_samples: int, replacement: bool) -> Array:
-    """Columns of each row, drawn with probabilities in proportion to X.
+    """Columns of each row, drawn with probabilities proportional to X.
 
     Without replacement the columns that come first in a race win: each takes an exponential time of rate X.
     """
@@ -241,7 +241,7 @@ def _draw_columns(ctx: Context, x: Array, *, num_samples: int, replacement: bool
     traceable=False,
 )
 def _sample_classes(ctx: Context, label: Array, *, num_classes: int, num_samples: int) -> tuple[Array, Array]:
-    """Classes of the labels and random others, ``num_samples`` or more; and each label's place in them."""
+    """The classes of the labels and random others, at least ``num_samples``; and the labels' indexes."""
     present = np.unique(label)
     others = _make_source(ctx).permutation(np.setdiff1d(np.arange(num_classes), present))
     kept = np.concatenate([present, others[: max(num_samples - len(present), 0)]])
@@ -250,7 +250,7 @@ def _sample_classes(ctx: Context, label: Array, *, num_classes: int, num_samples
 
 
 def _make_source(ctx: Context) -> np.random.Generator:
-    """Return a source of numpy's distributions that the generator of the scope determines."""
+    """Return a source of numpy's distributions, seeded by the scope's generator."""
     return np.random.default_rng(ctx.random(0).draw_bits(4))
 
 

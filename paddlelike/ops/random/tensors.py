@@ -1,4 +1,4 @@
-"""Random tensors, uniform and normal; with a seed they are Paddle's own, bit for bit.
+"""Random tensors, uniform and normal. With a seed they are Paddle's own, bit for bit.
 
 Seed 0 means no seed: the numbers come from the generator of the scope, which moves on.
 """
@@ -80,7 +80,7 @@ class GaussianLikeAttrs(GaussianAttrs):
 
 
 class _Drawn(OpDef):
-    """Random numbers, of a shape from tensors or the attribute."""
+    """Base class of operators that draw numbers of a shape from tensors or the attribute."""
 
     inputs = SHAPE_INPUTS
     fresh = True
@@ -118,14 +118,14 @@ class UniformRandom(_Drawn):
 
 @register
 class UniformRandomLater(UniformRandom):
-    """The form of Paddle 2.x and 3: with a seed their numbers."""
+    """``uniform_random`` of Paddle 2.x and 3, with their numbers if a seed is given."""
 
     type = "uniform_random" + LATER
     since = "2"
 
 
 class _BatchSizeLike(OpDef):
-    """Random numbers with one dim taken from Input."""
+    """Base class of operators that draw numbers with one dim taken from Input."""
 
     inputs = ("Input",)
     fresh = True
@@ -170,7 +170,7 @@ class GaussianRandom(_Drawn):
 
 @register
 class GaussianRandomLater(GaussianRandom):
-    """The form of Paddle 2.x and 3: with a seed their numbers."""
+    """``uniform_random`` of Paddle 2.x and 3, with their numbers if a seed is given."""
 
     type = "gaussian_random" + LATER
     since = "2"

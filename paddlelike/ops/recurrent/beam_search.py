@@ -15,7 +15,7 @@ from paddlelike.ops.kernels.lod import read_levels
 
 @register
 class GatherTree(OpDef):
-    """``Out[t, n, b]``: step t of the sequence that ends in beam b, found backwards through Parents.
+    """``Out[t, n, b]``: step t of the sequence that ends in beam b, traced back through Parents.
 
     Ids and Parents are (T, N, beams); Parents[t] says from which beam of step t - 1 each one comes.
     """
@@ -63,7 +63,7 @@ class BeamSearchAttrs(Attrs):
 
 @register
 class BeamSearch(OpDef):
-    """The ``beam_size`` best words to continue with, for each source, out of the candidates of its prefixes.
+    """The ``beam_size`` best next words for each source, among the candidates of its prefixes.
 
     ``ids`` and ``scores`` hold K candidates per prefix (row); ids None are the columns. With
     ``is_accumulated`` the scores are those of the whole sentence; otherwise they are probabilities, and their
@@ -134,7 +134,9 @@ def _find_row_offsets(lod: list[list[int]], level: int) -> list[int]:
 
 
 def _insert(best: list[_Item], item: _Item, size: int) -> None:
-    """Keep the ``size`` best, best first. A later one follows its equals, but replaces an equal last one."""
+    """Keep the ``size`` best, best first. A later candidate follows equal ones, but replaces an equal last
+    one.
+    """
     if len(best) == size:
         if item.below(best[-1]):
             return

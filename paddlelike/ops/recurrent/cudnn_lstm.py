@@ -103,7 +103,7 @@ def _run(
     random: Any = None,
     dropout_prob: float = 0.0,
 ) -> list[_Layer]:
-    """Run all layers; with ``random``, a generator, numbers are dropped between them."""
+    """Run all layers; with ``random``, a generator, dropout is applied between them."""
     layers: list[_Layer] = []
     for first in range(0, len(weights), directions):
         mask = None

@@ -1,5 +1,5 @@
-"""Long short-term memory: lstm over sequences, lstmp, which feeds back a projection of its output, and
-lstm_unit, one step on gates that come projected.
+"""Long short-term memory: lstm over sequences; lstmp, which feeds back a projection of its output; lstm_unit,
+a single step on projected gates.
 
 Hochreiter & Schmidhuber 1997; peepholes: Gers & Schmidhuber 2000; projections: Sak et al. 2014.
 
@@ -131,7 +131,7 @@ class Lstm(OpDef):
 
 @register
 class Lstmp(OpDef):
-    """Like ``lstm``, but what is fed back is ``r = act(h ProjWeight)``, the output Projection.
+    """``lstm`` with the projection ``r = act(h ProjWeight)`` as feedback and as output Projection.
 
     Weight is (P, 4H), ProjWeight (H, P), H0 (sequences, P). ``cell_clip`` and ``proj_clip``, where above 0,
     limit c and r. As in Paddle, act is ``cell_activation``, unless ``proj_activation`` is identity.

@@ -1,4 +1,6 @@
-"""Operators of networks that repeat over the first dim of their inputs: recurrent, rnn_memory_helper."""
+"""Operators of networks that are repeated over the first dim of their inputs: recurrent,
+rnn_memory_helper.
+"""
 
 from __future__ import annotations
 
@@ -185,7 +187,7 @@ class RecurrentGrad(OpDef):
 
 
 class _Gradients:
-    """The gradients of the variables of a slot while they are being collected over the steps."""
+    """The gradients of the variables of a slot, collected over the steps."""
 
     def __init__(self, op: OpView, slot: str, values: list[Array]) -> None:
         self._names = [

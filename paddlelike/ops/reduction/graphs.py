@@ -1,4 +1,6 @@
-"""Messages along the edges of graphs, as in ``paddle.geometric``: gathered at starts, reduced at ends."""
+"""Messages along the edges of graphs, as in ``paddle.geometric``: gathered at start nodes, reduced at end
+nodes.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ _SIZES: Final = {"reduce_op": String("SUM"), "out_size": Longs([0])}
 def _send_rows(
     x: Array, starts: Array, ends: Array, size: Array | None, *, reduce_op: str, out_size: list[int]
 ) -> tuple[Array, Array]:
-    """The sum, mean, maximum or minimum of the rows of X that each node receives; zeros for none."""
+    """The sum, mean, maximum or minimum of the rows of X that each node receives; zeros without any."""
     return _reduce(x[starts], ends, _find_size(x, size, out_size), reduce_op)
 
 
@@ -41,13 +43,13 @@ def _send_edges(
     reduce_op: str,
     out_size: list[int],
 ) -> tuple[Array, Array]:
-    """``graph_send_recv`` of rows of X that are combined with the row of Y of their edge."""
+    """``graph_send_recv`` of rows of X that are combined with the rows of Y for their edges."""
     return _reduce(_COMBINED[message_op](x[starts], y), ends, _find_size(x, size, out_size), reduce_op)
 
 
 @register_kernel("graph_send_uv", "x y src_index dst_index -> out", {"message_op": String("ADD")})
 def _combine_ends(x: Array, y: Array, starts: Array, ends: Array, *, message_op: str) -> Array:
-    """For each edge the row of X at its start, combined with the row of Y at its end."""
+    """For each edge, the row of X at its start combined with the row of Y at its end."""
     return np.asarray(_COMBINED[message_op](x[starts], y[ends]))
 
 
@@ -58,7 +60,7 @@ def _combine_ends(x: Array, y: Array, starts: Array, ends: Array, *, message_op:
 def _number_nodes(
     x: Array, neighbors: Array, count: Array, values: Array | None, places: Array | None
 ) -> tuple[Array, Array, Array]:
-    """Number nodes from 0 on in the order in which they come: those of X, then their neighbors."""
+    """Number the nodes from 0 in order of appearance: those of X, then their neighbours."""
     nodes = np.concatenate([x, neighbors])
     known, first, inverse = np.unique(nodes, return_index=True, return_inverse=True)
     order = np.argsort(first)

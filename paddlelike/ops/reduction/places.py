@@ -1,4 +1,4 @@
-"""Indices: of extremes, of true elements, and of unique elements."""
+"""Indexes of extremes, of true elements, and of unique elements."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from paddlelike.ops.operands import normalize_axis, one_element
 
 
 def _find_index_dtype(dtype: int) -> VarType:
-    """Return the element type that an operator's ``dtype`` names; -1 is int64."""
+    """Return the element type that the attribute ``dtype`` of an operator names; -1 is int64."""
     return VarType.INT64 if dtype < 0 else VarType(dtype)
 
 
@@ -136,7 +136,7 @@ def _histogram(x: Array, *, bins: int, min: int, max: int) -> Array:  # noqa: A0
 
 @register_kernel("bincount", "X Weights? -> Out", {"minlength": Int(0)})
 def _bincount(x: Array, weights: Array | None, *, minlength: int) -> Array:
-    """How often each number occurs, or the sum of its weights."""
+    """How often each integer occurs, or the sum of its weights."""
     out = np.bincount(x, weights, minlength)
     return out.astype(np.int64 if weights is None else weights.dtype)
 
@@ -156,7 +156,7 @@ class UniqueAttrs(Attrs):
     changed=True,
 )
 def _unique(x: Array, *, attrs: UniqueAttrs) -> tuple[Array, ...]:
-    """The distinct elements, sorted; their first indices, the inverse and the counts."""
+    """The distinct elements, sorted; their first indexes, the inverse and the counts."""
     axis = attrs.axis[0] if attrs.axis else None
     out, first, inverse, counts = np.unique(x, True, True, True, axis)
     if not attrs.is_sorted:  # in the order in which they occur
@@ -174,7 +174,9 @@ def _unique(x: Array, *, attrs: UniqueAttrs) -> tuple[Array, ...]:
     UniqueAttrs.table(return_inverse=Bool(False), return_counts=Bool(False)),
 )
 def _unique_consecutive(x: Array, *, attrs: UniqueAttrs) -> tuple[Array, Array, Array]:
-    """The elements that differ from the one before; the index of each element among them, and run lengths."""
+    """The elements that differ from their predecessors, the index of each element among them, and run
+    lengths.
+    """
     axis = attrs.axis[0] if attrs.axis else 0
     rows = np.moveaxis(x, axis, 0) if attrs.axis else x.reshape(-1)
     flat = rows.reshape(len(rows), -1)
@@ -207,7 +209,7 @@ class _Unique(OpDef):
 
 @register
 class Unique(_Unique):
-    """``Out``: the numbers of X once each, in order of appearance; ``X[i] = Out[Index[i]]``."""
+    """``Out``: the distinct elements of X in order of appearance; ``X[i] = Out[Index[i]]``."""
 
     type = "unique"
     outputs = ("Out", "Index")
@@ -223,7 +225,7 @@ class Unique(_Unique):
 
 @register
 class UniqueWithCounts(_Unique):
-    """Like ``unique``; Count holds how often each number of Out occurs in X."""
+    """``unique`` with Count, the number of times that each element of Out occurs in X."""
 
     type = "unique_with_counts"
     outputs = ("Out", "Index", "Count")

@@ -58,7 +58,7 @@ class ReduceAttrs(Attrs):
 
 @functools.lru_cache(maxsize=4096)
 def find_axes(op: str, dims: tuple[int, ...] | None, rank: int) -> Axes:
-    """Return the dims to reduce, counted from the front, each once; ``dims`` is None for all.
+    """Return the distinct dims to reduce, counted from the front; ``dims`` is None for all.
 
     Raises ShapeError when one is not there.
     """
@@ -85,12 +85,12 @@ def _sum(x: Array, axes: Axes) -> Array:
 
 
 def _mean(x: Array, axes: Axes) -> Array:
-    """Return the mean with the reduced dims kept as 1; of integers without its fraction."""
+    """Return the mean with the reduced dims kept as 1; for integers it is truncated."""
     return _divide(_sum(x, axes), x)
 
 
 def _later_mean(x: Array, **how: Any) -> Array:
-    """Return the mean as numpy does, but of integers without its fraction."""
+    """Return the mean as numpy does, but truncated for integers."""
     return _divide(np.sum(x, dtype=x.dtype, **how), x) if x.dtype.kind in "iu" else np.mean(x, **how)
 
 
@@ -104,12 +104,12 @@ def _frobenius(x: Array, axes: Axes) -> Array:
 
 
 def _equals(d: Array, out: Array, x: Array) -> Array:
-    """Return the gradient of an extremum: every element equal to it gets the full gradient."""
+    """Return the gradient of an extremum: every element equal to it gets the whole gradient."""
     return d * (x == out)
 
 
 class Reduction(NamedTuple):
-    """The facts of a reduction that every engine reads: numpy, shape rule, gradient, JAX, ONNX, CNTK.
+    """The properties of a reduction that all engines read: numpy, shape rule, gradient, JAX, ONNX, CNTK.
 
     Attributes
     ----------
@@ -135,11 +135,11 @@ class Reduction(NamedTuple):
 
     @property
     def is_logical(self) -> bool:
-        """Whether it is one of truth values."""
+        """Whether the reduction is of truth values."""
         return isinstance(self.neutral, bool)
 
     def get_neutral(self, dtype: np.dtype[Any]) -> float:
-        """Return the neutral number of a dtype; for integers the extreme one in place of infinity."""
+        """Return the neutral element of a dtype; for integers the extreme integer in place of infinity."""
         if dtype.kind not in "iu" or np.isfinite(self.neutral):
             return self.neutral
         return np.iinfo(dtype).max if self.neutral > 0 else np.iinfo(dtype).min
@@ -267,7 +267,7 @@ for _row in _ROWS:
 
 
 def _share(d: Array, out: Array, x: Array, *, attrs: ReduceAttrs) -> Array:
-    """Return the gradient of an extremum in Paddle 3: elements equal to it get equal shares."""
+    """Return the gradient of an extremum in Paddle 3: elements equal to it share the gradient equally."""
     axes = attrs.axes("reduce_max", x.ndim, may_be_empty=True)
     kept = _reduce_shape(x.shape, axes, keep_dim=True)
     equal = x == out.reshape(kept)

@@ -1,4 +1,4 @@
-"""Elements by their order: top_k, argsort, kthvalue, mode, searchsorted."""
+"""Operators that sort or rank elements: top_k, argsort, kthvalue, mode, searchsorted."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _top_k(x: Array, tensor: Array | None, *, attrs: TopAttrs) -> tuple[Array, A
 
 
 def _sort(x: Array, axis: int, *, falling: bool) -> Array:
-    """Return the indices that sort X, equal elements in their order; NaN is largest."""
+    """Return the indexes that sort X; equal elements keep their order, and NaN is largest."""
     if not falling:
         return x.argsort(axis, kind="stable")
     backwards = np.flip(x, axis).argsort(axis, kind="stable")
@@ -71,7 +71,7 @@ def _kthvalue(x: Array, *, k: int, axis: int, keepdim: bool) -> tuple[Array, Arr
 
 @register_kernel("mode", "X -> Out Indices", {"axis": Int(-1), "keepdim": Bool(False)})
 def _mode(x: Array, *, axis: int, keepdim: bool) -> tuple[Array, Array]:
-    """The most frequent element along an axis, the smallest of several, and its last index."""
+    """The most frequent element along an axis, the smallest if there are several, and its last index."""
     rows = np.moveaxis(x, axis, -1)
     counts = (rows[..., :, None] == rows[..., None, :]).sum(-1)
     best = np.where(counts == counts.max(-1, keepdims=True), rows, np.inf).min(-1, keepdims=True)
@@ -88,7 +88,7 @@ def _take(x: Array, places: Array, axis: int, keepdim: bool) -> tuple[Array, Arr
     "searchsorted", "SortedSequence Values -> Out", {"out_int32": Bool(False), "right": Bool(False)}
 )
 def _searchsorted(rows: Array, values: Array, *, out_int32: bool, right: bool) -> Array:
-    """The index of each value in a sorted row."""
+    """The insertion index of each value in a sorted row."""
     side: Any = "right" if right else "left"
     if rows.ndim == 1:
         out = np.searchsorted(rows, values, side)
@@ -99,7 +99,9 @@ def _searchsorted(rows: Array, values: Array, *, out_int32: bool, right: bool) -
 
 
 class MedianAttrs(Attrs):
-    """Attributes of median and nanmedian; ``mode``: the mean of the two in the middle, or the lesser."""
+    """Attributes of median and nanmedian; ``mode``: the mean of the two middle elements, or the lesser
+    one.
+    """
 
     axis: list[int] = Ints([])
     keepdim: bool = Bool(False)
@@ -108,7 +110,7 @@ class MedianAttrs(Attrs):
 
 def _make_median(is_skipping: bool) -> Callable[..., tuple[Array, Array | None]]:
     def median(x: Array, *, attrs: MedianAttrs) -> tuple[Array, Array | None]:
-        """The median along dims; nanmedian leaves NaN out. In mode "min" also its index."""
+        """Return the median along dims; nanmedian ignores NaN. In mode "min" its index is returned too."""
         axes = [axis % x.ndim for axis in attrs.axis] or list(range(x.ndim))
         rest = [axis for axis in range(x.ndim) if axis not in axes]
         rows = np.sort(x.transpose(*rest, *axes).reshape(*[x.shape[axis] for axis in rest], -1), -1)
@@ -139,7 +141,7 @@ register_kernel("nanmedian", "X -> Out MedianIndex?", MedianAttrs.table())(_make
 
 @register
 class TopK(OpDef):
-    """``Out``: the ``k`` largest numbers of the last dim, falling; Indices holds their positions.
+    """``Out``: the ``k`` largest elements of the last dim in falling order; Indices holds their positions.
 
     Equal numbers come in the order of C++'s partial sort, see :func:`select_top`. The tensor K goes before
     the attribute.
@@ -199,7 +201,7 @@ def _find_largest(x: Array, k: int) -> Array:
 
 
 def _find_one_by_one(x: Array, k: int) -> Array | None:
-    """Return the same as :func:`_find_largest` for small k; None if a result is the lowest number."""
+    """Return the result of :func:`_find_largest` for small k; None if a result is the lowest number."""
     rest = x.reshape(-1, x.shape[-1]).copy()
     lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     rows = np.arange(len(rest))
@@ -214,7 +216,7 @@ def _find_one_by_one(x: Array, k: int) -> Array | None:
 
 @register
 class ArgSort(OpDef):
-    """``Out``: X sorted along ``axis``; Indices holds the former position of each."""
+    """``Out``: X sorted along ``axis``; Indices holds the original index of each element."""
 
     type = "argsort"
     by_row = spares_first("axis")
@@ -245,7 +247,7 @@ class ArgSort(OpDef):
 
 @register
 class LaterArgSort(OpDef):
-    """Like ``argsort``; NaN is larger than all other numbers."""
+    """``argsort`` where NaN is larger than all other numbers."""
 
     type = "argsort" + LATER
     since = "2"

@@ -1,4 +1,4 @@
-"""Sums of several tensors (dense ones, SelectedRows, arrays), up to each element, and of rows by segment.
+"""Sums of several tensors (dense, SelectedRows, arrays), cumulative sums, and sums of rows by segment.
 
 The gradient of a sum is one ``scale`` by 1 for each input, that of cumsum a cumsum.
 """
@@ -79,14 +79,14 @@ class Sum(OpDef):
 
 
 def _add_rows_of_dense(xs: list[Value]) -> Value:
-    """Sum arrays in order; some are given by their nonzero rows."""
+    """Sum arrays in order, some of which are given by their nonzero rows."""
     if any(isinstance(x, np.ndarray) for x in xs):  # else the rows are added after all dense arrays
         xs = [x.to_dense() if isinstance(x, SelectedRows) else x for x in xs]
     return add_values(xs)
 
 
 class CumulationAttrs(Attrs):
-    """Attributes of sums up to each element."""
+    """Attributes of cumulative sums."""
 
     axis: int = Int(-1)
     flatten: bool = Bool(False)
@@ -111,13 +111,13 @@ def _make_cumsum_grad(cls: type[OpDef], op: OpView) -> list[GradOp]:
     make_grad=classmethod(_make_cumsum_grad),
 )
 def _cumsum(x: Array, *, attrs: CumulationAttrs) -> Array:
-    """The sum of the elements up to each one along an axis, or of all elements in one row."""
+    """The cumulative sum along an axis, or over all elements as one row."""
     return _cumulate(x, attrs, lambda rows, axis: np.cumsum(rows, axis, dtype=x.dtype), 0)
 
 
 @register_kernel("logcumsumexp", "X -> Out", CumulationAttrs.table())
 def _logcumsumexp(x: Array, *, attrs: CumulationAttrs) -> Array:
-    """The logarithm of the sum of e^X up to each element."""
+    """The logarithm of the cumulative sum of e^X."""
     return _cumulate(x, attrs, lambda rows, axis: np.logaddexp.accumulate(rows, axis), -np.inf)
 
 
@@ -133,7 +133,7 @@ def _cumulate(x: Array, attrs: CumulationAttrs, function: Any, nothing: float) -
 
 @register_kernel("cumprod", "X -> Out", {"dim": Int(-1)})
 def _cumprod(x: Array, *, dim: int) -> Array:
-    """The product of the elements up to each one along a dim."""
+    """The cumulative product along a dim."""
     return np.cumprod(x, dim, dtype=x.dtype)
 
 
@@ -153,7 +153,7 @@ for _name, _function in (("cummax", np.maximum), ("cummin", np.minimum)):
 
 @register
 class Cumsum(OpDef):
-    """``Out[i]`` is the sum of X up to i along ``axis``, without X[i] itself if ``exclusive``.
+    """``Out[i]``: the sum of X up to i along ``axis``, without X[i] itself if ``exclusive``.
 
     With ``reverse`` it adds from the end.
     """

@@ -1,4 +1,4 @@
-"""Operators between the workers of a job that trains by collectives; all of them run each at the same place.
+"""Operators between the workers of a job that trains by collectives; all workers run them in the same order.
 
 Each worker computes the gradients of its own part of the batch; ``c_allreduce_sum`` adds them up, so that
 all of them make the same step. Communication may go on behind the computation until
@@ -183,7 +183,7 @@ class GatherFromOwners(ReduceToOwners):
 
 @register
 class CSyncCalcStream(OpDef):
-    """``Out = X``: on GPUs, waits for the computation; here it has always ended."""
+    """``Out = X``. On GPUs it waits for the computation; here that has always ended."""
 
     type = "c_sync_calc_stream"
     inputs = ("X",)
@@ -199,7 +199,7 @@ class CSyncCalcStream(OpDef):
 
 @register
 class CSyncCommStream(_Exchange):
-    """``Out = X``, when all communication before it has ended."""
+    """``Out = X``, after all earlier communication has ended."""
 
     type = "c_sync_comm_stream"
     attrs = {"ring_id": Int(0)}

@@ -33,7 +33,7 @@ _NOWHERE = ("127.0.0.1:6164",)
 
 
 class _Remote(OpDef):
-    """Talks to servers over the network."""
+    """Base class of operators that communicate with servers."""
 
     inputs: ClassVar[tuple[str, ...]] = ()
     outputs: ClassVar[tuple[str, ...]] = ()
@@ -41,7 +41,7 @@ class _Remote(OpDef):
 
 
 class _Ordered(_Remote):
-    """Has variables that only order operators. Of these, only those of Recv get a value."""
+    """Base class of operators with variables that only order operators. Only those of Recv get a value."""
 
     inputs = ("X*",)
     outputs = ("Out*",)

@@ -1,4 +1,4 @@
-"""Operators that divide rows and ids among parameter servers and join them again.
+"""Operators that distribute rows and ids over parameter servers, and join them again.
 
 By blocks: server j keeps ``height_sections[j]`` rows on end (split_byref, split_selected_rows). By ids: of n
 servers server j keeps the rows with ``id % n == j`` (split_ids, merge_ids).
@@ -68,7 +68,7 @@ def _find_heights(rows: int, num: int, sections: Sequence[int]) -> list[int]:
 
 @register
 class SplitSelectedRows(OpDef):
-    """``Out[j]``: the rows of X in the j-th of ``height_sections``, counted from its first row."""
+    """``Out[j]``: the rows of X in the j-th of ``height_sections``, counted from the section's first row."""
 
     type = "split_selected_rows"
     traceable = False

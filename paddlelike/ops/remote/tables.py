@@ -105,7 +105,7 @@ class LookupSparseTable(OpDef):
 
 
 def _find_places(w: SelectedRows, asked: Array, *, grow: bool) -> Array:
-    """Return the row of each id in the table, -1 if it has none; new ids may get the next free rows."""
+    """Return the row of each id in the table, or -1; new ids may get the next free rows."""
     at = w.find_rows(asked)
     if grow and (at < 0).any():
         new = np.array(list(dict.fromkeys(asked[at < 0].tolist())))  # in the order of their first mention

@@ -16,7 +16,7 @@ Maybe = Array | None
 
 
 def _combine(dd_x: Maybe, dd_y: Maybe, like: Array, axis: int, sign: int) -> Array:
-    """Return ``dd_x + sign dd_y`` in the shape of the output; an absent operand counts as zeros."""
+    """Return ``dd_x + sign dd_y`` in the shape of the output; a missing operand counts as zeros."""
     out = np.zeros_like(like)
     for part, factor in ((dd_x, 1), (dd_y, sign)):
         if part is not None:

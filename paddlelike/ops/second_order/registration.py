@@ -1,4 +1,4 @@
-"""Give a gradient operator a gradient of its own."""
+"""Registration of gradients for gradient operators."""
 
 from __future__ import annotations
 

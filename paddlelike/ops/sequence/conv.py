@@ -129,7 +129,7 @@ class SequenceConv(OpDef):
 
 
 class _Window:
-    """The rows around each row of the sequences, (T, length), and which of them are outside."""
+    """The rows around each row of the sequences, (T, length), and a mask of those outside the sequence."""
 
     def __init__(self, offsets: Array, length: int, start: int) -> None:
         lengths = np.diff(offsets)
@@ -143,7 +143,7 @@ class _Window:
         return self.before + np.where(self.rows < self.first, self.rows - self.first, self.rows - self.end)
 
     def columns(self, x: Array, padding: Array | None) -> Array:
-        """(T, length D): the rows of each window side by side."""
+        """The rows of each window side by side, (T, length D)."""
         columns = x.take(self.rows, axis=0, mode="clip")
         outside = ~self.inside
         columns[outside] = 0 if padding is None else padding[self.padding_rows()[outside]]

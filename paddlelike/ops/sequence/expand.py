@@ -1,4 +1,4 @@
-"""Sequences that are repeated, and rows with another LoD."""
+"""Operators that repeat sequences, join them, or give rows another LoD."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from paddlelike.ops.kernels.lod import (
 
 @register
 class SequenceExpand(OpDef):
-    """``Out``: sequence i of X (row i when X has no LoD), as often as sequence i of Y has parts.
+    """``Out``: sequence i of X (row i without LoD), repeated once for each part of sequence i of Y.
 
     Parts are counted at level ``ref_level`` of Y, -1 being the last.
     """
@@ -67,7 +67,7 @@ def _repeat_rows(ctx: Context, x: Array, ref_level: int) -> tuple[Array, Array]:
 
 @register
 class SequenceExpandAs(OpDef):
-    """``Out``: row i of X as often as sequence i of Y has rows; Out has the LoD of Y."""
+    """``Out``: row i of X, repeated once for each row of sequence i of Y; Out has the LoD of Y."""
 
     type = "sequence_expand_as"
     inputs = ("X", "Y")
@@ -95,7 +95,7 @@ class SequenceExpandAs(OpDef):
 
 @register
 class SequenceConcat(OpDef):
-    """``Out``: sequence i is sequence i of the first X, then that of the second, and so on."""
+    """``Out``: sequence i consists of sequence i of the first X, then of the second X, and so on."""
 
     type = "sequence_concat"
     inputs = ("X*",)
@@ -139,7 +139,7 @@ def _join_rows(ctx: Context, xs: list[Array]) -> tuple[list[Array], Array]:
 
 @register
 class LodReset(OpDef):
-    """``Out = X`` with another LoD: that of Y, else the offsets that Y holds, else ``target_lod``.
+    """``Out = X`` with another LoD: that of Y, else the offsets that Y contains, else ``target_lod``.
 
     With ``append`` the new level comes below the levels that X has.
     """

@@ -1,4 +1,4 @@
-"""Between sequences and padded batches: sequence_pad, sequence_unpad, sequence_mask."""
+"""Conversion between sequences and padded batches: sequence_pad, sequence_unpad, sequence_mask."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def _find_places(lengths: Array, width: int) -> Array:
 
 @register
 class SequencePad(OpDef):
-    """``Out[i, t]``: row t of sequence i of X, then PadValue up to ``padded_length`` (-1: the longest).
+    """``Out[i, t]``: row t of sequence i of X; then PadValue up to ``padded_length`` (-1: the longest
+    sequence).
 
     PadValue is one number, or as many as a row has. Length holds the lengths, int64 (sequences,).
     """
@@ -72,7 +73,9 @@ class SequencePad(OpDef):
 
 @register
 class SequenceUnpad(OpDef):
-    """``Out``: of row i of the padded batch X (N, width, ...) the first ``Length[i]`` steps, as sequences."""
+    """``Out``: the first ``Length[i]`` steps of each row i of the padded batch X (N, width, ...), as
+    sequences.
+    """
 
     type = "sequence_unpad"
     inputs = ("X", "Length")
@@ -106,7 +109,7 @@ class SequenceUnpad(OpDef):
 
 @register
 class SequenceMask(OpDef):
-    """``Y[..., j] = j < X[...]``, for j below ``maxlen`` (-1: the greatest of X), as ``out_dtype``."""
+    """``Y[..., j] = j < X[...]``, for j below ``maxlen`` (-1: the largest element of X), as ``out_dtype``."""
 
     type = "sequence_mask"
     inputs = ("X", "MaxLenTensor?")

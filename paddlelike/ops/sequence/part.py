@@ -1,4 +1,4 @@
-"""Parts and order of sequences: slice, reverse, reshape; of ids: enumerate, erase, scatter."""
+"""Parts and order of sequences: slice, reverse, reshape; operators on ids: enumerate, erase, scatter."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from paddlelike.ops.operands import same_shape
 
 @register
 class SequenceSlice(OpDef):
-    """``Out``: of sequence i of X the ``Length[i]`` rows from ``Offset[i]`` on; both (sequences, 1)."""
+    """``Out``: ``Length[i]`` rows of sequence i of X from ``Offset[i]`` on; both are (sequences, 1)."""
 
     type = "sequence_slice"
     inputs = ("X", "Offset", "Length")
@@ -79,7 +79,7 @@ def _choose_rows(ctx: Context, x: Array, offset: Array, length: Array) -> tuple[
 
 @register
 class SequenceReverse(OpDef):
-    """``Y``: every sequence of X from its last row to its first."""
+    """``Y``: every sequence of X with its rows in reverse order."""
 
     type = "sequence_reverse"
     outputs = ("Y",)
@@ -102,7 +102,7 @@ class SequenceReverse(OpDef):
 
 @register
 class SequenceReshape(OpDef):
-    """``Out``: the numbers of every sequence of X (T, D) in rows of ``new_dim``."""
+    """``Out``: the elements of every sequence of X (T, D) in rows of ``new_dim``."""
 
     type = "sequence_reshape"
     attrs = {"new_dim": Int()}
@@ -134,7 +134,7 @@ class SequenceReshape(OpDef):
 
 @register
 class SequenceEnumerate(OpDef):
-    """``Out[t]``: the id of row t and those after it in its sequence, ``win_size`` in all.
+    """``Out[t]``: the id of row t and the following ids in its sequence, ``win_size`` in all.
 
     ``pad_value`` follows where the sequence has ended. X is (T, 1).
     """

@@ -48,7 +48,7 @@ _POOLS: Final = (*_WEIGHT, *_PICK, "MAX")
 
 @register
 class SequencePool(OpDef):
-    """``Out[i]``: the rows of sequence i as one, by ``pooltype``; ``pad_value`` where there are none.
+    """``Out[i]``: the rows of sequence i reduced to one by ``pooltype``; ``pad_value`` for empty sequences.
 
     SUM, AVERAGE, SQRT (the sum over the root of the length), MAX, FIRST, LAST, over the sequences of the
     last level. MaxIndex is the row of X that holds each maximum, -1 for none. Out keeps the levels above.
@@ -126,7 +126,7 @@ class SequencePool(OpDef):
 
 
 class _Full:
-    """The sequences that have rows, since numpy's reduceat does not support empty ranges."""
+    """The nonempty sequences, since numpy's reduceat does not support empty ranges."""
 
     def __init__(self, offsets: Array) -> None:
         self.starts, self.ends = offsets[:-1], offsets[1:]
@@ -141,7 +141,7 @@ class _Full:
             )
 
     def place(self, values: Array, empty: float) -> Array:
-        """Return ``values`` for the full sequences, ``empty`` for the others."""
+        """Return ``values`` for the nonempty sequences, and ``empty`` for the others."""
         if self.all:
             return values
         out = np.full((len(self.which), *values.shape[1:]), empty, values.dtype)

@@ -12,7 +12,7 @@ from paddlelike.ops.operands import can_be_equal
 
 @register
 class AddPositionEncoding(OpDef):
-    """``Out = alpha X + beta encoding``, half sines and half cosines of the position in it.
+    """``Out = alpha X + beta encoding``: half the columns are sines, half cosines of the position.
 
     With ``h`` half the columns, place ``t`` and column ``k`` of a half, the angle is
     ``t / 10000^(k / (h - 1))``. X is ``(N, T, C)``, or ``(rows, C)`` with LoD. Vaswani et al., 2017.
@@ -99,7 +99,7 @@ class RowConv(OpDef):
 
 
 def _count_rows_left(ctx: Context, x: Array) -> Array:
-    """Return the number of rows of its sequence from each row on, itself included."""
+    """Return the number of rows from each row to the end of its sequence, itself included."""
     if x.ndim == 3:
         return np.broadcast_to(np.arange(x.shape[1], 0, -1), x.shape[:2])
     offsets = read_last_level(ctx, "X", len(x))

@@ -48,6 +48,6 @@ class SequenceSoftmax(OpDef):
 
 
 def _find_full(offsets: Array) -> tuple[Array, Array]:
-    """Starts and lengths of the sequences that have rows."""
+    """Return starts and lengths of the nonempty sequences."""
     lengths = np.diff(offsets)
     return offsets[:-1][lengths > 0], lengths[lengths > 0]

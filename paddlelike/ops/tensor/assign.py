@@ -1,4 +1,4 @@
-"""The operator that copies a value of any kind: assign."""
+"""The operator assign, which copies a value of any kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Value = Array | SelectedRows | LoDTensorArray
 
 @register
 class Assign(OpDef):
-    """``Out``: a copy of X: a tensor, SelectedRows or a tensor array; nothing without X."""
+    """``Out``: a copy of X, which may be a tensor, SelectedRows or a tensor array; without X, nothing."""
 
     type = "assign"
     by_row = True

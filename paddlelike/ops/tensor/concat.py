@@ -31,7 +31,7 @@ from paddlelike.ops.operands import can_be_equal, check_same_dtype, normalize_ax
 
 @register
 class Concat(OpDef):
-    """``Out``: the arrays of X one after the other along ``axis``.
+    """``Out``: the arrays of X concatenated along ``axis``.
 
     Along axis 0 the sequences (LoD) are joined as well; along other axes X[0]'s LoD stays.
     """
@@ -96,7 +96,7 @@ class Concat(OpDef):
 
 
 def _join_sequences(lods: list[LoD]) -> LoD:
-    """Return the sequences of all, level by level; [] when they do not have the same levels."""
+    """Return the sequences of all arrays, level by level; [] when their numbers of levels differ."""
     if len({len(lod) for lod in lods}) != 1:
         return []
     out: LoD = [[0] for _ in lods[0]]

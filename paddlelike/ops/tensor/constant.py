@@ -1,4 +1,4 @@
-"""Operators that make tensors of constants or of given values."""
+"""Operators that make tensors from constants or given values."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class FillAnyLike(OpDef):
 
 @register
 class Fill(OpDef):
-    """``Out``: the numbers of ``value``, in C order."""
+    """``Out``: the elements of ``value``, in C order."""
 
     type = "fill"
     inputs = ()
@@ -237,7 +237,7 @@ class AssignValueAttrs(Attrs):
 
 @register
 class AssignValue(OpDef):
-    """``Out``: the numbers kept in the program itself, in C order."""
+    """``Out``: the elements stored in the program itself, in C order."""
 
     type = "assign_value"
     inputs = ()
@@ -270,7 +270,7 @@ class AssignValue(OpDef):
 
 @register
 class FakeInit(OpDef):
-    """Leaves ``Out`` without rows: parameter servers keep them, and only their count is known here."""
+    """Leaves ``Out`` without rows: parameter servers hold them, and only their count is known here."""
 
     type = "fake_init"
     traceable = False

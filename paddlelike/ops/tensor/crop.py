@@ -14,7 +14,7 @@ Tensors = list[Array] | None
 def _find_box(
     op: str, dims: Sequence[int], offsets: Sequence[int], shape: Sequence[int]
 ) -> tuple[slice, ...]:
-    """Return the box of ``shape`` at ``offsets``; a size of -1 reaches to the end."""
+    """Return the box of ``shape`` at ``offsets``; a size of -1 extends to the end."""
     offsets = offsets or [0] * len(dims)
     ends = [
         dim if size == -1 else offset + size for dim, offset, size in zip(dims, offsets, shape, strict=True)
@@ -35,7 +35,9 @@ def _check_ranks(op: str, x: Spec, **given: Sequence[int]) -> None:
 
 @register
 class Crop(OpDef):
-    """``Out``: the box of X of shape ``shape`` (or Y's), whose first corner is at ``offsets``."""
+    """``Out``: the part of X with the shape ``shape`` (or that of Y), whose first corner is at
+    ``offsets``.
+    """
 
     type = "crop"
     inputs = ("X", "Y?", "Offsets?")
@@ -67,7 +69,7 @@ class Crop(OpDef):
 
 @register
 class CropTensor(OpDef):
-    """Like ``crop``; shape and offsets may be tensors, and a size of -1 reaches to the end of X."""
+    """``crop`` with shape and offsets that may be tensors; a size of -1 extends to the end of X."""
 
     type = "crop_tensor"
     size_slots = ("Shape", "Offsets")

@@ -50,7 +50,7 @@ class Diag(OpDef):
 
 @register
 class DiagEmbed(OpDef):
-    """``Out``: Input's last dim as the diagonal, moved by ``offset``, of dims ``dim1, dim2``."""
+    """``Out``: the last dim of Input as the diagonal, moved by ``offset``, of dims ``dim1, dim2``."""
 
     type = "diag_embed"
     inputs = ("Input",)
@@ -76,7 +76,7 @@ class DiagEmbed(OpDef):
 
 
 def _find_plane(rank: int, dim1: int, dim2: int) -> tuple[int, int]:
-    """Return the two dims of the result that hold the diagonal, the one of rows first."""
+    """Return the two dims of the result that hold the diagonal, first the dim of the rows."""
     first = normalize_axis("diag_embed", dim1, rank + 1, name="dim1")
     second = normalize_axis("diag_embed", dim2, rank + 1, name="dim2")
     if first == second:

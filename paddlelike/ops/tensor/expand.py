@@ -1,4 +1,4 @@
-"""Operators that repeat an array or change the order along its dims: expand, tile, flip, reverse, roll."""
+"""Operators that repeat an array or reorder it along its dims: expand, tile, flip, reverse, roll."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _repeat_array(x: Array, times: Sequence[int]) -> Array:
 
 
 def _sum_copies(d_out: Array, dims: Sequence[int]) -> Array:
-    """Return the sum of all copies of an array of ``dims``."""
+    """Return the sum of all copies of an array of shape ``dims``."""
     apart = [size for n, dim in zip(d_out.shape, dims, strict=True) for size in (n // dim if dim else 1, dim)]
     copies = tuple(range(0, 2 * len(dims), 2))
     return d_out.reshape(apart).sum(copies)
@@ -116,7 +116,7 @@ def _undo(cls: type[OpDef], op: OpView, *, own_attrs: bool) -> list[GradOp]:
 
 @register
 class Reverse(OpDef):
-    """``Out``: X with the order along each of the dims ``axis`` reversed."""
+    """``Out``: X reversed along each of the dims ``axis``."""
 
     type = "reverse"
     attrs = {"axis": Ints(REQUIRED)}
@@ -139,7 +139,7 @@ class Reverse(OpDef):
 
 @register
 class Flip(OpDef):
-    """``Out``: X with the order along each of the dims ``dims`` reversed."""
+    """``Out``: X reversed along each of the dims ``dims``."""
 
     type = "flip"
     attrs = {"dims": Ints(REQUIRED)}
@@ -163,7 +163,7 @@ class Flip(OpDef):
 
 @register
 class Roll(OpDef):
-    """``Out``: X moved by ``shifts`` along ``dims`` (none: as one row); the end moves to the front."""
+    """``Out``: X moved cyclically by ``shifts`` along ``dims`` (without dims: as one row)."""
 
     type = "roll"
     attrs = {"shifts": Longs([]), "dims": Longs([])}
@@ -262,7 +262,7 @@ def _make_flip_grad(cls: type[OpDef], op: OpView) -> list[GradOp]:
     make_grad=classmethod(_make_flip_grad),
 )
 def _flip(x: Array, *, axis: list[int]) -> Array:
-    """X with the order along some dims reversed."""
+    """X reversed along some dims."""
     return np.flip(x, tuple(axis))
 
 
@@ -271,14 +271,14 @@ _ROLL: Final = {"shifts": Longs([]), "axis": Longs([])}
 
 @register_kernel("roll", "X ShiftsTensor? -> Out", _ROLL, changed=True, make_grad=classmethod(keep_attrs))
 def _roll(x: Array, tensor: Array | None, *, shifts: list[int], axis: list[int]) -> Array:
-    """X moved along some dims, the end to the front; without dims as one row."""
+    """X moved cyclically along some dims; without dims, as one row."""
     steps = read_numbers(shifts, tensor, None)
     return np.roll(x, steps, tuple(axis)) if axis else np.roll(x, steps[0])
 
 
 @register_kernel("roll_grad", "Out@GRAD X ShiftsTensor? -> X@GRAD", _ROLL, changed=True)
 def _roll_grad(d_out: Array, x: Array, tensor: Array | None, *, shifts: list[int], axis: list[int]) -> Array:
-    """The gradient moved back."""
+    """The gradient, moved back."""
     steps = [-step for step in read_numbers(shifts, tensor, None)]
     return np.roll(d_out, steps, tuple(axis)) if axis else np.roll(d_out, steps[0])
 

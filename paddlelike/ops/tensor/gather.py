@@ -1,4 +1,4 @@
-"""Operators that read or write at indices given by another array: gather, scatter, where."""
+"""Operators that read or write at indexes in another array: gather, scatter, where."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paddlelike.ops.operands import can_be_equal, normalize_axis
 
 
 def _flatten_index(op: str, index: Array, height: int, slot: str = "Index") -> Array:
-    """Return the index as one row. Raises EnforceNotMet when it points outside of ``height`` rows."""
+    """Return the index as one row. Raises EnforceNotMet when it points outside ``height`` rows."""
     rows = index.reshape(-1)
     if rows.size and not 0 <= rows.min() <= rows.max() < height:
         raise EnforceNotMet(
@@ -24,7 +24,7 @@ def _flatten_index(op: str, index: Array, height: int, slot: str = "Index") -> A
 
 
 def _count_rows(op: str, index: Spec, slot: str = "Index") -> int:
-    """Return the number of rows that an index of shape (N,) or (N, 1) names."""
+    """Return the number of rows that an index of shape (N,) or (N, 1) selects."""
     if len(index.shape) == 1 or (len(index.shape) == 2 and index.shape[1] in (1, -1)):
         return index.shape[0]
     raise ShapeError(f"{op}: {slot} has shape {index.shape}, expected (N,) or (N, 1)")
@@ -81,7 +81,7 @@ def _gather_slices(x: Sequence[int], index: Sequence[int], op: str) -> tuple[int
 
 @register
 class GatherNd(OpDef):
-    """``Out[i...] = X[Index[i..., 0], Index[i..., 1], ...]``: Index holds places in X."""
+    """``Out[i...] = X[Index[i..., 0], Index[i..., 1], ...]``: Index holds positions in X."""
 
     type = "gather_nd"
     inputs = ("X", "Index")
@@ -111,7 +111,7 @@ class GatherNd(OpDef):
 
 @register
 class Scatter(OpDef):
-    """``Out = X`` but ``Out[Ids[i]] = Updates[i]``, or their sum without ``overwrite``.
+    """``Out = X`` with ``Out[Ids[i]] = Updates[i]``; without ``overwrite``, the sum of the Updates.
 
     As in Paddle 1.8, dX is dOut, also in the rows that are written over.
     """
@@ -185,7 +185,7 @@ class ScatterNdAdd(OpDef):
 
 @register
 class IndexSelect(OpDef):
-    """``Out``: X at the numbers of Index along ``dim``."""
+    """``Out``: the slices of X at the integers of Index along ``dim``."""
 
     type = "index_select"
     inputs = ("X", "Index")
@@ -278,7 +278,7 @@ class Where(OpDef):
     "scatter_grad", "Out@GRAD Ids Updates -> X@GRAD Updates@GRAD", {"overwrite": Bool(True)}, changed=True
 )
 def _scatter_grad(d_out: Array, ids: Array, updates: Array, *, overwrite: bool) -> tuple[Array, Array]:
-    """The gradients of ``scatter``; X has none in the rows that are written over, unlike Fluid's."""
+    """The gradients of ``scatter``. Overwritten rows of X get zeros, unlike in Fluid."""
     rows = ids.reshape(-1)
     is_written = np.isin(np.arange(len(d_out)), rows).reshape(-1, *[1] * (d_out.ndim - 1))
     return np.where(is_written, d_out.dtype.type(0), d_out), d_out.take(rows, axis=0)
@@ -288,7 +288,7 @@ def _scatter_grad(d_out: Array, ids: Array, updates: Array, *, overwrite: bool) 
     "gather", "X Index Axis? -> Out", {"axis": Int(0)}, changed=True, make_grad=classmethod(keep_attrs)
 )
 def _gather(x: Array, index: Array, tensor: Array | None, *, axis: int) -> Array:
-    """The slices of X along an axis that an index names."""
+    """The slices of X along an axis that an index selects."""
     at = axis if tensor is None else int(tensor.item())
     return x.take(index.reshape(-1) if index.ndim else index, at)
 
@@ -297,7 +297,9 @@ def _gather(x: Array, index: Array, tensor: Array | None, *, axis: int) -> Array
     "gather_grad", "X Index Axis? Out@GRAD -> X@GRAD", {"axis": Int(0)}, changed=True, traceable=False
 )
 def _gather_grad(x: Array, index: Array, tensor: Array | None, d_out: Array, *, axis: int) -> Array:
-    """For each slice of X, the sum of the gradients of its copies; Fluid's takes the last one."""
+    """For each slice of X, the sum of the gradients of its copies; Fluid uses the gradient of the last
+    copy.
+    """
     at = (axis if tensor is None else int(tensor.item())) % x.ndim
     rows = index.reshape(-1) % x.shape[at]  # forwards, negative ids count from the end
     slices = d_out.reshape(*x.shape[:at], len(rows), *x.shape[at + 1 :])
@@ -307,7 +309,7 @@ def _gather_grad(x: Array, index: Array, tensor: Array | None, d_out: Array, *, 
 
 @register_kernel("take_along_axis", "Input Index -> Result", {"Axis": Int(0)})
 def _take_along_axis(x: Array, index: Array, *, Axis: int) -> Array:  # noqa: N803
-    """The elements along an axis at the given index for each position."""
+    """The elements along an axis at the index given for each position."""
     return np.take_along_axis(x, index, Axis)
 
 

@@ -1,4 +1,4 @@
-"""hash: ids as numbers below a bound, by xxHash (XXH64).
+"""hash: ids converted to numbers below a bound, by xxHash (XXH64).
 
 The algorithm is specified in https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md.
 """

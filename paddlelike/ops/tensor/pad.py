@@ -90,7 +90,7 @@ class Pad(OpDef):
 
 @register_kernel("pad_grad", "Out@GRAD -> X@GRAD", Pad.attrs, changed=True, views=True)
 def _pad_grad(d_out: Array, *, paddings: list[int], **_: object) -> Array:
-    """The gradient of ``pad``, without the neighbours of Fluid's."""
+    """The gradient of ``pad``, without the elements that Fluid's takes from neighbours."""
     widths = _pair_paddings(paddings)
     dims = [dim - sum(width) for dim, width in zip(d_out.shape, widths, strict=True)]
     return d_out[_find_interior(widths, dims)]
@@ -127,7 +127,7 @@ class PadConstantLike(OpDef):
 
 
 def _cut_interior(d_out: Array, widths: Widths, dims: Sequence[int]) -> Array:
-    """Return the gradient of the input; Fluid's takes some elements from neighbours, see ``pad_gradient``."""
+    """Return the gradient of the input. Fluid takes some elements from neighbours: see ``pad_gradient``."""
     d_x = d_out[_find_interior(widths, dims)]
     if any(map(any, widths)) and follows_fluid("pad_gradient"):
         places, sources = _find_strays(tuple(dims), tuple(widths), _PACKET.get(d_out.dtype.itemsize, 0))
@@ -147,7 +147,7 @@ def replace_elements(x: Array, places: Array, values: Array) -> Array:
 def _find_strays(
     dims: tuple[int, ...], widths: tuple[tuple[int, int], ...], packet: int
 ) -> tuple[Array, Array]:
-    """Return the elements of a gradient that Fluid reads elsewhere, and where, as flat indices.
+    """Return the elements of a gradient that Fluid reads elsewhere, and where it reads them, as flat indexes.
 
     Fluid computes this gradient as a negative padding. Eigen's evaluator reads a packet of neighbours at once
     if the whole packet lies between the two paddings, even across the end of a row.
@@ -249,7 +249,9 @@ class Pad2d(OpDef):
 def pad_images(
     dims: Sequence[int], paddings: Sequence[int], mode: str, data_format: str
 ) -> tuple[tuple[int, ...], Widths, tuple[slice, ...]]:
-    """Return the shape of the result; the borders; and the index in both that negative borders leave."""
+    """Return the shape of the result, the borders, and the index in input and output left by negative
+    borders.
+    """
     given = _find_image_widths(paddings, data_format)
     shape = _pad_shape(dims, given)
     widths, kept = _split_widths(given)

@@ -14,7 +14,7 @@ from paddlelike.ops.operands import read_numbers
 
 @register_kernel("index_put", "x indices* value -> out", {"accumulate": Bool(False)})
 def _index_put(x: Array, indices: list[Array], value: Array, *, accumulate: bool) -> Array:
-    """Return X with ``value`` written, or added, at the indices: one array for each of the first dims."""
+    """Return X with ``value`` written or added at the indexes, one array for each of the first dims."""
     out = x.copy()
     if accumulate:
         np.add.at(out, tuple(indices), value)
@@ -51,7 +51,7 @@ _UPDATES: Any = {
 
 @register_kernel("put_along_axis", "Input Index Value -> Result", PutAttrs.table())
 def _put_along_axis(x: Array, index: Array, value: Array, *, attrs: PutAttrs) -> Array:
-    """Input with values written at the given indices, or reduced with the present elements."""
+    """Input with values written at the given indexes, or reduced with the current elements."""
     out = x.copy()
     if attrs.Reduce == "assign":
         np.put_along_axis(out, index, value, attrs.Axis)

@@ -42,7 +42,7 @@ class Range(OpDef):
 
 @register
 class Linspace(OpDef):
-    """``Out``: Num numbers at equal distances from Start to Stop, added up as in Paddle."""
+    """``Out``: Num evenly spaced numbers from Start to Stop, added up step by step as in Paddle."""
 
     type = "linspace"
     size_slots = ("Start", "Stop", "Num")
@@ -65,7 +65,7 @@ class Linspace(OpDef):
 
 
 def _count_steps(first: np.generic, step: np.generic, count: int) -> Array:
-    """Return ``first`` and its successors, each rounded before the next step."""
+    """Return ``first`` and the numbers after it, each rounded before the next step is added."""
     out = np.full(count, step, first.dtype)
     out[:1] = first
     return np.add.accumulate(out, dtype=out.dtype)
@@ -73,7 +73,7 @@ def _count_steps(first: np.generic, step: np.generic, count: int) -> Array:
 
 @register_kernel("linspace", "Start Stop Num -> Out", {"dtype": Int(5)}, changed=True)
 def _linspace(start: Array, stop: Array, num: Array, *, dtype: int) -> Array:
-    """Numbers at equal distances. Steps are of float64, and the second half is counted from the end."""
+    """Evenly spaced numbers, with float64 steps; the second half is counted back from the end."""
     kind = numpy_dtype(VarType(dtype))
     first, last = (one.reshape(-1)[0].astype(kind) for one in (start, stop))
     count = int(num.item())

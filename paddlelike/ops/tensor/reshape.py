@@ -38,7 +38,7 @@ from paddlelike.ops.operands import count_elements, is_known, normalize_axis, re
 
 
 def _register_twin(cls: type[OpDef], mark: str = "", **more: Any) -> None:
-    """Register ``<type>2``: as ``cls``, with XShape, from which its gradient takes X's shape."""
+    """Register ``<type>2``, which is ``cls`` with XShape, from which its gradient takes X's shape."""
 
     @functools.wraps(cls.infer)
     def infer(*args: Any, **attrs: Any) -> tuple[Spec, Spec]:
@@ -79,14 +79,15 @@ def _backward_by_xshape(d_out: Array, xshape: Array) -> Array:
 
 
 def _make_spec(x: Spec, shape: Sequence[int]) -> Spec:
-    """Return a spec of ``shape`` that has X's LoD only when the first dim is X's."""
+    """Return a spec of ``shape``, which has the LoD of X only if the first dim is that of X."""
     same = bool(shape) and bool(x.shape) and shape[0] == x.shape[0]
     return Spec(tuple(shape), x.dtype, None if same else NO_LOD)
 
 
 @register
 class Reshape(OpDef):
-    """``Out = X`` in another shape: 0 copies X's dim of that place, one -1 takes what is left.
+    """``Out = X`` in another shape: 0 copies the dim of X at that place, and a -1 stands for the remaining
+    size.
 
     The shape comes from ShapeTensor (one tensor per dim), else Shape, else the attribute.
     """
@@ -129,7 +130,7 @@ def _find_dims(dims: tuple[int, ...], shape: tuple[int, ...]) -> list[int]:
 
 
 def _reshape_dims(dims: Sequence[int], shape: Sequence[int]) -> list[int]:
-    """Return ``shape`` with zeros copied from ``dims`` and its -1 worked out where ``dims`` are known."""
+    """Return ``shape`` with zeros copied from ``dims``, and its -1 computed if ``dims`` are known."""
     problem = ""
     if not shape:
         problem = "the shape is empty"

@@ -40,7 +40,7 @@ class SliceAttrs(Attrs):
     decrease_axis: list[int] = Ints([])
 
     def bounds(self, dims: Sequence[int], start: Tensor, end: Tensor, starts: Tensors, ends: Tensors) -> Box:
-        """Return the slice of each dim of an input; tensors go before the attributes."""
+        """Return the slice of each dim of an input; tensors take precedence over attributes."""
         if start is None and end is None and not starts and not ends:
             numbers = self.axes, self.starts, self.ends, self.decrease_axis
             return _find_fixed_bounds(tuple(dims), *map(tuple, numbers))
@@ -64,7 +64,7 @@ class StridedSliceAttrs(SliceAttrs):
         ends: Tensors,
         strides: Tensors,
     ) -> Box:
-        """Return the slice of each dim of an input; tensors go before the attributes."""
+        """Return the slice of each dim of an input; tensors take precedence over attributes."""
         first, last = read_numbers(self.starts, start, starts), read_numbers(self.ends, end, ends)
         steps = read_numbers(self.strides, stride, strides)
         return _find_bounds("strided_slice", dims, self.axes, first, last, steps, self.decrease_axis)
@@ -293,7 +293,8 @@ _TENSORS: Final = (
 
 
 def _register_strided(mark: str, is_whole: Callable[[int, int], bool]) -> None:
-    """Register a form; ``is_whole``: a negative stride to this end includes the first element.
+    """Register a form of strided_slice; ``is_whole``: a negative stride to this end includes the first
+    element.
 
     It takes X from start to end in steps, along some dims; bounds outside of X are moved to its ends.
     """

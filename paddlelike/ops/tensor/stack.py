@@ -64,7 +64,7 @@ class Stack(OpDef):
 
 @register
 class Unstack(OpDef):
-    """``Y``: the ``num`` arrays that X consists of along ``axis``, without that dim."""
+    """``Y``: the ``num`` slices of X along ``axis``, without that dim."""
 
     type = "unstack"
     outputs = ("Y*",)
@@ -90,7 +90,7 @@ class Unstack(OpDef):
 
 @register
 class Unbind(OpDef):
-    """``Out``: the arrays that X consists of along ``axis``, without that dim."""
+    """``Out``: the slices of X along ``axis``, without that dim."""
 
     type = "unbind"
     outputs = ("Out*",)

@@ -24,7 +24,7 @@ def adagrad(p: Array, g: Array, m: Array, /, lr: float, epsilon: float) -> tuple
 
 @register
 class Adagrad(Update):
-    """``m += g^2; p -= lr g / (sqrt(m) + eps)``; a sparse gradient moves its own rows only.
+    """``m += g^2; p -= lr g / (sqrt(m) + eps)``; a sparse gradient changes only its own rows.
 
     Duchi et al., Adaptive subgradient methods, 2011.
     """

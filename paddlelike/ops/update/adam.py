@@ -106,7 +106,7 @@ class Adam(Update):
 
 
 def _read_betas(attrs: AdamAttrs, beta1: Array | None, beta2: Array | None) -> tuple[float, float]:
-    """Return the betas: those of the inputs, where they are given."""
+    """Return the betas, from the inputs if these are given."""
     first = attrs.beta1 if beta1 is None else read_scalar(beta1)
     return first, attrs.beta2 if beta2 is None else read_scalar(beta2)
 

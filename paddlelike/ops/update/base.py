@@ -22,7 +22,7 @@ from paddlelike.ops.update.rules import Rows, Step, apply, is_empty_sparse
 
 
 class _Places(NamedTuple):
-    """The indexes of the input slots that a rule takes, and of the others.
+    """The indexes of the input slots that a rule uses, and of the others.
 
     ``outputs``: for each output, its index in the list of parameter, state, other slots and all inputs.
     """
@@ -33,7 +33,7 @@ class _Places(NamedTuple):
 
 
 class Update(OpDef):
-    """An operator whose outputs are some of its inputs, changed in place: ``<slot>Out`` is ``<slot>``."""
+    """An operator that changes some inputs in place: its output ``<slot>Out`` is the input ``<slot>``."""
 
     #: The slots of arrays with an element for each of the parameter, in the order in which the rule takes
     #: them: Param, Grad, then the state. Empty: it has a ``forward`` of its own.
@@ -53,12 +53,12 @@ class Update(OpDef):
 
     @classmethod
     def list_elements(cls, keywords: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return those of ``elements`` that the rule uses with these attributes."""
+        """Return those entries of ``elements`` that the rule uses with these attributes."""
         return cls.elements
 
     @classmethod
     def choose_rows(cls, keywords: Mapping[str, Any], *, as_dense: bool) -> Rows:
-        """Return the way to apply a sparse gradient; ``as_dense``: as a dense gradient."""
+        """Return how to apply a sparse gradient; ``as_dense``: like a dense gradient."""
         return cls.rows
 
     @classmethod
@@ -67,7 +67,7 @@ class Update(OpDef):
 
     @classmethod
     def run(cls, inputs: Sequence[Any], keywords: Mapping[str, Any], *, as_dense: bool = False) -> Any:
-        """Run an update; ``as_dense``: apply a sparse gradient as a dense one."""
+        """Run an update; ``as_dense``: apply a sparse gradient like a dense one."""
         places = _find_places(cls, cls.list_elements(keywords))  # type: ignore[arg-type] # mypy: no class is Hashable
         if isinstance(inputs[places.elements[0]], GrowingRows):
             return cls._update_table(inputs, keywords, places)
@@ -119,7 +119,7 @@ class Update(OpDef):
 
     @classmethod
     def read_sparse_step(cls, *others: Any, **keywords: Any) -> Step:
-        """Return what ``read_step`` does, for sparse gradients."""
+        """Return the result of ``read_step`` for sparse gradients."""
         return cls.read_step(*others, **keywords)
 
     @classmethod
@@ -132,14 +132,14 @@ class Update(OpDef):
 
     @classmethod
     def fits_whole(cls, *inputs: Any) -> bool:
-        """Return what ``RowUpdate.holds`` does, for an update that changes all rows."""
+        """Return the result of ``RowUpdate.holds`` for an update that changes all rows."""
         given = {slot.name: value for slot, value in zip(cls.input_slots, inputs, strict=True)}
         param, grad, *state = (given[name] for name in cls.elements)
         return not is_empty_sparse(grad) and all(is_like(param, one) for one in state)
 
     @classmethod
     def infer(cls, *specs: Spec | None) -> Spec | tuple[Spec | None, ...]:
-        """Return the spec of each output: that of the input it overwrites."""
+        """Return the spec of each output, which is that of the input it overwrites."""
         given = {slot.name: spec for slot, spec in zip(cls.input_slots, specs, strict=True)}
         _check_shapes(cls.type, given)
         sources = [given[cls.inplace[slot.name]] for slot in cls.output_slots]
@@ -181,7 +181,7 @@ def read_scalar(array: Array) -> float:
 
 
 def choose(condition: bool, value: float, other: float) -> float:
-    """Return one of two numbers."""
+    """Return the first or the second number."""
     return value if condition else other
 
 
@@ -191,7 +191,7 @@ def is_like(param: Array, state: Any) -> bool:
 
 
 def is_plain_rate(rate: Array, param: Array) -> bool:
-    """Return whether a learning rate times 0.0 is 0.0 in the dtype of the parameter: not NaN, not -0.0."""
+    """Return whether a learning rate times 0.0 is 0.0 in the dtype of the parameter, not NaN and not -0.0."""
     if rate.size != 1:
         return False
     number = param.dtype.type(rate.item())

@@ -27,7 +27,7 @@ Arrays = Sequence[Array]
 
 
 class _Rule(Protocol):
-    """The parts of an update operator's class that are used here."""
+    """The parts of an update operator's class that this module uses."""
 
     @property
     def input_slots(self) -> tuple[Slot, ...]: ...

@@ -25,7 +25,7 @@ def momentum(
 
 @register
 class Momentum(Update):
-    """``v = mu v + g; p -= lr v``, or with Nesterov's look ahead ``p -= lr (g + mu v)``."""
+    """``v = mu v + g; p -= lr v``, or with Nesterov's look-ahead ``p -= lr (g + mu v)``."""
 
     type = "momentum"
     inputs = ("Param", "Grad", "Velocity", "LearningRate")
@@ -53,7 +53,7 @@ def lars_momentum(
 
 @register
 class LarsMomentum(Update):
-    """``v = mu v + l (g + wd p); p -= v``, with a rate of its own for every parameter.
+    """``v = mu v + l (g + wd p); p -= v``, with a separate rate ``l`` for every parameter.
 
     ``l = lr coeff |p| / (|g| + wd |p|)``; where a norm is zero, ``l = lr``. You et al., Large batch
     training of convolutional networks, 2017.

@@ -1,4 +1,4 @@
-"""Rules of optimizers: each is one expression of an element, for numpy, for compiled loops and for JAX.
+"""Rules of optimizers: each is one expression for an element, used by numpy, compiled loops and JAX.
 
     @Rule
     def momentum(p, g, v, /, lr, mu, *, use_nesterov):
@@ -32,7 +32,7 @@ Blocks = Iterator[tuple[Array, ...]]
 
 
 class Rows(enum.Enum):
-    """How a sparse gradient is applied to the rows that it does not hold."""
+    """How a sparse gradient affects the rows that it does not contain."""
 
     REFUSED = "there are no sparse gradients"
     KEPT = "they stay as they are"
@@ -41,7 +41,7 @@ class Rows(enum.Enum):
 
 
 class Rule:
-    """An expression of one element; see above.
+    """An expression for one element; see the module.
 
     ``is_linear``: repeated rows of a gradient may be added one after the other, without a sum before.
     """
@@ -54,7 +54,7 @@ class Rule:
         return Step(self, numbers, flags)
 
     def record(self, flags: Mapping[str, bool], *, gradient: bool = True) -> Recording:
-        """Return what numpy and numba compute; without ``gradient``, for rows that have none."""
+        """Return the computation for numpy and numba; without ``gradient``, for rows that have none."""
         key = (gradient, *flags.values()) if flags else gradient
         found = self._recordings.get(key)
         if found is None:
@@ -88,7 +88,7 @@ class Step:
                 recording.evaluate(*block, *operands)
 
     def update_rows(self, rows: Array, values: Array, arrays: Sequence[Array]) -> None:
-        """Update some rows of the parameter and the state, each once; ``values`` are their gradients."""
+        """Update some distinct rows of the parameter and the state; ``values`` are their gradients."""
         arrays = row_changes.note_rows(arrays, rows)
         by_row = self._recording.by_row
         if by_row is not None and rows.dtype == np.int64 and rows.flags.carray:
@@ -108,7 +108,7 @@ class Step:
         recording.evaluate(*arrays, *self._make_operands(arrays[0].dtype))
 
     def is_compiled(self, *arrays: Array) -> bool:
-        """Return whether a compiled loop takes these arrays."""
+        """Return whether a compiled loop accepts these arrays."""
         dense = self._recording.dense
         return dense is not None and dense.choose(arrays[0].size, *arrays) is not None
 
@@ -121,7 +121,7 @@ class Step:
 
 
 def is_empty_sparse(grad: Array | SelectedRows) -> bool:
-    """Return whether a gradient is sparse and holds nothing."""
+    """Return whether a gradient is sparse and has no rows."""
     return isinstance(grad, SelectedRows) and not grad.row_array.size
 
 
@@ -183,12 +183,12 @@ def _iterate_rows(param: Array, grad: SelectedRows, state: tuple[Array, ...]) ->
 
 
 def _count_rows(param: Array) -> int:
-    """Return how many rows a block has."""
+    """Return the number of rows of a block."""
     return max(1, BLOCK // max(1, param[0].size))
 
 
 def _merge_rows(param: Array, grad: SelectedRows) -> tuple[Array, Array]:
-    """Return the sorted rows of a gradient, each once, and their sums."""
+    """Return the sorted, distinct rows of a gradient, and their sums."""
     rows, values = merge_rows(grad)
     if values.shape[1:] != param.shape[1:] or (rows.size and not 0 <= rows[0] <= rows[-1] < len(param)):
         span = f"{rows[0]} to {rows[-1]}" if rows.size else "none"

@@ -30,7 +30,7 @@ def descend(p: Array, g: Array, /, lr: float) -> Array:
 
 @register
 class Sgd(Update):
-    """``p -= lr g``. Param may be SelectedRows, if Grad is sparse and holds rows among its rows."""
+    """``p -= lr g``. Param may be SelectedRows if Grad is sparse and its rows are among those of Param."""
 
     type = "sgd"
     inputs = ("Param", "LearningRate", "Grad")
@@ -78,7 +78,7 @@ def _holds_rows(param: object, grad: SelectedRows) -> bool:
 
 
 def _descend_rows(param: Array, rows: Array, values: Array, lr: float) -> None:
-    """Update rows one by one, as Fluid does: repeated ids are rounded each time."""
+    """Update rows one by one, as Fluid does: repeated ids are rounded after each update."""
     width = param.size // len(param)
     places = rows if width == 1 else (rows[:, None] * width + np.arange(width)).reshape(-1)
     np.subtract.at(param.reshape(-1), places, (values * param.dtype.type(lr)).reshape(-1))
@@ -149,7 +149,7 @@ class Dpsgd(Update):
 
 
 def draw_noise(ctx: Context, param: Array, attrs: DpsgdAttrs) -> Array:
-    """Return the noise of dpsgd over the size of the batch, an array like the parameter."""
+    """Return the noise of dpsgd divided by the batch size, an array like the parameter."""
     random, share = ctx.random(attrs.seed), attrs.sigma / attrs.batch_size
     if follows_fluid("dpsgd_noise"):
         return np.full_like(param, share * draw_normal(random))

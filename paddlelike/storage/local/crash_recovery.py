@@ -98,10 +98,10 @@ def write_staged(
     *,
     begun: int = 0,
 ) -> None:
-    """Write ``staged``: the token of the new version or its files' stamps, and the files of the present
-    version. ``dropped``: if the previous version stays until the new one is on the disk, the files that only
-    it has; ``staged`` itself is then written to the disk, with its name. ``begun``: a time before all files
-    of the new version, by the clock that dates them, but for ``written``, those linked from earlier saves.
+    """Write ``staged``: the token of the new version or its files' stamps, and the files of the current
+    version. ``dropped``: the files that only the previous version has, if that stays until the new one is on
+    the disk; ``staged`` is then written to the disk, with its name. ``begun``: a time before all files of the
+    new version except ``written``, which are linked from earlier saves, by the clock that dates the files.
 
     Raises
     ------
@@ -157,7 +157,9 @@ def clear(layout: Layout, *, spare: bool, synced: bool = False) -> None:
 
 
 def _list_others(layout: Layout, folder: str | None = None) -> list[str]:
-    """Return what is in the hidden entry, or in a folder of it, but the lock and the holder's folder."""
+    """Return the contents of the hidden entry, or of a folder in it, except the lock and the holder's
+    folder.
+    """
     folder = folder or layout.staging
     paths = [os.path.join(folder, name) for name in os.listdir(folder)]
     return [path for path in paths if path not in (layout.lock, layout.work)]
@@ -205,8 +207,8 @@ def _read_staged(layout: Layout) -> _Staged | None:
 
 
 def _list_known(staged: _Staged, new: str) -> dict[str, int]:
-    """Return the files of the previous version by inode; in a copy of the disk only dropped files have one.
-    A file that others wrote in place of one is newer.
+    """Return the files of the previous version by inode; in a copied disk only dropped files have one. A file
+    that others wrote in place of one is newer.
     """
     present = {}
     for path in staged.files:

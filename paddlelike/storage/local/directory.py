@@ -59,7 +59,7 @@ class LocalDirectory:
         return is_file(os.path.join(self.path, relative_path(name)))
 
     def list_names(self) -> list[str]:
-        """Return the names of all files but the manifest, sorted.
+        """Return the names of all files except the manifest, sorted.
 
         Raises
         ------

@@ -19,7 +19,7 @@ from paddlelike.storage.verification import is_still
 
 
 def read_manifest(layout: Layout, names: Collection[str]) -> tuple[Manifest | None, str | None]:
-    """Return the present manifest if it describes files besides ``names``, or the reason why it cannot be
+    """Return the current manifest if it describes files besides ``names``, or the reason why it cannot be
     used.
 
     Raises
@@ -42,7 +42,7 @@ def read_manifest(layout: Layout, names: Collection[str]) -> tuple[Manifest | No
 def find_records(
     directory: str, before: Manifest | None, names: Collection[str]
 ) -> tuple[dict[str, Record], list[str]]:
-    """Return the records of unchanged files except ``names``, and the files that others replaced."""
+    """Return the records of unchanged files except ``names``, and the files that other programs replaced."""
     found: dict[str, Record] = {}
     replaced: list[str] = []
     for path, record in before.files.items() if before is not None else ():

@@ -129,7 +129,7 @@ def stamp(layout: Layout) -> object:
 
 
 def _is_moving(layout: Layout | None) -> bool:
-    """Return whether a save moves its files; a truncated journal of an earlier version moves none."""
+    """Return whether a save is moving its files. A truncated journal of an earlier version moves none."""
     if layout is None or not is_there(layout.journal):
         return False
     from paddlelike.storage.local.journal_file import read_journal  # late: nearly always there is none
@@ -167,7 +167,7 @@ def _read_once(directory: Path, names: list[str], read: Callable[[str, File], T]
 
 
 def list_names(directory: Path, *, linked_folders: bool = False) -> list[str]:
-    """Return the names of all files in ``directory`` and below but manifests, sorted; "/" between parts.
+    """Return the names of all files in ``directory`` and below except manifests, sorted; "/" between parts.
 
     Links to files are included. Linked folders are not entered, as in Paddle; with ``linked_folders`` they
     are listed like files.

@@ -29,7 +29,7 @@ _OURS: Final = 0o700  # mode while building; the exact mode is set at the end
 
 
 class Generation:
-    """The new version of the directory, before it is swapped in.
+    """The new version of a directory, before it is swapped in.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class Generation:
                 del self._spares[path]
 
     def _twin_folders(self) -> set[str]:
-        """Create the folders of the present version again, with their owners and modes; list its files."""
+        """Create the folders of the current version again, with their owners and modes; list its files."""
         folders = {""}
         if self.step != "exchange":
             for path in self._changed:
@@ -151,7 +151,7 @@ class Generation:
             self.step = "journal"
 
     def _drop_spares(self) -> None:
-        """Keep the files of the previous version that can be overwritten or are linked already."""
+        """Keep only files of the previous version that can be overwritten or are already linked."""
         if not self._spares:
             return
         changed = self._changed
@@ -185,7 +185,7 @@ class Generation:
     # Its files
 
     def like(self, path: str) -> os.stat_result | None:
-        """Return the ``stat`` of the file that ``path`` will replace, or None."""
+        """Return the result of ``stat`` for the file that ``path`` will replace, or None."""
         if self.step == "rename" or (self.step == "exchange" and path not in self._files):
             return None
         try:
@@ -201,7 +201,7 @@ class Generation:
         return path in self._spares
 
     def copy_manifest(self, path: str) -> None:
-        """Put the present manifest at another path in the new version, as a link if possible."""
+        """Put the current manifest at another path in the new version, as a link if possible."""
         target = os.path.join(self.new, path)
         if self._spares.pop(path, None) is not None:
             os.unlink(target)
@@ -233,7 +233,7 @@ class Generation:
     def note_staged(
         self, token: str | None, records: Mapping[str, Record], shared: Iterable[str], *, keep: bool
     ) -> None:
-        """Write ``staged``: the identity of the new version, and the files of the present one.
+        """Write ``staged``: the identity of the new version, and the files of the current one.
 
         ``shared``: the files shared with another directory. ``keep``: the present version stays beside the
         directory after the commit.
@@ -249,7 +249,7 @@ class Generation:
     # The commit
 
     def commit(self, *, sync: bool, keep: bool) -> None:
-        """Replace the present version by the new one, and sync it if no generation is kept.
+        """Replace the current version by the new one, and sync it if no generation is kept.
 
         Raises
         ------
@@ -280,7 +280,7 @@ class Generation:
             raise explain(SaveError, what, error) from error
 
     def _swap(self) -> bool:
-        """Put the new version in place by one call of the system; return whether that was possible."""
+        """Put the new version in place by one system call; return whether that was possible."""
         try:
             if self.step == "rename":
                 os.rename(self.new, self._directory)
@@ -317,7 +317,7 @@ class Generation:
                     os.rmdir(self.new)
 
     def _top(self, path: str) -> str:
-        """Return ``path``, or the first folder on the way to it that the directory does not have."""
+        """Return ``path``, or the first folder along it that the directory lacks."""
         parts = path.split("/")
         for depth in range(1, len(parts)):
             if not is_directory(os.path.join(self._directory, *parts[:depth])):
@@ -333,7 +333,7 @@ def _copy_attributes(source: str, target: str) -> None:
 
 
 def _works_inside(directory: str) -> bool:
-    """Return whether the working directory of this process is inside, and so must not be swapped."""
+    """Return whether this process works in the directory or below it, so that it must not be swapped."""
     try:
         here = os.path.realpath(os.getcwd())
     except OSError:

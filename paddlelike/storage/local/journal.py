@@ -1,4 +1,4 @@
-"""Commits in several steps, where a file system cannot swap two directories in one.
+"""Commits in several steps, for file systems that cannot swap two directories in one.
 
 The new files wait in ``new/`` of the hidden entry; the files that they replace are kept in ``old/``. The save
 commits when ``journal`` gets its name: from then on it is finished file by file, if necessary by the next
@@ -84,9 +84,7 @@ def _is_own(layout: Layout) -> bool:
 
 
 def _acquire(lock: Lock, *, create: bool, seconds: float) -> bool:
-    """Take the lock of a save that may be dead; return False if the save lives, or may live as another
-    user's.
-    """
+    """Take the lock of a save that may be dead; return False if it is alive, or may be and is foreign."""
     try:
         return lock.acquire(create=create)
     except SaveError as error:
@@ -96,7 +94,7 @@ def _acquire(lock: Lock, *, create: bool, seconds: float) -> bool:
 
 
 def commit(layout: Layout, paths: Sequence[str], dropped: Sequence[str] = (), *, sync: bool = False) -> None:
-    """Move ``paths`` from ``new/`` into the directory and remove ``dropped`` there: all, or nothing.
+    """Move all of ``paths`` from ``new/`` into the directory and remove ``dropped`` there, or change nothing.
 
     Raises
     ------
@@ -170,7 +168,9 @@ def finish(layout: Layout) -> None:
 
 
 def _adopt(layout: Layout, folder: str) -> None:
-    """Move what an earlier holder of the lock staged into the present holder's folder. Raises OSError."""
+    """Move the files that an earlier holder of the lock staged into the current holder's folder. Raises
+    OSError.
+    """
     for each in [folder, *list_folders(folder)]:
         if each != folder:
             _adopt(layout, each)
@@ -181,7 +181,7 @@ def _adopt(layout: Layout, folder: str) -> None:
 
 
 def _take_away(layout: Layout, path: str) -> None:
-    """Remove a file, unless another process has taken over the lock; nothing where it is gone."""
+    """Remove a file, unless another process has taken over the lock. A missing file is ignored."""
     if layout.work == layout.staging:
         _remove(path)
         return
@@ -203,7 +203,7 @@ def _make_removed_error(layout: Layout) -> SaveError:
 
 
 def _is_superseded(layout: Layout, journal: Journal) -> bool:
-    """Return whether somebody else has replaced files since the kill and no file of the save is visible.
+    """Return whether another program has replaced files since the kill and no file of the save is visible.
 
     Raises
     ------
@@ -280,7 +280,9 @@ def _replay(layout: Layout, journal: Journal) -> None:
 
 
 def _mark_changed(directory: str) -> None:
-    """Let readers notice, also where only contents change, and within a tick of the system's clock."""
+    """Make readers notice a change, also where only contents change, and within a tick of the system's
+    clock.
+    """
     now = time.time_ns()
     try:
         os.utime(directory, ns=(now, now))
@@ -298,7 +300,7 @@ def _check_inside(root: str, paths: Sequence[str]) -> None:
 
 
 def _keep_old(layout: Layout, paths: Sequence[str], dropped: Sequence[str]) -> tuple[list[Target], list[str]]:
-    """Keep what will be replaced; return the targets, and the folders that do not exist yet."""
+    """Keep copies of what will be replaced; return the targets, and the folders that do not exist yet."""
     directory, new = layout.directory, os.path.join(layout.work, "new")
     old = os.path.join(layout.work, "old")
     os.mkdir(old, 0o700)

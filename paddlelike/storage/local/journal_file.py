@@ -38,7 +38,7 @@ class Journal(NamedTuple):
 
 
 def write_journal(path: str, journal: Journal) -> None:
-    """Write a journal into a new file on the disk; it gets its name only then.
+    """Write a journal into a new file on the disk, which gets its name afterwards.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def read_journal(layout: Layout) -> Journal | None:
 
 
 def _is_torn(data: bytes) -> bool:
-    """Return whether these bytes are the beginning of a journal, or nothing."""
+    """Return whether these bytes are empty or a truncated journal."""
     written = data.rstrip(b"\0")
     begin = b'{"format"'
     return begin.startswith(written) or (written.startswith(begin) and not written.endswith(b"}"))

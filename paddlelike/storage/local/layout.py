@@ -1,4 +1,4 @@
-"""The paths that a save uses besides its files: one hidden entry beside the directory, while it runs.
+"""The paths that a save uses besides its files: one hidden entry beside the directory, while the save runs.
 
 Everything temporary is inside ``.NAME.saving-directory`` (of the files of ``fluid.save``:
 ``.NAME.saving-prefix``), which the next save or load clears up after a kill::
@@ -64,7 +64,7 @@ class Layout:
         self.earlier_manifest = f"{base}.manifest.json"  # the place of earlier versions
 
     def get_inside(self) -> Layout | None:
-        """Return the layout of a save that could not write beside the directory, if it left traces.
+        """Return the layout of a save that could not write beside the directory, if it left files.
 
         Raises
         ------
@@ -97,7 +97,7 @@ class Layout:
 
     @classmethod
     def of(cls, path: str | os.PathLike[str], *, is_prefix: bool | None = None) -> Layout:
-        """Return the layout of a path; links are resolved, but not one with the name of a prefix.
+        """Return the layout of a path with its links resolved, except a link with the name of a prefix.
 
         Without ``is_prefix``, a path that is not a directory but has a manifest of ``fluid.save`` is a
         prefix.

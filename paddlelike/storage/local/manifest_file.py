@@ -1,4 +1,4 @@
-"""The manifest of a local directory: its path, reading it, and comparing the files with it."""
+"""The manifest of a local directory: its path, how to read it, and how to compare the files with it."""
 
 from __future__ import annotations
 

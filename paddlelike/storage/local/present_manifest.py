@@ -1,4 +1,4 @@
-"""Read the present manifest of a layout, and compare one file with its record."""
+"""Read the current manifest of a layout, and compare a file with its record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRIES: Final = 20  # attempts while others save
 
 
 def read_at(layout: Layout) -> Manifest | None:
-    """Return the manifest of a layout, at its present or its earlier path, or None.
+    """Return the manifest of a layout, at its current or its earlier path, or None.
 
     Raises
     ------
@@ -81,12 +81,14 @@ def compare_with_record(path: str, record: Record) -> tuple[str, str]:
 
 
 def read_part(layout: Layout, path: str) -> Manifest:
-    """Return an earlier manifest that continues no other. Raises as :func:`read_at`."""
+    """Return an earlier manifest that continues no other one. Raises as :func:`read_at`."""
     return decode(_read_part(layout, path))
 
 
 def _decode(layout: Layout, data: bytes) -> Manifest:
-    """Parse a manifest with those that it continues; their digests identify them, whoever owns them."""
+    """Parse a manifest and those that it continues, which are identified by their digests, whoever owns
+    them.
+    """
     return decode(data, lambda path: _read_part(layout, path))
 
 

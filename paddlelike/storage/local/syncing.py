@@ -1,4 +1,4 @@
-"""Wait for the disk after a commit, in a thread beside the program.
+"""Waits for the disk after a commit, in a thread beside the program.
 
 Until then the previous version stays beside the directory, and the lock is held: the next save into this
 directory waits, whatever its ``wait``, and so does the end of the program. After few bytes the call itself
@@ -88,7 +88,7 @@ def sync_beside(layout: Layout, lock: Lock, finish: Callable[[], None], nbytes: 
 
 
 def _watch_removals() -> None:
-    """Let ``shutil.rmtree`` of a folder around a saved directory wait until nothing else is removed there.
+    """Make ``shutil.rmtree`` of a folder around a saved directory wait until nothing else is removed there.
 
     Before Python 3.13 it raises FileNotFoundError where an entry vanishes while it lists them.
     """

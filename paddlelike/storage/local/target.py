@@ -1,4 +1,4 @@
-"""Checks before a save: the directory can be written, and no folder in it is a file or leads out of it."""
+"""Checks before a save: the directory is writable, and no folder in it is a file or leads outside."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def choose_layout(directory: str) -> Layout:
 
 
 def describe_inside(layout: Layout) -> str:
-    """Return the limitation of a save below a parent directory that is not writable."""
+    """Describe the limitation of a save whose parent directory is not writable."""
     parent = os.path.dirname(layout.base)
     return (
         f"{layout.base} is saved file by file, since its parent {parent} cannot be written: programs "

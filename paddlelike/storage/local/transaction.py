@@ -423,9 +423,9 @@ class Transaction:
         return records, [] if removed else stale, removed, finish if waits else None
 
     def _find_continued(self, before: Manifest | None) -> tuple[Manifest | None, str | None]:
-        """Return the manifest that the new one continues, or None, and the new path of the present one. A
+        """Return the manifest that the new one continues, or None, and the new path of the current one. A
         manifest is continued with chains of deltas, where a save changes few of many records. If there are
-        many manifests, a save continues the first of them and drops the present one.
+        many manifests, a save continues the first of them and drops the current one.
         """
         facts = self._list_facts() if self._manifest and is_there(self._layout.manifest) else []
         if not any("link" in each for each in facts):
@@ -443,12 +443,12 @@ class Transaction:
         return found, make_part_name(len(found.parts)) if is_present else None
 
     def _list_facts(self) -> list[Mapping[str, Any]]:
-        """Return the facts of the files of this save."""
+        """Return the manifest entries for the files of this save."""
         kept = [*self._kept.values(), *(record for _, record in self._shared.values())]
         return [piece.facts for piece in self._pieces.values()] + [record.facts for record in kept]
 
     def _share(self, plan: generation.Generation) -> dict[str, Record]:
-        """Share files with the base; write those that another save has replaced there."""
+        """Share files with the base; write those that another save has replaced in the base."""
         records, replaced, clone = {}, {}, True
         for path, (source, record) in list(self._shared.items()):
             where = os.path.join(plan.new, path)
@@ -476,14 +476,14 @@ class Transaction:
         return write_files(plan.new, pieces, checksum, author=self._author, shown=self.directory)
 
     def _before(self) -> Manifest | None:
-        """Return the present manifest if it describes files besides those of this save."""
+        """Return the current manifest if it describes files besides those of this save."""
         before, note = earlier.read_manifest(self._layout, self._names)
         if note is not None and self._manifest:
             self._notes.append(note)
         return before
 
     def _other_records(self, before: Manifest | None) -> dict[str, Record]:
-        """Return the records of files that stay and have not changed since their save."""
+        """Return the records of files that stay and are unchanged since their save."""
         # S9
         found, replaced = earlier.find_records(self.directory, before, self._names)
         if replaced and self._manifest:
@@ -494,7 +494,7 @@ class Transaction:
         return found
 
     def _new_state(self, before: Manifest | None) -> object:
-        """Return the state for the manifest: this save's, or the one that another program stored."""
+        """Return the state for the manifest: that of this save, or the one that another program stored."""
         if self._state is None and before is not None and before.program != self._author.program:
             return before.state
         return self._state

@@ -1,4 +1,4 @@
-"""Files that are not written again: comparing one with the record of its save, and sharing it."""
+"""Files that are not written again: compare a file with the record of its save, and share it."""
 
 from __future__ import annotations
 

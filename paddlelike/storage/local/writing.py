@@ -1,5 +1,4 @@
-"""Writing many files: buffers are passed to the system without a copy, with their checksums computed on the
-way.
+"""Writing of many files: buffers go to the system without a copy, and checksums are computed on the way.
 
 Large files are written by a few threads, the largest first; small ones one after the other, each with three
 calls. Bytes are hashed and written while they are in the processor's cache.
@@ -37,7 +36,7 @@ _NONE: Final = (None, (), "")  # instead of a checksum
 
 @dataclass(frozen=True)
 class Shared:
-    """The buffers of a file that several processes write: ``front`` here, the rest by others.
+    """The buffers of a file that several processes write: ``front`` here, the rest in the others.
 
     Attributes
     ----------
@@ -91,7 +90,7 @@ def write_files(
 
 
 class _WriteError(Exception):
-    """The system's reason for refusing to write the file of a path."""
+    """The system's reason why a file could not be written."""
 
 
 class _Writer:
@@ -139,7 +138,7 @@ class _Writer:
         return records
 
     def _write_small(self, open_new: Callable[[str, int, int], int], path: str, piece: Piece) -> Record:
-        """Write a small new file: the same as :meth:`_write_file`, in the fewest steps."""
+        """Write a small new file as :meth:`_write_file` does, in the fewest steps."""
         data = b"".join(piece.buffers)
         file, same, last = itertools.tee(map(open_new, (path,), (_NEW,), (0o666,)), 3)
         try:
@@ -159,7 +158,7 @@ class _Writer:
         return Record(len(data), checksum, (facts.st_ino, facts.st_mtime_ns), piece.facts, (), self._author)
 
     def _write_file(self, folder: int | None, path: str, piece: Piece) -> Record:
-        """Write a file, named in the open directory ``folder`` where that is possible."""
+        """Write a file, named relative to the open directory ``folder`` if possible."""
         where = path if folder is not None else os.path.join(self._root, path)
         hasher = None if self._algorithm is None else hashing.new_hasher(self._algorithm)
         files: list[int] = []
@@ -187,7 +186,7 @@ class _Writer:
         return Record(facts.st_size, checksum, make_stamp(facts), piece.facts, pieces, self._author, parts)
 
     def _write_shared(self, path: str, piece: Piece, shared: Shared) -> Record:
-        """Write the beginning of a file, reserve space for the rest, and let others write it."""
+        """Write the beginning of a file, reserve space for the rest, and let other processes write that."""
         record = self._write_file(None, path, piece)
         where = os.path.join(self._root, path)
         try:
@@ -206,7 +205,7 @@ class _Writer:
 
 
 def _known_size(buffers: Iterable[Buffer]) -> int:
-    """Return the size of a file, or LARGE if it is unknown before its buffers are made."""
+    """Return the size of a file, or LARGE if it is only known once its buffers are made."""
     if type(buffers) is not list and not isinstance(buffers, Sequence):  # quicker than by the second alone
         return LARGE
     size = 0
@@ -216,7 +215,7 @@ def _known_size(buffers: Iterable[Buffer]) -> int:
 
 
 def _open(files: list[int], where: str, folder: int | None, *, over: bool) -> bool:
-    """Open a file for writing: the existing one if nobody has it mapped (then True), else a new one."""
+    """Open a file for writing: the existing one (then True) if nobody has it mapped, otherwise a new one."""
     if over:
         open_file(files, where, _OVER, dir_fd=folder)
         if is_free(files[0]):
@@ -228,7 +227,7 @@ def _open(files: list[int], where: str, folder: int | None, *, over: bool) -> bo
 
 
 def _copy_owner(fd: int, facts: os.stat_result, like: os.stat_result) -> None:
-    """Copy owner and mode from the replaced file; the owner as far as the system permits."""
+    """Copy the mode of the replaced file, and its owner as far as the system permits."""
     if (facts.st_uid, facts.st_gid) != (like.st_uid, like.st_gid):
         for uid, gid in ((like.st_uid, like.st_gid), (-1, like.st_gid)):
             try:
@@ -242,7 +241,7 @@ def _copy_owner(fd: int, facts: os.stat_result, like: os.stat_result) -> None:
 
 
 def _batches(buffers: Iterable[Buffer], size: int) -> Iterator[list[Buffer]]:
-    """Yield buffers in batches for one call each; large ones in batches of exactly ``size`` bytes."""
+    """Yield buffers in batches for one call each; large buffers in batches of exactly ``size`` bytes."""
     batch: list[Buffer] = []
     room = size
     for buffer in buffers:

@@ -1,4 +1,4 @@
-"""The contract of a store, which holds files under paths, for example in a bucket or a cluster.
+"""The contract of a store, which keeps files under paths, for example in a bucket or a cluster.
 
 A store is any object with the methods of :class:`Store`. Its paths are text with "/" between the parts; a
 "folder" is a path that files begin with, whether the store has folders or not. Every method may raise any
@@ -26,33 +26,33 @@ class Info(NamedTuple):
 
     @property
     def stamp(self) -> tuple[int, int]:
-        """The tag in the form for a manifest."""
+        """The tag, in the form that a manifest uses."""
         return int.from_bytes(hashlib.sha256(self.tag.encode()).digest()[:6], "big"), self.size
 
 
 class Store(Protocol):
-    """Holds files under paths."""
+    """A set of files under paths."""
 
     def is_same(self, other: Store) -> bool:
         """Return whether two stores hold the same files under the same paths."""
 
     def find(self, folder: str) -> dict[str, Info]:
-        """Return all files below a folder, by their paths relative to it; none for a missing folder."""
+        """Return all files below a folder, by their relative paths; none if the folder is missing."""
 
     def read(self, path: str, start: int = 0, stop: int | None = None) -> bytes:
-        """Return bytes of a file; raise FileNotFoundError if it is missing."""
+        """Return bytes of a file. Raises FileNotFoundError if it is missing."""
 
     def fetch(self, folder: str, names: Iterable[str]) -> dict[str, bytes]:
         """Prefetch the first bytes of files that will be read, several at once."""
 
     def write(self, folder: str, files: Mapping[str, Iterable[Buffer]]) -> None:
-        """Write files below a folder, each whole or not at all."""
+        """Write files below a folder. Each is written whole or not at all."""
 
     def put(self, path: str, data: bytes) -> None:
         """Write one file, over an existing one."""
 
     def create(self, path: str, data: bytes) -> bool:
-        """Create a file; return False if it exists. Only one of several concurrent callers succeeds."""
+        """Create a file; return False if it exists. Of several concurrent callers, only one succeeds."""
 
     def list_prefix(self, front: str) -> dict[str, Info | None]:
         """Return the entries whose paths begin with ``front``, by name; None for a folder."""
@@ -67,7 +67,7 @@ class Store(Protocol):
         """Copy files from one folder to another, over existing files."""
 
     def remove(self, folder: str, names: Iterable[str]) -> None:
-        """Remove files; a missing one is not an error."""
+        """Remove files; missing files are ignored."""
 
 
 @contextlib.contextmanager

@@ -1,4 +1,5 @@
-"""Directories behind URLs, as readers see them: the files of the marker, or all files without a marker.
+"""Directories behind URLs, as readers see them: the files that the marker lists, or without a marker all
+files.
 
 See :mod:`.marker`, and :mod:`.transaction` for saves.
 """
@@ -240,7 +241,7 @@ class RemoteFile:
                 except FileNotFoundError:
                     if other + 1 == len(self._places):
                         raise
-        raise AssertionError("a file has a place")
+        raise AssertionError("the location of a file is missing")
 
     def readinto_at(self, offset: int, target: memoryview) -> int:
         """Fill ``target`` from ``offset``; return the number of bytes, smaller only at the end."""

@@ -1,4 +1,4 @@
-"""Finish a remote save after its commit: move files to their plain names, and remove leftovers."""
+"""The end of a remote save after its commit: files are moved to their plain names, and leftovers removed."""
 
 from __future__ import annotations
 

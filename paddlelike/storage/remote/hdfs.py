@@ -172,7 +172,7 @@ class HadoopStore:
             self._run_many(["-rm", "-f", "-skipTrash"], [f"{folder}/{name}" for name in names])
 
     def _times(self, paths: list[str]) -> list[str]:
-        """Return the times of writing of files, to the millisecond; listings only have minutes."""
+        """Return the modification times of files to the millisecond, since listings only have minutes."""
         said = b"".join(
             self._run(["-stat", "%Y", *paths[at : at + _MANY]], missing_is_fine=True)
             for at in range(0, len(paths), _MANY)

@@ -1,4 +1,4 @@
-"""Markers: the manifests of directories behind URLs, one for each save, the highest number being the newest.
+"""Markers: the manifests of directories behind URLs, one per save; the highest number is the newest.
 
 ``DIR.manifest.json.<n>`` is created by a call that fails if the file exists. That is the commit of the n-th
 save: of two that began with the same marker, one succeeds and the other raises an error. A marker is never
@@ -27,7 +27,7 @@ _TRIES: Final = 5  # attempts to read the newest one while others save
 
 
 class Marker(NamedTuple):
-    """A marker that was read; its number is 0 for a directory without one, and the manifest may be None."""
+    """A marker that was read. Its number is 0 for a directory without markers; the manifest may be None."""
 
     number: int = 0
     data: bytes = b""
@@ -55,12 +55,12 @@ def make_path(base: str, number: int | None = None) -> str:
 
 
 def make_staging(base: str, number: int, token: str) -> str:
-    """Return the folder in which the files of the save ``number`` wait."""
+    """Return the folder in which the files of save ``number`` are staged."""
     return f"{base}.saving-{number}-{token}"
 
 
 def list_stagings(names: Iterable[str], base: str, number: int) -> list[str]:
-    """Return the folders, among names beside ``base``, of saves that cannot be committed after ``number``."""
+    """Return, among names beside ``base``, the folders of saves that cannot be committed after ``number``."""
     above, _, front = base.rpartition("/")
     name = re.compile(re.escape(front) + r"\.saving-(?:(\d+)-)?[0-9a-f]+")
     found = {each: name.fullmatch(each) for each in names}
@@ -75,7 +75,9 @@ def list_numbers(names: Iterable[str], base: str) -> list[int]:
 
 
 def list_stale(names: Iterable[str], base: str, number: int) -> list[str]:
-    """Return, of names beside ``base``, the markers before the newest and those truncated by a kill."""
+    """Return, among names beside ``base``, the markers before the newest one and those truncated by a
+    kill.
+    """
     names = list(names)
     front = make_path(base).rpartition("/")[2]
     top = max([*list_numbers(names, base), number])
@@ -88,7 +90,7 @@ def list_stale(names: Iterable[str], base: str, number: int) -> list[str]:
 
 
 def find_newest(store: Store, base: str) -> int:
-    """Return the number of the last save; 0 where there is no marker."""
+    """Return the number of the last save, 0 without a marker."""
     return max([*list_numbers(store.list_prefix(make_path(base)), base), 0])
 
 
@@ -130,7 +132,9 @@ def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
 def _list_places(
     store: Store, base: str, copy: str, names: Mapping[str, object], known: Sequence[int]
 ) -> Iterator[str]:
-    """Yield possible paths of the manifest, the newest marker first; others count only if it is truncated."""
+    """Yield possible paths of the manifest, the newest marker first; later ones are used only if it is
+    truncated.
+    """
     markers = [make_path(base, number) for number in reversed(known) if number > 0]
     yield from markers[:1]
     if _exists(store, copy, names):
@@ -141,7 +145,7 @@ def _list_places(
 
 
 def _exists(store: Store, path: str, names: Mapping[str, object]) -> bool:
-    """Return whether there is a file; ``names`` are beside the directory, where no other call is needed."""
+    """Return whether a file exists; for ``names`` beside the directory no further call is needed."""
     folder, _, name = path.rpartition("/")
     if name in names or folder.rpartition("/")[2] not in names:
         return name in names
@@ -222,7 +226,7 @@ class RemoteRoot:
         return found
 
     def present(self) -> dict[str, Info]:
-        """Return the files at their plain names, without the manifest."""
+        """Return the files with plain names, without the manifest."""
         if not self.is_prefix:
             found = self.store.find(self.root).items()
             return {name: info for name, info in found if not is_manifest(name)}

@@ -1,5 +1,4 @@
-"""The known stores by the scheme of a URL: HDFS, stores of installed packages, registered stores, else
-fsspec.
+"""The known stores by URL scheme: HDFS, stores of installed packages, registered stores, otherwise fsspec.
 
 Another package offers a store by an entry point of the group ``paddlelike.stores``, whose name is the scheme
 and whose value is a function that takes a URL and returns the store and the path in it::
@@ -51,7 +50,7 @@ _registry: Final = _Registry()
 
 
 def register(scheme: str, opener: Opener) -> None:
-    """Let ``opener`` open the URLs of a scheme in this process.
+    """Make ``opener`` open the URLs of a scheme in this process.
 
     Raises
     ------
@@ -65,7 +64,7 @@ def register(scheme: str, opener: Opener) -> None:
 
 
 def all_schemes() -> list[str]:
-    """Return the schemes that have a store of their own, sorted; fsspec knows more.
+    """Return the schemes with a store of their own, sorted; fsspec supports further ones.
 
     >>> "hdfs" in all_schemes()
     True

@@ -191,7 +191,8 @@ class RemoteTransaction:
         return {path: files[path] for path in mine}, () if removed else stale, removed
 
     def _create(self, mark: str, data: bytes) -> bool:
-        """Create the marker; return False if another save has created it. A lost response is looked up.
+        """Create the marker; return False if another save has created it. If the response is lost, look it
+        up.
 
         Raises
         ------
@@ -243,7 +244,7 @@ class RemoteTransaction:
         )
 
     def _write(self, folder: str) -> dict[str, Record]:
-        """Write the changed files into a folder; their records have no stamps yet."""
+        """Write the changed files into a folder. Their records get stamps later."""
         hashed = {path: _Hashed(buffers, self._checksum) for path, (buffers, _) in self._pieces.items()}
         if hashed:
             with show_progress(f"writing {self._location.path}"):
@@ -261,7 +262,9 @@ class RemoteTransaction:
     def _finish(
         self, of: Marker, files: dict[str, Record], at: Mapping[str, str], gone: Iterable[str]
     ) -> dict[str, Record]:
-        """Move files to their plain names and record their stamps; the next save completes failed moves."""
+        """Move files to their plain names and record their stamps; the next save completes moves that
+        failed.
+        """
         with contextlib.suppress(Exception):
             return move_into_place(self._location, of, files, at, gone, self._encode_final)
         return files

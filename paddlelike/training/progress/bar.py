@@ -56,7 +56,7 @@ class ProgressBar(ProgressWriter):
         self._drawn.start()
 
     def end(self) -> None:
-        """Leave the bar as it is."""
+        """Leave the bar as it was last drawn."""
         if self._drawn is not None:
             self._drawn.stop()
             self._drawn = None

@@ -87,7 +87,7 @@ class TensorBoardWriter(ProgressWriter):
         self._file: Any = None
 
     def end(self) -> None:
-        """Write what is left, and close the file."""
+        """Write the remaining values, and close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None

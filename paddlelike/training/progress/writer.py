@@ -1,4 +1,4 @@
-"""Progress reports of a training, and when they are written."""
+"""Progress reports of a training, and the schedule by which they are written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Span = tuple[Any, Any]  # two totals: at the last report, and now
 
 
 class Tally:
-    """Sums since the last summary, and what they were at the last report."""
+    """Sums since the last summary, and their values at the last report."""
 
     def __init__(self, freq: int | None, first: int) -> None:
         self.freq, self.first = freq, first
@@ -23,7 +23,7 @@ class Tally:
         self.has_metric = False
 
     def add(self, samples: int, loss: float, metric: float | None) -> tuple[Span, Span, Span, Span] | None:
-        """Add a minibatch; return samples, minibatches, loss and metric where a report is due."""
+        """Add a minibatch; return samples, minibatches, loss and metric if a report is due."""
         self.has_metric = metric is not None
         for index, value in enumerate((samples, 1, loss * samples, (metric or 0.0) * samples)):
             self.now[index] += value
@@ -39,7 +39,7 @@ class Tally:
 
 
 class ProgressWriter:
-    """Base of progress writers: subclasses override the ``on_write_...`` methods.
+    """Base class of progress writers: subclasses override the ``on_write_...`` methods.
 
     Sums are taken over samples. The average of a span is the difference of two sums of a loss or metric,
     divided by the number of its samples.
@@ -118,7 +118,7 @@ class ProgressWriter:
         """Begin a session after ``done`` samples of ``total`` (None: no end)."""
 
     def end(self) -> None:
-        """Called at the end of the session, with an error or without."""
+        """Do what is needed at the end of the session, which may have failed."""
 
     def on_write_training_update(
         self, samples: Span, updates: Span, aggregate_loss: Span, aggregate_metric: Span | None

@@ -130,7 +130,7 @@ class Minibatch(dict[Any, Any]):
 
 
 class MinibatchSource(ABC):
-    """Base of sources. A subclass defines :attr:`streams`, :meth:`read` and its state.
+    """Base class of sources. A subclass defines :attr:`streams`, :meth:`read` and its state.
 
     Raises
     ------
@@ -155,11 +155,13 @@ class MinibatchSource(ABC):
 
     @abstractmethod
     def get_checkpoint_state(self) -> dict[str, Any]:
-        """Return the position, from which :meth:`restore_from_checkpoint` gives the same minibatches."""
+        """Return the position, from which :meth:`restore_from_checkpoint` continues with the same
+        minibatches.
+        """
 
     @abstractmethod
     def restore_from_checkpoint(self, state: Mapping[str, Any]) -> None:
-        """Go to a saved position.
+        """Return to a saved position.
 
         Raises
         ------
@@ -219,7 +221,7 @@ def count_samples(value: LoDTensor | ArrayLike) -> int:
 
 
 def share_of(count: int, number_of_workers: int, worker_rank: int) -> range:
-    """Return the indexes of one worker's part of ``count`` samples.
+    """Return the indexes of one worker's share of ``count`` samples.
 
     >>> [list(share_of(5, 2, rank)) for rank in range(2)]
     [[0, 1], [2, 3, 4]]

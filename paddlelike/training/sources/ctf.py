@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class StreamDef:
-    """The definition of a stream: its place in the file, its width and its dtype.
+    """The definition of a stream: its name in the file, its width and its dtype.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class CTFDeserializer:
         return len(self._starts) - 1
 
     def read_sequences(self, indexes: Sequence[int] | Indexes) -> dict[str, Any]:
-        """Return sequences by stream: a tensor with LoD; an array where the file has no sequence ids.
+        """Return sequences by stream: tensors with LoD, or arrays if the file has no sequence ids.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class CTFDeserializer:
         return {name: np.concatenate(column) for name, column in columns.items()}
 
     def _find_sequences(self) -> tuple[bool, Indexes]:
-        """Return whether lines have sequence ids, and where each sequence begins, then the end."""
+        """Return whether lines have sequence ids, and the offsets of the sequences followed by the end."""
         starts: list[int] = []
         last: bytes | None = None
         has_ids = None
@@ -257,7 +257,7 @@ class MinibatchSource(IndexedSource):
 
 
 def _read_row(stream: StreamDef, words: Sequence[bytes]) -> Array:
-    """Return one row. Raises ValueError for words that are not its values."""
+    """Return one row. Raises ValueError unless the words are its values."""
     size = int(stream.shape or 0)
     if stream.is_sparse:
         pairs = [word.split(b":") for word in words]

@@ -38,7 +38,7 @@ _BEGIN: Final = 16  # items by which a sweep is recognized
 
 
 class ReplayedSource(MinibatchSource):
-    """A source over items that can only be read in order: a restore reads up to the position.
+    """A source whose items can only be read in order: a restore reads all items up to the position.
 
     The state holds the random generators as they were at the beginning of the sweep, and a checksum of the
     items that it gave. Restoring reads the sweep again from there. A reader may keep data between sweeps
@@ -60,7 +60,7 @@ class ReplayedSource(MinibatchSource):
 
     @abstractmethod
     def iterate(self) -> Iterator[Any]:
-        """Return an iterator over the items of a sweep, by the numbers of ``self._random``."""
+        """Return an iterator over the items of a sweep, with the random numbers of ``self._random``."""
 
     def is_infinite(self) -> bool:
         return self._max_sweeps >= INFINITELY_REPEAT
@@ -147,7 +147,7 @@ class ReplayedSource(MinibatchSource):
         self._checksum = xxhash.xxh3_64()
 
     def _replay(self, position: int, checksum: str) -> bool:
-        """Read the first items of a sweep; return whether they are those that were given."""
+        """Read the first items of a sweep; return whether they equal the items that were used before."""
         self._begin_sweep()
         while self._position < position and self._ahead is not _END:
             self.take(min(position - self._position, _BEGIN))
@@ -216,7 +216,9 @@ class GeneratorSource(ReplayedSource):
         return iter(self._random.follow(self._reader)())
 
     def read(self, num_samples: int, number_of_workers: int, worker_rank: int) -> Minibatch:
-        """Return a minibatch; if a sweep ends with fewer samples than workers, these samples are left out."""
+        """Return a minibatch. If fewer samples than workers are left in a sweep, these samples are
+        skipped.
+        """
         if self._form == "batches":
             return read_batch(self, list(self._streams), number_of_workers, worker_rank)
         while True:
@@ -318,7 +320,7 @@ def _to_feed(item: object, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _add_to(checksum: Any, item: object) -> None:
-    """Add a value, whatever a reader gives, to a checksum."""
+    """Add a value of any type that readers yield to a checksum."""
     if isinstance(item, LoDTensor):
         checksum.update(repr(item.lod()).encode())
         item = item.array

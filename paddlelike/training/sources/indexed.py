@@ -21,7 +21,7 @@ Indexes = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class IndexedSource(MinibatchSource):
-    """Reads ``count`` samples again and again. One number is its position: the samples read since the start.
+    """Reads ``count`` samples again and again. Its position is one number: the samples read since the start.
 
     The order of a shuffled sweep depends on the seed and the sweep alone, so every position can be restored
     without reading what came before.
@@ -72,7 +72,9 @@ class IndexedSource(MinibatchSource):
         return self._end >= FULL_DATA_SWEEP
 
     def read(self, num_samples: int, number_of_workers: int, worker_rank: int) -> Minibatch:
-        """Return a minibatch; if a sweep ends with fewer samples than workers, these samples are left out."""
+        """Return a minibatch. If fewer samples than workers are left in a sweep, these samples are
+        skipped.
+        """
         while True:
             start = self._position
             left = self._end - start
@@ -124,7 +126,7 @@ class IndexedSource(MinibatchSource):
         self._position = position
 
     def _indexes(self, start: int, stop: int) -> Indexes:
-        """Return the indexes of samples by their place in the sequence of all sweeps."""
+        """Return the indexes of samples, given their positions in the sequence of all sweeps."""
         parts = []
         while start < stop:
             sweep, first = divmod(start, self._count)

@@ -34,7 +34,7 @@ def collect_contents(
     statistics: bool = True,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Return what the page of a path shows, as values that JSON can represent.
+    """Return the contents of the page of a path, as JSON values.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def collect_contents(
 
 
 def _collect_history(path: str) -> list[dict[str, Any]]:
-    """Return the saves below a directory in their order, each with how many of its files are new or changed.
+    """Return the saves below a directory in order, each with the number of its new or changed files.
 
     Nothing where there are fewer than two.
     """
@@ -128,7 +128,7 @@ def _collect_variable(one: VariableFacts) -> dict[str, Any]:
 
 
 def _collect_declared(found: Inspection, programs: dict[str, Program]) -> list[dict[str, Any]]:
-    """Return the variables that a program wants from files, and no file holds."""
+    """Return the variables that a program needs from files but that no file contains."""
     held = {one.name for one in found.variables}
     missing: dict[str, Variable] = {}
     if not found.unnamed:

@@ -1,4 +1,4 @@
-"""Pages of HTML in one file: styles and scripts are inline, values are JSON, and nothing else may run.
+"""HTML pages in one file: styles and scripts are inline, values are JSON, and nothing else may run.
 
 A policy in the page names the hashes of its style and of its script, so that a browser runs no other, and
 allows no connection (a page that is served: to its own server alone). The scripts set all text that comes
@@ -48,13 +48,13 @@ def format_page(
 
 
 def format_contents(contents: dict[str, Any]) -> str:
-    """Return the page of what :func:`paddlelike.view.page.collect_contents` has returned."""
+    """Return the page for the result of :func:`paddlelike.view.page.collect_contents`."""
     name = os.path.basename(os.path.abspath(contents["path"])) or contents["path"]
     return format_document(name, {**contents, "name": name}, scripts=_PAGE)
 
 
 def is_page(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is a page of this package, which may be replaced by a newer one."""
+    """Return whether a file is a page of this package, so that a newer one may replace it."""
     try:
         if not os.path.isfile(path):  # a pipe would be waited for
             return False
@@ -102,7 +102,7 @@ def format_document(
 
 
 def encode_json(value: object) -> str:
-    r"""Return a value as JSON that can stand in HTML; numbers that are not finite become text.
+    r"""Return a value as JSON for use inside HTML; numbers that are not finite become text.
 
     >>> encode_json({"</script>": float("nan")})
     '{"\\u003c/script\\u003e":"nan"}'
@@ -129,5 +129,5 @@ def _read_asset(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return the hash by which a Content-Security-Policy knows an inline element."""
+    """Return the hash by which a Content-Security-Policy recognizes an inline element."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

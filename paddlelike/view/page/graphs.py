@@ -1,4 +1,6 @@
-"""Programs as a page shows them: every block with its operators, and their places at each level of detail."""
+"""Programs as a page shows them: every block with its operators, and their positions at each level of
+detail.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _BOOKKEEPING: Final = ("op_role", "op_role_var", "op_namescope", "op_callstack",
 
 
 def collect_program(name: str, program: Program) -> dict[str, Any]:
-    """Return a program as values that JSON can represent.
+    """Return a program as JSON values.
 
     "attrs" of an operator is a place in the list "attrs" of its block. A node of a level is ``[x, y, width,
     label, detail, kind, operators]``, an edge ``[source, target, names, points]``; x and y are those of the

@@ -1,4 +1,4 @@
-"""Web pages on this machine alone: to follow a training, and to try a model."""
+"""Web pages for this machine only: to follow a training, and to try a model."""
 
 from paddlelike.view.follow import Follower
 from paddlelike.view.server.live import make_live_routes

@@ -1,4 +1,4 @@
-"""Connections of a loopback server: their limit, and the time limit of requests."""
+"""Connections of a loopback server: how many there may be, and the time limit of requests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Places:
         self._owners: set[socket.socket] = set()
 
     def enter(self, connection: socket.socket) -> None:
-        """Admit a connection, if need be in place of the oldest one without the token."""
+        """Admit a connection; if necessary, it replaces the oldest one without the token."""
         with self._lock.hold():
             if len(self._strangers) >= MOST:
                 oldest = next(iter(self._strangers))
@@ -54,7 +54,7 @@ class Places:
             return True
 
     def leave(self, connection: socket.socket) -> None:
-        """Give up the place of a connection."""
+        """Release the slot of a connection."""
         with self._lock.hold():
             self._strangers.pop(connection, None)
             self._owners.discard(connection)

@@ -1,4 +1,4 @@
-"""An HTTP server for the user of this machine: loopback alone, and a token for every request.
+"""An HTTP server for the user of this machine: on loopback only, and with a token for every request.
 
 Other users of the machine, and pages of the web in the user's browser, can reach a loopback port as well. So
 every request needs the token, which only the printed URL has; the Host header must be the server's own (a
@@ -32,7 +32,7 @@ _SHORTEST: Final = 16  # characters of a token
 
 
 class Request(NamedTuple):
-    """An accepted request: its query without the token, and its JSON (None: a GET)."""
+    """An accepted request: its query without the token, and its JSON body (None for a GET)."""
 
     query: Mapping[str, str]
     json: Any = None
@@ -46,7 +46,7 @@ class Reply(NamedTuple):
 
 
 class Refusal(Exception):  # noqa: N818  (an answer more than an error)
-    """A refused request: the status and a text with the reason."""
+    """A refused request, with the status and the reason as text."""
 
     def __init__(self, status: int, text: str, hint: str | None = None) -> None:
         super().__init__(text)
@@ -57,7 +57,7 @@ Routes = Mapping[tuple[str, str], Callable[[Request], Reply]]
 
 
 class LoopbackServer:
-    """A server on 127.0.0.1; a context manager, which closes it.
+    """A server on 127.0.0.1, and a context manager that closes it.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class LoopbackServer:
 
 
 class _Server(ThreadingHTTPServer):
-    """Bounds the connections; the threads end with the process."""
+    """Limits the number of connections; its threads end with the process."""
 
     daemon_threads = True
     request_queue_size = 4 * MOST
@@ -181,12 +181,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile = io.BufferedReader(self._timed)
 
     def handle_one_request(self) -> None:
-        """Read a request, all of it within its time, and answer it."""
+        """Read a whole request within its time limit, and answer it."""
         self._timed.start()
         super().handle_one_request()
 
     def parse_request(self) -> bool:
-        """Read the header, once each line of it is a field as the standard has it."""
+        """Read the header, after checking that each line is a valid header field."""
         self.command, self.requestline, self.request_version = "", "", self.protocol_version
         arriving = self.rfile
         try:
@@ -208,7 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Print nothing: the address holds the token."""
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer refusals of the base class in the same form as the others."""
+        """Send refusals of the base class in the same form as all others."""
         self.close_connection = True
         self.request_version = self.protocol_version  # else one that is not understood has no status line
         self._send(

@@ -29,7 +29,7 @@ _SCRIPTS: Final = ("base.js", "predict.js")
 
 
 class Predictor:
-    """A model for prediction in a scope of its own; its runs follow each other.
+    """A model for prediction in a separate scope; only one run is active at a time.
 
     The names of its files are found where only one program, and one combined file, can be meant. ``follow``:
     a directory into which a training saves; before each run the newest values are taken over. ``loops``: the
@@ -174,7 +174,7 @@ def _describe(variable: Variable) -> dict[str, Any]:
 
 
 def _decode(variable: Variable, given: Any) -> LoDTensor:
-    """Return an input as a tensor; raises FeedError for what does not fit the variable."""
+    """Return an input as a tensor. Raises FeedError if it does not fit the variable."""
     name, lengths = variable.name, None
     if isinstance(given, Mapping):
         if not {"values"} <= set(given) <= {"values", "lengths"}:

@@ -72,7 +72,7 @@ def _save(saved: Array | tuple[list[int], list[int]] | None, steps: SavedSteps) 
 
 
 def _know(conditions: list[Array], *, scalar: bool) -> bool | None:
-    """Return whether a block will run; None if that is only known at run time."""
+    """Return whether a block will run, or None if that is only known at run time."""
     if not scalar:  # whether no variable is empty, by their shapes
         return all(condition.size for condition in conditions)
     return bool(conditions[0].item()) if isinstance(conditions[0], np.ndarray) else None

@@ -200,7 +200,7 @@ def _is_array(ctx: OpContext, name: str) -> bool:
 
 
 def _scale(value: Value, factor: Array | None) -> Value:
-    """Return a value with its floats multiplied by 0 or 2, or as it is."""
+    """Return a value with its floats multiplied by 0 or 2, or unchanged."""
     if factor is None:
         return value
 
@@ -234,7 +234,7 @@ def _zeros(x: Value | None) -> Value | None:
 
 
 def _renew(value: Array | TensorArray) -> Array | TensorArray:
-    """Return the array at the beginning of a step, before anything is written."""
+    """Return the array at the beginning of a step, without the writes of that step."""
     return TensorArray(value.stacked, value.length) if isinstance(value, TensorArray) else value
 
 
@@ -264,7 +264,7 @@ def _count_room(scopes: SavedSteps) -> int:
 
 
 def _start_total(shape: Array | SparseRows | None, most: int) -> Array:
-    """Return zeros for adding up gradients; sparse rows are kept separately for each step."""
+    """Return zeros to which the gradients of all steps are added; sparse rows are kept step by step."""
     if isinstance(shape, SparseRows):
         return stack_zeros(shape, most)
     return stack_zeros(shape, 1) if shape is None else jax.tree_util.tree_map(

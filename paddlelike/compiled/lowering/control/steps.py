@@ -21,7 +21,7 @@ _ROUNDS = 5  # until the carried values have their final form
 
 
 class Form(NamedTuple, Generic[T]):
-    """The form of a block's results, found by tracing it once.
+    """The shapes and types of a block's results, found by tracing it once.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Form(NamedTuple, Generic[T]):
 
 
 def find_form(run: Callable[[list[Any]], tuple[Any, list[Any], T]], start: Sequence[Any]) -> Form[T]:
-    """Return the form of the values that a loop carries from step to step.
+    """Return the shapes and types of the values that a loop carries from step to step.
 
     ``run`` takes these values, None for those that have none yet, and returns the trace of the block, the
     values after a step, and anything else. Values without a start begin as zeros. Raises LoweringError when
@@ -66,7 +66,7 @@ def find_form(run: Callable[[list[Any]], tuple[Any, list[Any], T]], start: Seque
         if _describe(fitted) == _describe(values):
             return Form(fitted, others, *noted)
         values = fitted
-    raise LoweringError("the results of its block change their form from step to step")
+    raise LoweringError("the results of its block change shape or type from step to step")
 
 
 def _start(value: Array | None, shape: Array | None) -> Array | None:
@@ -88,7 +88,7 @@ def _describe(
 
 
 def find_saved(ctx: OpContext, block: int, scopes: str) -> tuple[list[int], list[int]] | None:
-    """Return the positions that a block's gradient reads: its own, and those of overwritten variables.
+    """Return the positions that a block's gradient reads: overwritten outer variables, and the block's own.
 
     None if it is not computed, as the slot ``scopes`` shows.
     """
@@ -101,12 +101,12 @@ def find_saved(ctx: OpContext, block: int, scopes: str) -> tuple[list[int], list
 
 
 def select(values: dict[int, Any], positions: Sequence[int]) -> dict[int, Any]:
-    """Return the values that exist, by position."""
+    """Return the values at those positions that have one, by position."""
     return {n: values[n] for n in positions if values.get(n) is not None}
 
 
 def flatten_rows(total: Array | SparseRows, count: Array | None = None) -> Array | SparseRows:
-    """Return the sparse rows of all steps, which are stacked, as those of one gradient.
+    """Return the sparse rows of all steps, stacked on input, as the rows of one gradient.
 
     Entries after step ``count`` hold zeros for the rows of the first step, so no other rows change.
     """
@@ -119,7 +119,7 @@ def flatten_rows(total: Array | SparseRows, count: Array | None = None) -> Array
 
 
 def list_targets(ctx: OpContext, slot: str) -> list[str]:
-    """Return the names, inside of a gradient's block, of the gradients of a slot; EMPTY for unwanted ones."""
+    """Return the gradients of a slot by their names inside a gradient's block; EMPTY for unwanted ones."""
     return [
         EMPTY if target == EMPTY else grad_name(name)
         for name, target in zip(ctx.op.input(slot), ctx.op.output(slot + GRAD), strict=True)

@@ -52,7 +52,7 @@ class Trips(NamedTuple):
 
 
 class _UnknownError(Exception):
-    """Raised when the answer depends on values on the device."""
+    """Raised when the number of steps depends on values on the device."""
 
 
 def find_trips(ctx: OpContext, block: int, condition: int) -> Trips | None:
@@ -152,7 +152,7 @@ class _Follower:
         return steps, lengths, values
 
     def _goes_on(self, values: Values) -> bool:
-        """Return whether there may be one more step."""
+        """Return whether the loop may take one more step."""
         if values.get(self._condition) is _OPEN:
             self.is_open = True
             return True

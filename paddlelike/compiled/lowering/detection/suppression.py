@@ -40,12 +40,12 @@ def multiclass_nms2(
     nms_threshold: float, nms_eta: float,
 ) -> tuple[Packed, Packed]:  # fmt: skip
     if scores.ndim != 3 or boxes.shape[-1] != 4:
-        raise LoweringError("polygons, or separate boxes for every class")
+        raise LoweringError("its boxes are polygons, or separate for every class")
     images, classes, count = scores.shape
     if boxes.shape[:2] != (images, count):
         raise LoweringError("Scores do not fit BBoxes")
     if nms_eta < 1 and nms_threshold > 0.5:
-        raise LoweringError("a threshold that changes from box to box")
+        raise LoweringError("its threshold changes from box to box")
     size = min(nms_top_k, count) if nms_top_k > -1 else count
     labels = np.array([label for label in range(classes) if label != background_label])
     if not 0 < size <= _MOST or not len(labels):

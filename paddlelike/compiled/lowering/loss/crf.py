@@ -24,7 +24,7 @@ def linear_chain_crf(
 ) -> Results:
     require_sequences(emission, label)
     if length is not None:
-        raise LoweringError("a padded batch")
+        raise LoweringError("its input is a padded batch")
     start, end, between = transition[0], transition[1], transition[2:]
     labels = label.rows.reshape(-1)
     ctx.check(
@@ -60,7 +60,7 @@ def linear_chain_crf(
 def crf_decoding(emission: Packed, transition: Array, label: Packed | None, length: Array | None) -> Value:
     require_sequences(emission)
     if length is not None:
-        raise LoweringError("a padded batch")
+        raise LoweringError("its input is a padded batch")
     start, end, between = transition[0], transition[1], transition[2:]
     steps, there = to_steps(emission)
 

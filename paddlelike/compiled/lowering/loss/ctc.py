@@ -98,7 +98,7 @@ def ctc_align(
         return _align_padded(x, length, blank, merge_repeated, padding_value)
     require_sequences(x)
     if len(x.offsets) > 1 or x.live is not None:
-        raise LoweringError("sequences of sequences")
+        raise LoweringError("it reads sequences of sequences")
     flat = x.rows.reshape(-1)
     kept = flat != blank
     if merge_repeated:

@@ -43,7 +43,7 @@ def hierarchical_sigmoid(
     ctx: OpContext,
 ) -> Results:
     if isinstance(w, SparseRows):
-        raise LoweringError("the weight holds some rows only")
+        raise LoweringError("the weight holds only some rows")
     nodes, right, on_path = _find_paths(label, table, code, num_classes, ctx)
     z = jnp.einsum("nd,nkd->nk", x, jnp.take(w, nodes, axis=0, mode="clip"))
     if bias is not None:

@@ -51,7 +51,7 @@ def normalized_by_rows_grad(
 
 
 def _ignore_unused(ctx: OpContext, ignore_index: int, *values: Value) -> tuple[Packed, list[Array]]:
-    """Return the sequences and the rows of all values.
+    """Return the sequences, and the rows of all arguments with unused rows ignored.
 
     The last value holds labels; in unused rows they are set to the ignored label.
     """
@@ -65,7 +65,7 @@ def _ignore_unused(ctx: OpContext, ignore_index: int, *values: Value) -> tuple[P
 
 
 def _drop_ignored(values: Array, label: Array, ignore_index: int, normalize: bool) -> Array:
-    """Return ``values``, 0 where the label is ignored; if wanted, divided by the number of others."""
+    """Return ``values`` with 0 at ignored labels, on request divided by the number of the others."""
     ignored = label.astype(jnp.int64) == ignore_index
     values = jnp.where(ignored, 0, values)
     return values / jnp.maximum((~ignored).sum(), 1).astype(values.dtype) if normalize else values

@@ -19,7 +19,7 @@ from paddlelike.ops.loss.sample_logits import draw_shared_classes
 
 
 def _weigh(labels: Array, sampler: int, total: int, dtype: np.dtype[Any]) -> Array:
-    """Return the probability of each class to be drawn."""
+    """Return the probability of each class to be sampled."""
     if sampler == UNIFORM:
         return jnp.full(labels.shape, 1.0 / total, dtype)
     return (jnp.log1p(1.0 / (labels.astype(jnp.float64) + 1.0)) / math.log(total)).astype(dtype)
@@ -35,7 +35,7 @@ def nce(
     if sampler not in (UNIFORM, LOG_UNIFORM):
         raise LoweringError("the distribution of classes is a variable")
     if isinstance(weight, SparseRows):
-        raise LoweringError("the weight holds some rows only")
+        raise LoweringError("the weight holds only some rows")
     true = label.reshape(x.shape[0], -1)
     ctx.check(
         (true >= 0) & (true < num_total_classes),

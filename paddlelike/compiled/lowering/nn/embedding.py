@@ -13,7 +13,7 @@ from paddlelike.compiled.values import Packed, SparseRows, Value, get_rows
 
 @lowers("merge_selected_rows")
 def merge_selected_rows(x: Array | SparseRows) -> SparseRows:
-    """Rows with ids beyond the height, and the value zero, are unused."""
+    """Add up the rows of each id; unused rows get ids beyond the height, and the value zero."""
     if not isinstance(x, SparseRows):
         raise LoweringError("X is not a sparse gradient")
     return x.merge()
@@ -35,7 +35,7 @@ def lookup_table(w: Array, ids: Array, *, padding_idx: int, ctx: OpContext) -> A
 @lowers("lookup_table_v2")
 def lookup_table_v2(w: Array | SparseRows, ids: Array, *, padding_idx: int, ctx: OpContext) -> Array:
     if isinstance(w, SparseRows):
-        raise LoweringError("a table that holds some rows only")
+        raise LoweringError("the table holds only some rows")
     height = w.shape[0]
     is_padding = ids == padding_idx if padding_idx != -1 else jnp.zeros(ids.shape, bool)
     ctx.check(((ids >= 0) & (ids < height)) | is_padding, f"Ids hold a value outside of 0 to {height - 1}")

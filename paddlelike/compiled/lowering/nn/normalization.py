@@ -55,7 +55,9 @@ def _move_statistics(
     momentum: float,
     tensor: Array | None,
 ) -> Results:
-    """Return the moving statistics, the batch's mean and inverse deviation, None for reserved space."""
+    """Return the moving statistics, the batch's mean and inverse deviation, and None for the reserved
+    space.
+    """
     batch_mean, batch_variance, inverse = map(jax.lax.stop_gradient, found)
     keep = momentum if tensor is None else tensor.reshape(()).astype(mean.dtype)
     pairs = ((mean, batch_mean), (variance, batch_variance))
@@ -93,7 +95,7 @@ def batch_norm_of_rows(
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def _normalize_batch(channel: int, epsilon: float, x: Array, scale: Array, bias: Array) -> Results:
-    """Return Y, and of each channel mean, biased variance, and the inverse of the deviation.
+    """Return Y, and the mean, biased variance and inverse deviation of each channel.
 
     JAX's own gradient reads and writes X about twice as often as this one.
     """
@@ -194,7 +196,7 @@ def group_norm_grad(
     groups: int,
     data_layout: str,
 ) -> Results:
-    """Return the gradients computed from Y, as in Paddle; values erased by a scale of 0 count as 0."""
+    """Return the gradients computed from Y, as in Paddle; with a scale of 0, normalized values count as 0."""
     (normal, axes, per_channel), g = _group_channels(y, groups, data_layout), d_y
     g = g.reshape(normal.shape)
     kept = tuple(i for i in range(4) if per_channel[i] == 1)

@@ -126,6 +126,6 @@ def recurrent_grad(
 
 
 def _spread(names: list[str], values: list[Array] | Array) -> list[Any]:
-    """Return values with None in the places of EMPTY names."""
+    """Return the values in the order of the names, with None for each EMPTY name."""
     found = iter(values)
     return [None if name == EMPTY else next(found) for name in names]

@@ -28,7 +28,7 @@ def sequence_mask(
         known = ctx.find_greatest(0)
         width = -1 if known is None else known
     if width < 0:
-        raise LoweringError("the shape depends on a value, the greatest length")
+        raise LoweringError("the shape depends on the greatest length, which is a value")
     lengths = x.rows if isinstance(x, Packed) else jnp.asarray(x)
     mask = (jnp.arange(width) < lengths[..., None]).astype(numpy_dtype(VarType(out_dtype)))
     return x.replace(mask, shown=False) if isinstance(x, Packed) else mask
@@ -43,7 +43,7 @@ def sequence_pad(x: Packed, value: Array, *, padded_length: int, ctx: OpContext)
         padded_length = x.longest
         ctx.bound(padded_length, None, slot=1, is_reached=True)
     if len(x.offsets) > 1 or x.live is not None:
-        raise LoweringError("sequences of sequences")
+        raise LoweringError("it reads sequences of sequences")
     ctx.check(x.lengths <= padded_length, f"a sequence of X has more than {padded_length} rows")
     steps, _ = to_steps(Packed(x.rows, x.offsets, padded_length))
     there = jnp.arange(padded_length) < x.lengths[:, None]
@@ -87,7 +87,7 @@ def im2sequence(
 def sequence_concat(xs: list[Value]) -> Packed:
     require_sequences(*xs)
     if any(len(x.offsets) > 1 or x.live is not None or x.count != xs[0].count for x in xs):
-        raise LoweringError("sequences of sequences, or of different counts")
+        raise LoweringError("its sequences are nested, or their numbers differ")
     lengths = jnp.stack([x.lengths for x in xs], 1)  # (sequences, inputs)
     ends = jnp.cumsum(lengths, 1)
     starts = jnp.stack([x.offsets[0][:-1] for x in xs], 1)

@@ -31,7 +31,7 @@ def keep_rows(x: Packed, kept: Array) -> tuple[Packed, Array]:
 def sequence_erase(x: Packed, *, tokens: list[int]) -> Packed:
     require_sequences(x)
     if len(x.offsets) > 1 or x.live is not None:
-        raise LoweringError("sequences of sequences")
+        raise LoweringError("it reads sequences of sequences")
     flat = x.rows.reshape(-1)
     out, _ = keep_rows(x, ~jnp.isin(flat, jnp.asarray(tokens or [], flat.dtype)))
     return out
@@ -62,7 +62,7 @@ def gather_sequences(
 def sequence_slice(x: Packed, offset: Value, length: Value, *, ctx: OpContext) -> Packed:
     require_sequences(x)
     if len(x.offsets) > 1:
-        raise LoweringError("sequences of sequences")
+        raise LoweringError("it reads sequences of sequences")
     offset, length = (get_rows(one).reshape(-1)[: x.count] for one in (offset, length))
     ctx.check(
         (offset >= 0) & (length > 0) & (offset + length <= x.lengths), "a slice is not inside of its sequence"
@@ -87,7 +87,7 @@ def sequence_enumerate(x: Packed, *, win_size: int, pad_value: int) -> Packed:
 def sequence_reshape(x: Packed, *, new_dim: int, ctx: OpContext) -> Packed:
     require_sequences(x)
     if len(x.offsets) > 1:
-        raise LoweringError("sequences of sequences")
+        raise LoweringError("it reads sequences of sequences")
     width = x.rows.shape[1]
     ctx.check(x.lengths * width % new_dim == 0, f"the numbers of a sequence do not fill rows of {new_dim}")
     flat = x.rows.reshape(-1)

@@ -26,7 +26,7 @@ def sum_sequences(x: Packed, rows: Array) -> Array:
 
 
 def spread(x: Packed, values: Array) -> Array:
-    """Return, for each row, the element of ``values`` for its sequence."""
+    """Return the element of ``values`` of each row's sequence, one for each row."""
     return jnp.take(values, x.index_rows(), axis=0, mode="clip")
 
 
@@ -48,7 +48,7 @@ def from_steps(x: Packed, steps: Array, *, reverse: bool = False) -> Array:
 
 
 def _above(x: Packed, rows: Array) -> Value:
-    """Return one row per sequence, with the levels above the last."""
+    """Return one row per sequence, with the LoD levels above the last."""
     if len(x.offsets) == 1:
         if x.live is None:
             return rows
@@ -103,7 +103,7 @@ def sequence_reverse(x: Packed) -> Value:
 def _rows_of_sequences(x: Array | Packed, y: Packed) -> Array:
     """Return one row per sequence of ``y``."""
     if (isinstance(x, Packed) and x.offsets) or len(y.offsets) > 1:
-        raise LoweringError("X has a LoD, or Y several levels")
+        raise LoweringError("X has a LoD, or Y has several levels")
     return get_rows(x)
 
 
@@ -128,7 +128,7 @@ def sequence_conv(
     if paddingTrainable:
         raise LoweringError("the padding is trained")
     if contextStart > 0 and follows_fluid("sequence_conv_gradient"):
-        raise LoweringError("short sequences have another gradient")
+        raise LoweringError("Fluid has another gradient for short sequences")
     rows = jnp.arange(x.rows.shape[0])[:, None] + jnp.arange(contextStart, contextStart + contextLength)
     first, end = (spread(x, edge)[:, None] for edge in (x.offsets[-1][:-1], x.offsets[-1][1:]))
     inside = (rows >= first) & (rows < end) & x.used[:, None]
@@ -189,7 +189,7 @@ def _pad_rows(rows: Array, size: int) -> Array:
 @lowers("row_conv", sequences=True)
 def row_conv(x: Array | Packed, filter: Array) -> Value:  # noqa: A002
     if not isinstance(x, Packed):
-        raise LoweringError("a padded batch")
+        raise LoweringError("its input is a padded batch")
     end = spread(x, x.offsets[-1][1:])
     total = jnp.zeros_like(x.rows)
     row = jnp.arange(x.rows.shape[0])

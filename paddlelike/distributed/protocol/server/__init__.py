@@ -1,4 +1,4 @@
-"""A server's side of the protocol: :mod:`.state` replies to requests, :mod:`.base` gives work to do."""
+"""A server's side of the protocol: :mod:`.state` replies to requests, :mod:`.base` hands out the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The requests that a server accepts: of its job and program, and each trainer's newest session only."""
+"""The requests that a server accepts: for its job and program, and only from each trainer's newest
+session.
+"""
 
 from __future__ import annotations
 

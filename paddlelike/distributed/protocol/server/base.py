@@ -78,7 +78,7 @@ class ServerBase:
         return work
 
     def find_merge(self) -> Merge | None:
-        """Return a merge that is possible before the round is complete; :meth:`end_merge` ends it.
+        """Return a sum that can be computed before the round is complete; :meth:`end_merge` ends it.
 
         So the memory for a round does not grow with the number of trainers.
         """
@@ -108,12 +108,12 @@ class ServerBase:
             self._round = Round()
 
     def end_write(self, work: Write, manifest: Mapping[str, Any]) -> None:
-        """Note that the rows are on disk; ``manifest`` is plain JSON types."""
+        """Record that the rows are on disk; ``manifest`` is plain JSON types."""
         self._end_work(work)
         self._saves.end(work.request, manifest=manifest)
 
     def fail_work(self, work: Work, text: str) -> None:
-        """Note that work failed.
+        """Record that the work in progress failed.
 
         A save is refused with ``text``. A checkpoint that cannot be read (it may have been replaced) is
         reported, and another one waited for. After a round, every later request is refused with ``text``.
@@ -135,7 +135,7 @@ class ServerBase:
         return len(self._left) == self.trainers and self._is_idle()
 
     def may_end(self, now: float) -> bool:
-        """Return whether this server may end: it has finished, or the leaving trainers are lost."""
+        """Return whether this server may end: it has finished, or the trainers that should leave are lost."""
         gone = all(t in self._left or self._admission.is_silent(t, now) for t in range(self.trainers))
         return len(self.completed) == self.trainers and gone and self._is_idle()
 
@@ -145,7 +145,7 @@ class ServerBase:
         return tuple(trainer for trainer in range(self.trainers) if trainer not in known)
 
     def position(self) -> dict[str, Any]:
-        """Return the training position for a manifest, in JSON types; a successor gets it as ``saved``."""
+        """Return the training position for a manifest, in JSON types; a new server gets it as ``saved``."""
         return {
             "round": self.round,
             "completed": [list(item) for item in sorted(self.completed.items())],
@@ -153,7 +153,7 @@ class ServerBase:
         }
 
     def _can_begin_at(self, round: int) -> bool:
-        """Return whether the unchanged start values may be the values of ``round``."""
+        """Return whether the initial values can serve as the values at the beginning of ``round``."""
         is_unchanged = self.round == self.base == self.start and self._work is None and not self._lost
         return is_unchanged and (self._adopts or round == self.start)
 

@@ -11,7 +11,7 @@ from paddlelike.distributed.protocol.messages import Save
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """A save: under way while it has neither a manifest nor an error."""
+    """A save. It is in progress until it has a manifest or an error."""
 
     request: Save
     manifest: Mapping[str, Any] | None = None
@@ -19,7 +19,7 @@ class Saving:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the rows are still to be written."""
+        """Whether the rows still have to be written."""
         return self.manifest is None and not self.error
 
 
@@ -44,7 +44,7 @@ class Saves:
             self._last[request.trainer] = Saving(request, manifest, error)
 
     def next(self) -> Save | None:
-        """Return a save that is under way; None if there is none."""
+        """Return a save that is in progress; None if there is none."""
         return next((one.request for _, one in sorted(self._last.items()) if one.is_under_way), None)
 
 
@@ -97,7 +97,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Add the committed contribution ``other`` to ``into``, both (trainer, contribution), of ``owner``.
+    """Add the committed contribution ``other`` to ``into``; both are pairs (trainer, contribution).
 
     They follow one another in the order of trainer ids, and ``into`` is the sum of all before, so that the
     order of additions is that of :class:`Apply`.

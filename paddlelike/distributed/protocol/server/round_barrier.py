@@ -1,4 +1,4 @@
-"""The contributions of trainers that are not applied yet: a synchronous round, and a queue of updates."""
+"""The contributions of trainers that are not applied yet: one synchronous round, and a queue of updates."""
 
 from __future__ import annotations
 
@@ -45,27 +45,31 @@ class Round:
         self.marks.discard(trainer)
 
     def contributions(self) -> tuple[tuple[int, Any], ...]:
-        """Return the committed contributions in the order of trainer ids, without those that were merged."""
+        """Return the committed contributions that were not merged into others, in the order of trainer
+        ids.
+        """
         # D7
         kept = sorted(self.marks - self._merged.keys())
         return tuple((trainer, self.staged[trainer][1]) for trainer in kept)
 
     def find_merge(self, missing: Collection[int]) -> Merge | None:
-        """Return the next addition that the order of trainer ids permits; ``missing``: not yet committed."""
+        """Return the next two contributions to add, in the order of trainer ids; ``missing`` have not
+        committed.
+        """
         first_missing = min(missing, default=math.inf)
         # D7
         leading = [one for one in self.contributions()[:2] if one[0] < first_missing]
         return Merge(self, leading[0], leading[1]) if len(leading) == 2 else None
 
     def end_merge(self, merge: Merge) -> None:
-        """Drop the contribution that was added to another one; its push stays known."""
+        """Drop the contribution that was added to another one, but remember its push."""
         trainer, _ = merge.other
         self._merged[trainer] = merge.into[0]
         self.staged[trainer] = (self.staged[trainer][0], None)
 
 
 class Updates:
-    """The queue of updates (async), and the id of the last update of every process that was applied.
+    """The queue of updates (async), and for every process the id of its last applied update.
 
     Parameters
     ----------
@@ -87,7 +91,7 @@ class Updates:
 
     @property
     def are_under_way(self) -> bool:
-        """Whether any update is being applied."""
+        """Whether an update is being applied."""
         return bool(self._begun)
 
     def find_next(self) -> tuple[int, Any] | None:
@@ -96,11 +100,11 @@ class Updates:
         return next(waiting, None)
 
     def begin(self, trainer: int) -> None:
-        """Note that the update of a trainer is being applied."""
+        """Record that the update of a trainer is being applied."""
         self._begun.add(trainer)
 
     def end(self, trainer: int, *, applied: bool) -> None:
-        """Record the end of that; an applied update leaves the queue."""
+        """Record that the update has ended; an applied update leaves the queue."""
         self._begun.discard(trainer)
         if applied:
             request, one = next(item for item in self._queue if item[0].trainer == trainer)

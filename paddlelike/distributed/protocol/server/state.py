@@ -114,7 +114,9 @@ class ServerState(ServerBase):
         )
 
     def begin_push(self, request: Push, now: float) -> Reply | None:
-        """Return None to take the bytes and call :meth:`end_push`, or a reply to send without taking any."""
+        """Return None if the bytes are wanted, after which :meth:`end_push` is called, or else a reply to
+        send.
+        """
         if reply := self._refuse_addressed(request, now) or self._refuse_push(request):
             return reply
         if self.mode != "sync":
@@ -145,7 +147,9 @@ class ServerState(ServerBase):
         return PushReply(**self._status())
 
     def wait_for_memory(self, trainer: int, now: float) -> Waiting:
-        """Return the reply to a push without memory, which names the trainers that must come first."""
+        """Return the reply to a push for which memory is missing; it names the trainers that must come
+        first.
+        """
         return self._wait_for(tuple(one for one in self.missing_trainers() if one < trainer), now, "memory")
 
     def commit(self, request: Commit, now: float) -> Reply:
@@ -181,7 +185,7 @@ class ServerState(ServerBase):
         return self._wait_for_own(request.trainer) or PrefetchReply(**self._status())
 
     def beat(self, request: Beat, now: float) -> Reply:
-        """Note that the trainer is alive; refuse a process that was replaced."""
+        """Record that the trainer is alive; refuse a process that was replaced."""
         if refused := self._refuse_caller(request):
             return refused
         self._admission.record_life(request, now)
@@ -229,7 +233,9 @@ class ServerState(ServerBase):
             self._shares.put(request.number, trainer=request.trainer, text=text)
 
     def share(self, request: Share, now: float) -> Reply:
-        """Reply Waiting until every trainer gave its text. With a ShareReply, send :meth:`shared_texts`."""
+        """Reply Waiting until every trainer has sent its text. With a ShareReply, send
+        :meth:`shared_texts`.
+        """
         if reply := self._refuse_addressed(request, now):
             return reply
         missing = self._shares.find_missing(request.number, range(self.trainers))
@@ -242,7 +248,7 @@ class ServerState(ServerBase):
         return list(self._shares.collect(number).values())
 
     def complete(self, request: Complete, now: float) -> Reply:
-        """Let rounds from ``request.round`` on be complete without this trainer.
+        """Record that rounds from ``request.round`` on are complete without this trainer.
 
         A trainer's last request is accepted even by a server that was restarted since the trainer began to
         leave: every server has acknowledged that beginning.
@@ -326,7 +332,7 @@ class ServerState(ServerBase):
         return None
 
     def _wait_for_own(self, trainer: int) -> Waiting | None:
-        """Make a reader wait for the end of a round, or for its own updates."""
+        """Make a reader wait for the end of a round (sync), or for this trainer's own updates (async)."""
         # D8
         if self.mode == "sync":
             return self._wait("a round is being applied") if isinstance(self._work, Apply) else None

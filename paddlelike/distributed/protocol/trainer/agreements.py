@@ -1,4 +1,4 @@
-"""Agreement on one round: a trainer says Hello to all servers, decides, and acts on it."""
+"""Agreement on one round: a trainer says Hello to all servers, decides by their replies, and acts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TrainerAgreements(TrainerRequests):
     """The agreements of a trainer with its servers; see :class:`.TrainerState`."""
 
     def _agree(self, now: float, *, after: float = 0.0, why: str = "") -> None:
-        """Say Hello to all in a new session; requests of this process's earlier sessions are stale then."""
+        """Say Hello to all servers in a new session, which makes requests of earlier sessions stale."""
         if self._agreeing_since is None:
             self._agreeing_since = now
         patience = max(self.limits.window, self.limits.barrier)
@@ -89,7 +89,7 @@ class TrainerAgreements(TrainerRequests):
             self._fail(decision.why, hint="start all servers and trainers again from the last save")
 
     def _resume_updates(self, hellos: Sequence[HelloReply]) -> None:
-        """Continue with the interrupted goal (async): each server counts its own updates."""
+        """Continue with the interrupted goal (async), since each server counts its own updates."""
         self.generation = hellos[0].generation
         if self._goal is None:
             has_left = any(self.trainer in dict(hello.completed) for hello in hellos)

@@ -70,7 +70,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The servers began at different rounds and no trainer has trained: starting again changes nothing."""
+    """The servers began at different rounds and no trainer has trained. A restart would change nothing."""
 
     why: str
 
@@ -119,7 +119,7 @@ def _is_untrained(hellos: Sequence[HelloReply]) -> bool:
 
 
 def _adopt(hellos: Sequence[HelloReply]) -> Adopt | None:
-    """Return the round for all servers if those with a known round began at the same round.
+    """Return the round for all servers, if the servers that know their round began at the same one.
 
     If some servers are in a later generation, another trainer has begun this. Join it: a further generation
     would roll back the trainers that have continued.

@@ -56,7 +56,7 @@ class Success:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The job continues at ``round`` instead: compute it again. Its parameters are loaded."""
+    """The job continues at ``round`` instead, which must be computed again. Its parameters are loaded."""
 
     round: int
 
@@ -109,7 +109,7 @@ class Link:
         self.waiting_since = None
 
     def begin_call(self, ticket: int, now: float) -> None:
-        """Note that a call begins."""
+        """Record that a call begins."""
         self.ticket, self.issued = ticket, now
 
     def end_call(self, ticket: int) -> bool:
@@ -121,11 +121,11 @@ class Link:
         return is_awaited
 
     def record_reply(self) -> None:
-        """Note that the server replied."""
+        """Record that the server replied."""
         self.failing_since, self.failures = None, 0
 
     def record_failure(self, now: float, timeout: float) -> float:
-        """Record a failed call and back off; return for how long calls have been failing.
+        """Record a failed call and back off; return the seconds since calls began to fail.
 
         ``timeout``: of the call. One that lasted longer had been sending what was still being computed.
         """
@@ -136,13 +136,13 @@ class Link:
         return now - self.failing_since
 
     def record_wait(self, now: float, pause: float) -> float:
-        """Record a Waiting reply; return for how long the server has given such replies."""
+        """Record a Waiting reply; return the seconds since the server began to give such replies."""
         self.retry_at = now + pause
         if self.waiting_since is None:
             self.waiting_since = self.issued
         return now - self.waiting_since
 
     def record_incarnation(self, incarnation: str) -> None:
-        """Note the server's incarnation."""
+        """Record the server's incarnation."""
         self.restarted |= self.incarnation not in ("", incarnation)
         self.incarnation = incarnation

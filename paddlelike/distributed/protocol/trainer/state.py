@@ -72,7 +72,7 @@ class TrainerState(TrainerAgreements):
     def push(
         self, now: float, servers: Collection[int] | None = None, *, follows_servers: bool = True
     ) -> None:
-        """Stage this round's gradients (async: apply an update) on every server, or (async) on some.
+        """Stage this round's gradients on every server; in async mode apply an update on all or some servers.
 
         A process that joined servers in the middle of their training fails here unless ``follows_servers``:
         a script that counts steps by itself resumes from a save, and the servers are at a later round.
@@ -146,7 +146,7 @@ class TrainerState(TrainerAgreements):
         return self.outcome is not None or self._links[server].done
 
     def take_reply(self, call: Call, reply: Reply, now: float) -> None:
-        """Take the reply of a call."""
+        """Process the reply to a call."""
         link = self._links[call.server]
         if not self._end_call(link, call):
             return
@@ -163,7 +163,7 @@ class TrainerState(TrainerAgreements):
             self._end_part(link, now)
 
     def fail_call(self, call: Call, why: str, now: float) -> None:
-        """Record that a call got no reply: the connection broke or the time was over."""
+        """Record that a call got no reply, because the connection broke or the time limit passed."""
         link = self._links[call.server]
         if not self._end_call(link, call):
             return
@@ -180,7 +180,9 @@ class TrainerState(TrainerAgreements):
 
     @property
     def is_leaving(self) -> bool:
-        """Whether every server has recorded that this trainer leaves: no fault can require it again."""
+        """Whether every server has recorded that this trainer leaves, so that no fault can require it
+        again.
+        """
         return self._stage == "leave"
 
     def make_beat(self) -> Beat:
@@ -188,7 +190,7 @@ class TrainerState(TrainerAgreements):
         return Beat(**self._session_fields())
 
     def take_beat_reply(self, server: int, reply: Reply) -> None:
-        """Take the reply to a heartbeat; a refusal of a process that was replaced ends it."""
+        """Process the reply to a heartbeat. If it says that the process was replaced, the process ends."""
         if isinstance(reply, Refused) and reply.reason == "fenced":
             self._handle_refusal(server, reply, 0.0)
 
@@ -228,7 +230,7 @@ class TrainerState(TrainerAgreements):
             self._fail(f"server {endpoint} has been busy for {spent:.0f} s: {reply.why}")
 
     def _end_part(self, link: Link, now: float) -> None:
-        """Record that a server has done its part of the stage."""
+        """Record that a server has finished this stage."""
         link.done = True
         if all(one.done for one in self._links):
             self._end_stage(now)

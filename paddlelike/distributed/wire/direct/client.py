@@ -81,7 +81,7 @@ class DirectClient:
         return opened
 
     def give_back(self, connection: Connection) -> None:
-        """Keep a connection of :meth:`take` for a later call."""
+        """Keep a connection of :meth:`take` for later calls."""
         with self._lock.hold():
             self._busy.discard(connection)
             if not self._closed:
@@ -162,7 +162,7 @@ class DirectClient:
             raise
 
     def close(self) -> None:
-        """Close all connections; calls under way fail."""
+        """Close all connections; calls in progress fail."""
         with self._lock.hold():
             self._closed = True
             connections = [*self._idle, *self._busy] if self._process == os.getpid() else []
@@ -179,7 +179,7 @@ class DirectClient:
             one.close()
 
     def _connect(self, timeout: float) -> Connection | None:
-        """Return a new connection; None where the server has no direct listener that can be reached."""
+        """Return a new connection; None if the server has no direct listener that can be reached."""
         try:
             found = self._ask(min(timeout, 10.0))
         except RejectedError as error:  # a server of another version, or without direct connections

@@ -1,4 +1,4 @@
-"""One end of a direct connection: sends and receives the frames of calls, arrays without a copy."""
+"""One end of a direct connection: sends and receives the frames of calls, with arrays uncopied."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Buffer = bytes | memoryview
 
 
 class Frame:
-    """The header of a frame: kind, text, and the records to be read."""
+    """The header of a frame: its kind, its text, and the records that follow."""
 
     __slots__ = ("kind", "records", "text")
 
@@ -85,7 +85,7 @@ class Connection:
     # Sending
 
     def send(self, header: Header, items: Iterable[Item] = (), *, kind: int = LAST) -> None:
-        """Send a header and parts; the last frame is of ``kind``.
+        """Send a header and parts; the last frame has the kind ``kind``.
 
         Parts travel in frames of up to 8 MiB. A Flush sends all data so far at once.
         """
@@ -134,19 +134,19 @@ class Connection:
     # Receiving
 
     def receive_frame(self) -> Frame:
-        """Return the next frame; its records are to be read with :meth:`receive_records`.
+        """Return the next frame; :meth:`receive_records` then reads its records.
 
         Raises FrameError for a frame with an impossible header.
         """
         kind, length, count, size = _PREFIX.unpack(self._take(_PREFIX.size))
         if kind > ERROR or length > MAX_HEADER or count > _MOST or size > _LARGEST:
             raise FrameError(
-                f"a frame of kind {kind} with {length} bytes of text, {count} records, {size} bytes"
+                f"the frame has kind {kind}, {length} bytes of text, {count} records, {size} bytes"
             )
         text = bytes(self._take(length)) if length else b""
         records = list(_RECORD.iter_unpack(self._take(count * _RECORD.size))) if count else []
         if sum(record[2] for record in records) != size:
-            raise FrameError(f"{count} records of other sizes than the {size} bytes that follow")
+            raise FrameError(f"the sizes of {count} records do not add up to the {size} bytes that follow")
         return Frame(kind, text, records)
 
     def receive_records(self, frame: Frame, receiver: Receiver | None) -> None:
@@ -157,7 +157,7 @@ class Connection:
         if not frame.records:
             return
         if receiver is None:
-            raise FrameError(f"{len(frame.records)} records in a call that takes none")
+            raise FrameError(f"{len(frame.records)} records came with a call that takes none")
         if isinstance(receiver, Into):  # its places do not depend on earlier records
             self._fill([_find_place(receiver, record) for record in frame.records])
         else:
@@ -165,7 +165,7 @@ class Connection:
                 self._fill([_find_place(receiver, record)])
 
     def skip_records(self, frame: Frame) -> None:
-        """Read the bytes of a frame's records and forget them."""
+        """Read the bytes of a frame's records and discard them."""
         left = sum(record[2] for record in frame.records)
         memory = memoryview(bytearray(min(left, CHUNK)))
         while left:

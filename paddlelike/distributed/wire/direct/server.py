@@ -80,7 +80,9 @@ class DirectServer:
         Thread(self._accept, "paddlelike-accept").start()
 
     def stop(self, grace: float) -> None:
-        """Take no more calls, let those in flight end for ``grace`` seconds, then close all connections."""
+        """Accept no more calls, let calls in progress end for ``grace`` seconds, then close all
+        connections.
+        """
         self._stopping = True
         end = time.monotonic() + grace
         while self._working and time.monotonic() < end:
@@ -96,7 +98,7 @@ class DirectServer:
     # The verb by which clients find the listener
 
     def begin(self, head: Header) -> None:
-        """Take no records."""
+        """Accept a call without records."""
 
     def end(self, head: Header, receiver: None) -> tuple[Header, Iterable[Part]]:
         """Return port and ticket; port 0 means no listener."""
@@ -173,7 +175,7 @@ class DirectServer:
             request = frame.decode()
             verb, head = request.get("verb"), request.get("head")
             if not isinstance(verb, str) or verb not in self._verbs or not isinstance(head, dict):
-                raise FrameError(f"a call of {str(verb)[:40]!r}, which is not a verb of this server")
+                raise FrameError(f"{str(verb)[:40]!r} is not a verb of this server")
             header, parts = self._perform(connection, self._verbs[verb], head, frame)
             with self._wait(connection, None):  # its sends are limited, one by one
                 connection.send(header, parts)
@@ -235,5 +237,5 @@ class DirectServer:
 def _give_note(receiver: object, note: Header) -> None:
     take = getattr(receiver, "note", None)
     if take is None:
-        raise FrameError("a note in a call that takes none")
+        raise FrameError("a note came with a call that takes none")
     take(note)

@@ -60,7 +60,7 @@ class TlsConnection(Connection):
         )
 
     def shake_hands(self) -> None:
-        """Agree on keys with the peer. Raises OSError where a side refuses the other's certificate."""
+        """Agree on keys with the peer. Raises OSError if one side refuses the other's certificate."""
         while True:
             try:
                 self._tls.do_handshake()
@@ -94,7 +94,7 @@ class TlsConnection(Connection):
                 place, left = place[got:], left - got
 
     def _read(self, place: memoryview, left: int) -> int:
-        """Decrypt some bytes into memory; ``left``: the least number of bytes still to come."""
+        """Decrypt some bytes into memory. At least ``left`` bytes are still to come."""
         while True:
             try:
                 got = self._tls.read(len(place), place)

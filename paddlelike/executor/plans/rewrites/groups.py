@@ -71,9 +71,7 @@ def _group_run(steps: list[Step], layout: Layout) -> list[Step]:
 
 
 def _keep_shared(steps: list[Step]) -> list[Step]:
-    """Return the steps such that shared values, for example a learning rate, are dropped only after all
-    steps. The steps run in another order than the one in which the last reader was found.
-    """
+    """Return steps that drop shared values, such as a learning rate, only after all steps of the group."""
     counts = Counter(
         at for step in steps if step.binding for at in set(flatten_positions(step.binding.inputs))
     )
@@ -98,7 +96,7 @@ def _keep(step: Step, counts: Mapping[int, int]) -> Step:
 
 
 def _count_needed(steps: list[Step]) -> int:
-    """Return the number of operators from which one joined step is faster.
+    """Return the least number of operators for which one joined step is faster.
 
     A single sgd has a short kernel.
     """
@@ -106,7 +104,9 @@ def _count_needed(steps: list[Step]) -> int:
 
 
 def _can_group(binding: Binding, layout: Layout) -> bool:
-    """Return whether an operator may join a group: a dense gradient, and all outputs in the scope."""
+    """Return whether an operator may join a group: its gradient is dense, and all outputs are in the
+    scope.
+    """
     if binding.cls.make_group_kernel(binding.keywords) is None or binding.share or binding.hollow:
         return False
     if not all(isinstance(position, int) for position in (*binding.inputs, *binding.outputs)):

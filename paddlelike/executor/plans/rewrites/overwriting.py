@@ -68,7 +68,7 @@ def _bind(
 
 
 def is_unshared(array: Array) -> bool:
-    """Return whether an array is referenced only by one list and one local variable of the caller.
+    """Return whether only one list and one local variable of the caller refer to an array.
 
     A view refers to the array that owns the memory, so memory with any other view is shared. Without
     reference counts like CPython's, every array counts as shared.
@@ -87,14 +87,14 @@ def is_unshared(array: Array) -> bool:
 
 
 def _count(array: Array) -> tuple[int, int]:
-    """Return the counts that :func:`is_unshared` compares."""
+    """Return the reference counts that :func:`is_unshared` compares."""
     references = getrefcount(array)
     base = array.base
     return references, getrefcount(base)
 
 
 def _calibrate() -> tuple[int, int]:
-    """Return the counts of an array that a list and a local variable refer to, and of the array it views."""
+    """Return the reference counts of an array in one list and one variable, and of the array it views."""
     values = [np.zeros(4)[1:]]
     array = values[0]
     return _count(array)

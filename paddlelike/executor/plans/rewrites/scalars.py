@@ -1,4 +1,4 @@
-"""Rewrite steps: drop dims, read values only for their shape, and copy LoDs to outputs."""
+"""Rewrite steps: drop dims, keep only the shape of values, and copy LoDs to outputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIRST: Final = 2_005_000  # Paddle 2.5.0, as programs record it
 
 
 def drop_dims(kernel: Callable[..., Any], cls: type[OpDef], op: Operator, block: Block) -> Callable[..., Any]:
-    """Return a kernel whose results have no dims where the program says so."""
+    """Return a kernel whose results have no dims if the program declares them so."""
     if block.program.paddle_version < _FIRST:
         return kernel
     places = [
@@ -62,7 +62,7 @@ _RESHAPES: Final = frozenset({"reshape", "reshape2"})
 
 
 def hollow_after(step: Step, positions: tuple[int, ...]) -> Step:
-    """Return a step that replaces the arrays at some positions by hollow ones.
+    """Return a step that afterwards replaces the arrays at some positions by arrays without data.
 
     They have the shape and dtype of the values there, and one zero for all elements.
     """
@@ -83,12 +83,12 @@ def hollow_after(step: Step, positions: tuple[int, ...]) -> Step:
 
 
 def make_hollow(array: Array) -> Array:
-    """Return an array with the shape and dtype of another one, and one zero for all elements."""
+    """Return an array with the shape and dtype of another one, whose elements are all one shared zero."""
     return np.broadcast_to(np.zeros((), array.dtype), array.shape)
 
 
 def find_reshaped(ops: Iterable[Operator]) -> set[str]:
-    """Return the variables that a reshape overwrites with themselves."""
+    """Return the variables that a reshape overwrites with their own reshaped values."""
     return {op.input("X")[0] for op in ops if op.type in _RESHAPES and op.input("X") == op.output("Out")}
 
 

@@ -30,7 +30,7 @@ __all__ = ["BeamSearchDecoder", "InitState", "StateCell", "TrainingDecoder"]
 
 
 class _Decoder(ABC):
-    """Base of decoders: a block, entered once, in which a cell computes the steps."""
+    """Base class of decoders: a block, entered once, in which a cell computes the steps."""
 
     def __init__(self, state_cell: StateCell) -> None:
         self._state_cell = state_cell
@@ -39,7 +39,7 @@ class _Decoder(ABC):
 
     @abstractmethod
     def _hold(self, start: InitState) -> State:
-        """Return the loop's storage of a state of the cell."""
+        """Return the object that keeps a state of the cell inside the loop."""
 
     @contextmanager
     def _enter(self) -> Iterator[None]:
@@ -103,7 +103,7 @@ class TrainingDecoder(_Decoder):
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Enter the step; once."""
+        """Enter the step; allowed once."""
         with self._enter(), self.dynamic_rnn.block():
             yield
 
@@ -113,7 +113,7 @@ class TrainingDecoder(_Decoder):
         return 1
 
     def step_input(self, x: Variable) -> Variable:
-        """Return the word of a step."""
+        """Return the variable that holds one word of each sequence in a step."""
         self._require("inside", "step_input")
         return self.dynamic_rnn.step_input(x)
 
@@ -229,7 +229,7 @@ class BeamSearchDecoder(_Decoder):
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Enter the step; once."""
+        """Enter the step; allowed once."""
         with self._enter(), self._loop.block():
             yield
             with layers.Switch() as switch, switch.case(self._goes_on):
@@ -239,11 +239,11 @@ class BeamSearchDecoder(_Decoder):
                 layers.less_than(self._step, self._max_len, cond=self._goes_on)
 
     def early_stop(self) -> None:
-        """End the search with this step."""
+        """End the search after this step."""
         layers.fill_constant([1], "bool", 0, force_cpu=True, out=self._goes_on)
 
     def read_array(self, init: Variable, is_ids: bool = False, is_scores: bool = False) -> Variable:
-        """Return a value of the step before, or ``init`` at the first.
+        """Return a value of the previous step; in the first step ``init``.
 
         Parameters
         ----------
@@ -272,7 +272,7 @@ class BeamSearchDecoder(_Decoder):
         return found
 
     def update_array(self, array: Variable, value: Variable) -> None:
-        """Keep a value for the next step.
+        """Set the value that the next step reads.
 
         Parameters
         ----------
@@ -290,7 +290,7 @@ class BeamSearchDecoder(_Decoder):
         self._updates.append((value, self._arrays[array.name]))
 
     def decode(self) -> None:
-        """Build the step: embedding, cell, softmax, and the best words of all."""
+        """Build one step: embedding, cell, softmax, and the choice of the best words."""
         with self.block():
             ids = self.read_array(self._init_ids, is_ids=True)
             scores = self.read_array(self._init_scores, is_scores=True)

@@ -73,14 +73,14 @@ class InitState:
 
 
 class State(Protocol):
-    """A state inside of a decoder's loop."""
+    """A state inside a decoder's loop."""
 
     def read(self) -> Variable: ...
     def write(self, value: Variable) -> None: ...
 
 
 class Decoder(Protocol):
-    """The interface of a decoder that a cell uses."""
+    """The methods of a decoder that a cell calls."""
 
     def _hold(self, start: InitState) -> State: ...
 
@@ -178,7 +178,7 @@ class StateCell:
         self._decoder = None
 
     def _bind(self) -> None:
-        """Let the decoder hold the states, at their first use inside of it."""
+        """Let the decoder keep the states, from their first use in it."""
         if self._decoder is not None and not self._held:
             for name, start in self._starts.items():
                 self._held[name] = self._decoder._hold(start)
@@ -254,12 +254,12 @@ class StateCell:
         self._updater(self)
 
     def update_states(self) -> None:
-        """Keep the states for the next step."""
+        """Set the states that the next step reads."""
         self._bind()
         for name, state in self._held.items():
             state.write(self._values[name])
 
     def out_state(self) -> Variable:
-        """Return the state by which a decoder scores words."""
+        """Return the state from which a decoder computes the scores of words."""
         found: Variable = self._values[self._out_state]
         return found

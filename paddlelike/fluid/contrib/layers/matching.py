@@ -33,7 +33,8 @@ def fused_elemwise_activation(
     scale: float = 0.0,
     save_intermediate_out: bool = True,
 ) -> Variable:
-    """Return ``b(x, u(y))`` for the names [b, u], ``u(b(x, y))`` for [u, b] (``fused_elemwise_activation``).
+    """Return ``b(x, u(y))`` for the names [b, u], or ``u(b(x, y))`` for [u, b]
+    (``fused_elemwise_activation``).
 
     Parameters
     ----------
@@ -158,7 +159,7 @@ def match_matrix_tensor(
     dtype: DtypeLike = "float32",
     name: str | None = None,
 ) -> tuple[Variable, Variable]:
-    """Return the images of word by word similarities of pairs of texts, and ``x`` times the weight.
+    """Return the word-by-word similarities of pairs of texts as images, and ``x`` times the weight.
 
     Operator ``match_matrix_tensor``. The weight is (D, channel_num, D).
 

@@ -252,7 +252,8 @@ def tdm_sampler(
     tree_dtype: DtypeLike = "int32",
     dtype: DtypeLike = "int32",
 ) -> tuple[Any, Any, Any]:
-    """Return nodes on the paths to the leaves in ``x`` and others of the same layers, labels, and a mask.
+    """Return the nodes on the paths to the leaves in ``x`` with sampled nodes of the same layers, labels, and
+    a mask.
 
     Operator ``tdm_sampler``. The paths, (leaf_node_num, layers), and the nodes by layer, (nodes, 1), are
     parameters of zeros.

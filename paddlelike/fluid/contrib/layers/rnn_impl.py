@@ -270,7 +270,7 @@ def basic_gru(
     dtype: DtypeLike = "float32",
     name: str = "basic_gru",
 ) -> tuple[Variable, Variable]:
-    """Return outputs and last hidden states of a GRU network of several layers, as :func:`basic_lstm`.
+    """Return outputs and last hidden states of a GRU network of several layers; see :func:`basic_lstm`.
 
     Dropout does not scale up in training.
 
@@ -326,7 +326,9 @@ def _make_units(
 
 
 def _extend_name(attr: ParamAttrLike, ending: str) -> ParamAttrLike:
-    """Return a copy of the attribute with ``ending`` appended to its name, if it has a name."""
+    """Return a copy of the attribute with ``ending`` appended to its name; without a name, the same
+    attribute.
+    """
     if not isinstance(attr, ParamAttr) or attr.name is None:
         return attr
     attr = copy.deepcopy(attr)

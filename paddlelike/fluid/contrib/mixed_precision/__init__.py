@@ -1,4 +1,4 @@
-"""``fluid.contrib.mixed_precision``: a pass-through; here all networks train in float32."""
+"""``fluid.contrib.mixed_precision``: the interface of mixed precision. All networks train in float32 here."""
 
 from __future__ import annotations
 
@@ -124,12 +124,12 @@ class OptimizerWithMixedPrecision:
         return self._scaled_loss
 
     def backward(self, loss: Variable, *args: Any, **kwargs: Any) -> ParamGrads:
-        """Append the backward pass, as the optimizer does."""
+        """Append the backward pass of the wrapped optimizer."""
         self._scaled_loss = loss
         return self._optimizer.backward(loss, *args, **kwargs)
 
     def apply_gradients(self, scaled_params_grads: ParamGrads) -> list[Operator]:
-        """Append the updates, as the optimizer does."""
+        """Append the updates of the wrapped optimizer."""
         return self._optimizer.apply_gradients(scaled_params_grads)
 
     def minimize(
@@ -139,7 +139,7 @@ class OptimizerWithMixedPrecision:
         parameter_list: Sequence[Parameter | str] | None = None,
         no_grad_set: Iterable[Variable | str] | None = None,
     ) -> Minimized:
-        """Append the operators of one training step, as the optimizer does."""
+        """Append the training step of the wrapped optimizer."""
         self._scaled_loss = loss
         return self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
 

@@ -1,4 +1,4 @@
-"""``fluid.contrib.quantize.QuantizeTranspiler``: networks trained with the rounding errors of small integers.
+"""``fluid.contrib.quantize.QuantizeTranspiler``: training with the rounding errors of small integers.
 
 Inputs and weights of ``conv2d``, ``depthwise_conv2d`` and ``mul`` pass a ``fake_quantize_*`` operator and
 ``fake_dequantize_max_abs``. A frozen program holds whole numbers in its weights, and one
@@ -46,7 +46,7 @@ _WAYS: Final = ("abs_max", "range_abs_max", "moving_average_abs_max")
 
 
 class QuantizeTranspiler:
-    """Put fake quantization into a program, and take it out again for inference.
+    """Puts fake quantization into a training program, and removes it for inference.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class QuantizeTranspiler:
     def _insert_rounding(
         self, block: Block, index: int, variable: Variable, bits: int, way: str
     ) -> tuple[Variable, Variable]:
-        """Insert ``fake_quantize_*`` of a variable; return the whole numbers and their scale."""
+        """Insert ``fake_quantize_*`` for a variable; return the rounded integers and their scale."""
         whole = _create_like(block, variable, f"{variable.name}.quantized")
         inputs: dict[str, Variable] = {"X": variable}
         attrs: dict[str, Any] = {"bit_length": bits}
@@ -168,7 +168,7 @@ class QuantizeTranspiler:
         return whole, scale
 
     def freeze_program(self, program: Program, place: Place, scope: Scope | None = None) -> None:
-        """Make the weights of a trained program integers, and divide the results of its layers."""
+        """Turn the weights of a trained program into integers, and rescale the results of its layers."""
         scope = global_scope() if scope is None else scope
         persistables = {variable.name for variable in program.list_vars() if variable.persistable}
         for block in program.blocks:
@@ -193,7 +193,7 @@ class QuantizeTranspiler:
         _remove_unused(program)
 
     def _freeze_weight(self, scope: Scope, place: Place, name: str, scale_name: str) -> float:
-        """Make a weight whole numbers; return its scale."""
+        """Turn a weight into integers; return its scale."""
         tensor = scope.find_var(name).get_tensor()  # type: ignore[union-attr] # a persistable that ran
         values = np.array(tensor)
         if self.weight_quantize_type == "abs_max":
@@ -262,7 +262,7 @@ def _create_state(helper: LayerHelper, name: str, like: Variable, shape: list[in
 
 
 def _insert_inverse(block: Block, index: int, whole: Variable, scale: Variable, max_range: float) -> Variable:
-    """Insert ``fake_dequantize_max_abs``; return its result."""
+    """Insert ``fake_dequantize_max_abs``, the inverse of the rounding; return its result."""
     out = _create_like(block, whole, f"{whole.name}.dequantized")
     inputs, attrs = {"X": whole, "Scale": scale}, {"max_range": max_range}
     block._insert_op(index, "fake_dequantize_max_abs", inputs, {"Out": out}, attrs)

@@ -15,7 +15,7 @@ __getattr__ = make_getattr(__name__, "contrib.reader", dict.fromkeys(["distribut
 
 
 def distributed_batch_reader(batch_reader: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[Any]]:
-    """Return a reader of every n-th batch, n the number of trainers, beginning at this trainer's index.
+    """Return a reader of every n-th batch for n trainers, beginning at this trainer's index.
 
     Both come from the environment, ``PADDLE_TRAINERS_NUM`` and ``PADDLE_TRAINER_ID``; without them the reader
     gives every batch. Batches at the end that not every trainer would get are left out.

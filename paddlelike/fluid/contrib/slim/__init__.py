@@ -1,4 +1,4 @@
-"""``fluid.contrib.slim``: its quantization. The rest is left out, see ``paddlelike/left_out/reasons.py``."""
+"""``fluid.contrib.slim``: quantization. ``paddlelike/left_out/reasons.py`` says why the rest is left out."""
 
 from typing import TYPE_CHECKING
 

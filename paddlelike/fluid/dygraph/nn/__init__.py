@@ -1,4 +1,4 @@
-"""The layers of ``fluid.dygraph.nn``: each creates its parameters when made, its operators when called.
+"""The layers of ``fluid.dygraph.nn``: objects that create parameters first, and operators at each call.
 
 Parameters
 ----------

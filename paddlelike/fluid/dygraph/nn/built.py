@@ -1,4 +1,4 @@
-"""The base of the layers in this folder: an operator, a bias, an activation."""
+"""Base class of the layers in this folder: an operator, a bias, an activation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["BuiltLayer"]
 
 
 class BuiltLayer(Layer):
-    """A layer with operators that write variables of one dtype, named after the layer."""
+    """A layer whose operators write variables of one dtype, named after the layer."""
 
     _act: str | None = None
 
@@ -43,7 +43,7 @@ class BuiltLayer(Layer):
         return emit_all(type, inputs, slots, attrs, helper=self._helper, constant=statistics)[-1]
 
     def _finish(self, out: Variable, bias: Variable | None, axis: int = 1) -> Variable:
-        """Return ``out`` plus the bias, if there is one, through the layer's activation."""
+        """Add the bias to ``out``, if there is one, and apply the layer's activation."""
         if bias is not None:
             out = self._emit("elementwise_add", {"X": out, "Y": bias}, {"axis": axis})
         return self._helper.append_activation(out, self._act)

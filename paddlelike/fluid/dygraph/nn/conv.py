@@ -70,7 +70,7 @@ class _Conv(BuiltLayer):
 
 
 class Conv2D(_Conv):
-    """A convolution of images (N, C, H, W), as :func:`paddlelike.layers.conv2d`.
+    """A convolution of images (N, C, H, W); see :func:`paddlelike.layers.conv2d`.
 
     See Also
     --------
@@ -107,7 +107,7 @@ class Conv2D(_Conv):
 
 
 class Conv3D(_Conv):
-    """A convolution of volumes (N, C, D, H, W), as :func:`paddlelike.layers.conv3d`.
+    """A convolution of volumes (N, C, D, H, W); see :func:`paddlelike.layers.conv3d`.
 
     See Also
     --------
@@ -144,7 +144,7 @@ class Conv3D(_Conv):
 
 
 class Conv2DTranspose(_Conv):
-    """A transposed convolution of images, as :func:`paddlelike.layers.conv2d_transpose`.
+    """A transposed convolution of images; see :func:`paddlelike.layers.conv2d_transpose`.
 
     See Also
     --------
@@ -184,7 +184,7 @@ class Conv2DTranspose(_Conv):
 
 
 class Conv3DTranspose(_Conv):
-    """A transposed convolution of volumes, as :func:`paddlelike.layers.conv3d_transpose`.
+    """A transposed convolution of volumes; see :func:`paddlelike.layers.conv3d_transpose`.
 
     As in Fluid, the bias is created and not added unless ``bias_attr`` is given.
 
@@ -227,7 +227,7 @@ class Conv3DTranspose(_Conv):
 
 
 class Pool2D(BuiltLayer):
-    """Pooling of images (N, C, H, W), as :func:`paddlelike.layers.pool2d`.
+    """Pooling of images (N, C, H, W); see :func:`paddlelike.layers.pool2d`.
 
     Raises
     ------
@@ -272,6 +272,6 @@ class Pool2D(BuiltLayer):
         }
 
     def forward(self, input: Variable) -> Variable:  # noqa: A002
-        """Return the largest, or the mean, of each window."""
+        """Return the largest element, or the mean, of each window."""
         check_variable("Pool2D", "input", input)
         return self._emit("pool2d", {"X": input}, self._attrs)

@@ -52,7 +52,7 @@ class Linear(BuiltLayer):
         self.bias = self.create_parameter([output_dim], bias_attr, dtype, is_bias=True)
 
     def forward(self, input: Variable) -> Variable:  # noqa: A002  (Fluid's name)
-        """Return the activation of the product plus the bias."""
+        """Return the activation of ``input @ weight + bias``."""
         check_variable("Linear", "input", input, FLOATS)
         attrs = {"transpose_X": False, "transpose_Y": False, "alpha": 1}
         out = self._emit("matmul", {"X": input, "Y": self.weight}, attrs)
@@ -60,7 +60,8 @@ class Linear(BuiltLayer):
 
 
 class Embedding(BuiltLayer):
-    """Rows of a table by int64 ids, as :func:`paddlelike.embedding`: (...) gives (..., width).
+    """Looks up rows of a table by int64 ids: shape (...) gives (..., width); see
+    :func:`paddlelike.embedding`.
 
     ``size`` is ``[rows, width]``.
 
@@ -106,7 +107,7 @@ class Embedding(BuiltLayer):
 
 
 class Dropout(BuiltLayer):
-    """Zeros with probability ``p``, as :func:`paddlelike.layers.dropout`.
+    """Sets elements to zero with probability ``p``; see :func:`paddlelike.layers.dropout`.
 
     Parameters
     ----------
@@ -149,7 +150,7 @@ class Dropout(BuiltLayer):
         }
 
     def forward(self, input: Variable) -> Variable:  # noqa: A002
-        """Return ``input`` with some elements zero."""
+        """Return ``input`` with some elements set to zero."""
         check_variable("Dropout", "input", input)
         self._seed = self._seed or default_main_program().random_seed or self._seed
         seed = {"fix_seed": self._seed is not None, "seed": self._seed or 0}
@@ -160,7 +161,7 @@ class Dropout(BuiltLayer):
 
 
 class PRelu(BuiltLayer):
-    """``x`` where it is positive, else ``weight * x``, as :func:`paddlelike.layers.prelu`.
+    """``x`` if it is positive, otherwise ``weight * x``; see :func:`paddlelike.layers.prelu`.
 
     ``mode``: one weight for "all", one for each "channel", one for each "element".
 
@@ -212,7 +213,7 @@ class PRelu(BuiltLayer):
 
 
 class BilinearTensorProduct(BuiltLayer):
-    """``act(x weight[i] y + bias)`` per output i, as :func:`paddlelike.layers.bilinear_tensor_product`.
+    """``act(x weight[i] y + bias)`` for output i; see :func:`paddlelike.layers.bilinear_tensor_product`.
 
     Parameters
     ----------
@@ -246,7 +247,7 @@ class BilinearTensorProduct(BuiltLayer):
         self.bias = self.create_parameter([1, output_dim], bias_attr, dtype, is_bias=True)
 
     def forward(self, x: Variable, y: Variable) -> Variable:
-        """Return the product of the rows of ``x`` and ``y``."""
+        """Return the bilinear products of the rows of ``x`` and ``y``, (N, output_dim)."""
         for argument, value in (("x", x), ("y", y)):
             check_variable("BilinearTensorProduct", argument, value, WIDE_FLOATS)
         inputs = {"X": x, "Y": y, "Weight": self.weight}
@@ -259,7 +260,7 @@ class BilinearTensorProduct(BuiltLayer):
 
 
 class TreeConv(BuiltLayer):
-    """A convolution over trees, as :func:`paddlelike.fluid.contrib.tree_conv`.
+    """A convolution over trees; see :func:`paddlelike.fluid.contrib.tree_conv`.
 
     As in Fluid, there is a bias only where ``bias_attr`` is given.
 

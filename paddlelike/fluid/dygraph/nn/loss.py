@@ -24,7 +24,7 @@ _REDUCTIONS: Final = ("sum", "mean", "none")
 
 
 class _Loss(BuiltLayer):
-    """A loss whose elements are summed, averaged or left as they are."""
+    """A loss whose elements are summed, averaged or returned unchanged."""
 
     def __init__(self, reduction: str = "mean") -> None:
         check_choice(type(self).__name__, "reduction", reduction, _REDUCTIONS)
@@ -65,7 +65,7 @@ class MSELoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """The size of ``input - label``.
+    """The absolute value of ``input - label``.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class L1Loss(_Loss):
 
 
 class BCELoss(_Loss):
-    """The cross entropy of probabilities and labels between 0 and 1, times the variable ``weight``.
+    """The binary cross entropy of probabilities and labels between 0 and 1, times the variable ``weight``.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class BCELoss(_Loss):
 
 
 class NLLLoss(BuiltLayer):
-    """The negative log likelihood of the label, given log probabilities; ``weight`` is per class.
+    """The negative log likelihood of the label, from log probabilities; ``weight`` has one number per class.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class NLLLoss(BuiltLayer):
 
 
 class NCE(BuiltLayer):
-    """The loss of noise-contrastive estimation, as :func:`paddlelike.layers.nce`.
+    """The loss of noise-contrastive estimation; see :func:`paddlelike.layers.nce`.
 
     As in Fluid, there is a bias only where ``bias_attr`` is given.
 

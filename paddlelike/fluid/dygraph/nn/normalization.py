@@ -23,7 +23,7 @@ __all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm", "SpectralNorm"
 
 
 class BatchNorm(BuiltLayer):
-    """Normalization over a batch, as :func:`paddlelike.layers.batch_norm`; ``is_test`` for test programs.
+    """Normalization over a batch; ``is_test`` is for test programs. See :func:`paddlelike.layers.batch_norm`.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class BatchNorm(BuiltLayer):
 
 
 class InstanceNorm(BuiltLayer):
-    """Normalization of each image and channel, as :func:`paddlelike.layers.instance_norm`.
+    """Normalization of each image and channel; see :func:`paddlelike.layers.instance_norm`.
 
     See Also
     --------
@@ -158,7 +158,7 @@ class InstanceNorm(BuiltLayer):
 
 
 class LayerNorm(BuiltLayer):
-    """Normalization over the last dims, ``normalized_shape``, as :func:`paddlelike.layers.layer_norm`.
+    """Normalization over the last dims, ``normalized_shape``; see :func:`paddlelike.layers.layer_norm`.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ class LayerNorm(BuiltLayer):
 
 
 class GroupNorm(BuiltLayer):
-    """Normalization of groups of channels, as :func:`paddlelike.layers.group_norm`.
+    """Normalization of groups of channels; see :func:`paddlelike.layers.group_norm`.
 
     As in Fluid, there is a weight or a bias only where ``param_attr`` or ``bias_attr`` is given.
 
@@ -262,7 +262,7 @@ class GroupNorm(BuiltLayer):
 
 
 class SpectralNorm(BuiltLayer):
-    """A weight divided by its largest singular value, as :func:`paddlelike.layers.spectral_norm`.
+    """A weight divided by its largest singular value; see :func:`paddlelike.layers.spectral_norm`.
 
     Parameters
     ----------

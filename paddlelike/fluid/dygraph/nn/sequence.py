@@ -18,7 +18,7 @@ _ACTIVATIONS: Final = ("identity", "sigmoid", "tanh", "relu")
 
 
 class GRUUnit(BuiltLayer):
-    """One step of a GRU of ``size`` / 3 units, as :func:`paddlelike.layers.gru_unit`.
+    """One step of a GRU of ``size`` / 3 units; see :func:`paddlelike.layers.gru_unit`.
 
     Raises
     ------
@@ -58,7 +58,7 @@ class GRUUnit(BuiltLayer):
         self.bias = self.create_parameter([1, 3 * units], bias_attr, dtype, is_bias=True)
 
     def forward(self, input: Variable, hidden: Variable) -> tuple[Variable, Variable, Variable]:  # noqa: A002
-        """Return the new hidden state, the reset one and the gates."""
+        """Return the new hidden state, the reset hidden state and the gates."""
         for argument, value in (("input", input), ("hidden", hidden)):
             check_variable("GRUUnit", argument, value, WIDE_FLOATS)
         inputs = {"Input": input, "HiddenPrev": hidden, "Weight": self.weight, "Bias": self.bias}
@@ -68,7 +68,7 @@ class GRUUnit(BuiltLayer):
 
 
 class SequenceConv(BuiltLayer):
-    """A convolution over the steps of sequences, as :func:`paddlelike.layers.sequence_conv`."""
+    """A convolution over the steps of sequences; see :func:`paddlelike.layers.sequence_conv`."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class SequenceConv(BuiltLayer):
 
 
 class RowConv(BuiltLayer):
-    """A convolution with the steps that follow, as :func:`paddlelike.layers.row_conv`."""
+    """A convolution over the current and the following steps; see :func:`paddlelike.layers.row_conv`."""
 
     def __init__(
         self,

@@ -161,7 +161,7 @@ class CntkCheckpoint:
         minibatches: int = 0,
         scope: Scope | None = None,
     ) -> None:
-        """Write a checkpoint that CNTK's trainer restores and trains on from; both files, or none.
+        """Write a checkpoint from which CNTK's trainer continues; both files or none are written.
 
         Parameters
         ----------
@@ -307,14 +307,14 @@ def import_cntk_checkpoint(
 
 
 def find_batch(learner: CntkLearner, given: int | None) -> float:
-    """Return the samples of a minibatch: those given, or the average before the checkpoint."""
+    """Return the number of samples in a minibatch: the given one, or the average before the checkpoint."""
     if given is not None:
         return float(given)
     return learner.sample_count / max(learner.minibatch_count, 1) or 1.0
 
 
 def _mean(per_sample: Variable, name: str) -> Variable:
-    """Append the mean over the minibatch to the program of a variable."""
+    """Append to a variable's program the mean over the minibatch."""
     block = per_sample.block
     while block.has_var(name):
         name += "_"

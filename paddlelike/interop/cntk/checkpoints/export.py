@@ -158,7 +158,7 @@ def export_cntk_checkpoint(
 
 
 def _find_source(program: Program, name: str) -> str:
-    """Return the variable with a value for each sample whose mean a loss is."""
+    """Return the variable, with one value per sample, whose mean is a loss."""
     block = program.global_block()
     variable = block.var(name)
     if variable.shape[:1] == (-1,):
@@ -175,7 +175,7 @@ def _find_source(program: Program, name: str) -> str:
 
 
 def _add_sum(graph: Graph, ref: Ref, label: str) -> list[Ref]:
-    """Return the value for each sample, and its sum over the minibatch, as CNTK's trainer adds it."""
+    """Return the value for each sample, and its sum over the minibatch, which CNTK's trainer minimizes."""
     if ref.shape not in ((), (1,)):
         for dim in range(ref.rank):
             axis = {

@@ -27,7 +27,7 @@ def follow_schedule(
     learner: CntkLearner,
     convert: Callable[[Update, float], float],
 ) -> dict[str, Array]:
-    """Let a program follow the schedule of a learner, where its rate still changes; return new values.
+    """Make a program follow the schedule of a learner whose rate still changes; return new values.
 
     Parameters
     ----------
@@ -62,7 +62,9 @@ def follow_schedule(
 
 
 def _list_operators(loss: Variable, rates: Mapping[str, Sequence[Update]]) -> Iterator[_Row]:
-    """Yield the operators for the number of ends passed, the rates, the velocities, and the new count."""
+    """Yield the operators for the number of intervals passed, the rates, the velocities, and the new
+    count.
+    """
     count, ends, passed, index = (_PREFIX + name for name in ("count", "ends", "passed", "index"))
     yield "less_equal", {"X": [ends], "Y": [count]}, {"Out": [passed]}, {}
     yield "cast", {"X": [passed]}, {"Out": [f"{index}es"]}, {"in_dtype": 0, "out_dtype": 3}

@@ -15,7 +15,7 @@ METRIC: Final = "aggregateEvalMetric"
 
 
 def find_sum(function: Function, name: str) -> int | None:
-    """Return the position of the output of a name."""
+    """Return the position of the output with a name."""
     for index, uid in enumerate(function.outputs):
         if function.output_names.get(uid) == name:
             return index
@@ -42,7 +42,7 @@ def order_parameters(tree: Mapping[str, Any], function: Function) -> list[str]:
 
 
 def find_differences(function: Function) -> list[str]:
-    """Return the ways in which training differs from CNTK's."""
+    """Return the ways in which training here differs from CNTK's."""
     found = {
         "Dropout": "dropout: the random numbers differ; CNTK does not save its own either",
         "BatchNormalization": "batch normalization: running variances collect the mean of n squares, in CNTK "

@@ -50,7 +50,7 @@ class Update(Protocol):
 
 
 class _LearnerUpdate:
-    """The operators of a learner of ``interop.cntk.learners`` for one parameter; its slots are the states."""
+    """The operators of a learner of ``interop.cntk.learners`` for one parameter; its slots are its states."""
 
     def __init__(self, op: Operator, kind: str, states: Mapping[str, str]) -> None:
         self.type, self.block, self.attrs = kind, op.block, op.attrs
@@ -70,7 +70,7 @@ def collect_updates(program: Program) -> dict[str, Update]:
 
 
 def _find_learner(op: Operator) -> _LearnerUpdate | None:
-    """Return the CNTK learner whose steps an ``sgd`` subtracts, or None."""
+    """Return the CNTK learner whose steps an ``sgd`` operator subtracts, or None."""
     if op.type != "sgd":
         return None
     name = op.input("Param")[0]
@@ -87,7 +87,7 @@ def _find_learner(op: Operator) -> _LearnerUpdate | None:
 
 
 def check_kinds(ops: Mapping[str, Update], error: type[LoadError] | type[SaveError]) -> None:
-    """Raise ``error`` unless every operator has a counterpart among CNTK's learners."""
+    """Raise ``error`` unless every operator has an equivalent among CNTK's learners."""
     for name, op in ops.items():
         if op.type not in KINDS:
             raise error(
@@ -199,7 +199,7 @@ def encode_state(op: Update, scope: Scope, *, rate: float, batch: float, unit_ga
 
 
 def count_updates(ops: Mapping[str, Update], scope: Scope) -> float | None:
-    """Return the number of updates in Adam's averages, or None without such averages."""
+    """Return the number of updates that Adam's averages contain, or None without such averages."""
     for op in ops.values():
         if op.type in COUNTED:
             return float(read_value(scope, op.input("count")[0]).reshape(-1)[0])
@@ -225,7 +225,7 @@ def read_value(scope: Scope, name: str) -> Array:
 
 
 def convert_rate(op: Update, rate: float, *, batch: float, reference: int, unit_gain: bool) -> float:
-    """Return the learning rate of an operator here, from the one of a learner of CNTK.
+    """Return the learning rate of an operator here, computed from that of a CNTK learner.
 
     ``reference`` is the number of samples that CNTK's rate is for; 0: those of any minibatch.
     """
@@ -234,7 +234,7 @@ def convert_rate(op: Update, rate: float, *, batch: float, reference: int, unit_
 
 
 def invert_rate(op: Update, rate: float, *, batch: float, reference: int, unit_gain: bool) -> float:
-    """Return the learning rate of a learner of CNTK, from the one of an operator here."""
+    """Return the learning rate of a CNTK learner, computed from that of an operator here."""
     for_batch = rate / _find_gain(op, batch, unit_gain=unit_gain)
     return for_batch * reference / batch if reference else for_batch
 

@@ -153,7 +153,7 @@ class _Build:
         return Value(variable, dynamic=False, sequence=False, rank=len(leaf.shape))
 
     def _name(self, leaf: Leaf) -> str:
-        """Return the name of an input: its own, or its uid where it has none or shares it."""
+        """Return the name of an input, or its uid if it has no name or shares it."""
         names = [one.name for one in self.function.leaves.values()]
         free = leaf.name and names.count(leaf.name) == 1 and leaf.name not in self.function.leaves
         return leaf.name if free else leaf.uid
@@ -168,7 +168,7 @@ class _Build:
             self.values.update(self._read(node, self.values))
 
     def _settle(self, uids: Iterable[str]) -> None:
-        """Turn the steps of sequences into a padded dim."""
+        """Convert the steps of sequences to a padded dim."""
         for uid in uids:
             value = self.values.get(uid)
             if value is not None and value.padding is not None:
@@ -199,7 +199,9 @@ class _Build:
 
 
 def _keep_steps(step: Step, made: Value) -> Value:
-    """Return a value of steps with the LoD of the first sequence it is made from, if operators dropped it."""
+    """Return a value of steps, with the LoD of the first sequence among its sources if operators dropped
+    it.
+    """
     if not made.sequence or made.variable.lod_level > 0:
         return made
     like = next(value.variable for value in step.values if value.sequence)

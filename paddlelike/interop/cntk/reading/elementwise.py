@@ -1,4 +1,4 @@
-"""Functions of each element: activations, arithmetic, comparisons."""
+"""Elementwise functions: activations, arithmetic, comparisons."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _root(step: Step, x: Variable, plus: float) -> Variable:
 
 
 def compute_binary(step: Step, type_: str, x: Value, y: Value) -> Value:
-    """Return the value of an operator of two inputs that broadcast as CNTK does."""
+    """Return the result of an operator with two inputs, broadcast as in CNTK."""
     (left, right), like = step.align(x, y)
     if not x.dynamic and y.sequence and type_ in ("elementwise_add", "elementwise_mul"):
         left, right = right, left  # the result has the LoD of the first
@@ -46,7 +46,7 @@ def _read_formula(step: Step) -> Value:
 
 @reads("NoOp", "Pass", "UnpackBatch")
 def _read_nothing(step: Step) -> Value:
-    """Turn samples into the first static dim; variables have that dim already."""
+    """Do nothing: the first static dim stands for the samples, and variables have that dim already."""
     value = step.value()
     if step.kind == "UnpackBatch":
         if value.sequence:
@@ -97,7 +97,7 @@ def _read_log_plus(step: Step) -> Value:
 
 @reads(*_COMPARED)
 def _read_compared(step: Step) -> Value:
-    """Compare, with the results 0.0 and 1.0 as in CNTK."""
+    """Compare two inputs, with 0.0 and 1.0 as results, as in CNTK."""
     (x, y), like = step.align(step.value(), step.value(1))
     return step.give(_compare(step, _COMPARED[step.kind], x, y), like)
 
@@ -111,7 +111,9 @@ def _compare(step: Step, type_: str, x: Variable, y: Variable) -> Variable:
 
 @reads("Equal", "NotEqual")
 def _read_equal(step: Step) -> Value:
-    """Compare exactly, by testing that neither is less: Fluid's ``equal`` tolerates differences of 1e-8."""
+    """Compare exactly: two numbers are equal if neither is less. Fluid's ``equal`` tolerates differences of
+    1e-8.
+    """
     (x, y), like = step.align(step.value(), step.value(1))
     other = step.binary(
         "elementwise_add", *(_compare(step, one, x, y) for one in ("less_than", "greater_than"))
@@ -127,7 +129,7 @@ def _read_clip(step: Step) -> Value:
 
 @reads("Select")
 def _read_select(step: Step) -> Value:
-    """Choose the second input where the flag is not 0."""
+    """Return the second input where the flag is not 0, otherwise the third."""
     (flag, x, y), like = step.align(step.value(), step.value(1), step.value(2))
     zeros = step.unary("fill_zeros_like", flag)
     for one in (x, y):

@@ -10,7 +10,7 @@ from paddlelike.interop.cntk.reading.step import Step, Value, reads
 
 @reads("Times")
 def _read_times(step: Step) -> Value:
-    """Compute ``x W``; the file has the right factor first. Several dims may be contracted."""
+    """Compute ``x W``; the file lists the right factor first. Several dims may be contracted."""
     right, left = step.value(), step.value(1)
     out_rank = step.attr("outputRank", int)
     inner = right.rank - out_rank
@@ -48,7 +48,7 @@ def _multiply_by_matrix(step: Step, left: Value, right: Value, inner: int) -> Va
 
 
 def _multiply_samples(step: Step, left: Value, right: Value, inner: int) -> Value:
-    """Multiply corresponding samples as matrices."""
+    """Multiply the matrices of corresponding samples."""
     rows, shared = left.shape[: left.rank - inner], left.shape[left.rank - inner :]
     columns = right.shape[inner:]
     if min(*rows, *shared, *columns, 1) < 0:

@@ -8,7 +8,7 @@ from paddlelike.interop.cntk.reading.step import Step, Value, reads
 
 
 def _sum(step: Step, x: Variable) -> Variable:
-    """Return the sum of the last dim, kept."""
+    """Return the sum over the last dim, which stays as 1."""
     return step.reduce("Sum", x, -1)
 
 
@@ -55,7 +55,7 @@ def _read_logistic(step: Step) -> Value:
 
 @reads("ClassificationError")
 def _read_classification_error(step: Step) -> Value:
-    """Return 1 where the greatest elements have different indices, else 0."""
+    """Return 1 where the largest elements have different indexes, else 0."""
     rows = _check_rows(step, step.value(), step.value(1))
     if len(step.values) > 2:
         step.refuse("it compares more classes than the best one")

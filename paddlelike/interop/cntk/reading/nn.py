@@ -15,7 +15,7 @@ _LARGEST: Final = 1 << 20  # pixels along a dim
 
 
 def _fill(numbers: Sequence[Any], count: int) -> list[Any]:
-    """Return one number per dim; the last number of CNTK's list is repeated for missing dims."""
+    """Return one number per dim; the last number of CNTK's list is repeated for further dims."""
     found = list(numbers)
     return [found[0]] * (count - len(found)) + found if found else [0] * count
 
@@ -49,7 +49,7 @@ def _pad(step: Step, spatial: Sequence[int], extent: Sequence[int], strides: Seq
 
 
 def _cut(step: Step, image: Value, pads: list[int]) -> tuple[Variable, list[int]]:
-    """Return the image without leading rows and columns that no window covers, and paddings of 0 or more."""
+    """Return the image without leading rows and columns that no window covers, and nonnegative paddings."""
     gaps = [-low if low < 0 else 0 for low in pads[::2]]
     if not any(gaps):
         return image.variable, [max(pad, 0) for pad in pads]
@@ -94,12 +94,12 @@ def _read_convolution(step: Step) -> Value:
 
 
 def _flatten(step: Step, x: Variable) -> Variable:
-    """Return lines of pixels as images of one row."""
+    """Return one-dimensional signals as images of one row."""
     return step.reshape_all(x, [*x.shape[:2], 1, x.shape[2]])
 
 
 def _line_up(step: Step, x: Variable) -> Variable:
-    """Return images of one row as lines of pixels."""
+    """Return images of one row as one-dimensional signals."""
     return step.reshape_all(x, [*x.shape[:2], x.shape[3]])
 
 
@@ -184,7 +184,7 @@ def _pool(step: Step, image: Value, window: list[int], strides: list[int], pads:
 
 @reads("ROIPooling")
 def _read_roi_pooling(step: Step) -> Value:
-    """Pool regions, which are static rows of a sample: the same number for every image."""
+    """Pool regions, given as rows of each sample; every image has the same number of regions."""
     image, regions = step.value(), step.value(1)
     if image.rank != 3 or regions.rank != 2 or not (image.dynamic and regions.dynamic):
         step.refuse("its image does not have 3 dims and samples, or its regions are not rows of samples")

@@ -60,7 +60,7 @@ def _find_weights(step: Step) -> Value:
 
 @reads("RandomSample")
 def _read_sample(step: Step) -> Value:
-    """Sample by the weights: the maximum of the logarithms plus Gumbel noise (Gumbel, 1954)."""
+    """Sample by the weights: take the index of the largest logarithm plus Gumbel noise (Gumbel, 1954)."""
     weights, count = _find_weights(step), int(step.attr("numSamples", int))
     total = weights.shape[0]
     again = step.attr("allowDuplicates", bool)

@@ -1,4 +1,4 @@
-"""Loops through earlier and later steps, and stacks of recurrent layers of CNTK."""
+"""Loops through earlier and later steps, and stacked recurrent layers of CNTK."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Read = Callable[[Node, Mapping[str, Value]], dict[str, Value]]
 def add_recurrence(
     function: Function, group: Sequence[Node], values: Mapping[str, Value], read: Read
 ) -> dict[str, Value]:
-    """Append the operators of a loop, or of one value of another step; return its outputs by uid.
+    """Append the operators of a loop, or of a single read of another step; return its outputs by uid.
 
     Raises InexpressibleError for loops in both directions, and for states whose shape is not in the file.
     """
@@ -96,7 +96,7 @@ def _find_state(function: Function, node: Node, given: Mapping[str, Value]) -> t
 def _find_start(
     function: Function, node: Node, given: Mapping[str, Value], steps: Value, backwards: bool
 ) -> Variable | tuple[float, Any]:
-    """Return the state before the first step: a row for each sequence, or a number and its dtype."""
+    """Return the state before the first step: one row per sequence, or a number and its dtype."""
     offset = node.attributes.get("offset")
     if not isinstance(offset, int) or not 0 < offset < 1000 or len(node.inputs) != 2:
         raise InexpressibleError(f"its offset is {offset}")
@@ -119,7 +119,7 @@ def _find_start(
 def _add_memories(
     rnn: DynamicRNN, node: Node, start: Variable | tuple[float, Any], shape: tuple[int, ...]
 ) -> list[Variable]:
-    """Return the states of the last steps, the newest first: as many as the offset."""
+    """Return the states of the last steps, the newest first; there are as many as the offset."""
     options: dict[str, Any]
     if isinstance(start, Variable):
         if tuple(start.shape[1:]) != shape:
@@ -133,7 +133,7 @@ def _add_memories(
 
 
 def _sort(group: Sequence[Node], known: set[str]) -> list[Node]:
-    """Return the functions of a step in an order in which each comes after those it reads."""
+    """Return the functions of a step in an order in which each follows the functions that it reads."""
     import networkx as nx
 
     nodes = {node.uid: node for node in group if node.op not in SHIFTS}
@@ -243,7 +243,9 @@ def _step_lstm(step: Step, total: Variable, memory: Variable, hidden: int) -> tu
 
 
 def _step_gru(step: Step, given: Variable, moved: Variable, state: Variable, hidden: int) -> Variable:
-    """Compute a GRU step whose reset gate follows the product with the state, unlike ``dynamic_gru``."""
+    """Compute a GRU step. The reset gate is applied after the product with the state, unlike in
+    ``dynamic_gru``.
+    """
     ours, theirs = _split(step, given, hidden, 3), _split(step, moved, hidden, 3)
     reset, update = (
         step.unary("sigmoid", step.binary("elementwise_add", *pair))

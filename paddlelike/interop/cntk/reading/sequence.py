@@ -1,4 +1,4 @@
-"""Sequences: CNTK's sequence axis is a LoD of one level here."""
+"""Sequences: CNTK's sequence axis is a LoD with one level here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paddlelike.interop.cntk.reading.step import Step, Value, reads
 
 @reads("ReconcileDynamicAxis")
 def _read_reconcile(step: Step) -> Value:
-    """Repeat a value for each sample or step of another: one value per sequence, or one for all."""
+    """Repeat a value, one per sequence or one for all, for each sample or step of another value."""
     value, other = step.value(), step.value(1)
     if value.dynamic and value.sequence == other.sequence:
         return value
@@ -43,25 +43,27 @@ def _read_where(step: Step) -> Value:
 
 
 def _find_ones(step: Step, value: Value) -> Variable:
-    """Return a 1 for each step of sequences."""
+    """Return a 1 for each step of the sequences."""
     row = step.reduce("Sum", step.reshape(value, [-1]), 1, keep=False)
     return step.unary("fill_any_like", step.cast(row, "float32"), value=1.0, dtype=-1)
 
 
 def _add_steps(step: Step, value: Value, numbers: Variable) -> Variable:
-    """Return the sum of numbers over the steps of each sequence, int64."""
+    """Return the sums of numbers over the steps of each sequence, int64."""
     column = step.emit("lod_reset", {"X": step.reshape_all(numbers, [-1, 1]), "Y": value.variable})
     return step.reshape_all(step.cast(step.pool_sequence(column, "SUM"), "int64"), [-1])
 
 
 def _count_rows(step: Step, value: Value) -> Variable:
-    """Return the number of each row, from 0 on, as a column; float32 is exact up to 16 million rows."""
+    """Return the index of each row as a column of float32, which is exact up to 16 million rows."""
     counts = step.unary("cumsum", _find_ones(step, value), axis=0, exclusive=True, reverse=False)
     return step.emit("lod_reset", {"X": step.reshape_all(counts, [-1, 1]), "Y": value.variable})
 
 
 def _find_first_rows(step: Step, value: Value, places: Value) -> Variable:
-    """Return the row at which the sequence of ``value`` begins, for each of ``places``, as a column."""
+    """Return the row at which each sequence of ``value`` begins, repeated for each of ``places``, as a
+    column.
+    """
     first = step.pool_sequence(_count_rows(step, value), "FIRST")
     if not places.sequence:
         return first
@@ -70,7 +72,7 @@ def _find_first_rows(step: Step, value: Value, places: Value) -> Variable:
 
 @reads("PackedIndex")
 def _read_packed_index(step: Step) -> Value:
-    """Return the row numbers of positions in sequences."""
+    """Return the row indexes for positions in sequences."""
     value, places = step.value(), step.value(1)
     if not value.sequence or not places.dynamic or places.rank:
         step.refuse("it has no positions in sequences")
@@ -82,7 +84,7 @@ def _read_packed_index(step: Step) -> Value:
 
 @reads("GatherPacked")
 def _read_gather_packed(step: Step) -> Value:
-    """Select steps of each sequence; the first or the last step alone is not a sequence."""
+    """Select steps of each sequence; a result of only the first or last steps is not a sequence."""
     value, which = step.value(), step.node.attributes.get(CHOSEN)
     if not value.sequence:
         step.refuse("it chooses steps of an input that is not a sequence")

@@ -29,7 +29,7 @@ DATA_TYPES: Final = {1: "float32", 2: "float64", 4: "float16", 5: "int8", 6: "in
 
 
 class Value(NamedTuple):
-    """A value of the function: a variable, and the dims that exist in CNTK.
+    """A value of the function: a variable, and the dims that CNTK has for it.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Value(NamedTuple):
 
 
 class Step:
-    """An operation: its inputs as values, and the functions that append operators for it."""
+    """An operation with its inputs as values, and the functions that append operators for it."""
 
     def __init__(self, node: Node, values: Sequence[Value], *, batch: float | None) -> None:
         self.node = node
@@ -112,13 +112,13 @@ class Step:
         return dim
 
     def refuse(self, reason: str) -> NoReturn:
-        """Raise InexpressibleError."""
+        """Raise InexpressibleError with a reason."""
         raise InexpressibleError(reason)
 
     # Its operators
 
     def give(self, variable: Variable, like: Value | None = None, rank: int | None = None) -> Value:
-        """Return a variable as a value with the dynamic axes of ``like``, by default the first input."""
+        """Return a variable as a value that has the dynamic axes of ``like``, by default the first input."""
         like = self.value() if like is None else like
         return like._replace(variable=variable, rank=like.rank if rank is None else rank)
 
@@ -152,7 +152,7 @@ class Step:
         return self.emit(type_, {"X": x, "Y": y}, {"axis": -1}, dtype=dtype)
 
     def reduce(self, kind: str, x: Variable, *dims: int, keep: bool = True) -> Variable:
-        """Return a reduction by CNTK's name, ``"Sum"``, over some dims; without dims over all."""
+        """Return a reduction by its CNTK name, such as ``"Sum"``, over some dims, by default all."""
         attrs = {"dim": list(dims) or [0], "keep_dim": keep, "reduce_all": not dims}
         return self.unary(f"reduce_{kind.lower()}", x, **attrs)
 
@@ -161,7 +161,7 @@ class Step:
         return self.unary("scale", x, scale=float(by), bias=float(plus))
 
     def fill_rows(self, value: Value, number: float) -> Variable:
-        """Return an int64 for each sample of a value, all of them the same."""
+        """Return one int64 for each sample of a value, all equal."""
         attrs: dict[str, Any] = {"shape": [-1], "value": float(number), "dtype": int(VarType.INT64)}
         attrs |= {"input_dim_idx": 0, "output_dim_idx": 0}
         return self.emit("fill_constant_batch_size_like", {"Input": value.variable}, attrs, dtype="int64")
@@ -184,7 +184,7 @@ class Step:
         return self.emit("cast", {"X": x}, {"in_dtype": int(x.dtype), "out_dtype": int(wanted)}, dtype=wanted)
 
     def pool_sequence(self, x: Variable, how: str) -> Variable:
-        """Return a row for each sequence: "SUM", "AVERAGE", "MAX", "FIRST" or "LAST"."""
+        """Return one row for each sequence: "SUM", "AVERAGE", "MAX", "FIRST" or "LAST"."""
         outputs = {"Out": x.dtype, "MaxIndex": "int32"}
         return emit_all("sequence_pool", {"X": x}, outputs, {"pooltype": how})[0]
 
@@ -205,7 +205,9 @@ class Step:
         return self.reshape_all(out, [0, -1, *value.shape]), lengths
 
     def log_sum(self, x: Variable, dims: Sequence[int]) -> Variable:
-        """Return ``log(sum(e^x))`` over some dims, which are kept; the largest element is taken out first."""
+        """Return ``log(sum(e^x))`` over some dims, which stay as 1; the largest element is subtracted
+        first.
+        """
         largest = self.reduce("Max", x, *dims)
         largest.stop_gradient = True  # it cancels out
         moved = self.unary("exp", self.binary("elementwise_sub", x, largest))
@@ -213,7 +215,7 @@ class Step:
         return self.binary("elementwise_add", total, largest)
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Variable:
-        """Return the variable of a value with other static dims; a dim of -1 takes what is left."""
+        """Return the variable of a value with other static dims; -1 stands for the remaining size."""
         lead = [0 if -1 in shape else -1] if value.dynamic else []
         wanted = [*lead, *shape] or [1]
         if list(value.variable.shape[len(lead) :]) == wanted[len(lead) :]:
@@ -232,7 +234,9 @@ class Step:
         return self.reshape(value, [1] * (rank - value.rank) + list(value.shape))
 
     def align(self, *values: Value) -> tuple[list[Variable], Value]:
-        """Return variables that broadcast, and a value with the dynamic axes and rank of the result."""
+        """Return variables that can be broadcast, and a value with the dynamic axes and rank of the
+        result.
+        """
         rank = max(value.rank for value in values)
         lead = next((value for value in values if value.dynamic), values[0])
         widened = [self.widen(value, rank, dynamic=value.dynamic) for value in values]

@@ -1,4 +1,4 @@
-"""Functions of each element: activations, arithmetic, comparisons."""
+"""Elementwise functions: activations, arithmetic, comparisons."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def softplus(step: Step, x: Ref) -> Ref:
 
 
 def choose(step: Step, where: Ref, x: Ref, y: Ref) -> Ref:
-    """Return ``x`` where a flag is not 0, else ``y``."""
+    """Return ``x`` where a flag is not 0, and ``y`` elsewhere."""
     return step.graph.add("Select", [where, x, y], shape=where.shape)
 
 
@@ -107,7 +107,7 @@ _BINARY: Final = ARITHMETIC | COMPARISONS | {"minus": ARITHMETIC["elementwise_su
 
 
 def divide(step: Step, x: Ref, y: Ref) -> Ref:
-    """Return ``x / y``, which CNTK saves as a product."""
+    """Return ``x / y``, which CNTK stores as the product of x and the reciprocal of y."""
     return step.binary("ElementTimes", x, step.unary("Reciprocal", y))
 
 
@@ -121,7 +121,7 @@ def align(step: Step) -> tuple[Ref, Ref]:
 
 
 def _align(step: Step, x: Ref, y: Ref, axis: int) -> tuple[Ref, Ref]:
-    """Add the missing dims to ``y``. The samples are not a dim in CNTK."""
+    """Add the missing dims to ``y``. The batch is not a dim in CNTK."""
     if y.dynamic and not x.dynamic:
         step.refuse("one input has samples, and the other has more dims, but no samples")
     whole, own = x.rank + x.dynamic, y.rank + y.dynamic
@@ -211,7 +211,7 @@ def _write_clip(step: Step) -> Ref:
 
 @writes("cast")
 def _write_cast(step: Step) -> Ref:
-    """Cast; CNTK computes with real numbers, which also represent integers and flags."""
+    """Cast a value. CNTK computes with real numbers, which also represent integers and flags."""
     x, wanted = step.ref(), numpy_dtype(step.out().dtype)
     real = as_real(wanted)
     if real != x.dtype:

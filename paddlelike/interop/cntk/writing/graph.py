@@ -53,7 +53,7 @@ def static_axis(dim: int, rank: int) -> Axis:
 
 
 class Graph:
-    """Leaves and primitive functions in order, and the present value of each variable.
+    """Leaves and primitive functions in order, and the current value of each variable.
 
     ``batch`` is the size of the minibatches of a model that is trained on; None: it is for prediction.
     """
@@ -67,7 +67,7 @@ class Graph:
         self._counts = 0
 
     def take_uid(self, kind: str) -> str:
-        """Return a uid that is free."""
+        """Return an unused uid."""
         while True:
             self._counts += 1
             uid = f"{kind}{self._counts}"
@@ -83,7 +83,7 @@ class Graph:
         return ref._replace(uid=uid)
 
     def add_input(self, name: str, like: Ref) -> Ref:
-        """Add an input; whole numbers are fed as real ones."""
+        """Add an input; integers are fed as real numbers."""
         return self.add_leaf(name, INPUT, like._replace(dtype=as_real(like.dtype)), name=name)
 
     def add_array(self, name: str, array: Array, *, trained: bool) -> Ref:
@@ -100,7 +100,7 @@ class Graph:
         return self.add_leaf(uid, CONSTANT, ref, value=array)
 
     def add_placeholder(self, uid: str, like: Ref) -> Ref:
-        """Add a placeholder for the value of a later function: CNTK's loops through time need it."""
+        """Add a placeholder for the value of a later function, which CNTK's loops through time need."""
         return self.add_leaf(uid, PLACEHOLDER, like)
 
     def add(
@@ -113,7 +113,9 @@ class Graph:
         like: Ref | None = None,
         uid: str | None = None,
     ) -> Ref:
-        """Append a function; return its output, of a static shape, with the dynamic axes of the inputs."""
+        """Append a function; return its output, which has a static shape and the dynamic axes of the
+        inputs.
+        """
         uid = self.take_uid(kind) if uid is None else uid
         self.functions.append({
             "version": SizeT(24),
@@ -128,13 +130,15 @@ class Graph:
 
 
 def as_real(dtype: DTypeLike) -> np.dtype[Any]:
-    """Return the type of real numbers in which elements of a type are kept."""
+    """Return the real type that stores elements of a type."""
     found = np.dtype(dtype)
     return found if found.name in ("float16", "float32", "float64") else np.dtype("float32")
 
 
 class Step:
-    """One operator of the program: its slots and attributes, and what translates it into functions."""
+    """One operator of the program, with its slots and attributes, and the methods that translate it into
+    functions.
+    """
 
     def __init__(self, graph: Graph, op: Operator) -> None:
         self.graph = graph
@@ -167,11 +171,11 @@ class Step:
         return read_attr(self.op, name, default)
 
     def refuse(self, reason: str) -> NoReturn:
-        """Raise InexpressibleError."""
+        """Raise InexpressibleError with a reason."""
         raise InexpressibleError(reason)
 
     def refuse_inputs(self, *slots: str) -> None:
-        """Refuse the operator if one of the slots has a variable."""
+        """Raise InexpressibleError if one of these slots has a variable."""
         for slot in slots:
             if self.has(slot):
                 self.refuse(f"input {slot} is computed at run time")
@@ -181,13 +185,13 @@ class Step:
         return numpy_dtype(self.op.block.var(self.op.input("X")[0]).dtype).kind == "f"
 
     def refuse_integers(self) -> None:
-        """Refuse the operator if its output is whole numbers, which CNTK would not round."""
+        """Raise InexpressibleError if the output holds integers, which CNTK would not round."""
         dtype = self.out().dtype
         if numpy_dtype(dtype).kind not in "fV":
             self.refuse(f"it computes with {dtype.name}, which CNTK does not have")
 
     def static_dim(self, dim: int, ref: Ref) -> int:
-        """Return the static index of a dim. Refuses the dim of the samples."""
+        """Return the static index of a dim. Raises InexpressibleError for the batch dim."""
         count = ref.rank + ref.dynamic
         found = dim % count - ref.dynamic
         if found < 0:
@@ -201,7 +205,7 @@ class Step:
         return self.graph.add(kind, [x], attributes, shape=x.shape)
 
     def binary(self, kind: str, x: Ref, y: Ref) -> Ref:
-        """Append a function of two inputs that broadcast from the last dim."""
+        """Append a function of two inputs that are broadcast from the last dim."""
         known = np.broadcast_shapes(*([max(size, 1) for size in ref.shape] for ref in (x, y)))
         unknown = {dim - ref.rank for ref in (x, y) for dim, size in enumerate(ref.shape) if size < 0}
         shape = [-1 if dim - len(known) in unknown else size for dim, size in enumerate(known)]
@@ -236,7 +240,9 @@ class Step:
         return self.graph.add("TransposeAxes", [x], {"axisVec": axes}, shape=shape)
 
     def reduce(self, x: Ref, how: str, dims: Sequence[int], *, keep: bool = True) -> Ref:
-        """Return a reduction over static dims, one after the other (a mean of means has equal counts)."""
+        """Return a reduction over static dims, one after the other; means of means are right, as the counts
+        are equal.
+        """
         for dim in sorted(dims):
             attributes = {
                 "axis": static_axis(dim, x.rank),
@@ -250,7 +256,7 @@ class Step:
         )
 
     def slice(self, x: Ref, dim: int, begin: int, end: int, stride: int = 1) -> Ref:
-        """Return the part of a static dim from ``begin`` to ``end`` (not included), both from 0 on."""
+        """Return the part of a static dim from index ``begin`` up to ``end``, exclusive."""
         size = x.shape[dim]
         shape = [*x.shape[:dim], len(range(begin, end, stride)), *x.shape[dim + 1 :]]
         if (begin, end, stride) == (0, size, 1):

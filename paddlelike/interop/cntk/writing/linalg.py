@@ -10,13 +10,13 @@ from paddlelike.interop.cntk.writing.graph import Ref, Step, writes
 
 
 def times(step: Step, x: Ref, y: Ref) -> Ref:
-    """Return the product over the last dim of ``x`` and the first of ``y``; CNTK takes ``y`` first."""
+    """Return the product over the last dim of ``x`` and the first dim of ``y``; CNTK lists ``y`` first."""
     attributes = {"outputRank": SizeT(y.rank - 1), "inferInputRankToMap": -1}
     return step.graph.add("Times", [y, x], attributes, shape=[*x.shape[:-1], *y.shape[1:]])
 
 
 def multiply_flat(step: Step, x: Ref, w: Ref, columns: int) -> Ref:
-    """Return the product of a matrix with the dims of ``x`` from ``columns`` on, taken as one."""
+    """Return the product of a matrix with ``x``, whose dims from ``columns`` on count as one."""
     start = columns - x.dynamic
     if start < 0 or w.dynamic or w.rank != 2:
         step.refuse(f"X has static shape {list(x.shape)}, Y {list(w.shape)}, with {columns} dims of rows")

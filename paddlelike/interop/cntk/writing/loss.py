@@ -59,7 +59,7 @@ def _write_label_smooth(step: Step) -> Ref:
 
 @writes("huber_loss")
 def _write_huber(step: Step) -> None:
-    """Compute ``r r / 2`` up to delta, and a line beyond it."""
+    """Compute ``r r / 2`` up to delta, and a linear function beyond it."""
     delta = float(step.attr("delta"))
     residual = step.binary("Minus", step.ref("Y"), step.ref())
     size = step.unary("Abs", residual)

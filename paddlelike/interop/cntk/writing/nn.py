@@ -76,7 +76,7 @@ def _describe(
     *,
     transposed: Shape | None = None,
 ) -> dict[str, Any]:
-    """Return the attributes of a convolution; the first number of each belongs to the channels."""
+    """Return the attributes of a convolution; the first number of each is for the channels."""
     count = kernel.rank - 1
     return {
         "autoPadding": [False] * count,
@@ -190,7 +190,7 @@ def _write_softmax(step: Step) -> Ref:
 
 @writes("dropout")
 def _write_dropout(step: Step) -> Ref:
-    """Write dropout; CNTK scales in training, Fluid's older way in prediction."""
+    """Write dropout. CNTK scales elements in training, Fluid's older mode scales them in prediction."""
     x, rate = step.ref(), float(step.attr("dropout_prob"))
     out = x
     if rate < 1:

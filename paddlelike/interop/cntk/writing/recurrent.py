@@ -22,7 +22,7 @@ def _activate(step: Step, x: Ref, name: str) -> Ref:
 
 
 def _before(step: Step, later: str, like: Ref) -> Ref:
-    """Return the previous step's value of a function that is added later."""
+    """Return the value that a function, which is added later, had in the previous step."""
     step.graph.add_placeholder(f"{later}_Output_0", like)
     shift = "FutureValue" if step.attr("is_reverse") else "PastValue"
     source = like._replace(uid=f"{later}_Output_0")

@@ -22,7 +22,7 @@ def check_sequence(step: Step, x: Ref) -> None:
 
 
 def _choose(step: Step, x: Ref, shift: str) -> Ref:
-    """Return the step of each sequence that has no neighbour in one direction, the first or the last."""
+    """Return the step of each sequence that has no neighbour in one direction: the first or the last."""
     zero, one = step.number(0, x), step.number(1, x)
     spread = step.graph.add("ReconcileDynamicAxis", [zero, x], shape=[], like=x)
     end = step.graph.add(shift, [spread, one], {"offset": SizeT(1)}, shape=[])
@@ -53,7 +53,7 @@ def _write_pool(step: Step) -> Ref:
 
 
 def _reduce(step: Step, x: Ref, kind: str) -> Ref:
-    """Return a reduction over the steps of each sequence, which CNTK pads for that."""
+    """Return a reduction over the steps of each sequence, for which CNTK pads them."""
     how, padding = _REDUCED[kind]
     options = {"sequenceUnpackPaddingValue": padding, "sequenceUnpackSuppressMaskOutput": True}
     unpacked = step.graph.add("UnpackSequence", [x], options, shape=[0, *x.shape])
@@ -67,7 +67,7 @@ def _reduce(step: Step, x: Ref, kind: str) -> Ref:
 
 
 def _spread(step: Step, value: Ref, x: Ref) -> Ref:
-    """Return a value of each sequence at all of its steps."""
+    """Repeat the value of each sequence at all its steps."""
     return step.graph.add("ReconcileDynamicAxis", [value, x], shape=value.shape, like=x)
 
 

@@ -78,7 +78,7 @@ def _write_where(step: Step) -> Ref:
 
 
 def _give_reshaped(step: Step, shape: Sequence[int]) -> None:
-    """Give X, reshaped to the static shape of the output."""
+    """Set the output to X, reshaped to the static shape of the output."""
     x = step.ref()
     out = step.reshape(x, shape)
     step.give("Out", step.unary("NoOp", x) if out is x else out)

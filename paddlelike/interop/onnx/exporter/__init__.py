@@ -1,1 +1,1 @@
-"""Write a program for prediction as an ONNX model: `export.py` leads; one function for each operator."""
+"""Write a program for prediction as an ONNX model. Start at `export.py`; each operator has one function."""

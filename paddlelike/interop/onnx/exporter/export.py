@@ -239,7 +239,7 @@ def find_refused(program: Program, inputs: list[str]) -> dict[int, str]:
 
 
 def _bind(graph: Graph, program: Program, inputs: list[str]) -> set[str]:
-    """Give inputs and parameters their values in the graph; return the parameters."""
+    """Set the values of inputs and parameters in the graph; return the parameters."""
     held = [one for one in program.list_vars() if one.persistable and one.name not in _PORTS]
     names = {one.name for one in held} - set(inputs)
     for name in (*inputs, *sorted(names)):
@@ -287,7 +287,7 @@ def _convert(graph: Graph, program: Program) -> dict[int, tuple[str, str]]:
 
 
 def _make_inputs(graph: Graph, program: Program, inputs: list[str]) -> list[Any]:
-    """Return the declared inputs; sequences come as a batch and lengths, and are cut into rows."""
+    """Return the declared inputs. Sequences are fed as a batch and lengths, and are cut into rows."""
     ports = []
     for name in inputs:
         variable = program.global_block().var(name)
@@ -311,7 +311,8 @@ def _make_inputs(graph: Graph, program: Program, inputs: list[str]) -> list[Any]
 
 
 def _make_outputs(graph: Graph, program: Program, outputs: list[str]) -> tuple[list[str], list[Any]]:
-    """Return the values of the outputs, each under its own name if that is free, and their declarations.
+    """Return the values of the outputs, under the outputs' own names if these are free, and their
+    declarations.
 
     ONNX allows no output that is an input, a parameter or another output.
     """

@@ -47,7 +47,7 @@ _REGROUPING: Final = ("flatten", "reshape", "squeeze", "transpose", "unsqueeze")
 
 
 class RankTable(NamedTuple):
-    """The sequences of a batch, the longest first; all are values int64 ``(N,)``."""
+    """The sequences of a batch, the longest first; all values are int64 ``(N,)``."""
 
     order: str  # which sequences
     longest: str  # their lengths in that order
@@ -55,7 +55,7 @@ class RankTable(NamedTuple):
 
 
 class Graph:
-    """Nodes in order, constants, and the name of each variable's present value.
+    """Nodes in order, constants, and the name of each variable's current value.
 
     A variable that is written twice has two values: every value of an ONNX graph is written once.
     """
@@ -94,7 +94,7 @@ class Graph:
     def _adapt(
         self, kind: str, inputs: list[str], attrs: dict[str, Any]
     ) -> tuple[str, list[str], dict[str, Any]]:
-        """Return an operator as versions before 13 have it: axes and sizes are attributes there."""
+        """Return an operator in its form before version 13, in which axes and sizes are attributes."""
         if self.opset < 13 and kind in _ATTRIBUTES and len(inputs) > 1:
             if inputs[1] not in self.constants:
                 raise InexpressibleError(
@@ -116,7 +116,9 @@ class Graph:
     def _adapt_early(
         self, kind: str, inputs: list[str], attrs: dict[str, Any]
     ) -> tuple[list[str], dict[str, Any]]:
-        """Return an operator in the form of versions 9 and 10; refuse attributes that they lack."""
+        """Return an operator in its form of versions 9 and 10. Raises InexpressibleError for attributes they
+        lack.
+        """
         from onnx import defs, helper
 
         newest = defs.get_schema(kind)
@@ -147,7 +149,7 @@ class Graph:
         return inputs, attrs
 
     def add_constant(self, value: Array) -> str:
-        """Return the name of a constant; equal ones are kept once."""
+        """Return the name of a constant; equal constants are stored once."""
         key = (value.dtype.str, value.shape, value.tobytes())
         if key not in self._shared:
             self._shared[key] = self.take_name(f"constant.{len(self._shared)}")
@@ -156,14 +158,16 @@ class Graph:
 
 
 def _find_first(kind: str) -> int:
-    """Return the version that an operator came with."""
+    """Return the version that introduced an operator."""
     from onnx import defs
 
     return min(one.since_version for one in defs.get_all_schemas_with_history() if one.name == kind)
 
 
 class Step:
-    """One operator of the program: its slots and attributes, and what translates it into nodes."""
+    """One operator of the program, with its slots and attributes, and the methods that translate it into
+    nodes.
+    """
 
     def __init__(self, graph: Graph, op: Operator) -> None:
         self.graph = graph
@@ -177,7 +181,7 @@ class Step:
         return bool(self.op.input(slot))
 
     def inputs(self, slot: str) -> list[str]:
-        """Return the values of an input slot. Raises InexpressibleError when one is computed by no node."""
+        """Return the values of an input slot. Raises InexpressibleError when no node computes one of them."""
         missing = [name for name in self.op.input(slot) if name not in self.graph.values]
         if missing:
             self.refuse(f"it reads {missing[0]}, which no operator that ONNX can express computes")
@@ -209,11 +213,11 @@ class Step:
         return read_attr(self.op, name, default)
 
     def refuse(self, reason: str) -> NoReturn:
-        """Raise InexpressibleError."""
+        """Raise InexpressibleError with a reason."""
         raise InexpressibleError(reason)
 
     def refuse_inputs(self, *slots: str) -> None:
-        """Refuse the operator if one of the slots has a variable."""
+        """Raise InexpressibleError if one of these slots has a variable."""
         for slot in slots:
             if self.has(slot):
                 self.refuse(f"input {slot} is computed at run time")
@@ -240,15 +244,15 @@ class Step:
         return self.graph.add(kind, inputs, count=count, **attrs)
 
     def constant(self, value: ArrayLike, dtype: DTypeLike) -> str:
-        """Return a constant of an element type."""
+        """Return a constant with a given element type."""
         return self.graph.add_constant(np.asarray(value, dtype))
 
     def like(self, value: ArrayLike, slot: str = "X") -> str:
-        """Return a constant of the element type of a slot."""
+        """Return a constant with the element type of a slot."""
         return self.constant(value, self.dtype(slot))
 
     def ints(self, *values: int) -> str:
-        """Return a constant row of int64: axes, sizes."""
+        """Return a constant row of int64, such as axes or sizes."""
         return self.constant(values, np.int64)
 
     def cast(self, value: str, dtype: DtypeLike) -> str:
@@ -256,7 +260,7 @@ class Step:
         return self.add("Cast", value, to=dtype_row(dtype).onnx)
 
     def reshape(self, value: str, *dims: int) -> str:
-        """Return a value in another shape; 0 copies a dim, -1 takes what is left."""
+        """Return a value in another shape; 0 copies a dim, -1 stands for the remaining size."""
         return self.add("Reshape", value, self.ints(*dims))
 
     def unsqueeze(self, value: str, *axes: int) -> str:
@@ -276,13 +280,13 @@ class Step:
         return self.add("Slice", self.add("Shape", value), self.ints(start), self.ints(end))
 
     def reduce(self, kind: str, value: str, axes: Sequence[int], *, keep: bool) -> str:
-        """Return a reduction over some dims: an input since opset 18, of ReduceSum since 13."""
+        """Return a reduction over dims, which are an input since opset 18 (for ReduceSum since 13)."""
         if kind == "ReduceSum" or self.graph.opset >= 18:
             return self.add(kind, value, self.ints(*axes), keepdims=int(keep))
         return self.add(kind, value, axes=list(axes), keepdims=int(keep))
 
     def numbers(self, attr: str, tensor: str = "", tensors: str = "") -> str:
-        """Return a row of int64 from one tensor each, else from one tensor, else from the attribute."""
+        """Return int64 numbers from a list of tensors, else from one tensor, else from the attribute."""
         if tensors and self.has(tensors):
             rows = [self.cast(self.reshape(one, 1), "int64") for one in self.inputs(tensors)]
             return self.add("Concat", *rows, axis=0)
@@ -291,11 +295,11 @@ class Step:
         return self.ints(*self.attr(attr, []))
 
     def has_lengths(self, slot: str = "X") -> bool:
-        """Return whether a slot's variable holds sequences."""
+        """Return whether the variable of a slot holds sequences."""
         return self.has(slot) and self.op.input(slot)[0] in self.graph.lengths
 
     def lengths(self, slot: str = "X") -> str:
-        """Return the lengths of a slot's sequences. Raises InexpressibleError when it has none."""
+        """Return the lengths of a slot's sequences. Raises InexpressibleError when the slot has none."""
         if not self.has_lengths(slot):
             self.refuse(f"{self.op.input(slot)[0]} holds no sequences; its lod_level must be 1")
         return self.graph.lengths[self.op.input(slot)[0]]
@@ -305,7 +309,7 @@ class Step:
         return any(name in self.graph.read for name in self.op.output(slot))
 
     def give(self, slot: str, value: str, index: int = 0, *, lengths: str | None = None) -> None:
-        """Set the value of an output variable, and rename it to the variable if this step computed it.
+        """Set the value of an output variable; a value that this step computed is renamed to the variable.
 
         ``lengths`` are those of its sequences; None: those of the input whose LoD Paddle passes on.
         """
@@ -324,7 +328,7 @@ class Step:
         self.graph.values[name] = value
 
     def _pass_type_on(self, name: str) -> None:
-        """Record the type of an output that is declared with the type of an input whose value has another."""
+        """Record the type of an output declared with the type of an input whose value has another type."""
         find = self.op.block._var_recursive
         for one in self.op.input_arg_names:
             if one in self.graph.types and find(one).dtype == find(name).dtype:

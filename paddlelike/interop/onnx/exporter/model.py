@@ -42,7 +42,7 @@ def build_model(graph: Graph, ports: list[Any], outputs: list[str]) -> ModelProt
 
 
 def _find_needed(nodes: list[Any], outputs: list[str]) -> list[Any]:
-    """Return the nodes that the outputs are computed with."""
+    """Return the nodes on which the outputs depend."""
     needed, kept = set(outputs), []
     for node in reversed(nodes):
         if needed.intersection(node.output):
@@ -52,7 +52,7 @@ def _find_needed(nodes: list[Any], outputs: list[str]) -> list[Any]:
 
 
 def find_reads(nodes: Iterable[Any]) -> set[str]:
-    """Return the values that nodes read, the graphs inside of them included."""
+    """Return the values that nodes read, including those that graphs inside them read."""
     found: set[str] = set()
     for node in nodes:
         found.update(node.input)
@@ -71,7 +71,7 @@ def describe(name: str, dtype: VarType, shape: Sequence[int | str]) -> ValueInfo
 
 
 def _set_output_types(model: ModelProto, declared: Sequence[Any]) -> None:
-    """Declare the outputs as ONNX infers them, else as the program does."""
+    """Declare the outputs as ONNX infers them; otherwise as the program declares them."""
     from onnx import shape_inference
 
     inferred = shape_inference.infer_shapes(model)
@@ -103,7 +103,7 @@ def write_model(
     apart: bool,
     durability: Durability,
 ) -> None:
-    """Write the model, and with ``apart`` its constants into ``<file>.data``."""
+    """Write the model; with ``apart``, write its constants into ``<file>.data``."""
     directory, name = os.path.split(file)
     if not name:
         raise SaveError(
@@ -120,7 +120,7 @@ def write_model(
 def declare_constants(
     model: ModelProto, arrays: Mapping[str, Array], location: str | None
 ) -> dict[str, Array]:
-    """Add constants to a model. Return the constants that are stored apart, in their order.
+    """Add constants to a model. Return the constants that are stored separately, in order.
 
     ``location`` is the name of that place; None: all elements go into the model.
     """

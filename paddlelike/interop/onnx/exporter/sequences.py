@@ -1,4 +1,4 @@
-"""Sequences in ONNX graphs: rows one after the other with the lengths, as a LoD has them, and padded batches.
+"""Sequences in ONNX graphs: concatenated rows with their lengths, like a LoD, and padded batches.
 
 Inside of a graph a variable with a LoD has the same rows as in Fluid, ``(sum of lengths, ...)``, with the
 lengths ``(N,)`` beside it. ONNX's recurrent layers, and the feeds of a model, are a batch ``(N, T, ...)``, in
@@ -32,7 +32,9 @@ def _ints(graph: Graph, *values: int) -> str:
 
 
 def make_mask(graph: Graph, lengths: str, steps: str | None = None) -> str:
-    """Return a mask ``(N, T)`` of the first ``steps`` (a scalar; None: the longest) steps that exist."""
+    """Return a mask ``(N, T)`` of existing steps, for the first ``steps`` (a scalar; None: the longest)
+    steps.
+    """
     add = _adder(graph)
     if steps is None:
         steps = add("ReduceMax", lengths, keepdims=0)
@@ -53,7 +55,7 @@ def unpad_rows(graph: Graph, padded: str, lengths: str) -> str:
 
 
 def pad_rows(graph: Graph, rows: str, lengths: str, *, value: Array, steps: str | None = None) -> str:
-    """Return rows as a batch ``(N, T, ...)``, with ``value`` (a number of the rows' type) after each end."""
+    """Return rows as a batch ``(N, T, ...)``, padded with ``value`` (a number of the rows' type)."""
     add = _adder(graph)
     mask = make_mask(graph, lengths, steps)
     size, rest = add("Shape", mask), add("Slice", add("Shape", rows), _ints(graph, 1), _ints(graph, 99))
@@ -65,7 +67,7 @@ def pad_rows(graph: Graph, rows: str, lengths: str, *, value: Array, steps: str 
 
 
 def find_owners(graph: Graph, lengths: str) -> tuple[str, str]:
-    """Return, for each row, the index of its sequence and its position in it."""
+    """Return, for each row, the index of its sequence and the row's position in it."""
     add = _adder(graph)
     owners, places = graph.add(
         "Split", [add("NonZero", make_mask(graph, lengths)), _ints(graph, 1, 1)], count=2, axis=0

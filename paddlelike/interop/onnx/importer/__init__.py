@@ -1,1 +1,1 @@
-"""Read an ONNX model as a program: `build.py` leads; one function for each operator of ONNX."""
+"""Read an ONNX model as a program. Start at `build.py`; each ONNX operator has one function."""

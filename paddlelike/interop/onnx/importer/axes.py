@@ -24,7 +24,9 @@ _MOST_CHOICES: Final = 24
 
 
 def branch_by_axes(node: Node) -> list[NodeProto] | None:
-    """Return nodes that compute the same with known axes; None: the axes are known, or cannot be listed."""
+    """Return nodes that compute the same with known axes; None if they are known already or cannot be
+    listed.
+    """
     place = _PLACES.get(node.type, 0)
     if not place or not node.has(place) or node.graph.opsets.get("", 1) < 13:
         return None
@@ -47,7 +49,7 @@ def branch_by_axes(node: Node) -> list[NodeProto] | None:
 
 
 class _Branches:
-    """The nodes that replace one node: they compute a number for the axes, and compare it."""
+    """The nodes that replace one node: they compute a number for the axes, and branch on it."""
 
     def __init__(self, node: Node, rank: int, is_list: bool) -> None:
         self._node = node
@@ -74,7 +76,9 @@ class _Branches:
         return nodes + self._compare(code, choices, output)
 
     def _compare(self, code: str, choices: list[tuple[int, ...]], output: str) -> list[NodeProto]:
-        """Return the nodes of the first choice and of the others, by the number of the axes."""
+        """Return the nodes that select the first choice, or else one of the others, by the number of the
+        axes.
+        """
         from onnx import helper
 
         if len(choices) == 1:
@@ -98,7 +102,7 @@ class _Branches:
         return [wanted, equal, helper.make_node("If", [test], [output], **graphs)]
 
     def _compute(self, axes: tuple[int, ...], output: str) -> list[NodeProto]:
-        """Return the node with these axes."""
+        """Return the node, with these axes as constants."""
         constant = self._constant("_".join(map(str, axes)), list(axes) if self._is_list else axes[0])
         made = type(self._node.proto)()
         made.CopyFrom(self._node.proto)

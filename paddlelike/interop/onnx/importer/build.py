@@ -135,13 +135,13 @@ def import_onnx(
 
 
 def _list_inputs(model: ModelProto) -> dict[str, Typed]:
-    """Return the inputs that are fed."""
+    """Return the inputs that must be fed."""
     held = {tensor.name for tensor in model.graph.initializer}
     return {port.name: _read_type(port) for port in model.graph.input if port.name not in held}
 
 
 def _fix_inputs(model: ModelProto, values: Mapping[str, ArrayLike]) -> None:
-    """Make initializers of inputs whose values are given."""
+    """Turn inputs with given values into initializers."""
     from onnx import numpy_helper
 
     inputs = _list_inputs(model)
@@ -155,7 +155,7 @@ def _fix_inputs(model: ModelProto, values: Mapping[str, ArrayLike]) -> None:
 
 
 def _prepare(model: ModelProto, where: str, directory: str | None) -> ModelProto:
-    """Return the model checked, with functions in the place of nodes that call them."""
+    """Return the checked model, in which functions replace the nodes that call them."""
     from onnx import checker, inliner
 
     external = any(tensor.data_location == tensor.EXTERNAL for tensor in model.graph.initializer)
@@ -189,7 +189,7 @@ def _find_opsets(model: ModelProto) -> dict[str, int]:
 
 
 def _infer_types(model: ModelProto) -> dict[str, Typed]:
-    """Return the element type and dims of every value as ONNX infers them."""
+    """Return the element type and dims of every value, as ONNX infers them."""
     from onnx import shape_inference
 
     try:
@@ -226,7 +226,7 @@ def _read_type(port: ValueInfoProto) -> Typed:
 
 
 def _say_odd_type(port: ValueInfoProto) -> str:
-    """Return what an input is that no variable of a program can be."""
+    """Return the type of an input that no variable of a program can hold, in words."""
     kind = port.type.WhichOneof("value")
     if kind != "tensor_type":
         return f"is of {kind or 'no type'}, expected tensor_type"
@@ -240,7 +240,7 @@ def _say_odd_type(port: ValueInfoProto) -> str:
 
 
 def _read_ports(graph: Graph, model: ModelProto, directory: str | None) -> list[str]:
-    """Note the initializers, and create the data variables of the inputs; return these."""
+    """Record the initializers, and create the data variables of the inputs; return these."""
     for tensor in model.graph.initializer:
         with contextlib.suppress(UnsupportedError):  # of texts: operators that read it are refused
             graph.known[tensor.name] = read_array(tensor, directory)
@@ -295,7 +295,7 @@ def _refuse(missing: Counter[str], refused: list[str], model: ModelProto | None 
 
 
 def convert_nodes(graph: Graph, nodes: Iterable[NodeProto]) -> list[str]:
-    """Translate nodes in order; return the reasons of those that cannot be expressed."""
+    """Translate nodes in order; return the reasons why some cannot be expressed."""
     table = load_table()
     refused: list[str] = []
     lost: set[str] = set()

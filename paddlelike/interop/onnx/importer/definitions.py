@@ -14,7 +14,7 @@ _DOMAIN: Final = "paddlelike.definitions"
 
 
 def walk(graph: GraphProto) -> Iterator[Any]:
-    """Yield the nodes of a graph, and of the graphs inside of them."""
+    """Yield the nodes of a graph and of the graphs inside them."""
     for node in graph.node:
         yield node
         for inner in _inner_graphs(node):
@@ -41,7 +41,7 @@ def inline_definitions(model: ModelProto, kinds: Collection[str], opset: int) ->
 
 
 def _write_defaults(model: ModelProto, kinds: Collection[str], opset: int) -> None:
-    """Give nodes of these kinds their missing attributes: the inliner adds no defaults."""
+    """Set the missing attributes of nodes of these types, because the inliner adds no defaults."""
     from onnx import defs
 
     for node in walk(model.graph):
@@ -56,7 +56,7 @@ def _write_defaults(model: ModelProto, kinds: Collection[str], opset: int) -> No
 
 
 def _write_functions(model: ModelProto, kinds: Collection[str], opset: int) -> bool:
-    """Turn nodes with a missing input into calls of functions of the model; return whether there are any.
+    """Turn nodes with a missing input into calls of functions of the model; return whether there were any.
 
     ONNX's inliner needs the type of every input, even of a missing one.
     """

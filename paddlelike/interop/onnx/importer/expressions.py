@@ -1,4 +1,4 @@
-"""Values that are computed at run time, written as numpy's: each expression appends an operator."""
+"""Values that are computed at run time, written like numpy: each expression appends an operator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Operand: TypeAlias = "Expression | Array | float"
 
 
 class Expression:
-    """A variable, and the operators, slices and methods of an array."""
+    """A variable with the operators, slices and methods of an array."""
 
     def __init__(self, node: Node, name: str) -> None:
         self.node, self.name = node, name
@@ -34,7 +34,7 @@ class Expression:
     def make(
         self, kind: str, x: Given | Mapping[str, Given], y: str | None = None, **attrs: Any
     ) -> Expression:
-        """Return what an operator computes."""
+        """Append an operator, and return its result."""
         return Expression(self.node, self.node.emit(kind, x, y, **attrs))
 
     def lift(self, other: Operand) -> Expression:
@@ -44,7 +44,9 @@ class Expression:
         return Expression(self.node, self.node.constant(np.atleast_1d(other), self.dtype))
 
     def _join(self, kind: str, x: Operand, y: Operand) -> Expression:
-        """Return an operator of two values; Fluid broadcasts the second one over the first."""
+        """Append an operator with two values, and return its result; Fluid broadcasts the second over the
+        first.
+        """
         first, second = self.lift(x), self.lift(y)
         if len(first.shape) < len(second.shape) or (first.shape == (1,) and second.shape != (1,)):
             zeros = second.make("fill_zeros_like", second.name)
@@ -69,21 +71,21 @@ class Expression:
     __radd__, __rmul__ = __add__, __mul__
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Operand, **options: object) -> Any:
-        """Answer numpy's functions, also those with an array or a number on the left."""
+        """Compute numpy's functions, also with an array or number on the left."""
         if method != "__call__" or options or ufunc.__name__ not in _OPERATORS:
             return NotImplemented
         kind, *more = given if isinstance(given[0], Expression) else (self.lift(given[0]), *given[1:])
         return _OPERATORS[ufunc.__name__](kind, *more)
 
     def number(self, value: float, dtype: DtypeLike) -> Expression:
-        """Return a constant of an element type."""
+        """Return a constant with a given element type."""
         return Expression(self.node, self.node.constant([value], numpy_dtype(dtype)))
 
     def __neg__(self) -> Expression:
         return self * -1
 
     def __mod__(self, other: Operand) -> Expression:
-        """Return the remainder, of the sign of the divisor; Fluid's is C's."""
+        """Return the remainder with the sign of the divisor, unlike Fluid's."""
         rest = self._join("elementwise_mod", self, other)
         return self._join("elementwise_mod", rest + other, other)
 
@@ -128,7 +130,7 @@ class Expression:
         return Expression(self.node, self.node.reshape(self.name, *dims))
 
     def sum(self) -> Expression:
-        """Return the sum, one element."""
+        """Return the sum as one element."""
         return Expression(self.node, self.node.reduce("sum", self.name, *range(len(self.shape))))
 
     def take(self, places: Expression, axis: int) -> Expression:
@@ -151,7 +153,7 @@ _OPERATORS: Final[dict[str, Callable[..., Expression]]] = {
 
 
 def read_input(node: Node, index: int, dtype: DtypeLike = VarType.INT64) -> Expression:
-    """Return an input as an expression, of one dim."""
+    """Return an input as an expression with one dim."""
     return Expression(node, node.cast(node.reshape(node.input(index), -1), dtype))
 
 
@@ -164,13 +166,13 @@ def read_size(node: Node, axis: int) -> Expression:
 
 
 def count(start: Expression, end: Operand, step: Operand = 1) -> Expression:
-    """Return start, start + step ... before the end."""
+    """Return the numbers from start up to the end, exclusive, by step."""
     bounds = {"Start": start.name, "End": start.lift(end).name, "Step": start.lift(step).name}
     return start.make("range", bounds, shaped=[-1])
 
 
 def spread(given: Expression, axes: Sequence[int] | Expression, rank: int, default: int) -> list[Expression]:
-    """Return the number for each dim: the one that is given for it, or the default."""
+    """Return one number per dim: the given one, or the default."""
     if not isinstance(axes, Expression):
         rest = given.lift(default)
         where = {axis: place for place, axis in enumerate(axes)}
@@ -184,7 +186,7 @@ def spread(given: Expression, axes: Sequence[int] | Expression, rank: int, defau
 
 
 def find_axes(node: Node, index: int, count: int) -> Sequence[int] | Expression:
-    """Return the axes of an input, which may be left out or computed."""
+    """Return the axes from an input, which may be missing or computed."""
     if not node.has(index):
         return range(count if count > 0 else node.rank())
     known = node.find_known(index)

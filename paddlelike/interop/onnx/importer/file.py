@@ -1,4 +1,4 @@
-"""Read an ONNX file: the model, and the values of its initializers, checked against the bytes that are there.
+"""Read an ONNX file: the model and the values of its initializers, checked against the size of the file.
 
 Format: https://onnx.ai/onnx/repo-docs/IR.html, external data: https://onnx.ai/onnx/repo-docs/ExternalData.html.
 """
@@ -48,7 +48,7 @@ def read_model(file: str) -> ModelProto:
 
 
 def parse_model(data: bytes, where: str) -> ModelProto:
-    """Return the model that bytes hold. Raises FormatError when they hold none."""
+    """Return the model encoded in some bytes. Raises FormatError when they do not hold one."""
     onnx = import_onnx_package("import_onnx")
     from google.protobuf.message import DecodeError
 
@@ -66,7 +66,7 @@ def parse_model(data: bytes, where: str) -> ModelProto:
 
 
 def read_array(tensor: TensorProto, directory: str | None) -> Array:
-    """Return the value of a tensor; its bytes are counted before memory is taken.
+    """Return the value of a tensor; its bytes are counted before memory is allocated.
 
     Parameters
     ----------

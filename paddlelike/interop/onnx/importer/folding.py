@@ -1,4 +1,4 @@
-"""Values that do not depend on what is fed: sizes, axes and indices that nodes compute from other constants.
+"""Values that do not depend on feeds: sizes, axes and indexes that nodes compute from other constants.
 
 Dims that are only known at run time are NaN in an array of float64, so that results of the other dims are
 still known: ``[N, 3, 8, 8]`` cut to ``[3, 8, 8]``, or a shape with one dim missing.
@@ -24,7 +24,9 @@ Formula = Callable[..., Array]
 
 
 def fold(node: Node) -> bool:
-    """Record what is known of a node's output. Return whether all is known, so that it needs no operator."""
+    """Record the known part of a node's output. Return whether all is known, so that no operator is
+    needed.
+    """
     if node.type == "Constant" and not node.proto.domain:
         node.graph.known[node.proto.output[0]] = _read_constant(node)
         return True
@@ -70,7 +72,7 @@ def compute(node: Node, name: str) -> Array | None:
 
 
 def _counts(node: Node) -> bool:
-    """Return whether the inputs are dims; NaN marks an unknown dim."""
+    """Return whether the inputs are dims; NaN stands for an unknown dim."""
     return any(name in node.graph.partial for name in node.proto.input) or node.type == "Shape"
 
 
@@ -90,7 +92,7 @@ def _read_constant(node: Node) -> Array:
 
 
 def _read_inputs(node: Node) -> list[Array | None] | None:
-    """Return the inputs as far as they are known; None: one is not."""
+    """Return the known parts of the inputs, or None if one is unknown."""
     found: list[Array | None] = []
     for name in node.proto.input:
         if not name:
@@ -124,7 +126,7 @@ def _whole(array: Array) -> Array:
 
 
 def _check_count(dims: Array) -> list[int]:
-    """Return the dims of a small array. Raises ValueError for a large one."""
+    """Return the dims of a small array. Raises ValueError for a large array."""
     found = [int(dim) for dim in _whole(dims).reshape(-1)]
     if any(dim < 0 for dim in found) or math.prod(found) > _LARGEST:
         raise ValueError("too large")
@@ -221,7 +223,7 @@ def _fail() -> NoReturn:
 
 
 def _known(function: Callable[..., Array]) -> Formula:
-    """Return a formula that is used only if all inputs are known: NaN would compare as false."""
+    """Return a formula that is used only if all inputs are known, since NaN compares as false."""
 
     def compute(node: Node, *arrays: Array) -> Array:
         if any(one.dtype == np.float64 and np.isnan(one).any() for one in arrays):

@@ -1,4 +1,4 @@
-"""The program while an ONNX graph is read: its variables, and their values as far as they are known."""
+"""The program while an ONNX graph is read: its variables, and the known parts of their values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Value(NamedTuple):
 
 
 class Typed(NamedTuple):
-    """The element type of a value and its dims, -1 where not known; None: their number is not known."""
+    """The element type of a value and its dims: -1 for an unknown dim, None for an unknown number of dims."""
 
     dtype: VarType | None
     dims: tuple[int, ...] | None
@@ -58,7 +58,7 @@ class Graph:
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
     def push(self) -> None:
-        """Enter a graph inside of a node, which sees the values of this one."""
+        """Enter a graph inside a node; it can read the values of this graph."""
         self.values = self.values.new_child()
         self.known, self.partial = self.known.new_child(), self.partial.new_child()
         self.producers = self.producers.new_child()
@@ -70,7 +70,7 @@ class Graph:
         self.producers = self.producers.parents
 
     def take_name(self, wanted: str) -> str:
-        """Return a variable's name: as wanted, without characters that file names cannot have; numbered if
+        """Return a name for a variable: the wanted one without characters that file names forbid, numbered if
         taken.
         """
         plain = "".join("." if c in "/\\" else "_" if c == "@" or not c.isprintable() else c for c in wanted)
@@ -113,7 +113,7 @@ class Graph:
         return name
 
     def constant(self, array: Array) -> str:
-        """Return the name of a constant of this package's own; equal ones are kept once."""
+        """Return the name of a constant that this package adds; equal constants are stored once."""
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._constants:
             self._constants[key] = self.add_parameter(
@@ -132,7 +132,7 @@ class Graph:
         typed: DtypeLike | None = None,
         shaped: Sequence[int] | None = None,
     ) -> list[str]:
-        """Append an operator; return the names of its outputs in ``slot``, its first one if None.
+        """Append an operator; return the names of its outputs in ``slot`` (None: the first slot).
 
         ``typed`` and ``shaped`` are the element type and the dims, where its shape rule cannot infer them.
         """

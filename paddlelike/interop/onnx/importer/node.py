@@ -1,4 +1,4 @@
-"""One node of an ONNX graph: its inputs and attributes, and what translates it into operators."""
+"""One node of an ONNX graph: its inputs and attributes, and the methods that translate it into operators."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AT_RUN: Final = "is computed at run time"
 
 
 class Node:
-    """An operator of ONNX. Its inputs are counted from 0; one that is left out is ``""``."""
+    """An operator of ONNX. Its inputs are counted from 0; a missing input is ``""``."""
 
     def __init__(self, graph: Graph, proto: NodeProto) -> None:
         self.graph = graph
@@ -56,7 +56,7 @@ class Node:
         return index < len(self.proto.output) and bool(self.proto.output[index])
 
     def value(self, index: int = 0) -> Value:
-        """Return an input. Raises InexpressibleError when it is not there."""
+        """Return an input. Raises InexpressibleError when it is missing."""
         if not self.has(index):
             self.refuse(f"it has no input {index}")
         return self.graph.find(self.proto.input[index])
@@ -78,7 +78,9 @@ class Node:
         return len(self.dims(index))
 
     def dims(self, index: int = 0) -> tuple[int, ...]:
-        """Return the dims of an input, -1 where not known. Raises InexpressibleError if they are unknown."""
+        """Return the dims of an input, -1 for unknown ones. Raises InexpressibleError if their number is
+        unknown.
+        """
         value = self.value(index)
         if value.scalar:
             return ()
@@ -105,7 +107,9 @@ class Node:
         return found
 
     def axis(self, default: int, rank: int | None = None) -> int:
-        """Return the attribute ``axis``, from 0. Raises InexpressibleError when there is no such dim."""
+        """Return the attribute ``axis``, counted from 0. Raises InexpressibleError when there is no such
+        dim.
+        """
         return self.normalize(self.attr("axis", default), self.rank() if rank is None else rank)
 
     def normalize(self, axis: int, rank: int) -> int:
@@ -115,7 +119,7 @@ class Node:
         return axis % rank
 
     def find_known(self, index: int) -> Array | None:
-        """Return the value of an input that does not depend on what is fed, or None."""
+        """Return the value of an input that does not depend on feeds, or None."""
         name = self.proto.input[index] if self.has(index) else ""
         if name in self.graph.known:
             return self.graph.known[name]
@@ -123,7 +127,7 @@ class Node:
         return None if partial is None or np.isnan(partial).any() else partial.astype(np.int64)
 
     def known(self, index: int) -> Array:
-        """Return the value of an input. Raises InexpressibleError when it is computed from what is fed."""
+        """Return the value of an input. Raises InexpressibleError when it is computed from feeds."""
         found = self.find_known(index)
         if found is None and self.has(index):
             found = _compute.function(self, self.proto.input[index])
@@ -134,14 +138,14 @@ class Node:
         return found
 
     def numbers(self, index: int, attr: str = "") -> list[int] | None:
-        """Return whole numbers of an input, or of an attribute of older versions; None: not given."""
+        """Return integers from an input, or from an attribute in older versions; None if not given."""
         if self.has(index):
             return [int(number) for number in self.known(index).reshape(-1)]
         found = self.attr(attr) if attr else None
         return None if found is None else list(found)
 
     def refuse(self, reason: str) -> NoReturn:
-        """Raise InexpressibleError."""
+        """Raise InexpressibleError with a reason."""
         raise InexpressibleError(reason)
 
     def fail(self, reason: str) -> NoReturn:
@@ -175,11 +179,11 @@ class Node:
         return self.graph.emit("split", _collect(x, None), attrs, count=count)
 
     def constant(self, value: ArrayLike, dtype: DTypeLike) -> str:
-        """Return a constant of an element type."""
+        """Return a constant with a given element type."""
         return self.graph.constant(np.asarray(value, dtype))
 
     def like(self, value: float, index: int = 0) -> str:
-        """Return a constant of the element type of an input, one element."""
+        """Return a constant of one element with the element type of an input."""
         return self.constant([value], self.dtype(index))
 
     def cast(self, name: str, dtype: DtypeLike) -> str:
@@ -194,7 +198,7 @@ class Node:
         return tuple(self.graph.variable(name).shape)
 
     def reshape(self, name: str, *dims: int) -> str:
-        """Return a value in another shape; 0 copies a dim, -1 takes what is left."""
+        """Return a value in another shape; 0 copies a dim, -1 stands for the remaining size."""
         return self.emit("reshape2", name, shape=list(dims))
 
     def unsqueeze(self, name: str, *axes: int) -> str:
@@ -218,7 +222,7 @@ class Node:
         )
 
     def reduce(self, kind: str, x: str, *axes: int, keep: bool = True) -> str:
-        """Return ``reduce_<kind>`` over some dims; of all dims it is one of 1, as Fluid has it."""
+        """Return ``reduce_<kind>`` over some dims; over all dims the result has shape (1,), as in Fluid."""
         whole = len(axes) == len(self.shape(x))
         return self.emit(f"reduce_{kind}", x, dim=list(axes), keep_dim=keep, reduce_all=whole)
 
@@ -231,7 +235,7 @@ class Node:
         return self.emit("slice", {"Input": name}, axes=[axis], starts=[start], ends=[min(end, MOST)])
 
     def broadcast(self, *names: str) -> list[str]:
-        """Return values in the one shape that all of them broadcast to; -0.0 becomes 0.0."""
+        """Return values broadcast to their common shape; -0.0 becomes 0.0."""
         shapes = {self.shape(name) for name in names}
         if len(shapes) == 1 and -1 not in next(iter(shapes))[1:]:
             return list(names)
@@ -251,12 +255,12 @@ class Node:
         return found
 
     def alias(self, value: Value, index: int = 0) -> None:
-        """Make an existing value an output."""
+        """Use an existing value as an output."""
         if self.wants(index):
             self.graph.values[self.proto.output[index]] = value
 
     def give(self, name: str, index: int = 0) -> None:
-        """Make a variable an output, of the element type and the dims that ONNX infers."""
+        """Use a variable as an output, with the element type and dims that ONNX infers."""
         if not self.wants(index):
             return
         output = self.proto.output[index]
@@ -281,7 +285,7 @@ def _collect(x: Given | Mapping[str, Given] | None, y: str | None) -> dict[str, 
 
 
 def _merge(dims: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Merge what is known of two shapes."""
+    """Merge two partly known shapes."""
     if len(dims) != len(shape):
         return dims
     return tuple(other if dim < 0 else dim for dim, other in zip(dims, shape, strict=True))

@@ -1,4 +1,4 @@
-"""Images at other positions: resized, or sampled on a grid.
+"""Layers that read images at other positions: resize them, or sample them on a grid.
 
 Parameters
 ----------
@@ -74,7 +74,7 @@ _METHODS: Final = {
 
 
 class _Resize(NamedTuple):
-    """Arguments that the resizing layers share."""
+    """The arguments that all resizing layers share."""
 
     name: str | None
     method: str
@@ -138,7 +138,7 @@ def interpolate(
     align_mode: int = 1,
     data_format: str = "NCHW",
 ) -> Variable:
-    """Return the same as :func:`image_resize`; this is its later name.
+    """Return the result of :func:`image_resize`, of which this is the later name.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def resize_bilinear(
     align_mode: int = 1,
     data_format: str = "NCHW",
 ) -> Variable:
-    """Return images resized by the four nearest pixels, see :func:`image_resize` (``bilinear_interp``).
+    """Return images resized from the four nearest pixels; see :func:`image_resize` (``bilinear_interp``).
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def resize_nearest(
     align_corners: bool = True,
     data_format: str = "NCHW",
 ) -> Variable:
-    """Return images resized by the nearest pixel, see :func:`image_resize` (operator ``nearest_interp``).
+    """Return images resized from the nearest pixel; see :func:`image_resize` (operator ``nearest_interp``).
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def resize_trilinear(
     align_mode: int = 1,
     data_format: str = "NCDHW",
 ) -> Variable:
-    """Return volumes resized by the eight nearest voxels, see :func:`image_resize` (``trilinear_interp``).
+    """Return volumes resized from the eight nearest voxels; see :func:`image_resize` (``trilinear_interp``).
 
     Parameters
     ----------

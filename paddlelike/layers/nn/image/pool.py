@@ -192,7 +192,7 @@ def adaptive_pool2d(
     require_index: bool = False,
     name: str | None = None,
 ) -> Variable | tuple[Variable, Variable]:
-    """Return the ``"max"`` or ``"avg"`` over (H', W') windows of (N, C, H, W) of about equal size.
+    """Return the ``"max"`` or ``"avg"`` of H' x W' windows of about equal size over (N, C, H, W).
 
     Operators ``max_pool2d_with_index`` and ``pool2d``.
 
@@ -251,7 +251,7 @@ def adaptive_pool3d(
     require_index: bool = False,
     name: str | None = None,
 ) -> Variable | tuple[Variable, Variable]:
-    """Return the pooling over three dims, see :func:`adaptive_pool2d`.
+    """Return the pooling over three dims; see :func:`adaptive_pool2d`.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Layers that normalize."""
+"""Normalization layers."""

@@ -43,7 +43,7 @@ def create_weight_normalized(
 
 
 def _part(attr: WeightNormParamAttr, suffix: str, initializer: Any) -> ParamAttr:
-    """Return the attribute of ``g`` or ``v``."""
+    """Return the parameter attribute of ``g`` or ``v``."""
     part = copy.copy(attr)
     part.name, part.initializer = f"{attr.name}_{suffix}", initializer
     return part
@@ -56,7 +56,7 @@ def _initialize_nothing(var: Variable, block: Block) -> None:
 def _norm(
     helper: LayerHelper, block: Block, x: Variable, dim: int | None, out: Variable | None = None
 ) -> Variable:
-    """Return the L2 norm of ``x``, or of its slices along ``dim``, the other dims being 1."""
+    """Return the L2 norm of ``x``, or of each slice along ``dim``; the other dims are 1."""
     if out is None:
         out = _temporary(helper, block, "norm", x)
     if dim is None:
@@ -82,7 +82,7 @@ def _norm(
 
 
 def _flat_norm(helper: LayerHelper, block: Block, x: Variable, dim: int | None, out: Variable) -> Variable:
-    """Return ``sum(|x| ** 2) ** 0.5`` along ``dim``, or over all."""
+    """Return ``sum(|x| ** 2) ** 0.5`` along ``dim``, or over all elements."""
     size = _append(block, "abs", x, _temporary(helper, block, "abs", x), {})
     squared = _append(block, "pow", size, _temporary(helper, block, "pow", x), {"factor": 2.0})
     attrs = {"dim": None if dim is None else [dim], "keep_dim": False, "reduce_all": dim is None}

@@ -1,4 +1,4 @@
-"""Convolutions whose windows read their elements at computed positions.
+"""Convolutions whose windows read elements at computed positions.
 
 Dai et al., Deformable convolutional networks, 2017; Zhu et al., Deformable ConvNets v2 (a mask), 2018.
 """
@@ -40,7 +40,7 @@ class DeformableAttrs(Attrs):
 
 @register
 class DeformableConvV1(OpDef):
-    """``conv2d`` whose element (i, j) of the window at (h, w) is moved by Offset, linear between pixels.
+    """``conv2d`` where Offset moves element (i, j) of the window at (h, w); pixels are interpolated linearly.
 
     Input ``(N, C, H, W)``, Filter ``(O, C / groups, kh, kw)``, Output ``(N, O, H', W')``, Offset
     ``(N, 2 * deformable_groups * kh * kw, H', W')``: for each group of channels and each element, how far
@@ -72,7 +72,7 @@ class DeformableConvV1(OpDef):
 
 @register
 class DeformableConv(OpDef):
-    """``deformable_conv_v1`` whose elements are multiplied by Mask.
+    """``deformable_conv_v1`` with elements multiplied by Mask.
 
     Mask ``(N, deformable_groups * kh * kw, H', W')``: one factor for each element of each window.
     """
@@ -125,7 +125,9 @@ def _infer(op: str, x: Spec, offset: Spec, mask: Spec | None, w: Spec, attrs: De
 
 
 class _Image(NamedTuple):
-    """One image of the batch: for each deformable group its pixels as rows, and the points it is read at."""
+    """One image of the batch: its pixels as rows for each deformable group, and the points where it is
+    read.
+    """
 
     rows: list[Array]  # (H * W, C / deformable_groups) each
     points: list[Points]  # kh * kw * H' * W' of them
@@ -176,7 +178,7 @@ def _convolve(
 
 
 def _exchange(x: Array, first: int, second: int) -> Array:
-    """Return planes that lie ``first`` by ``second`` in the order of ``second`` by ``first``."""
+    """Return planes ordered ``first`` by ``second`` in the order ``second`` by ``first``."""
     if first == 1 or second == 1:
         return x
     return x.reshape(-1, first, second, math.prod(x.shape[2:])).swapaxes(1, 2).reshape(x.shape)

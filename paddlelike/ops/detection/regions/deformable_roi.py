@@ -1,4 +1,4 @@
-"""deformable_psroi_pooling: the mean of an image in the bins of a region, each moved by the network.
+"""deformable_psroi_pooling: the mean of an image in the bins of a region, where the network moves each bin.
 
 Dai et al., Deformable convolutional networks, 2017.
 """
@@ -103,7 +103,7 @@ class DeformablePsRoiPooling(OpDef):
 
 
 class _Points(NamedTuple):
-    """The points of all bins: (R, D, H', W', S, S), or something that broadcasts with it."""
+    """The points of all bins: (R, D, H', W', S, S), or arrays that broadcast to that shape."""
 
     corners: Array  # (4, ...) flat indices into the input: upper left, lower left, upper right, lower right
     weights: Array  # (4, ...)
@@ -164,7 +164,7 @@ def _cut(start: Array, size: Array, index: Array, bins: int, samples: int) -> tu
 
 
 def _index_parts(trans: Array, attrs: _Attrs) -> Array:
-    """Return the flat indices into Trans of the moves of every bin: (2, R, D, H', W')."""
+    """Return the flat indexes into Trans for the moves of every bin: (2, R, D, H', W')."""
     count, pairs, tall, wide = trans.shape
     classes = 1 if attrs.no_trans else pairs // 2
     row = _scale_index(attrs.pooled_height, attrs.part_size[0])[:, None]

@@ -126,7 +126,7 @@ def _find_matrix(corners: Array, size: tuple[int, int]) -> Array:
 def _find_points(
     corners: Array, matrix: Array, size: tuple[int, int], image: tuple[int, ...]
 ) -> tuple[Points, Array]:
-    """Return the places in X of the pixels of the rectangle, and which of them have a value."""
+    """Return the positions in X for the pixels of the rectangle, and a mask of those that have a value."""
     row, column = (part.reshape(-1).astype(matrix.dtype) for part in np.indices(size))
     u, v, w = (matrix[i] * column + matrix[i + 1] * row + matrix[i + 2] for i in (0, 3, 6))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -142,7 +142,7 @@ def _find_points(
 
 
 def _is_in_quadrangle(x: Array, y: Array, corners: Array) -> Array:
-    """Return whether points lie on a side of a quadrangle, or inside, by the even-odd rule."""
+    """Return whether points lie inside a quadrangle, by the even-odd rule, or on one of its sides."""
     on_side, crossings = np.zeros(x.shape, bool), np.zeros(x.shape, np.int64)
     with np.errstate(invalid="ignore"):
         for (x1, y1), (x2, y2) in zip(corners, np.roll(corners, -1, 0), strict=True):

@@ -1,4 +1,4 @@
-"""roi_align and prroi_pool: the mean of an image, continued between its pixels, over each bin of a region.
+"""roi_align and prroi_pool: the mean of an image, interpolated between its pixels, over each bin of a region.
 
 He et al., Mask R-CNN, 2017; Jiang et al., Acquisition of localization confidence (precise RoI pooling), 2018.
 """
@@ -218,7 +218,7 @@ def _integrate_axis(edges: Array, length: int, size: float, dtype: np.dtype[np.g
 
 
 def _move_corners(image: Array, bins: _Bins, out: Array, d_out: Array) -> Array:
-    """Return the gradient of one region by its scaled corners: (x1, y1, x2, y2)."""
+    """Return the gradient of one region with respect to its scaled corners: (x1, y1, x2, y2)."""
     dtype = image.dtype
     tall, wide = bins.y[1] - bins.y[0], bins.x[1] - bins.x[0]
     # The mean of the image along every edge: out changes by (it - out) / size when the edge moves.

@@ -83,7 +83,7 @@ def _split_all(start: Array, end: Array, bins: int, length: int) -> Array:
 
 
 def _split(start: int, end: int, bins: int, length: int) -> list[tuple[int, int]]:
-    """Return the first pixel of each bin and the one after its last, within the image."""
+    """Return the first pixel of each bin and the one after its last, clipped to the image."""
     size = np.float32(max(end - start + 1, 1)) / np.float32(bins)
     index = np.arange(bins, dtype=np.float32)
     low = np.floor(index * size).astype(np.int64) + start
@@ -126,7 +126,7 @@ class PsRoiAttrs(RoiAttrs):
 
 
 class _Bins(NamedTuple):
-    """Corners of the bins of R regions in the integral image, and their numbers of pixels."""
+    """The corners of the bins of R regions in the integral image, and the number of pixels of each bin."""
 
     corners: tuple[Array, Array, Array, Array]  # (R, 1, bins) flat indices per channel: ++, --, +-, -+
     area: Array  # (R, 1, H', W'); 1 for an empty bin
@@ -192,7 +192,7 @@ def pool_means(x: Array, rois: Array, owners: Array, attrs: PsRoiAttrs) -> Array
 
 
 def _index_bins(shape: tuple[int, ...], owners: Array, rois: Array, attrs: PsRoiAttrs) -> tuple[Array, _Bins]:
-    """Return where the channel of every output begins in the integral image, and the bins."""
+    """Return the offset in the integral image of the channel for every output, and the bins."""
     _, channels, height, width = shape
     tall, wide = attrs.pooled_height, attrs.pooled_width
     rows, columns = _find_bins(shape, rois, attrs)

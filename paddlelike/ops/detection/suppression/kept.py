@@ -1,4 +1,4 @@
-"""Attributes, checks and row formats that all suppressions share."""
+"""Attributes, checks and row formats that all suppression operators share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SIZES = (4, 8, 16, 24, 32)  # numbers of a box: its edges, or the corners of a 
 
 
 class ChoiceAttrs(Attrs):
-    """Attributes of every suppression: thresholds of scores, and limits of boxes per image."""
+    """Attributes of every suppression operator: thresholds for scores, and limits of boxes per image."""
 
     background_label: int = Int(0)
     score_threshold: float = Float(REQUIRED)
@@ -26,7 +26,7 @@ class ChoiceAttrs(Attrs):
 
 
 class NmsAttrs(ChoiceAttrs):
-    """Attributes of a suppression by a threshold of the overlap."""
+    """Attributes of suppression by a threshold for the overlap."""
 
     nms_threshold: float = Float(0.3)
     nms_eta: float = Float(1.0)
@@ -39,7 +39,7 @@ class NmsAttrs(ChoiceAttrs):
 
 
 class Kept(NamedTuple):
-    """The boxes kept of one image: equally many rows in each array."""
+    """The boxes kept of one image; all arrays have the same number of rows."""
 
     label: Array
     score: Array
@@ -52,7 +52,7 @@ def join(kept: list[Kept]) -> Kept:
 
 
 def keep_best(kept: Kept, limit: int) -> Kept:
-    """Return the boxes of the best scores, ``limit`` at most (-1: all), by label and then by score."""
+    """Return at most ``limit`` boxes (-1: all) with the highest scores, sorted by label and then by score."""
     if not -1 < limit < len(kept.score):
         return kept
     best = argsort_descending(kept.score.astype(np.float32))[:limit]
@@ -67,7 +67,7 @@ def write_rows(kept: Kept) -> Array:
 
 
 def infer_rows(op: str, boxes: Spec, *, sequences: bool) -> Spec:
-    """Return the shape that Paddle declares for Out: as many rows as an image has boxes."""
+    """Return the shape that Paddle declares for Out, with as many rows as an image has boxes."""
     if len(boxes.shape) != 3:
         raise ShapeError(f"{op}: BBoxes has shape {boxes.shape}; it needs (N, M, 4) or (rows, classes, 4)")
     size = boxes.shape[2]

@@ -1,4 +1,4 @@
-"""Suppression after neighbours were merged (Zhou et al., EAST, 2017)."""
+"""Suppression after merging neighbouring boxes (Zhou et al., EAST, 2017)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from paddlelike.ops.kernels.fast import polygons as fast_polygons
 
 @register
 class LocalityAwareNms(OpDef):
-    """Like multiclass_nms, after neighbours in the order of the boxes were merged.
+    """Suppression as in multiclass_nms, after merging boxes with their predecessors.
 
     BBoxes ``(N, M, 4)`` or polygons, Scores ``(N, 1, M)``. A box that overlaps the one merged last by more
     than ``nms_threshold`` goes into it: the mean of both by their scores, with the sum of the scores.

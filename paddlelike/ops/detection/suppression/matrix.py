@@ -1,4 +1,4 @@
-"""Suppression that lowers scores instead of dropping boxes (Wang et al., SOLOv2, 2020)."""
+"""Suppression that lowers scores instead of removing boxes (Wang et al., SOLOv2, 2020)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ class MatrixNms(OpDef):
 
 
 def keep_decayed(boxes: Array, scores: Array, attrs: MatrixNmsAttrs) -> tuple[Array, Array, Array]:
-    """Return rows (label, score, box) of all images, the indices of their boxes, and how many each has."""
+    """Return rows (label, score, box) of all images, the indexes of their boxes, and the count of each
+    image.
+    """
     check_operands("matrix_nms", boxes, scores, ranks=(3,))
     images = [_keep_decayed(*pair, attrs) for pair in zip(boxes, scores, strict=True)] or [no_boxes(boxes)]
     index = np.concatenate([kept.place + i * boxes.shape[1] for i, kept in enumerate(images)])

@@ -44,7 +44,7 @@ def _nms(boxes: Array, *, iou_threshold: float) -> Array:
 
 @register
 class MulticlassNms(OpDef):
-    """``Out``: rows (label, score, box) of the boxes kept, those of an image one sequence.
+    """``Out``: rows (label, score, box) of the boxes kept, one sequence per image.
 
     BBoxes is ``(N, M, 4)`` (or M polygons of 8, 16, 24 or 32 numbers) and Scores ``(N, classes, M)``; or both
     are sequences of boxes that every class has its own of: ``(rows, classes, 4)`` and ``(rows, classes)``.
@@ -69,7 +69,7 @@ class MulticlassNms(OpDef):
 
 @register
 class MulticlassNms2(OpDef):
-    """Like multiclass_nms, with the index of each box kept; empty outputs when there is none.
+    """Suppression as in multiclass_nms, with the index of each box kept; without boxes the outputs are empty.
 
     Index ``(rows, 1)`` int32 counts through the batch: ``image * M + box``; of sequences
     ``row * classes + label``.
@@ -95,7 +95,7 @@ class MulticlassNms2(OpDef):
 def _keep_in_images(
     ctx: Context, boxes: Array, scores: Array, attrs: NmsAttrs
 ) -> tuple[list[Kept], list[int]]:
-    """Return the boxes kept of each image, and where its indices start."""
+    """Return the boxes kept of each image, and the offset of its indexes."""
     check_operands(ctx.op.type, boxes, scores, ranks=(2, 3))
     starts = None if scores.ndim == 3 else read_last_level(ctx, "BBoxes", len(boxes))
     return _keep_in_parts(boxes, scores, starts, attrs)
@@ -127,7 +127,7 @@ def _keep_in_parts(
 
 
 def _keep_shared(boxes: Array, scores: Array, attrs: NmsAttrs) -> Kept:
-    """Return the kept ones of boxes ``(M, size)`` that all classes share; scores are ``(classes, M)``."""
+    """Return the boxes kept among boxes ``(M, size)`` that all classes share; scores are ``(classes, M)``."""
     labels = list_labels(len(scores), attrs)
     # Lower scores never change what is kept above them: a few of the best may be enough.
     for least in find_thresholds(scores[labels], attrs.score_threshold, attrs.keep_top_k):
@@ -143,7 +143,7 @@ def _keep_shared(boxes: Array, scores: Array, attrs: NmsAttrs) -> Kept:
 
 
 def _keep_own(boxes: Array, scores: Array, attrs: NmsAttrs) -> Kept:
-    """Return the kept ones of boxes ``(rows, classes, 4)``, in the order of the rows within each class."""
+    """Return the boxes kept among boxes ``(rows, classes, 4)``, by class and then by row."""
     kept = [no_boxes(boxes)]
     for label in list_labels(scores.shape[1], attrs):
         ranked = rank_scores(scores[:, label], attrs.score_threshold, attrs.nms_top_k)

@@ -1,4 +1,4 @@
-"""retinanet_detection_output: boxes and classes from the levels of a pyramid of features.
+"""retinanet_detection_output: boxes and classes from the levels of a feature pyramid.
 
 Lin et al., Focal loss for dense object detection, 2017.
 """
@@ -28,7 +28,7 @@ class _Attrs(Attrs):
 
 @register
 class RetinanetDetectionOutput(OpDef):
-    """The objects found in each image: class, score and box, the surest first.
+    """The objects in each image: class, score and box, the highest score first.
 
     For each level BBoxes ``(N, M, 4)``: moves of Anchors ``(M, 4)``; Scores ``(N, M, C)``; ImInfo ``(N,
     3)``: height, width, scale. Out ``(D, 6)``: (class from 1 on, score, x1, y1, x2, y2) in the original

@@ -1,4 +1,4 @@
-"""generate_mask_labels: what the masks of regions should be, drawn from polygons.
+"""generate_mask_labels: the target masks of regions, drawn from polygons.
 
 He et al., Mask R-CNN, 2017; the polygons are filled as by the COCO API (Lin et al., 2014).
 """
@@ -32,7 +32,7 @@ class _Image(NamedTuple):
 
 @register
 class GenerateMaskLabels(OpDef):
-    """For each region with a class the mask of its object, as ``resolution`` x ``resolution`` pixels.
+    """For each region with a class, the mask of its object in ``resolution`` x ``resolution`` pixels.
 
     ImInfo ``(N, 3)``: height, width, scale of Rois; GtClasses and IsCrowd ``(G, 1)`` int32; GtSegms ``(S,
     2)``: points in the original image with three levels of LoD: objects of each image, polygons of each
@@ -126,7 +126,7 @@ def _draw(image: _Image, classes: int, resolution: int) -> tuple[Array, Array, A
 
 
 def _bound(outlines: list[list[Array]], dtype: Any) -> Array:
-    """Return the boxes around the polygons of each object: (objects, 4)."""
+    """Return the bounding box of the polygons of each object: (objects, 4)."""
     least = np.finfo(np.float32).tiny  # the start value of Paddle's maxima
     boxes = []
     for polygons in outlines:
@@ -136,7 +136,9 @@ def _bound(outlines: list[list[Array]], dtype: Any) -> Array:
 
 
 def _fill(polygons: list[Array], box: Array, resolution: int) -> Array:
-    """Return which pixels of a box are in any of the polygons: (resolution, resolution), 0 or 1."""
+    """Return a mask of the pixels of a box that lie in any of the polygons: (resolution, resolution), 0 or
+    1.
+    """
     size = np.maximum(box[2:] - box[:2], box.dtype.type(1))
     inside = np.zeros((resolution, resolution), np.int32)
     for polygon in polygons:
@@ -145,7 +147,7 @@ def _fill(polygons: list[Array], box: Array, resolution: int) -> Array:
 
 
 def _fill_polygon(points: Array, resolution: int) -> Array:
-    """Return which pixels are in a polygon (points, 2), 0 or 1."""
+    """Return a mask of the pixels that lie in a polygon (points, 2), 0 or 1."""
     corners = np.trunc(_FINER * points.astype(np.float64) + 0.5).astype(np.int64)
     x, y = _trace(corners)
     # Places at which the outline enters another column of the finer grid; only middles of pixels count.

@@ -1,4 +1,4 @@
-"""Matching boxes of the truth with anchors, and the targets and hard negatives that follow from it.
+"""Matching of true boxes with anchors, and the targets and hard negatives that follow from it.
 
 Liu et al., SSD: single shot multibox detector, 2016.
 """
@@ -31,7 +31,7 @@ NEAR = 1e-6  # the smallest distance that counts below that
 
 @register
 class BipartiteMatch(OpDef):
-    """Match columns (anchors) of DistMat with rows (boxes of the truth), the greatest distance first.
+    """Match columns (anchors) of DistMat with rows (true boxes), the greatest distance first.
 
     DistMat is ``(K, M)``, the rows of an image one sequence. ColToRowMatchIndices ``(N, M)`` int32 is the
     row within the image, -1 where a column has none; ColToRowMatchDist is its distance, else 0. Each row is
@@ -116,7 +116,7 @@ def _match_rest(matrix: Array, index: Array, threshold: np.generic) -> None:
 
 @register
 class TargetAssign(OpDef):
-    """``Out[i, j]``: the row of X that anchor j of image i is matched with, else ``mismatch_value``.
+    """``Out[i, j]``: the row of X that anchor j of image i is matched with, or ``mismatch_value``.
 
     X is ``(rows, P, K)``, the rows of an image one sequence, and P as many as anchors or a divisor of
     them; MatchIndices ``(N, M)`` counts rows within the image, -1 for none. Out is ``(N, M, K)``. OutWeight
@@ -173,7 +173,7 @@ class MiningAttrs(Attrs):
 
 @register
 class MineHardExamples(OpDef):
-    """Choose the anchors of the greatest loss as examples of the background.
+    """Choose the anchors with the greatest loss as examples of the background.
 
     ClsLoss, LocLoss, MatchDist are ``(N, M)``, MatchIndices ``(N, M)`` int32 with -1 for anchors without a
     match. NegIndices ``(rows, 1)`` int32 holds the anchors chosen, those of an image one sequence, in

@@ -41,7 +41,7 @@ class _Objects(NamedTuple):
 
 @register
 class GenerateProposalLabels(OpDef):
-    """A sample of the proposed regions and objects of each image, with classes and moves to their objects.
+    """A sample of the proposed regions and objects of each image, with classes and offsets to their objects.
 
     RpnRois ``(R, 4)``, GtClasses ``(G, 1)`` int32, IsCrowd ``(G, 1)`` int32 and GtBoxes ``(G, 4)`` have one
     sequence per image; ImInfo ``(N, 3)``: height, width, and the scale of RpnRois (GtBoxes are in the
@@ -145,7 +145,7 @@ def _label(
 
 
 def _join_objects(rois: Array, objects: _Objects, scale: Any, *, cascade: bool) -> Array:
-    """Return the boxes to choose from, in the original image: the objects, then the proposed regions.
+    """Return the boxes to sample from, in the original image: the objects, then the proposed regions.
 
     The regions of a cascade come from this operator, so that the objects are the first of them already; as in
     Paddle these are taken as they are, without the scale.

@@ -1,4 +1,4 @@
-"""Targets for the scores and moves of anchors: rpn_target_assign and retinanet_target_assign.
+"""Targets for the scores and box offsets of anchors: rpn_target_assign and retinanet_target_assign.
 
 Ren et al., Faster R-CNN, 2015; Lin et al., Focal loss for dense object detection (RetinaNet), 2017.
 """
@@ -29,7 +29,7 @@ class _RpnAttrs(Attrs):
 
 
 class _Assigned(NamedTuple):
-    """Anchors of one image: those whose moves are learnt, their objects, and those with a score."""
+    """Anchors of one image: those with offsets to learn, their objects, and those with a score to learn."""
 
     moved: Array
     objects: Array
@@ -98,7 +98,7 @@ class _RetinaAttrs(Attrs):
 
 @register
 class RetinanetTargetAssign(OpDef):
-    """All anchors of each image that are near an object or far from all, with their targets.
+    """All anchors of each image that are near an object or far from all objects, with their targets.
 
     As ``rpn_target_assign``, without a sample, and with anchors over the border. GtLabels ``(G, 1)`` int32,
     from 1 on, become the TargetLabel of positive anchors. ForegroundNumber ``(N, 1)`` int32: their count
@@ -156,7 +156,7 @@ def _split_images(
 
 
 def _find_inside(anchors: Array, image: Array, margin: float) -> Array:
-    """Return the rows of the anchors that reach over the border of the image by less than ``margin``."""
+    """Return the rows of the anchors that extend beyond the image by less than ``margin``."""
     if margin < 0:
         return np.arange(len(anchors))
     reach = np.float32(margin)
@@ -167,7 +167,7 @@ def _find_inside(anchors: Array, image: Array, margin: float) -> Array:
 def _assign(
     overlaps: Array, positive: float, negative: float, batch: int, fraction: float, seed: int | None
 ) -> _Assigned:
-    """Choose anchors by their overlaps (A, G) with the objects; ``batch`` 0: all of them.
+    """Choose anchors by their overlaps (A, G) with the objects; ``batch`` 0 chooses all.
 
     Paddle's generator starts at the same seed for every sample.
     """
@@ -200,7 +200,9 @@ def _take_sample(indices: Array, count: int, seed: int | None) -> Array:
 def _place(
     chosen: _Assigned, labels: Array, anchors: Array, rows: Array, objects: Array, first: int
 ) -> tuple[Array, ...]:
-    """Return the outputs for one image with the anchors ``rows``; ``first``: the number of anchors before."""
+    """Return the outputs for one image with the anchors ``rows``; ``first`` is the number of earlier
+    anchors.
+    """
     moved = rows[chosen.moved]
     scored = rows[np.concatenate([chosen.positive, chosen.negative])]
     targets = encode_boxes(anchors[moved], objects[chosen.objects])

@@ -36,7 +36,7 @@ def find_overlaps(first: Array, second: Array, *, normalized: bool) -> Array:
 
 
 class Boxes(NamedTuple):
-    """Boxes with their areas, for overlaps that are computed in many parts."""
+    """Boxes with their areas, for computing overlaps in parts."""
 
     columns: Array  # (4, N)
     areas: Array
@@ -90,7 +90,7 @@ class Boxes(NamedTuple):
 
 
 def _find_apart(a: Array, b: Array) -> Array:
-    """Return which pairs do not touch, also for boxes that are upside down."""
+    """Return which pairs of boxes do not touch, also for boxes that are upside down."""
     apart: Array = (b[0] > a[2]) | (b[2] < a[0]) | (b[1] > a[3]) | (b[3] < a[1])
     return apart
 
@@ -107,7 +107,7 @@ def overlap_pixels(first: Array, second: Array) -> Array:
 
 
 def encode_boxes(boxes: Array, targets: Array, weights: Sequence[float] | None = None) -> Array:
-    """Return how to move boxes (N, 4) to their targets (N, 4): shifts by the size, logarithms of ratios.
+    """Return the offsets from boxes (N, 4) to their targets (N, 4): shifts by the size, logarithms of ratios.
 
     Each of the four columns is divided by its weight, if there are weights.
     """
@@ -122,7 +122,7 @@ def encode_boxes(boxes: Array, targets: Array, weights: Sequence[float] | None =
 def sample_reservoir(
     generator: Generator, indices: Array, count: int, *, swaps_below: int | None = None
 ) -> Array:
-    """Return ``indices`` with a random sample of ``count`` of them in front, by Paddle's order of draws.
+    """Return ``indices`` with a random sample of ``count`` in front, drawn in Paddle's order.
 
     Element i from ``count`` on changes places with element ``floor(u * i)`` if that is below ``swaps_below``
     (None: ``count``).

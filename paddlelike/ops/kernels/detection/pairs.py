@@ -1,4 +1,4 @@
-"""Overlaps of one pair of shapes, in Python's numbers: for loops where each pair depends on the one before.
+"""Overlaps of one pair of shapes, in Python numbers, for loops where each pair depends on the one before.
 
 numpy takes many times as long for one pair. Where rounding could decide, :func:`is_above` leaves it open.
 """
@@ -53,7 +53,7 @@ def _overlap_polygons(a: Sequence[float], b: Sequence[float]) -> float | None:
 
 
 def _find_corners(numbers: Sequence[float]) -> list[Point] | None:
-    """Return the corners of a convex polygon, turning left; None for another one, or one without an area."""
+    """Return the corners of a convex polygon, turning left; None if it is not convex or has no area."""
     corners = list(zip(numbers[0::2], numbers[1::2], strict=True))
     turns = [
         (b[0] - a[0]) * (c[1] - b[1]) - (b[1] - a[1]) * (c[0] - b[0])
@@ -66,7 +66,7 @@ def _find_corners(numbers: Sequence[float]) -> list[Point] | None:
 
 
 def _clip(corners: list[Point], window: list[Point]) -> list[Point]:
-    """Return the part of a convex polygon that is in another (Sutherland and Hodgman, 1974)."""
+    """Return the part of a convex polygon that lies in another (Sutherland and Hodgman, 1974)."""
     for (x, y), (to_x, to_y) in pairwise([*window, window[0]]):
         along_x, along_y = to_x - x, to_y - y
         sides = [along_x * (b - y) - along_y * (a - x) for a, b in corners]

@@ -15,7 +15,7 @@ from paddlelike.framework.opdef import Array
 
 
 def measure_polygons(polygons: Array) -> Array:
-    """Return the areas of polygons ``(N, 2 * corners)``, added up in the order of Paddle's kernel."""
+    """Return the areas of polygons ``(N, 2 * corners)``, summed in the order of Paddle's kernel."""
     x, y = polygons[:, 0::2], polygons[:, 1::2]
     terms = x * np.roll(y, -1, 1) - y * np.roll(x, -1, 1)
     total = np.zeros(len(polygons), polygons.dtype)
@@ -34,7 +34,7 @@ def find_polygon_overlaps(first: Array, second: Array) -> Array:
 
 
 class Polygons(NamedTuple):
-    """Polygons with their areas, for overlaps that are computed in many parts."""
+    """Polygons with their areas, for computing overlaps in parts."""
 
     edges: _Edges
     areas: Array

@@ -17,7 +17,7 @@ from paddlelike.ops.kernels.lod import read_levels
 
 
 class AxisWeights(NamedTuple):
-    """The pixels of each bin of a region along one dim: a slice of pixels, weights (bins, pixels)."""
+    """The pixels of each bin of a region along one dim: a slice of pixels, and weights (bins, pixels)."""
 
     part: slice
     weights: Array
@@ -35,7 +35,7 @@ def check_regions(op: str, x: Spec, rois: Spec, columns: int = 4) -> None:
 
 
 def index_images(ctx: Context, count: int, images: int, offsets: Array | None = None) -> Array:
-    """Return, for each of ``count`` regions, the index of its image: from ``offsets``, or the LoD of ROIs.
+    """Return, for each of ``count`` regions, the index of its image, from ``offsets`` or the LoD of ROIs.
 
     Raises EnforceNotMet unless there is one sequence of regions for each of ``images`` images.
     """
@@ -136,7 +136,9 @@ class Points(NamedTuple):
 
 
 def surround(y: Array, x: Array, height: int, width: int, inside: Array) -> Points:
-    """Return points (P,) of an image of that size; pixels outside, and points not ``inside``, count as 0."""
+    """Return the points (P,) in an image of that size; pixels outside, and points not ``inside``, count as
+    0.
+    """
     top, left = np.floor(y), np.floor(x)
     down, right = y - top, x - left
     ends = []

@@ -1,4 +1,4 @@
-"""Suppression of boxes that overlap better ones, and the choice of the best boxes of an image."""
+"""Suppression of boxes that overlap better ones, and selection of the best boxes of an image."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def rank_scores(scores: Array, threshold: float, limit: int) -> Array:
 
 
 def find_thresholds(scores: Array, threshold: float, wanted: int) -> Iterator[float]:
-    """Yield falling thresholds: a few times ``wanted`` scores are above the first; then ``threshold``."""
+    """Yield falling thresholds, so that few times ``wanted`` scores exceed the first; the last is
+    ``threshold``.
+    """
     last = np.float32(threshold)
     able = scores[scores > scores.dtype.type(last)]
     for count in (3 * wanted, 12 * wanted):
@@ -81,7 +83,7 @@ def suppress(
 
 
 def _suppress_in_blocks(shapes: Boxes | Polygons, threshold: np.floating[Any], most: int) -> Array:
-    """Return the indices of at least ``most`` boxes that are kept, or of all of them."""
+    """Return the indexes of at least ``most`` boxes that are kept, or of all kept boxes."""
     total = len(shapes.areas)
     kept = np.empty(total, np.intp)
     count = 0

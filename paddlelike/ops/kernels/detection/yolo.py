@@ -22,7 +22,7 @@ class Head(NamedTuple):
     classes: Array
 
     def find_centers(self, scale: float) -> tuple[Array, Array]:
-        """Return x and y of the boxes in cells, from the corner of the grid."""
+        """Return x and y of the box centers in units of cells, from the corner of the grid."""
         number: Any = self.box.dtype.type
         factor, bias = number(np.float32(scale)), number(np.float32(-0.5 * (float(np.float32(scale)) - 1)))
         height, width = self.box.shape[3:]
@@ -57,7 +57,7 @@ def find_iou(first: tuple[Array, ...], second: tuple[Array, ...]) -> Array:
 
 
 class Matches(NamedTuple):
-    """The true boxes assigned to this head, in order: one element each, of ``box`` a row."""
+    """The true boxes assigned to this head, in order: one element of each array, and a row of ``box``."""
 
     image: Array
     place: Array  # index of the true box in the image

@@ -20,7 +20,7 @@ def _measure(left: float, top: float, right: float, bottom: float, edge: Number)
 def _overlap(
     left: float, top: float, right: float, bottom: float, area: float, other: Array, j: int, edge: Number
 ) -> float:
-    """Return the overlap with box ``j`` of ``other`` ``(5, N)``: edges and areas."""
+    """Return the overlap with box ``j`` of ``other`` ``(5, N)``, which holds edges and areas."""
     width = min(right, other[2, j]) - max(left, other[0, j])
     height = min(bottom, other[3, j]) - max(top, other[1, j])
     common = (width + edge) * (height + edge)
@@ -31,7 +31,7 @@ def _overlap(
 
 @compile_late("int64(T[:, ::1], T, T, T, int64[::1])", least=1 << 8, helpers=(_measure, _overlap))
 def suppress_boxes(boxes: Array, threshold: Number, eta: Number, edge: Number, kept: Array) -> int:
-    """Write the indices of the boxes that are kept, in order, as many as fit; return how many they are.
+    """Write the indexes of the boxes that are kept, in order, as many as fit; return their number.
 
     A box is kept unless its overlap with one kept before it is above the threshold (or 0 / 0). An ``eta``
     below 1 multiplies the threshold after each kept box, while the threshold is above 0.5.
@@ -63,7 +63,7 @@ def suppress_boxes(boxes: Array, threshold: Number, eta: Number, edge: Number, k
 
 @compile_late("int64(T[:, ::1], T[::1], T, T, int64[::1])", least=1 << 8, helpers=(_measure, _overlap))
 def merge_boxes(boxes: Array, scores: Array, threshold: Number, edge: Number, apart: Array) -> int:
-    """Merge each box in place into the one merged last, where they overlap by more than the threshold.
+    """Merge each box in place into the last merged box, if they overlap by more than the threshold.
 
     Writes the indices of those that the others went into, and returns how many they are.
     """
@@ -97,7 +97,7 @@ def find_overlaps(a: Array, b: Array, edge: Number, out: Array) -> None:
 
 @compile_late("void(T[:, ::1], T[:, ::1], T, T, T[:, ::1])", least=1 << 14)
 def measure_similarity(a: Array, b: Array, edge: Number, tiny: Number, out: Array) -> None:
-    """Write the overlaps of boxes ``(N, 4)`` and ``(4, M)`` as iou_similarity has them.
+    """Write the overlaps of boxes ``(N, 4)`` and ``(4, M)`` as iou_similarity computes them.
 
     An area is negative where a box is upside down, and ``tiny`` is added to the union.
     """

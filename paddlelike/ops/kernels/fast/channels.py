@@ -1,4 +1,4 @@
-"""Normalisation by channels: statistics in one pass over memory, the result in another.
+"""Normalization by channels: statistics in one pass over memory, and the result in another.
 
 Rows ``(M, C)`` are given folded, ``(M / k, k C)``: each column is a lane with sums of its own, so that few
 channels keep the vector units busy as well. Sums of parts of the rows are joined by the
@@ -68,7 +68,7 @@ def find_moments(x: Array, mean: Array, variance: Array) -> None:
 
 @compile_late("void(T[:, ::1], T[::1], T[::1], T[::1], T[:, ::1])", least=_LEAST, reorder=True)
 def scale_centered(x: Array, center: Array, factor: Array, shift: Array, out: Array) -> None:
-    """``out = (x - center) factor + shift``, with numbers for each lane ``(k C,)``."""
+    """Write ``out = (x - center) factor + shift``, with one number per lane ``(k C,)``."""
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
             out[i, j] = (x[i, j] - center[j]) * factor[j] + shift[j]
@@ -105,7 +105,7 @@ def sum_products(x: Array, d: Array, mean: Array, products: Array, sums: Array) 
     "void(T[:, ::1], T[:, ::1], T[::1], T[::1], T[::1], T[::1], T[:, ::1])", least=_LEAST, reorder=True
 )
 def combine(x: Array, d: Array, center: Array, slope: Array, shift: Array, times: Array, dx: Array) -> None:
-    """``dx = (x - center) slope + shift + d times``, with numbers for each lane ``(k C,)``."""
+    """Write ``dx = (x - center) slope + shift + d times``, with one number per lane ``(k C,)``."""
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
             dx[i, j] = ((x[i, j] - center[j]) * slope[j] + shift[j]) + d[i, j] * times[j]

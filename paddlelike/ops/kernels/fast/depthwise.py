@@ -1,4 +1,4 @@
-"""Convolutions where every channel has a filter of its own, and the gradients, a row of windows at a time.
+"""Depthwise convolutions, with one filter per channel, and their gradients, one row of windows at a time.
 
 ``x`` is padded, ``(N, H, W, C)``; the window of output ``(i, j)`` begins at row ``i * down`` and column
 ``j * right``, its places are ``skip`` rows and ``step`` columns apart. Weights are ``(h, w, C)``.
@@ -47,7 +47,7 @@ def convolve(x: Array, w: Array, down: int, right: int, skip: int, step: int, ou
 
 @compile_late(f"void(T[:, :, :, ::1], T[:, :, :, ::1], {_STEPS}, T[:, :, ::1])", least=_LEAST, reorder=True)
 def convolve_dw(x: Array, d_out: Array, down: int, right: int, skip: int, step: int, total: Array) -> None:
-    """Write the gradient of the weights ``(h, w, C)``: of each row of windows, then over the rows."""
+    """Write the gradient of the weights ``(h, w, C)``: a sum for each row of windows, then over all rows."""
     high, wide, channels = total.shape
     by_row = np.empty((high, wide, channels), x.dtype)
     total[:] = 0

@@ -1,4 +1,4 @@
-"""Kernels that are compiled by numba when they are first used, and the rule that chooses them.
+"""Kernels that numba compiles when they are first used, and the rule that decides whether to use them.
 
 A kernel is a plain Python function of arrays; nothing here imports numba before one is chosen. It is chosen
 where ``FLAGS_use_fast_kernels`` is on (the default), numba is installed, and the arrays are large enough.
@@ -47,7 +47,7 @@ _lock: Final = RLock()
 
 @dataclass(eq=False)
 class FastKernel:
-    """A function that numba compiles for a type of numbers when it is first chosen.
+    """A function that numba compiles for each type of numbers when it is first chosen for that type.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ def _run_opened(kernel: Callable[..., object], *arguments: object) -> object:
 
 
 class _OnRequest(threading.local):
-    """Whether this thread uses compiled kernels only if the flag was set to True.
+    """Whether this thread uses compiled kernels only if the flag was explicitly set to True.
 
     Predictors do so: a first answer would wait for numba, and the rest gains little by it.
     """
@@ -169,7 +169,7 @@ _work = [0]  # elements that exact kernels have left to numpy
 
 
 def _pays(size: int) -> bool:
-    """Return whether starting numba pays for kernels whose bits are numpy's."""
+    """Return whether it is worth starting numba for kernels with the same bits as numpy's."""
     if _work[0] >= _PAYS:
         return True
     _work[0] = _PAYS if is_set(FLAG) or "numba.core.registry" in sys.modules else _work[0] + size
@@ -181,7 +181,7 @@ KERNELS: Final[dict[str, FastKernel]] = {}
 
 
 def compile_late(signature: str, **options: Any) -> Callable[[Callable[..., Any]], FastKernel]:
-    """Return a decorator that makes a :class:`FastKernel` of a function and lists it in :data:`KERNELS`."""
+    """Return a decorator that turns a function into a :class:`FastKernel` and adds it to :data:`KERNELS`."""
 
     def decorate(function: Callable[..., Any]) -> FastKernel:
         kernel = FastKernel(function, signature, **options)
@@ -210,7 +210,7 @@ def is_on() -> bool:
 
 
 def check_flag() -> None:
-    """Raise UnsupportedError when the flag asks for compiled kernels and numba is not installed."""
+    """Raise UnsupportedError when the flag requires compiled kernels and numba is not installed."""
     if is_set(FLAG):
         is_on()
 
@@ -224,7 +224,7 @@ _faults: list[str] = []  # what went wrong when numba was used
 
 
 def _give_up(fault: str) -> None:
-    """Record and report a failure of numba. From then on numpy computes everything."""
+    """Record and report a failure of numba. Afterwards numpy computes everything."""
     _faults.append(fault)
     _warn(f"{fault}; numpy is used instead")
 
@@ -246,7 +246,7 @@ def compile_function(
     helpers: Sequence[Callable[..., Any]],
     text: str,
 ) -> Callable[..., Any]:
-    """Return a function compiled for one signature, from the user's cache if it is there.
+    """Return a function compiled for one signature, read from the user's cache if possible.
 
     ``reorder``, ``helpers``, ``text``: see :class:`FastKernel`.
     """
@@ -281,7 +281,7 @@ def compile_function(
 
 
 def hash_source(function: Callable[..., Any], text: str = "") -> str:
-    """Return a hash of a function's file, and of its own text: numba compares the file's date and size."""
+    """Return a hash of a function's file and of its text, as numba compares only the file's date and size."""
     import hashlib  # late: it takes long
 
     try:
@@ -321,7 +321,7 @@ def _warn(text: str) -> None:
 
 
 def find_cache() -> Path | None:
-    """Return the folder for compiled kernels, created if need be; None where there is none to write to.
+    """Return the folder for compiled kernels, which is created if needed; None if no folder is writable.
 
     It is ``paddlelike/kernels`` in ``XDG_CACHE_HOME`` or ``~/.cache``, or what ``NUMBA_CACHE_DIR`` names.
     Compiled code is executed, so a folder that others can write to or replace is not used.

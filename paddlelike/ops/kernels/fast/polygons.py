@@ -60,7 +60,9 @@ _HELPERS = (_cut, _measure_common)
 
 @compile_late("int64(T[:, ::1], T, T, int64[::1])", least=1 << 8, exact=False, helpers=_HELPERS)
 def suppress_polygons(polygons: Array, threshold: Number, eta: Number, kept: Array) -> int:
-    """Like ``suppress_boxes``, for polygons: as many as fit into ``kept``."""
+    """Write the indexes of the polygons that are kept, like ``suppress_boxes``: as many as fit into
+    ``kept``.
+    """
     number = polygons.dtype.type
     edges = np.empty((len(polygons), 5, polygons.shape[1] // 2))
     areas = np.empty(len(polygons), polygons.dtype)
@@ -89,7 +91,7 @@ def suppress_polygons(polygons: Array, threshold: Number, eta: Number, kept: Arr
 
 @compile_late("int64(T[:, ::1], T[::1], T, int64[::1])", least=1 << 8, exact=False, helpers=_HELPERS)
 def merge_polygons(polygons: Array, scores: Array, threshold: Number, apart: Array) -> int:
-    """Like ``merge_boxes``, for polygons."""
+    """Merge each polygon in place into the last merged one, like ``merge_boxes``."""
     number = polygons.dtype.type
     corners = polygons.shape[1] // 2
     here, last = np.empty((5, corners)), np.empty((5, corners))

@@ -19,7 +19,7 @@ _WINDOWS = "int64, int64, int64, int64, int64, int64"
 def find_maxima(
     x: Array, high: int, wide: int, down: int, right: int, top: int, left: int, least: Number, out: Array
 ) -> None:
-    """Write the maximum of each window ``(N, H', W', C)``; NaN where it holds one."""
+    """Write the maximum of each window ``(N, H', W', C)``; NaN if the window contains NaN."""
     channels = x.shape[3]
     for n in range(out.shape[0]):
         for i in range(out.shape[1]):
@@ -53,7 +53,7 @@ def find_maxima_dx(
     left: int,
     dx: Array,
 ) -> None:
-    """Add the gradient of each window to its first maximum; ``dx`` begins as zeros.
+    """Add the gradient of each window to the position of its first maximum; ``dx`` is zero at first.
 
     Windows are taken from the last to the first, as numpy's kernel meets them.
     """

@@ -1,4 +1,4 @@
-"""The steps of an LSTM or a GRU between their products and their exponentials, in one pass each.
+"""The elementwise parts of LSTM and GRU steps, between products and exponentials, in one pass each.
 
 Every operation rounds as numpy's does: the results have the same bits; numpy takes the exponentials. Gates
 are sigmoids, whose argument is at most 13, as in Paddle's recurrent kernels. ``run_lstm`` and ``run_gru``
@@ -26,7 +26,7 @@ _BIAS = np.int32(127)  # of a float32's exponent, which begins at bit 23
 
 
 def _exponentiate(x: Array, powers: Array) -> None:
-    """``x = exp(x)`` for elements in [-87, 88]; ``powers`` is room for as many int32.
+    """Compute ``x = exp(x)`` for elements in [-87, 88]; ``powers`` is scratch memory of as many int32.
 
     Of float32 to a unit in the last place, in loops that a compiler turns into vectors, which it cannot do
     with calls of the C library.
@@ -47,7 +47,7 @@ def _exponentiate(x: Array, powers: Array) -> None:
 
 
 def _sigmoid(x: Array, powers: Array) -> None:
-    """Put the values of gates in place of their arguments."""
+    """Replace arguments of gates by their values."""
     for j in range(len(x)):
         x[j] = max(min(x[j], _LARGEST), -_BOUND)
     _exponentiate(x, powers)
@@ -56,7 +56,7 @@ def _sigmoid(x: Array, powers: Array) -> None:
 
 
 def _tanh(x: Array, powers: Array) -> None:
-    """Put hyperbolic tangents in place of their arguments, as Paddle's recurrent kernels compute them."""
+    """Replace arguments by hyperbolic tangents, as Paddle's recurrent kernels compute them."""
     for j in range(len(x)):
         x[j] = 2 * min(max(x[j], -_FAR), _FAR)
     _exponentiate(x, powers)
@@ -182,7 +182,9 @@ def run_gru_back(
 
 @compile_late("void(T[:, ::1], T[:, ::1], int64, int64, T)", least=_LEAST)
 def add_to_gates(gates: Array, fed: Array, first: int, last: int, limit: Number) -> None:
-    """``gates += fed`` in the columns of ``fed``; those from ``first`` to ``last`` are ``limit`` at most."""
+    """Add ``gates += fed`` in the columns of ``fed``; columns ``first`` to ``last`` are limited to
+    ``limit``.
+    """
     for i in range(fed.shape[0]):
         for j in range(first):
             gates[i, j] += fed[i, j]
@@ -217,7 +219,7 @@ def update_cells(gates: Array, last: Array, cells: Array, copied: Array) -> None
 def find_factors(
     gates: Array, active: Array, before: Array, stops: bool, factors: Array, by_state: Array
 ) -> None:
-    """Write the factors from gradients of cell and output to those of an LSTM's gates.
+    """Write the factors that turn gradients of cell and output into gradients of an LSTM's gates.
 
     Candidate and cell are a tangent. ``stops``: gradients stop at the cell, whose factors are 0.
     """
@@ -288,7 +290,7 @@ def find_gru_factors(gates: Array, last: Array, origin: bool, factors: Array) ->
 
 @compile_late("void(T[:, ::1], T[:, ::1], T[:, ::1], T[:, ::1])", least=_LEAST)
 def multiply_gate_gradients(d_next: Array, d_step: Array, d_candidate: Array, d_update: Array) -> None:
-    """Add the gradient from the next step to that of a GRU's state; multiply factors of gates by the sum."""
+    """Add the next step's gradient to that of a GRU's state; multiply the factors of the gates by the sum."""
     for i in range(d_step.shape[0]):
         if i < d_next.shape[0]:
             for j in range(d_step.shape[1]):

@@ -1,4 +1,4 @@
-"""The greatest pixel, or the mean, of each bin of a region, and the gradients."""
+"""The largest pixel, or the mean, of each bin of a region, and the gradients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BINS: Final = "int64[::1], int64[:, :, ::1], int64[:, :, ::1]"  # owners, rows,
 def find_maxima(
     x: Array, owners: Array, rows: Array, columns: Array, least: Number, out: Array, argmax: Array
 ) -> None:
-    """Write the first greatest pixel of each bin ``(R, C, H', W')`` and where it is, ``h W + w``.
+    """Write the first largest pixel of each bin ``(R, C, H', W')`` and its position, ``h W + w``.
 
     ``x`` is ``(N, H, W, C)`` and holds nothing below ``least``; ``rows`` ``(R, 2, H')`` and ``columns``
     ``(R, 2, W')`` are the first pixels of the bins and the ones after their last. An empty bin gives 0 and
@@ -45,7 +45,7 @@ def find_maxima(
 
 @compile_late(f"void(T[:, :, :, ::1], {_BINS}, T[:, :, :, ::1])", least=1 << 12, exact=False)
 def find_means(x: Array, owners: Array, rows: Array, columns: Array, out: Array) -> None:
-    """Write the mean of each bin ``(R, O, H', W')``: each has a channel of ``x`` ``(N, O H' W', H, W)``."""
+    """Write the mean of each bin ``(R, O, H', W')``, which has a channel of ``x`` ``(N, O H' W', H, W)``."""
     _, outputs, tall, wide = out.shape
     for r in range(len(owners)):
         for i in range(tall):

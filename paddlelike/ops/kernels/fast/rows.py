@@ -1,4 +1,4 @@
-"""Softmax and normalisation of rows, one row at a time while it is in the cache.
+"""Softmax and normalization of rows, each row while it is in the cache.
 
 Sums of a row are taken in another order than numpy's, so results differ by rounding.
 """
@@ -14,7 +14,7 @@ _LEAST = 1 << 15  # elements: smaller ones cost numpy little
 
 
 def try_softmax(x: Array) -> Array | None:
-    """Return the softmax of the last dim, with numbers limited to 64 below the greatest.
+    """Return the softmax along the last dim, with numbers limited to at most 64 below the largest.
 
     None: numpy is to do it. The exponentials are numpy's.
     """

@@ -122,7 +122,7 @@ def sum_chains_back(
     d_x: Array,
     d_w: Array,
 ) -> None:
-    """Write the gradients by the rows and by the transitions, which begin as zeros."""
+    """Write the gradients with respect to rows and transitions, which are zero at first."""
     count = alpha.shape[1]
     beta, ahead, back = (
         np.empty(count, alpha.dtype),
@@ -172,7 +172,7 @@ def sum_chains_back(
 
 @compile_late("int64(int64[::1], int64[::1], int64[::1])", least=1 << 10)
 def compare_sequences(hyp: Array, ref: Array, row: Array) -> int:
-    """Return the edit distance; ``row`` is room for one number more than ``ref`` has."""
+    """Return the edit distance; ``row`` is scratch memory for one number more than ``ref`` has."""
     for j in range(len(row)):
         row[j] = j
     for i in range(len(hyp)):

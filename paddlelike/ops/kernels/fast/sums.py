@@ -1,4 +1,4 @@
-"""Sums of rows by their indices, in the order of the rows: numpy's bits."""
+"""Sums of rows by their indexes, in the order of the rows, with numpy's bits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sum_rows(rows: Array, values: Array, height: int) -> Array:
 
 
 def merge_rows(grad: SelectedRows) -> tuple[Array, Array]:
-    """Return the rows of a gradient, sorted and each once, and the sums of their values."""
+    """Return the rows of a gradient, sorted and without repetition, and the sums of their values."""
     values, ids = grad.held_array, grad.row_array
     assert values is not None
     if len(ids) < 2 or (ids[1:] > ids[:-1]).all():
@@ -43,7 +43,7 @@ def merge_rows(grad: SelectedRows) -> tuple[Array, Array]:
 
 
 def find_held_rows(rows: Array, height: int) -> tuple[Array, Array]:
-    """Return the distinct rows in rising order, and the places of ``rows`` among them.
+    """Return the distinct rows in rising order, and the positions of ``rows`` among them.
 
     ``rows`` are within the height.
 

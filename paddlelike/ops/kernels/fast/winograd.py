@@ -30,7 +30,7 @@ def _write_four(out: Array, a: Array, b: Array, c: Array, d: Array, k: int, step
 
 
 def _split_columns(x: Array, pairs: Array, left: int) -> None:
-    """Copy a row ``(W, C)`` behind ``left`` zeros into pairs ``(2, w C)``: even columns, odd columns."""
+    """Copy a row ``(W, C)`` behind ``left`` zeros, split into even and odd columns: ``(2, w C)``."""
     width, channels = x.shape
     pairs[:] = 0
     for column in range(min(width, 2 * (pairs.shape[1] // channels) - left)):
@@ -124,7 +124,7 @@ def join_tiles(products: Array, first: int, sums: Array, out: Array) -> None:
     helpers=_HELPERS,
 )
 def spread_tiles(d_out: Array, first: int, last: int, rows: Array, sums: Array, tiles: Array) -> None:
-    """Write the gradients ``(16, n (last - first) w C)`` of the products whose sums are the outputs.
+    """Write the gradients ``(16, n (last - first) w C)`` of the products that are summed to outputs.
 
     ``d_out`` is ``(n, H, W, C)``; ``rows`` ``(2, 2, w C)`` and ``sums`` ``(8, w C)`` are room to work in.
     """

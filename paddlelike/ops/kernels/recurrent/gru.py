@@ -45,7 +45,7 @@ class GruCell(NamedTuple):
         return cls(both, flat[cut:].reshape(width, width), gate_act, act, origin)
 
     def weight_gradient(self, d_gates: Array, last: Array, reset_last: Array) -> Array:
-        """Return the gradient of the weight, its two blocks one after the other."""
+        """Return the gradient of the weight, as its two blocks one after the other."""
         width = len(self.candidate)
         blocks = (last.T @ d_gates[:, : 2 * width], reset_last.T @ d_gates[:, 2 * width :])
         return np.concatenate([block.reshape(-1) for block in blocks]).reshape(width, 3 * width)
@@ -61,7 +61,7 @@ def make_cell(op: str, weight: Array, gate: str, act: str, origin: bool) -> GruC
 def run_steps(
     cell: GruCell, steps: Steps, x: Array, bias: Array | None, first: Array
 ) -> tuple[Array, Array, Array]:
-    """Run all steps of the projected input ``x``, whose rows are those of the sequences.
+    """Run all steps for the projected input ``x``, whose rows are the rows of the sequences.
 
     Returns the gates, the reset states and the hidden ones. ``first`` are the states of the first step.
     """
@@ -102,7 +102,7 @@ def _is_usual(cell: GruCell) -> bool:
 
 
 def _run_step(cell: GruCell, gates: Array, fed: Array, last: Array, reset_last: Array, hidden: Array) -> None:
-    """Run one step; ``gates`` hold the input, ``fed`` the feedback of the update and reset gates."""
+    """Run one step; ``gates`` hold the input, and ``fed`` the feedback for the update and reset gates."""
     count = len(last)
     both, u, r, candidate = gates[: 2 * count], gates[:count], gates[count : 2 * count], gates[2 * count :]
     np.add(both, fed, both)
@@ -119,7 +119,7 @@ def _run_step(cell: GruCell, gates: Array, fed: Array, last: Array, reset_last: 
 def _run_step_compiled(
     cell: GruCell, gates: Array, fed: Array, last: Array, reset_last: Array, hidden: Array
 ) -> None:
-    """Run one step with the same bits, between its products and exponentials in one pass each."""
+    """Run one step with the same bits, with one compiled pass each between products and exponentials."""
     dtype, count = gates.dtype, len(last)
     both, u, r, candidate = gates[: 2 * count], gates[:count], gates[count : 2 * count], gates[2 * count :]
     fast.add_to_gates.get_compiled(dtype)(both, fed, 0, both.shape[1], dtype.type(LARGEST))
@@ -172,7 +172,7 @@ def run_steps_back(
 
 
 def _compute_factors(cell: GruCell, gates: Array, last: Array) -> Sequence[Array] | Array:
-    """Return the factors of the gradients.
+    """Return the factors that scale the gradients down to the clip threshold.
 
     First from the gradient of hidden states to those of candidate, update gate and state before; then from
     the gradient of reset states to those of the reset gate and the state before.

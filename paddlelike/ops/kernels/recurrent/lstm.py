@@ -55,7 +55,7 @@ class Cell(NamedTuple):
 
 
 class Initial(NamedTuple):
-    """The states that the first step starts from, a row per sequence."""
+    """The states before the first step, with one row per sequence."""
 
     fed_back: Array
     cell: Array
@@ -115,7 +115,7 @@ def make_cell(
 def order_initial(
     cell: Cell, steps: Steps, fed_back: Array | None, state: Array | None, dtype: np.dtype[np.generic]
 ) -> Initial:
-    """Return the states of the first step from the states by sequence; zeros by default."""
+    """Return the initial states in the order of the steps, given them by sequence; zeros by default."""
     return Initial(
         order_initial_rows(fed_back, steps, len(cell.weight), dtype),
         order_initial_rows(state, steps, cell.width, dtype),
@@ -123,7 +123,7 @@ def order_initial(
 
 
 def run_steps(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepResults:
-    """Run all steps of the projected input ``x`` with the bias, whose rows are those of the sequences."""
+    """Run all steps for the projected input ``x`` plus the bias; its rows are the rows of the sequences."""
     if (ran := _run_at_once(cell, steps, x, initial)) is not None:
         return ran
     width, blocks = cell.width, steps.find_blocks(4)
@@ -170,7 +170,9 @@ def _run_at_once(cell: Cell, steps: Steps, x: Array, initial: Initial) -> StepRe
 def _run_cell(
     cell: Cell, gates: Array, fed: Array, last: Array, state: Array, active: Array, hidden: Array
 ) -> None:
-    """Run one step; ``gates`` (4, n, H) hold the input, ``fed`` the feedback, and then scratch memory."""
+    """Run one step; ``gates`` (4, n, H) hold the input. ``fed`` holds the feedback, then it is scratch
+    memory.
+    """
     np.add(gates, fed, gates)
     candidate, i, f, o = gates
     cell.candidate.apply(candidate)
@@ -196,7 +198,7 @@ def _run_cell(
 def _run_cell_compiled(
     cell: Cell, gates: Array, fed: Array, last: Array, state: Array, active: Array, hidden: Array
 ) -> None:
-    """Run one step with the same bits, between its product and exponentials in one pass each."""
+    """Run one step with the same bits, with one compiled pass each between product and exponentials."""
     dtype, size = gates.dtype, last.size
     add = fast.add_to_gates.get_compiled(dtype)
     add(gates.reshape(1, -1), fed.reshape(1, -1), size, 4 * size, dtype.type(LARGEST))
@@ -207,7 +209,7 @@ def _run_cell_compiled(
 
 
 def _choose(kernel: FastKernel, cell: Cell, gates: Array, *others: Array) -> Kernel | None:
-    """Return the compiled kernel for a cell of usual gates, without peepholes and without a limit."""
+    """Return the compiled kernel for a cell with usual gates, without peepholes or limit, else None."""
     usual = cell.peepholes is None and cell.limit <= 0 and cell.gate is ACTIVATIONS["sigmoid"]
     return kernel.choose(gates.size, gates, *others) if usual else None
 
@@ -253,7 +255,7 @@ def run_steps_back(
 
 
 def _compute_factors(cell: Cell, steps: Steps, ran: StepResults, initial: Initial) -> tuple[Array, Array]:
-    """Return the factors from gradients of cell and output to those of the gates.
+    """Return the factors that turn gradients of cell and output into gradients of the gates.
 
     Return also the factor from the gradient of the output to that of the cell.
     """
@@ -283,7 +285,8 @@ def _compute_factors(cell: Cell, steps: Steps, ran: StepResults, initial: Initia
 def _run_cell_back(
     cell: Cell, ran: StepResults, rows: slice, d_h: Array, d_g: Array, by_state: Array, d_next_state: Array
 ) -> Array:
-    """Multiply the gates' factors, except the output's, into gradients. Return the previous state's.
+    """Multiply the gates' factors, except that of the output gate, into gradients. Return the gradient of the
+    previous cell.
 
     Gates begin with their factors in ``d_g``, whose output gate holds its gradient already.
     """
@@ -314,7 +317,9 @@ def weight_gradient(cell: Cell, d_gates: Array, fed_back_before: Array) -> Array
 
 
 def bias_gradient(cell: Cell, steps: Steps, d_gates: Array, states: Array, initial: Initial) -> Array:
-    """Return sums over the rows: of the gates, then of the gates times their peepholes' cell."""
+    """Return sums over all rows: of the gates' gradients, then of these times the cells at their
+    peepholes.
+    """
     sums = [np.ones(len(d_gates), d_gates.dtype) @ d_gates]  # BLAS adds rows faster than np.sum
     if cell.peepholes is not None:
         before = steps.before(states, initial.cell)

@@ -22,7 +22,7 @@ Spans = list[tuple[int, int, int]]  # (begin, end, begin of the step before or -
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The rows of sequences in batch order; equal ones are cached, shared and never written."""
+    """The rows of sequences in batch order. Equal objects are cached, shared and never changed."""
 
     rows: Array  # the row of the sequences at each index of the batch order
     bounds: list[int]  # where each step begins; the last entry is the number of rows
@@ -43,7 +43,9 @@ class Steps:
 
     @classmethod
     def side_by_side(cls, time: int, count: int) -> Steps:
-        """Return the steps through ``count`` sequences of ``time`` rows each, in batch order already."""
+        """Return the steps through ``count`` sequences of ``time`` rows each that are in batch order
+        already.
+        """
         return _find_even_steps(time, count)
 
     @cached_property
@@ -52,7 +54,7 @@ class Steps:
         return self.bounds[1] if len(self.bounds) > 1 else 0
 
     def are_small(self, width: int) -> bool:
-        """Return whether one compiled kernel should run all steps of ``width`` cells, if it exists."""
+        """Return whether one compiled kernel, if available, should run all steps of ``width`` cells."""
         return self.first <= _FEW and self.first * width * width <= _NARROW
 
     def owner(self) -> Array:
@@ -60,7 +62,7 @@ class Steps:
         return self.order.take(self.places)
 
     def before(self, states: Array, initial: Array) -> Array:
-        """Return the state before each row: from the previous step, at first ``initial``."""
+        """Return the state before each row: that of the previous step, or ``initial`` in the first step."""
         out = np.empty_like(states)
         out[: self.first] = initial
         states.take(self.previous, axis=0, out=out[self.first :], mode="clip")  # clip: without a copy
@@ -72,7 +74,7 @@ class Steps:
 
 
 class Blocks(NamedTuple):
-    """Indices that reorder the parts of rows from row by row to part by part within each step.
+    """Indexes that reorder parts of rows, within each step, from row by row to part by part.
 
     Calls of numpy on few rows take half as long where the same part of all rows is one piece of memory.
     """
@@ -131,7 +133,7 @@ def _make_steps(rows: Array, counts: Array, order: Array) -> Steps:
 
 
 def order_initial_rows(initial: Array | None, steps: Steps, width: int, dtype: np.dtype[np.generic]) -> Array:
-    """Return the initial states of the sequences with rows, in the order of the steps; zeros by default."""
+    """Return the initial states of the nonempty sequences, in the order of the steps; zeros by default."""
     if initial is None:
         return np.zeros((steps.first, width), dtype)
     return initial[steps.order[: steps.first]]
@@ -157,14 +159,14 @@ def transpose_weight(weight: Array, steps: Steps) -> Array:
 
 
 def scatter_rows(values: Array, rows: Array) -> Array:
-    """Return an array whose row ``rows[i]`` is ``values[i]``."""
+    """Return an array in which row ``rows[i]`` is ``values[i]``."""
     indices = np.empty(len(rows), np.intp)
     indices[rows] = np.arange(len(rows))
     return values.take(indices, axis=0)  # copies whole rows, which an assignment by indices does not
 
 
 class Activation(NamedTuple):
-    """A function of each element, worked out in place, and its slope in terms of its value."""
+    """An elementwise function, computed in place, and its slope in terms of its value."""
 
     apply: Callable[[Array], Array]
     slope: Callable[[Array], Array]
@@ -214,6 +216,6 @@ def clip(x: Array, limit: float) -> Array:
 
 
 def clip_gradient(d_x: Array, x: Array, limit: float) -> None:
-    """Return the gradient of :func:`clip`, in place: 0 where ``x`` was cut to the limit."""
+    """Return the gradient of :func:`clip`, in place: 0 where ``x`` was set to the limit."""
     if limit > 0:
         d_x[np.abs(x) >= limit] = 0

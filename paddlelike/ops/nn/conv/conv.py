@@ -1,4 +1,4 @@
-"""Convolutions in two and three dims."""
+"""Convolutions over two and three dims."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def check_sizes(
 
 
 class _Conv(OpDef):
-    """A convolution; ``added`` holds Bias and ResidualData, or only ResidualData."""
+    """A convolution; ``added`` holds Bias and ResidualData, or ResidualData alone."""
 
     outputs = ("Output",)
     any_order = reorders = True
@@ -162,7 +162,7 @@ class _Conv(OpDef):
 
 
 def bias_gradient(d_out: Array) -> Array:
-    """Return the gradient with respect to one number per channel."""
+    """Return the gradient of a bias with one number per channel."""
     return d_out.reshape(*d_out.shape[:2], -1).sum((0, 2))
 
 
@@ -192,7 +192,7 @@ class Conv2d(_Conv):
 
 @register
 class DepthwiseConv2d(Conv2d):
-    """``conv2d`` where every channel is a group of its own."""
+    """``conv2d`` in which every channel is a separate group."""
 
     type = "depthwise_conv2d"
     by_row = True

@@ -1,4 +1,4 @@
-"""Transposed convolutions in two and three dims."""
+"""Transposed convolutions over two and three dims."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _count_grouped(x: Array, groups: int) -> int:
 
 
 def _add_zeros(x: Array, axis: int, size: int) -> Array:
-    """Return an array with zeros up to a size of one dim."""
+    """Return an array with zeros appended up to a size of one dim."""
     missing = [(0, size - n if i == axis else 0) for i, n in enumerate(x.shape)]
     return np.pad(x, missing)
 
@@ -83,7 +83,7 @@ def _add_zeros(x: Array, axis: int, size: int) -> Array:
 def transpose_convolve(
     op: str, x: Array, w: Array, bias: Array | None, attrs: ConvTransposeAttrs, more: Sequence[int] = ()
 ) -> Array:
-    """Return the transposed convolution of ``x``, larger by ``more`` along each spatial dim.
+    """Return the transposed convolution of ``x``, enlarged by ``more`` along each spatial dim.
 
     Raises ShapeError as :func:`find_output_dims` does.
     """
@@ -102,7 +102,7 @@ def transpose_convolve(
 def find_output_dims(
     op: str, windows: Windows, spatial: Sequence[int], output_size: Sequence[int]
 ) -> tuple[int, ...]:
-    """Return the spatial dims with these windows: the smallest ones, or the requested ones.
+    """Return the spatial dims of the output: the smallest ones that fit the windows, or the requested ones.
 
     Raises ShapeError when the requested ones do not give these windows.
     """
@@ -127,7 +127,7 @@ def find_output_dims(
 
 @register
 class Conv2dTranspose(_ConvTranspose):
-    """The gradient of ``conv2d`` by its input, as an operator: Filter ``(C, O / groups, h, w)``.
+    """The gradient of ``conv2d`` with respect to its input, as an operator: Filter ``(C, O / groups, h, w)``.
 
     The output is as small as can be, ``(H - 1) s + (h - 1) d + 1 - 2 p``, or as ``output_size``.
     """
@@ -145,7 +145,7 @@ class Conv2dTranspose(_ConvTranspose):
 
 @register
 class DepthwiseConv2dTranspose(Conv2dTranspose):
-    """``conv2d_transpose`` where every channel is a group of its own."""
+    """``conv2d_transpose`` in which every channel is a separate group."""
 
     type = "depthwise_conv2d_transpose"
 
@@ -171,7 +171,7 @@ class LaterTransposeAttrs(ConvTransposeAttrs):
 
 
 def _conv_transpose(x: Array, w: Array, bias: Array | None, *, attrs: LaterTransposeAttrs) -> Array:
-    """The gradient of a convolution, larger by ``output_padding``."""
+    """The gradient of a convolution, enlarged by ``output_padding``."""
     return transpose_convolve("conv_transpose", x, w, bias, attrs, attrs.output_padding)
 
 

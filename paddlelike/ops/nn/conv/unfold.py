@@ -82,7 +82,7 @@ class FoldAttrs(Attrs):
 
 @register_kernel("fold", "X -> Y", FoldAttrs.table(), traceable=False)  # it adds to views of its result
 def _fold(x: Array, *, attrs: FoldAttrs) -> Array:
-    """An image from its windows, added where they overlap."""
+    """An image built from its windows, which are added where they overlap."""
     (height, width), (kh, kw) = attrs.output_sizes, attrs.kernel_sizes
     pads = attrs.paddings if len(attrs.paddings) == 4 else [*attrs.paddings, *attrs.paddings]
     top, left, bottom, right = pads

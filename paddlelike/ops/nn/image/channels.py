@@ -1,4 +1,4 @@
-"""Operators on the channels of images: affine_channel, similarity_focus, and those that move channels."""
+"""Operators on the channels of images: affine_channel, similarity_focus, and operators that move channels."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _find_layout(layout: str) -> str:
 
 @register
 class SimilarityFocus(OpDef):
-    """``Out``: 1 at the chosen positions, along all of ``axis``, else 0; of the shape of X.
+    """``Out``: 1 at the chosen positions, along all of ``axis``, else 0; it has the shape of X.
 
     X ``(N, A, B, C)``. In each matrix ``X[n]`` at one of ``indexes`` along ``axis`` (1, 2 or 3) the greatest
     numbers are chosen, one in each row and column: a number is left out when its row or column has one.
@@ -92,7 +92,7 @@ class SimilarityFocus(OpDef):
 
 
 def _choose(matrix: Array) -> tuple[list[int], list[int]]:
-    """Return the rows and columns of the greatest numbers; no two share a row or column."""
+    """Return the rows and columns of the largest elements; no two share a row or column."""
     height, width = matrix.shape
     rows: list[int] = []
     columns: list[int] = []
@@ -223,7 +223,7 @@ def _transpose_channels(x: Array, group: int) -> Array:
 
 @register
 class TemporalShift(OpDef):
-    """Rows are frames, ``seg_num`` to a video: some channels come from the frame before, some from the next.
+    """Rows are frames, ``seg_num`` per video: some channels come from the previous frame, some from the next.
 
     The first ``int(C shift_ratio)`` channels come from the frame before, as many after them from the
     next; zeros where there is none. Lin et al., TSM, 2018.
@@ -269,7 +269,7 @@ _SHUFFLE = {"upscale_factor": Int(1), "data_format": String("NCHW")}
 
 @register_kernel("pixel_shuffle", "X -> Out", _SHUFFLE, changed=True)
 def _pixel_shuffle(x: Array, *, upscale_factor: int, data_format: str) -> Array:
-    """The same as in Fluid 1.8; the channels may be the last dim of input and output."""
+    """Channels as pixels, as in Fluid 1.8; the channels may be the last dim of input and output."""
     shuffled = PixelShuffle.forward(to_channels_first(x, data_format), upscale_factor=upscale_factor)
     return to_format(shuffled, data_format)
 
@@ -285,7 +285,7 @@ def _pixel_unshuffle(x: Array, *, downscale_factor: int, data_format: str) -> Ar
 
 @register_kernel("channel_shuffle", "X -> Out", {"groups": Int(1), "data_format": String("NCHW")})
 def _channel_shuffle(x: Array, *, groups: int, data_format: str) -> Array:
-    """Channels taken from each group in turn."""
+    """Channels, taken from each group in turn."""
     x = to_channels_first(x, data_format)
     n, c, h, w = x.shape
     mixed = x.reshape(n, groups, c // groups, h, w).swapaxes(1, 2)

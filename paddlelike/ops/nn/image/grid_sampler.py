@@ -1,4 +1,4 @@
-"""Images warped by a grid: affine_grid computes it, grid_sampler samples an image at its points.
+"""Images warped by a grid: affine_grid computes the grid, grid_sampler samples an image at its points.
 
 A point is (x, y) with (-1, -1) the middle of the first pixel and (1, 1) that of the last one.
 Jaderberg et al., Spatial transformer networks, 2015.
@@ -100,7 +100,7 @@ def _find_corners(grid: Array, height: int, width: int) -> list[_Corner]:
 
 @register
 class GridSampler(OpDef):
-    """``Output[n, c, h, w]`` is X[n, c] at the point Grid[n, h, w], linear between the four pixels around it.
+    """``Output[n, c, h, w]``: X[n, c] at the point Grid[n, h, w], interpolated linearly between four pixels.
 
     Outside of X there are zeros. X ``(N, C, H, W)``, Grid ``(N, H, W, 2)``.
     """
@@ -212,7 +212,7 @@ def _grid_sample(x: Array, grid: Array, *, attrs: SampleAttrs) -> Array:
 
 
 def _find_taps(place: Array, size: int, attrs: SampleAttrs) -> list[tuple[Array, Array | float]]:
-    """Return the elements along a dim that each point is interpolated from, with their weights."""
+    """Return the elements along a dim from which each point is interpolated, with their weights."""
     at = (place + 1) * ((size - 1) / 2) if attrs.align_corners else ((place + 1) * size - 1) / 2
     if attrs.padding_mode == "border":
         at = np.clip(at, 0, size - 1)

@@ -131,7 +131,7 @@ class _Interpolation(OpDef):
 
 
 def scale_sizes(sizes: Sequence[int], scales: Sequence[float]) -> list[int]:
-    """Return sizes times scales, in float32 as Paddle multiplies: 10 by 0.7 is 7. -1: not known."""
+    """Return sizes times scales, or -1 for unknown ones, in float32 as Paddle multiplies: 10 by 0.7 is 7."""
     return [int(np.float32(n) * np.float32(by)) if n > 0 else -1 for n, by in zip(sizes, scales, strict=True)]
 
 
@@ -155,7 +155,7 @@ def _check_size(kind: str, x: Array, size: list[int]) -> list[int]:
 def _find_taps(
     sizes: Sequence[int], counts: Sequence[int], attrs: InterpolateAttrs, dtype: np.dtype[Any]
 ) -> list[Taps]:
-    """Return the taps along each spatial dim, of inputs of these sizes and so many outputs."""
+    """Return the taps along each spatial dim, for inputs and outputs of these sizes."""
     find = TAPS[attrs.interp_method]
     given = (attrs.align_corners, attrs.align_mode, 0.0, dtype)
     return [find(n, m, *given) for n, m in zip(sizes, counts, strict=True)]
@@ -222,12 +222,12 @@ def _cubic(
 
 
 def _near(t: Array) -> Array:
-    """Keys' kernel within 1 of its middle."""
+    """Return Keys' kernel within 1 of its center."""
     return ((_CUBIC + 2) * t - (_CUBIC + 3)) * t * t + 1
 
 
 def _far(t: Array) -> Array:
-    """Keys' kernel between 1 and 2 from its middle."""
+    """Return Keys' kernel between 1 and 2 from its center."""
     return ((_CUBIC * t - 5 * _CUBIC) * t + 8 * _CUBIC) * t - 4 * _CUBIC
 
 

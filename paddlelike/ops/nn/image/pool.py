@@ -90,7 +90,7 @@ class PoolAttrs(WindowAttrs):
 
     @property
     def has_regular_maxima(self) -> bool:
-        """Whether Fluid takes regular windows although the pool is adaptive: see ``adaptive_maxima``."""
+        """Whether Fluid uses regular windows although the pool is adaptive: see ``adaptive_maxima``."""
         return self.pooling_type == "max" and self.adaptive
 
 
@@ -141,7 +141,7 @@ class _Pool(OpDef):
 
 
 def _check_rank(cls: type[OpDef], x: Spec) -> None:
-    """Raise ShapeError unless X has two dims more than the defaults of the attributes describe."""
+    """Raise ShapeError unless X has two dims more than the attributes describe."""
     dims = len(cls.attrs["strides"].default) + 2
     if len(x.shape) != dims:
         raise ShapeError(f"{cls.type}: X has shape {x.shape}; it needs {dims} dims")
@@ -177,7 +177,7 @@ class Pool3d(_Pool):
 
 
 class _LaterPool(_Pool):
-    """Pooling as in Paddle 2: a window that reaches over the padding counts the elements before its end."""
+    """Pooling of Paddle 2. A window that extends beyond the padding counts the elements up to its end."""
 
     since = "2"
 
@@ -237,7 +237,7 @@ for _later in (LaterPool2d, LaterPool3d):
 
 
 class FractionalAttrs(Attrs):
-    """Attributes of a pool whose windows begin at steps of a fraction."""
+    """Attributes of a pool whose windows begin at fractional steps."""
 
     output_size: list[int] = Ints([1, 1])
     kernel_size: list[int] = Ints([0, 0])
@@ -247,7 +247,9 @@ class FractionalAttrs(Attrs):
 
 @register
 class FractionalMaxPool2d(OpDef):
-    """The maximum of each window and its index. ``random_u`` sets where windows begin; 0: at random."""
+    """The maximum of each window and its index. ``random_u`` determines where windows begin (0: at
+    random).
+    """
 
     type = "fractional_max_pool2d"
     since = "2"
@@ -272,7 +274,7 @@ class FractionalMaxPool3d(FractionalMaxPool2d):
 
 
 def _list_fractions(size: int, count: int, kernel: int, u: float) -> list[tuple[int, int]]:
-    """Return the windows along a dim, in the float32 of Paddle; kernel 0: each ends where the next begins."""
+    """Return the windows along a dim, in Paddle's float32. With kernel 0, each ends where the next begins."""
     one = np.float32
     alpha = one(size - kernel) / one(count - (kernel > 0))
     first = one(u)
@@ -285,7 +287,7 @@ def _list_fractions(size: int, count: int, kernel: int, u: float) -> list[tuple[
 
 
 class _MaxPoolWithIndex(OpDef):
-    """A pool of maxima in two or three dims that also gives their indices."""
+    """A pool of maxima over two or three dims that also returns their indexes."""
 
     outputs = ("Out", "Mask")
     gradient = Gradient("X", "Mask", "Out@GRAD")

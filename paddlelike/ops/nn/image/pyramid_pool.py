@@ -82,7 +82,7 @@ class _UnpoolAttrs(Attrs):
     unpooling_type: str = String()
 
     def find_sizes(self, spatial: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the size of what was pooled."""
+        """Return the size of the image that was pooled."""
         return tuple(
             -1 if size < 0 else (size - 1) * stride - 2 * pad + kernel
             for size, kernel, stride, pad in zip(
@@ -93,7 +93,7 @@ class _UnpoolAttrs(Attrs):
 
 @register
 class Unpool(OpDef):
-    """``Out``: zeros, and each number of X at the pixel ``h * W' + w`` that Indices names.
+    """``Out``: zeros, with each element of X at the pixel ``h * W' + w`` that Indices contains.
 
     X and Indices ``(N, C, H, W)``, Indices int32 as ``max_pool2d_with_index`` gives them; Out ``(N, C, H',
     W')`` with ``H' = (H - 1) stride - 2 padding + ksize``.

@@ -1,4 +1,4 @@
-"""Normalisation over the batch: batch_norm, inplace_abn."""
+"""Normalization over the batch: batch_norm, inplace_abn."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from paddlelike.ops.operands import can_be_equal
 
 
 class BatchNormAttrs(Attrs):
-    """Attributes of a normalisation over the batch."""
+    """Attributes of normalization over the batch."""
 
     momentum: float = Float(0.9)
     epsilon: float = Float(1e-5)
@@ -47,7 +47,7 @@ class BatchNormAttrs(Attrs):
 
 
 class InplaceAbnAttrs(BatchNormAttrs):
-    """Attributes of a normalisation with an activation."""
+    """Attributes of normalization with an activation."""
 
     activation: str = String("")
     alpha: float = Float(0.1)
@@ -57,7 +57,7 @@ _UNREAD = {"fuse_with_relu": Bool(False), "use_mkldnn": Bool(False)}
 
 
 class _BatchNorm(OpDef):
-    """A normalisation over the batch, without the activation that may follow."""
+    """Normalization over the batch, without the activation that may follow."""
 
     inputs = ("X", "Scale", "Bias", "Mean", "Variance", "MomentumTensor?")
     outputs = ("Y", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance", "ReserveSpace?")
@@ -116,14 +116,14 @@ def _forward(
 
 
 def _has_one_element(x: Array, scale: Array) -> bool:
-    """Return whether each channel has one element: then Paddle passes X on without statistics."""
+    """Return whether each channel has one element, in which case Paddle returns X without normalizing."""
     return x.size == scale.size
 
 
 def _compute_gradients(
     x: Array, d_y: Array, statistics: tuple[Array, Array], factor: Array, attrs: BatchNormAttrs
 ) -> tuple[Array, Array, Array]:
-    """Return the gradients by X, Scale and Bias, where ``Y = Scale x^ + Bias, x^ = (x - mean) inverse``.
+    """Return the gradients of X, Scale and Bias, where ``Y = Scale x^ + Bias, x^ = (x - mean) inverse``.
 
     ``statistics`` are mean and inverse, ``factor`` is Scale over the deviation.
     """
@@ -205,7 +205,7 @@ class BatchNorm(_BatchNorm):
 
 @register
 class InplaceAbn(_BatchNorm):
-    """``activation(batch_norm(X))``, where Y may take X's place: the backward pass reads Y only.
+    """``activation(batch_norm(X))``, where Y may overwrite X: the backward pass reads only Y.
 
     The activation is the identity, leaky_relu or elu, each with ``alpha``. Rota Bulo et al., 2018.
     """

@@ -1,4 +1,4 @@
-"""Normalisation by sums over a whole data set: data_norm."""
+"""Normalization by sums over a whole data set: data_norm."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SUMS: Final = ("BatchSize", "BatchSum", "BatchSquareSum")
 
 @register
 class DataNorm(OpDef):
-    """``Y = (X - Means) * Scales`` per column, times ``scale_w`` plus ``bias`` on request.
+    """``Y = (X - Means) * Scales`` per column, on request times ``scale_w`` plus ``bias``.
 
     ``Means = BatchSum / BatchSize``, ``Scales = sqrt(BatchSize / BatchSquareSum)``. The three sums are
     trained like parameters: their gradients are what the batch adds to them. With ``slot_dim`` the

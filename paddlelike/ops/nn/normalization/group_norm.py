@@ -108,7 +108,7 @@ def _count_channels(x: Array, layout: str) -> int:
 
 
 def _cut_groups(x: Array, groups: int, layout: str) -> list[tuple[slice, tuple[Any, ...]]]:
-    """Return the channels of each group that has some, and the index of its part of X.
+    """Return the channels of each nonempty group, and the index of its part of X.
 
     All have as many channels as the first but for the last one.
     """
@@ -121,7 +121,7 @@ def _cut_groups(x: Array, groups: int, layout: str) -> list[tuple[slice, tuple[A
 def _normalize_parts(
     x: Array, scale: Array | None, bias: Array | None, *, epsilon: float, groups: int, data_layout: str
 ) -> tuple[Array, Array, Array]:
-    """Return the results of ``group_norm`` of groups of several sizes.
+    """Return the results of ``group_norm`` for groups of different sizes.
 
     Groups without channels have the mean NaN or 0.
     """

@@ -100,7 +100,7 @@ class LayerNorm(OpDef):
 
 
 def _fill_in(values: Array | None, default: float, matrix: Array) -> Array:
-    """Return numbers for each column in the type of the matrix, contiguous."""
+    """Return one number per column, contiguous, in the type of the matrix."""
     if values is None:
         return np.full(matrix.shape[1], default, matrix.dtype)
     return np.require(values, matrix.dtype, ("C", "A", "W"))

@@ -83,7 +83,7 @@ class SyncBatchNorm(BatchNorm):
 
 
 def _find_axes(x: Array, attrs: BatchNormAttrs) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the axes of X except the channels', and the shape in which a number per channel broadcasts."""
+    """Return all axes of X except the channels, and the shape in which one number per channel broadcasts."""
     channel = x.ndim - 1 if attrs.data_layout == "NHWC" else 1
     axes = tuple(axis for axis in range(x.ndim) if axis != channel)
     return axes, tuple(x.shape[axis] if axis == channel else 1 for axis in range(x.ndim))

@@ -1,4 +1,4 @@
-"""Replace files by files of another file system, for example if the directory is a mount point.
+"""Replacement of files by files from another file system, for example if the directory is a mount point.
 
 A rename cannot do that. The new files are first written without names in the target's file system (Linux:
 O_TMPFILE), and then all get their names: no reader finds a half-written file. Where that is impossible, each
@@ -22,7 +22,7 @@ _OVER: Final = os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(
 
 
 def move_across_devices(moves: Sequence[tuple[str, str]]) -> None:
-    """Replace each target of ``(source, target)`` by its source, and delete the sources at the end.
+    """Replace each target of ``(source, target)`` by its source, and delete the sources afterwards.
 
     Raises
     ------
@@ -67,7 +67,9 @@ def _name(copy: OpenFile | None, target: str) -> bool:
 
 
 def _remove(path: str) -> bool:
-    """Remove a file, since it may have more names or be mapped; return False for a mount point."""
+    """Remove a file rather than overwrite it, since it may be mapped or have other names; return False for a
+    mount point.
+    """
     try:
         os.unlink(path)
     except FileNotFoundError:

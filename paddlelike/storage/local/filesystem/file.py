@@ -12,7 +12,7 @@ from paddlelike.storage.local.filesystem.opening import open_regular, unreadable
 
 
 class File:
-    """A file opened for reading: its size, and bytes at positions, from several threads if wanted.
+    """A file opened for reading: its size, and bytes at positions, also from several threads.
 
     Used as a context manager, it closes itself and puts its path in front of a FormatError. ``own``: see
     :func:`.opening.open_regular`.
@@ -28,7 +28,7 @@ class File:
         self.size = facts.st_size
 
     def get_facts(self) -> os.stat_result:
-        """Return the ``stat`` of the open file. Raises OSError."""
+        """Return the result of ``stat`` for the open file. Raises OSError."""
         return os.fstat(self._fd)
 
     def read_at(self, offset: int, size: int) -> bytes:
@@ -62,11 +62,11 @@ class File:
             It cannot be read.
         """
         if most is not None and self.size > most:
-            raise FormatError(f"{self.size} bytes; such a file has {most} at most")
+            raise FormatError(f"{self.size} bytes, expected at most {most} at most")
         return self.read_at(0, self.size)
 
     def close(self) -> None:
-        """Close the file; twice is not an error."""
+        """Close the file. A second call does nothing."""
         self._fd = -1
         self._file = None
 

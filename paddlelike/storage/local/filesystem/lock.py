@@ -65,7 +65,7 @@ _DISK: Final = 60.0  # seconds for the disk to write a committed save
 
 
 class Lock:
-    """A lock file, held inside the ``with``, and its folder, which is removed when empty.
+    """A lock file, held inside the ``with``, and its folder, which is removed when it is empty.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class Lock:
         _released.set()
 
     def is_next(self) -> bool:
-        """Return whether no thread or process with precedence has waited longer than this lock."""
+        """Return whether no thread or process that takes precedence has waited longer than this lock."""
         self._looked = now = time.monotonic()
         first = next((one for one in _waiting if one._path == self._path and now - one._looked < _GONE), self)
         return first is self and time.monotonic() >= _turns.get(self._path, 0.0)
@@ -217,7 +217,7 @@ class Lock:
         )
 
     def release(self) -> None:
-        """Release the lock and remove its file; nothing where it is not held."""
+        """Release the lock and remove its file. If the lock is not held, do nothing."""
         try:
             if self in _waiting:  # after Ctrl-C at its end
                 _waiting.remove(self)
@@ -262,11 +262,11 @@ class Lock:
             other._files.extend(map(self._files.pop, (0,)))  # at once
 
     def _limit(self, wait: float, content: Content | None) -> float:
-        """Return the seconds to wait for the present holder."""
+        """Return the seconds to wait for the current holder."""
         return max(wait, _DISK) if content is not None and content.is_saved else wait
 
     def _refuse_dead(self, error: ForeignError) -> None:
-        """Raise the error for another user's entry, unless a process that may live holds its lock."""
+        """Raise the error for another user's entry, unless a process that may be alive holds its lock."""
         now, content = time.monotonic(), read_content(self._path)
         may_live = content is not None and not content.is_dead()
         since = now if may_live or self._foreign is None else self._foreign[0]
@@ -379,7 +379,7 @@ _ended: Final[list[bool]] = []  # an item once the interpreter is about to end
 
 
 def _wait_for_others() -> None:
-    """Wait for saves in daemon threads, which the interpreter's end would stop midway. Begin no new ones."""
+    """Wait for saves in daemon threads, which the end of Python would interrupt. No new ones begin."""
     with _opening.hold():
         _ended.append(True)
     end = time.monotonic() + _END
@@ -402,7 +402,7 @@ atexit.register(_wait_for_others)
 
 
 def _leave_to_parent() -> None:
-    """Close the locks in a forked process: else they would outlive their holder if that is killed."""
+    """Close the locks in a forked process, where they would otherwise outlive a killed holder."""
     for lock in list(_held):
         close_files(lock._files)
     _held.clear()
@@ -436,7 +436,7 @@ def _has_flock(fd: int) -> bool:
 
 
 def _flock(fd: int) -> bool:
-    """Return whether the lock is ours now."""
+    """Return whether this process holds the lock now."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -447,7 +447,7 @@ def _flock(fd: int) -> bool:
 
 
 def _is_there(fd: int, path: str) -> bool:
-    """Return whether the locked file still has its name: its last holder may have removed it."""
+    """Return whether the locked file still has its name, since its last holder may have removed it."""
     try:
         return os.path.samestat(os.fstat(fd), os.lstat(path))
     except FileNotFoundError:

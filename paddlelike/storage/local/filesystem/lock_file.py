@@ -159,7 +159,7 @@ def list_folders(parent: str) -> list[str]:
 
 
 def _fence(own: str) -> bool:
-    """Move the folders of all others into a holder's own; return False where another has moved that one."""
+    """Move the folders of other holders into this one's; return False if another has moved this one."""
     for folder in list_folders(os.path.dirname(own)):
         if folder != own:
             with contextlib.suppress(FileNotFoundError):  # of one that does not wait any more, or see below
@@ -168,7 +168,7 @@ def _fence(own: str) -> bool:
 
 
 def renew(path: str, token: str) -> bool:
-    """Change a lock file to show others that its holder lives; return whether it is still held."""
+    """Change a lock file to show that its holder is alive; return whether it is still held."""
     if not _is_held(path, token):
         return False
     with contextlib.suppress(FileNotFoundError):
@@ -227,7 +227,7 @@ def _create(path: str, content: bytes) -> bool:
 
 
 def _find_stale(path: str, seen: Seen) -> str | None:
-    """Return the token of a stale lock file, or a name for an empty one that has long been unchanged."""
+    """Return the token of a stale lock file, or a name for an empty file that has long been unchanged."""
     holder = read_content(path)
     if holder is not None and holder.is_here():
         return holder.token if holder.is_dead() else None
@@ -248,7 +248,7 @@ def _is_unchanged(path: str, now: tuple[object, ...], seconds: float, seen: Seen
 
 
 def _move_away(path: str, stale: str, aside: str) -> None:
-    """Remove a stale lock file, and no other."""
+    """Remove a stale lock file, but no other file."""
     try:
         os.rename(path, aside)
     except FileNotFoundError:
@@ -279,7 +279,7 @@ def _remove(path: str) -> None:
 
 @lru_cache
 def _get_place() -> str:
-    """Return an identity for this boot and its process ids."""
+    """Return an identity for this boot of the machine and its process ids."""
     import socket  # late: it takes long
 
     try:
@@ -291,7 +291,7 @@ def _get_place() -> str:
 
 
 def _get_start(pid: int) -> str:
-    """Return the start of a process, which distinguishes it from a later one with the same id; '-' if it is
+    """Return the start time of a process, which tells it from a later one with the same id; '-' if it is
     dead.
     """
     try:

@@ -1,4 +1,4 @@
-"""Open regular files for reading; refuse everything else without waiting for it.
+"""Open regular files for reading, and refuse all other kinds without waiting for them.
 
 In somebody else's directory a pipe, which would block, or a device may stand in place of a file. Links are
 followed: a model may be in a cache of files or on another disk. Their targets are only read; saves replace
@@ -35,7 +35,7 @@ _KINDS: Final = {
 
 
 def open_regular(path: str, *, own: bool = False) -> tuple[OpenFile, os.stat_result]:
-    """Return an open file and its ``stat``.
+    """Return an open file and the result of ``stat`` for it.
 
     ``own``: not through a link, and only where this user owns the file.
 

@@ -123,7 +123,7 @@ def is_own(facts: os.stat_result) -> bool:
 
 
 def check_believed(path: str, facts: os.stat_result, described: Collection[str]) -> None:
-    """Check that the owner of a deciding file is allowed to replace the files it decides about.
+    """Check that the owner of a file that decides about other files is allowed to replace these.
 
     In a folder whose sticky bit lets others create files but not replace them, these are root, the owner of
     the folder and the owner of the ``described`` files; elsewhere everybody.
@@ -192,7 +192,7 @@ def check_not_planted(path: str) -> None:
 
 
 def check_links(path: str, directory: str) -> None:
-    """Check that a path leads to a directory, and that no other user has put a link on its way.
+    """Check that a path leads to a directory, and that no other user has put a link into the path.
 
     The links are those that Linux follows by default. Each is looked at before it is followed, and nobody
     else can replace one that is trusted.
@@ -237,12 +237,12 @@ def _check_planted(path: str, facts: os.stat_result, writers: int = _OTHERS_WRIT
 
 
 def _is_shared(folder: os.stat_result, writers: int = _OTHERS_WRITE) -> bool:
-    """Return whether others may create entries in a folder, but not replace them: it has the sticky bit."""
+    """Return whether others can create entries in a folder but not replace them, as the sticky bit is set."""
     return bool(folder.st_mode & writers and folder.st_mode & stat.S_ISVTX)
 
 
 def check_replaceable(directory: str, paths: Collection[str]) -> None:
-    """Check that no file belongs to another user in a folder whose sticky bit forbids to replace it.
+    """Check that no file belongs to another user in a folder whose sticky bit forbids replacing it.
 
     Raises
     ------
@@ -277,9 +277,7 @@ def _name_user(uid: int) -> str:
 
 
 def _find_shown(folder: str, device: int) -> int | None:
-    """Return the owner of files that this process creates on the file system of a folder, or None if
-    unknown.
-    """
+    """Return the owner that files of this process get on the file system of a folder, or None if unknown."""
     key = device, _get_user()
     if key not in _shown:
         try:
@@ -293,7 +291,7 @@ def _find_shown(folder: str, device: int) -> int | None:
 
 
 def _create_one(folder: int) -> int:
-    """Create a file in an open folder, without a name where that is possible, and return its owner."""
+    """Create a file in an open folder, if possible without a name, and return its owner."""
     import secrets  # late: it takes long
 
     unnamed = getattr(os, "O_TMPFILE", None)

@@ -1,4 +1,4 @@
-"""Files and folders of the replaced version of a directory: list, rescue late arrivals, remove."""
+"""Files and folders of a replaced version of a directory: list them, rescue late arrivals, remove them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _move_late(old: str, directory: str, path: str, known: int | None) -> None:
 
 
 def _is_inside(path: str) -> bool:
-    """Return whether no folder on the way is a link."""
+    """Return whether no folder along the path is a link."""
     folder = os.path.dirname(path)
     return os.path.realpath(folder) == folder  # also of folders that do not exist yet
 

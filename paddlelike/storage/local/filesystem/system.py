@@ -1,4 +1,4 @@
-"""Calls of the system that Python does not offer: exchange two names, sync a file system, share blocks."""
+"""System calls that Python lacks: exchange two names, sync a file system, share blocks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STATX_INO, _STATX_BTIME, _STATX_MNT_ID_UNIQUE = 0x100, 0x800, 0x4000  # the las
 
 
 def exchange(a: str, b: str) -> None:
-    """Swap two names in one step, so that nobody ever sees one of them missing.
+    """Swap two names in one step, so that neither is ever missing.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def sync_directory(path: str) -> None:
 
 
 def drop_cache(path: str) -> None:
-    """Let the next read of a file come from the disk, if possible."""
+    """Make the next read of a file come from the disk, if possible."""
     if not hasattr(os, "posix_fadvise"):
         return
     # a broken link, for example; its reader raises the error
@@ -89,8 +89,8 @@ def drop_cache(path: str) -> None:
 
 
 def identify_mount(path: str) -> str | None:
-    """Return an identity of a file that changes with a copy or another mount of its file system, or None if
-    this system has none.
+    """Return an identity of a file that differs in a copy or another mount of its file system, or None if the
+    system has none.
     """
     call, facts = _function("statx"), ctypes.create_string_buffer(256)
     wanted = _STATX_INO | _STATX_BTIME | _STATX_MNT_ID_UNIQUE

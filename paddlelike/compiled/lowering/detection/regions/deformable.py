@@ -22,7 +22,9 @@ def _read_points(
     x: Array | np.ndarray[Any, Any],
     inside: Array | np.ndarray[Any, Any],
 ) -> Array:
-    """Return an image (C, H, W) at points, linear between pixels: (C, ...); 0 outside."""
+    """Return the values of an image (C, H, W) at points, interpolated linearly: (C, ...); 0 outside the
+    image.
+    """
     height, width = image.shape[1:]
     top, left = jnp.floor(y), jnp.floor(x)
     down, right = y - top, x - left
@@ -129,7 +131,7 @@ def _scale_index(bins: int, parts: int | Array) -> Array | np.ndarray[Any, Any]:
 
 
 def _find_moves(trans: Array, output_dim: int, bins: tuple[int, int], parts: list[int]) -> list[Any]:
-    """Return the offset of each bin to the right and down: two arrays (R, D, H', W')."""
+    """Return the offsets of each bin to the right and down: two arrays (R, D, H', W')."""
     classes = trans.shape[1] // 2
     of_class = (np.arange(output_dim) // max(output_dim // classes, 1))[:, None, None]
     row, column = _scale_index(bins[0], parts[0])[:, None], _scale_index(bins[1], parts[1])
@@ -201,7 +203,7 @@ def _find_matrix(corners: Array, size: tuple[int, int]) -> Array:
 
 
 def _is_in_quadrangle(x: Array, y: Array, corners: Array) -> Array:
-    """Return whether points lie on a side of a quadrangle, or a ray to the right crosses its sides oddly."""
+    """Return whether each point lies in a quadrangle, by the sides that a ray to the right crosses."""
     on_side, crossings = jnp.zeros(x.shape, bool), jnp.zeros(x.shape, jnp.int32)
     ends = jnp.roll(corners, -1, 0)
     for side in range(4):

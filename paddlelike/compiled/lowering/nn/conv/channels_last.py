@@ -93,7 +93,9 @@ def _find_dw(x: Array, d_out: Array, windows: Windows, groups: int, shape: tuple
 
 
 def _turn_windows(windows: Windows, dims: Sequence[int], out: Sequence[int]) -> Windows | None:
-    """Return the windows over results with which a convolution gives the gradient of the images."""
+    """Return the windows of the convolution that computes the gradient of the images from that of the
+    results.
+    """
     if any(stride != 1 for stride in windows.strides):
         return None
     before = [extent - 1 - low for extent, (low, _) in zip(windows.extent, windows.pads, strict=True)]
@@ -172,7 +174,8 @@ def _multiply_forward(x: Array, w: Array) -> tuple[Array, Pair]:
 
 
 def _multiply_backward(kept: Pair, d_out: Array) -> Pair:
-    """Return the gradients. The one of ``w`` needs a transposed operand: the smaller one, by samples.
+    """Return the gradients of :func:`multiply`; for ``w`` the smaller operand is transposed, sample by
+    sample.
 
     XLA's own choice takes up to 2.6 times as long, since its rows are not in the cache.
     """

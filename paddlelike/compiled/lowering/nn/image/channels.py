@@ -33,7 +33,7 @@ def similarity_focus(x: Array, *, axis: int, indexes: list[int], ctx: OpContext)
 
 
 def _choose(matrix: Array) -> tuple[Array, Array]:
-    """Return a mask of the chosen numbers, and whether the choice was unique despite ties."""
+    """Return a mask of the chosen elements, and whether the choice was unique despite equal values."""
     height, width = matrix.shape
 
     def choose(_: Array, state: Array) -> tuple[Any, Any, Any]:

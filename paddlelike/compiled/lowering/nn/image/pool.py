@@ -138,7 +138,7 @@ def max_pool_with_index(
     )
     _, axes = attrs.count_windows("max_pool", x.shape[2:])
     if any(axis.stride is None for axis in axes):
-        raise LoweringError("windows of uneven sizes")
+        raise LoweringError("its windows have uneven sizes")
     padded = jnp.pad(
         x, [(0, 0), (0, 0), *((axis.pad[0], max(_pad_after(axis), 0)) for axis in axes)],
         constant_values=np.finfo(x.dtype).min,

@@ -1,4 +1,4 @@
-"""Quantization of operators without weights, and a record of how large results become."""
+"""Quantization of operators without weights, and records of the largest results of operators."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WITHOUT_WEIGHTS: Final = """
 
 
 class AddQuantDequantPass(ScopePass):
-    """Put fake quantization before operators without weights.
+    """Puts fake quantization before operators without weights.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class AddQuantDequantPass(ScopePass):
 
 
 class OutScaleForTrainingPass(ScopePass):
-    """Let a graph that trains record a moving average of the greatest results of its operators."""
+    """Makes a training graph record a moving average of the largest results of its operators."""
 
     def __init__(
         self, scope: Scope | None = None, place: Place | None = None, moving_rate: float = 0.9
@@ -130,7 +130,9 @@ class OutScaleForTrainingPass(ScopePass):
 
 
 class OutScaleForInferencePass:
-    """Write what :class:`OutScaleForTrainingPass` recorded into the attributes ``out_threshold``."""
+    """Writes the values that :class:`OutScaleForTrainingPass` recorded into the attributes
+    ``out_threshold``.
+    """
 
     def __init__(self, scope: Scope | None = None) -> None:
         self._scope = scope

@@ -1,4 +1,4 @@
-"""What passes of quantization share: which slots count, new operators with edges, values of a scope."""
+"""Shared parts of the quantization passes: quantized slots, new operators with edges, values of a scope."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def is_skipped(op: IrOpNode, skip_pattern: str | list[str]) -> bool:
 
 
 def find_quantization(op: IrOpNode) -> str:
-    """Return its attribute ``quantization_type``, or an empty text."""
+    """Return the attribute ``quantization_type`` of an operator, or an empty text."""
     return str(op.op().attr("quantization_type")) if op.op().has_attr("quantization_type") else ""
 
 
@@ -117,7 +117,7 @@ def load_value(scope: Scope, name: str) -> npt.NDArray[Any]:
 
 
 class ScopePass:
-    """A pass that reads and sets values of a scope."""
+    """Base class of passes that read and set values of a scope."""
 
     def __init__(self, scope: Scope | None, place: Place | None) -> None:
         self._scope, self._place = scope, place
@@ -168,7 +168,7 @@ class ScopePass:
         attrs: dict[str, Any],
         prefix: str = "",
     ) -> IrVarNode:
-        """Quantize by a moving average of the greatest values; return the scale."""
+        """Quantize by a moving average of the largest values; return the scale."""
         scale_in = self._create_state(graph, scale, node.dtype(), 0.001)
         scale_out = create_again(graph, scale_in)
         before, after = self._create_averages(graph, node.dtype(), prefix)
@@ -179,7 +179,7 @@ class ScopePass:
 
 
 def create_again(graph: IrGraph, node: IrVarNode) -> IrVarNode:
-    """Add the next value of a variable."""
+    """Add a new version of a variable, for its next value."""
     desc = node.var()
     assert desc is not None
     return graph.create_var_node_from_desc(desc)
@@ -192,5 +192,5 @@ def check_types(given: Sequence[str], known: Sequence[str]) -> None:
 
 
 def count_steps(bits: int) -> int:
-    """Return the greatest whole number of that many bits."""
+    """Return the largest signed integer of that many bits."""
     return int((1 << (bits - 1)) - 1)

@@ -1,4 +1,4 @@
-"""Graphs for inference: weights of whole numbers, weights of int8, operators of Paddle Mobile."""
+"""Graphs for inference: integers as weights, int8 weights, operators of Paddle Mobile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from paddlelike.framework.passes.ir_nodes import IrOpNode, IrVarNode
 
 
 class QuantizationFreezePass(ScopePass):
-    """Make the weights of a trained graph whole numbers, and divide the results of their readers.
+    """Turns the weights of a trained graph into integers, and rescales the results of their readers.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class QuantizationFreezePass(ScopePass):
         return graph
 
     def _freeze(self, name: str, scale_name: str) -> float | list[float]:
-        """Make a weight whole numbers; return its scale, or a list of them."""
+        """Turn a weight into integers; return its scale, or a list of scales."""
         weight = self._read(name)
         if self._weight_quantize_type not in WAYS[:2]:
             scale = self._read(scale_name)[0]
@@ -106,7 +106,7 @@ class QuantizationFreezePass(ScopePass):
         scales: Mapping[str, Any],
         weights: Collection[str],
     ) -> None:
-        """Let an operator read whole numbers, and divide its result by the scales of both inputs."""
+        """Let an operator read integers, and divide its result by the scales of both inputs."""
         of_weight, of_input, max_range = None, None, 1.0
         for node in op.inputs:
             if node.name() not in op.input_arg_names():
@@ -144,7 +144,7 @@ class QuantizationFreezePass(ScopePass):
 
 
 def _remove_rounding(graph: IrGraph, op: IrOpNode, before: dict[IrVarNode, IrVarNode]) -> None:
-    """Remove an operator that rounds; record the value before it, by the rounded value."""
+    """Remove an operator that rounds; record which value was rounded."""
     result, source = find_node(op.outputs, op.output("Out")[0]), find_node(op.inputs, op.input("X")[0])
     before[result] = before.get(source, source)
     graph.safe_remove_nodes(op)
@@ -159,7 +159,7 @@ def _find_source(name: str) -> str:
 
 
 class ConvertToInt8Pass(ScopePass):
-    """Give the operators of a frozen graph weights of int8, named ``<name>.int8``.
+    """Gives the operators of a frozen graph int8 weights, named ``<name>.int8``.
 
     Parameters
     ----------
@@ -193,7 +193,9 @@ class ConvertToInt8Pass(ScopePass):
 
 
 class TransformForMobilePass:
-    """Name the quantizing operators of a frozen graph ``quantize`` and ``dequantize``, for Paddle Mobile."""
+    """Renames the quantizing operators of a frozen graph to ``quantize`` and ``dequantize``, for Paddle
+    Mobile.
+    """
 
     def apply(self, graph: IrGraph) -> IrGraph:
         """Change a graph and return it."""

@@ -1,4 +1,4 @@
-"""Quantization of saved models, without training: by samples of their inputs, or of the weights alone.
+"""Quantization of saved models without training: with samples of their inputs, or of the weights alone.
 
 Parameters
 ----------
@@ -57,7 +57,7 @@ def _check_choice(what: str, given: object, known: Sequence[object]) -> None:
 
 
 class PostTrainingQuantization:
-    """Quantize a saved float32 model; samples of its inputs show how large its activations become.
+    """Quantizes a saved float32 model; samples of its inputs show how large its activations become.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class PostTrainingQuantization:
         return loader()
 
     def _collect_names(self) -> tuple[set[str], set[str]]:
-        """Return the weights and the activations whose size counts."""
+        """Return the names of the weights, and of the activations whose size is recorded."""
         persistables = {variable.name for variable in self._program.list_vars() if variable.persistable}
         names: set[str] = set()
         for op in self._program.global_block().ops:
@@ -198,7 +198,7 @@ class PostTrainingQuantization:
         return names & persistables, names - persistables
 
     def _record(self, weights: set[str], samples: dict[str, Array]) -> None:
-        """Write what was found into the program."""
+        """Write the scales into the program."""
         values = {name: load_value(self._scope, name) for name in sorted(weights)}
         rows = {name: value.reshape(len(value), -1) for name, value in values.items()}
         if self._algo == "min_max":
@@ -280,7 +280,7 @@ class PostTrainingQuantization:
 
 
 def find_threshold(sizes: Array) -> float:
-    """Return the scale whose quantized distribution diverges least from ``sizes`` (Kullback and Leibler).
+    """Return the scale whose quantized distribution has the least Kullback-Leibler divergence from ``sizes``.
 
     Sums are added one after the other, as Fluid adds them: the last bit decides between two scales.
     """
@@ -303,13 +303,13 @@ def find_threshold(sizes: Array) -> float:
 
 
 def _count(sizes: Array, low: float, high: float, *, bins: int) -> tuple[Array, float]:
-    """Return a histogram and the width of its bins; the limits are rounded as numpy 1 rounds them."""
+    """Return a histogram and the width of its bins, with limits rounded as in numpy 1."""
     edges = np.linspace(low, high, bins + 1).astype(sizes.dtype)
     return np.histogram(sizes, edges)[0], float(edges[1] - edges[0])
 
 
 def _merge(counts: Array, wanted: Array) -> Array:
-    """Return counts as few steps see them: each bin holds the mean of the filled bins of its step."""
+    """Return a histogram with few steps: each bin gets the mean of the filled bins of its step."""
     width = len(counts) // _STEPS
     starts = np.arange(_STEPS) * width
     sums = np.add.reduceat(counts, starts)
@@ -336,7 +336,7 @@ def _compute_logs(values: Array) -> Array:
 
 
 class WeightQuantization:
-    """Write copies of a saved model whose weights are int8 or int16."""
+    """Writes copies of a saved model whose weights are int8 or int16."""
 
     _supported_quantizable_op_type = ["conv2d", "depthwise_conv2d", "mul"]
     _supported_weight_quantize_type = ["channel_wise_abs_max", "abs_max"]
@@ -431,7 +431,7 @@ def _quantize_weight(op: Operator, name: str, bits: int, way: str, *, rate: floa
 
 
 def _cut(weight: Array, rate: float) -> float:
-    """Return the size below which all numbers but the share ``rate`` are, to a bin of 5,000."""
+    """Return the size that only the share ``rate`` of all numbers exceeds, to the nearest of 5,000 bins."""
     sizes = np.abs(weight)
     counts, width = _count(sizes, 0.0, float(sizes.max()), bins=5000)
     share = np.add.accumulate(counts / float(counts.sum()))

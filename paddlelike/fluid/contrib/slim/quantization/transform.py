@@ -1,4 +1,4 @@
-"""Quantization of operators that have weights, while a network trains."""
+"""Quantization of operators with weights, for networks that are trained."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from paddlelike.layers import mean
 
 
 class QuantizationTransformPass(ScopePass):
-    """Put fake quantization before operators that have weights.
+    """Puts fake quantization before operators with weights.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class QuantizationTransformPass(ScopePass):
         return graph
 
     def _leaves(self, op: IrOpNode) -> bool:
-        """Return whether an operator stays: AddQuantDequantPass quantizes products of two activations."""
+        """Return whether an operator is left to AddQuantDequantPass: a product of two activations."""
         skipped = op.op().has_attr("skip_quant") and op.op().attr("skip_quant")
         product = op.name() in ("mul", "matmul") and not reads_weights(op)
         return skipped or product or find_quantization(op) == "qat_without_weight"
@@ -190,7 +190,7 @@ class QuantizationTransformPass(ScopePass):
     def _insert_range(
         self, graph: IrGraph, node: IrVarNode, steps: IrVarNode, scale_name: str, attrs: dict[str, Any]
     ) -> IrVarNode:
-        """Quantize by the greatest value of a window; return the scale."""
+        """Quantize by the largest value of the last steps; return the scale."""
         before = self._create_state(graph, scale_name, node.dtype(), 0.001)
         after = create_again(graph, before)
         inputs, outputs = {"X": node, "InScale": before}, {"Out": steps, "OutScale": after}
@@ -218,7 +218,7 @@ class QuantizationTransformPass(ScopePass):
     def _insert_func(
         self, graph: IrGraph, func: Callable[[Variable], Variable], node: IrVarNode, op: IrOpNode
     ) -> IrVarNode:
-        """Insert what ``func`` builds between a variable and its reader; return the result.
+        """Insert the result of ``func`` between a variable and its reader; return that result.
 
         When the graph trains, the gradient of the reader runs through what was built.
         """
@@ -294,7 +294,7 @@ def _insert_gradients(
     head: IrVarNode,
     copied: Mapping[str, IrVarNode],
 ) -> None:
-    """Let the gradient of the reader ``op`` reach a variable by way of the copied operators."""
+    """Let the gradient of the reader ``op`` reach a variable through the copied operators."""
     gradient = find_node(graph.all_var_nodes(), f"{op.outputs[0].name()}@GRAD").outputs[0]
     of_out, of_head = copied[f"{out.name()}@GRAD"], copied[f"{head.name()}@GRAD"]
     graph.update_input_link(node, out, gradient)

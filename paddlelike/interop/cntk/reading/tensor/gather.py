@@ -1,4 +1,4 @@
-"""Classes, indices of extremes, and rows by number."""
+"""One-hot classes, indexes of the largest elements, and rows by index."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _read_top_k(step: Step) -> tuple[Value, ...]:
 
 @reads("Gather")
 def _read_gather(step: Step) -> Value:
-    """Return rows of a table by their numbers."""
+    """Return rows of a table by their indexes."""
     ids, table = step.value(), step.value(1)
     if table.dynamic or "axisVec" in step.node.attributes or "axis" in step.node.attributes:
         step.refuse("its table has samples, or it gathers along another dim than the first")

@@ -18,7 +18,7 @@ from paddlelike.ops.reduction.reduce import REDUCTIONS
 
 @reads("Reshape")
 def _read_reshape(step: Step) -> Value:
-    """Reshape the dims between two axes, which are counted from the last dim."""
+    """Reshape the dims between two axes, both counted from the last dim."""
     value = step.value()
     (begin,), (end,) = step.axes("beginAxis"), step.axes("endAxis")
     stop = value.rank - _count_axes(step, begin.static_index, value.rank)
@@ -145,7 +145,7 @@ def _read_pad(step: Step) -> Value:
 def _mirror(
     step: Step, value: Value, pads: Sequence[tuple[int, int]], mode: Literal["reflect", "symmetric"]
 ) -> Variable:
-    """Return a value padded by reflection, with or without repeating the end elements."""
+    """Return a value padded by reflection, with or without repeating the outermost elements."""
     out = value.variable
     for dim, (size, (low, high)) in enumerate(zip(value.shape, pads, strict=True)):
         if not 0 <= max(low, high) <= size - (mode == "reflect") or min(low, high) < 0:
@@ -202,7 +202,7 @@ def _reduce(step: Step, value: Value, kind: str, dims: list[int]) -> Variable:
 
 
 def reduce_everything(step: Step, value: Value, kind: str) -> Value:
-    """Return a reduction over all samples and dims: a value without dims."""
+    """Return a reduction over all samples and dims, a value without dims."""
     if kind not in ("Sum", "Mean", "Max", "Min"):
         step.refuse(f"it reduces all axes by {kind}")
     out = step.reduce(kind, value.variable, keep=False)

@@ -10,7 +10,7 @@ from paddlelike.interop.onnx.exporter.graph import Step, converts
 
 
 def _multiply_flat(step: Step, slots: tuple[str, str], cut_x: int, cut_y: int) -> str:
-    """Return the product of two tensors taken as matrices, in the dims of X's rows and of Y's columns."""
+    """Return the product of two tensors as matrices, with the row dims of X and the column dims of Y."""
     (x, y), (rank_x, rank_y) = map(step.input, slots), map(step.rank, slots)
     if rank_y == 2 and cut_x == rank_x - 1:
         return step.add("MatMul", x, y)
@@ -39,14 +39,14 @@ def _convert_fc(step: Step) -> str:
 
 
 def _turn(step: Step, value: str, rank: int, turn: bool) -> str:
-    """Return matrices with their last two dims exchanged on request."""
+    """Return matrices, on request with their last two dims exchanged."""
     order = list(range(rank))
     return step.transpose(value, [*order[:-2], rank - 1, rank - 2]) if turn and rank > 1 else value
 
 
 @converts("matmul")
 def _convert_matmul(step: Step) -> str:
-    """Multiply; a vector counts as a row or a column, which the result drops unless it has no other dim."""
+    """Multiply. A vector counts as a row or a column; the result drops that dim unless it has no other."""
     if step.attr("fused_reshape_Out") or step.attr("head_number") > 1:
         step.refuse("it has several heads, or a reshape is fused into it")
     x, y, rank_x, rank_y = step.input(), step.input("Y"), step.rank(), step.rank("Y")
@@ -90,7 +90,7 @@ def _convert_einsum(step: Step) -> str:
 
 @converts("cos_sim")
 def _convert_cos_sim(step: Step) -> str:
-    """Pair each row of X with its row of Y, or with the only row of Y."""
+    """Compare each row of X with the same row of Y, or with the only row of Y."""
     x, y = (step.reshape(step.input(slot), 0, -1) for slot in ("X", "Y"))
     norms = [step.reduce("ReduceL2", each, [1], keep=True) for each in (x, y)]
     product = step.reduce("ReduceSum", step.add("Mul", x, y), [1], keep=True)

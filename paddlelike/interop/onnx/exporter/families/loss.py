@@ -54,7 +54,7 @@ def _convert_ctc_align(step: Step) -> None:
 
 @converts("crf_decoding")
 def _convert_crf_decoding(step: Step) -> None:
-    """Find the labels with the greatest score; if Label is given, whether each is correct."""
+    """Find the labels with the highest score; if Label is given, mark which labels are correct."""
     whole = step.input("Transition")
     start, end = (step.add("Gather", whole, step.constant(row, np.int64), axis=0) for row in (0, 1))
     between = step.add("Slice", whole, step.ints(2), step.ints(np.iinfo(np.int64).max))
@@ -138,7 +138,7 @@ def _scan(
     *,
     backwards: bool = False,
 ) -> list[str]:
-    """Return the last state, and the results of each step; inputs have their element types."""
+    """Return the last state and the results of each step; inputs keep their element types."""
     from onnx import helper
 
     names = [step.graph.take_name(f"{step.op.type}.step") for _ in range(len(inputs) + 1)]

@@ -1,4 +1,4 @@
-"""Random values: of the same distributions as Paddle's, not the same numbers."""
+"""Random values with Paddle's distributions but other numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from paddlelike.interop.onnx.exporter.graph import Step, converts
 
 
 def _draw(step: Step, shape: list[int] | str, *, normal: bool) -> str:
-    """Return random values in a shape: known numbers, or a value that holds them."""
+    """Return random values in a shape, which is known or given by a value."""
     if step.attr("diag_num"):
         step.refuse("its diagonal has a value of its own")
     attrs: dict[str, Any] = {"dtype": dtype_row(VarType(step.attr("dtype"))).onnx}

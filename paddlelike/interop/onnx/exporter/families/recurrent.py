@@ -1,4 +1,4 @@
-"""Recurrent layers: over sequences with a LoD (lstm, gru), and over batches (rnn of Paddle 2)."""
+"""Recurrent layers: over sequences with a LoD (lstm, gru), and over batches (Paddle 2's rnn)."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def _time_major(step: Step) -> str:
 
 
 def _give_rows(step: Step, batch: str) -> None:
-    """Give the output of a layer, ``(T, 1, N, hidden)``, as rows."""
+    """Set the output to a layer's result, ``(T, 1, N, hidden)``, as rows."""
     out = step.transpose(step.squeeze(batch, 1), [1, 0, 2])
     step.give("Hidden", unpad_rows(step.graph, out, step.lengths("Input")))
 
 
 def _order(step: Step, value: str, order: tuple[int, ...], hidden: int, axis: int) -> str:
-    """Return gates along a dim in another order."""
+    """Return the gates along a dim in another order."""
     parts = step.add_several("Split", value, step.ints(*[hidden] * len(order)), count=len(order), axis=axis)
     return step.add("Concat", *(parts[i] for i in order), axis=axis)
 
 
 def _take_gates(step: Step, order: tuple[int, ...], hidden: int, signs: tuple[int, ...]) -> str:
-    """Return weights ``(1, gates, gates)`` that put the gates of the projected inputs in order."""
+    """Return weights ``(1, gates, gates)`` that reorder the gates of the projected inputs."""
     size = len(order) * hidden
     matrix = np.zeros((size, size), step.dtype("Input"))
     for row, (source, sign) in enumerate(zip(order, signs, strict=True)):
@@ -85,8 +85,8 @@ def _convert_lstm(step: Step) -> None:
 
 @converts("gru")
 def _convert_gru(step: Step) -> None:
-    """Gates are update, reset, candidate in both. Unless ``origin_mode`` is set, Fluid's update gate is 1
-    minus ONNX's: the sigmoid of the negative.
+    """Convert a GRU; gates are update, reset, candidate in both. Unless ``origin_mode`` is set, Fluid's
+    update gate is 1 minus ONNX's, which is the sigmoid of the negative.
     """
     hidden, own = step.shape("Weight")[0], bool(step.attr("origin_mode"))
     if not own and step.attr("gate_activation") != "sigmoid":
@@ -160,7 +160,7 @@ def _convert_rnn(step: Step) -> None:
 
 
 def _join(step: Step, parts: list[str], order: tuple[int, ...], hidden: int, axis: int) -> str:
-    """Return the parameters of all directions, their gates in order."""
+    """Return the parameters of all directions, with their gates in order."""
     ordered = [step.unsqueeze(_order(step, one, order, hidden, axis), 0) for one in parts]
     return step.add("Concat", *ordered, axis=0) if len(ordered) > 1 else ordered[0]
 

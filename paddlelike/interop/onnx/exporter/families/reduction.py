@@ -1,4 +1,4 @@
-"""Reductions, and the indices of extremes."""
+"""Reductions, and the indexes of the largest and smallest elements."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def _convert_kthvalue(step: Step) -> None:
 
 @converts("unique", "unique_with_counts")
 def _convert_unique(step: Step) -> None:
-    """Find unique elements: in order of appearance (Fluid), or sorted, perhaps slices (Paddle 2.x)."""
+    """Find unique elements, in order of appearance (Fluid) or sorted (Paddle 2.x, which also compares
+    slices).
+    """
     attrs = {"axis": step.attr("axis")[0]} if step.attr("axis") else {}
     found, first, each, counts = step.add_several(
         "Unique", step.input(), count=4, sorted=int(step.graph.later), **attrs
@@ -149,7 +151,7 @@ def _convert_segment_pool(step: Step) -> str:
 
 @converts("mode")
 def _convert_mode(step: Step) -> None:
-    """Find the most frequent element, the smallest of several, and its last index."""
+    """Find the most frequent element, the smallest if there are several, and its last index."""
     axis, last = step.attr("axis") % step.rank(), step.rank() - 1
     order = [each for each in range(step.rank()) if each != axis] + [axis]
     rows = step.transpose(step.input(), order)

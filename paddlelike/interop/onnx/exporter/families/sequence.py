@@ -72,7 +72,7 @@ def _convert_conv(step: Step) -> str:
 
 @converts("sequence_expand", "sequence_expand_as")
 def _convert_expand(step: Step) -> None:
-    """Repeat each row of X as often as the sequence of Y has rows."""
+    """Repeat each row of X by the number of rows of the corresponding sequence of Y."""
     if step.has_lengths("X"):
         step.refuse("X holds sequences too, which it would repeat as a whole")
     lengths = step.lengths("Y")
@@ -191,7 +191,7 @@ def _mark_ends(step: Step) -> str:
 
 
 def _look_ahead(step: Step, rows: str, by: int) -> str:
-    """Return the row some steps later, or the last one."""
+    """Return the row that follows some steps later, or the last row."""
     count = step.dims(rows, 0, 1)
     end = step.reshape(count)
     places = step.add("Range", step.constant(0, np.int64), end, step.constant(1, np.int64))
@@ -201,7 +201,7 @@ def _look_ahead(step: Step, rows: str, by: int) -> str:
 
 @converts("sequence_enumerate")
 def _convert_enumerate(step: Step) -> str:
-    """List the ids of each row and of those after it, with ``pad_value`` beyond the end of the sequence."""
+    """List the ids of each row and of the rows after it, with ``pad_value`` beyond the end."""
     left, ids = step.unsqueeze(_mark_ends(step), 1), step.reshape(step.input(), -1, 1)
     columns = [
         step.add("Where", step.add("Greater", left, step.ints(ahead)), _look_ahead(step, ids, ahead),
@@ -249,7 +249,7 @@ def _convert_slice(step: Step) -> None:
 
 @converts("sequence_scatter")
 def _convert_scatter(step: Step) -> str:
-    """Add the updates of each sequence to a row of X, at its ids."""
+    """Add the updates of each sequence to one row of X, at the sequence's ids."""
     if step.graph.opset < 16 or step.rank() != 2:
         step.refuse("it adds, which needs opset 16, or X does not have two dims")
     owners, _ = find_owners(step.graph, step.lengths("Ids"))

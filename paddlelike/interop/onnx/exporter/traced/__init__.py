@@ -1,1 +1,1 @@
-"""Operators as the compiled engine traces them: JAX's primitives, each as nodes of ONNX."""
+"""Operators as the compiled engine traces them: each primitive of JAX becomes nodes of ONNX."""

@@ -1,4 +1,4 @@
-"""Primitives that work on each element."""
+"""Elementwise primitives."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _find_places(
     batching: Sequence[int],
     index_batching: Sequence[int],
 ) -> tuple[list[str], str | None]:
-    """Return for each axis of the operand the index of every element, and where one is outside.
+    """Return, for each axis of the operand, the index of every element and a mask of indexes outside.
 
     ``shape``: of the elements; ``windows``: those of its axes that go along a part of the operand, in the
     order of ``inner``, the operand's axes. The other axes are those of the indices. Return None when no

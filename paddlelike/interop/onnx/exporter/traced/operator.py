@@ -1,4 +1,4 @@
-"""An operator without a function of its own in the families: by its lowering for the compiled engine.
+"""Operators without a converter of their own, translated by their lowering for the compiled engine.
 
 The lowering is traced with the operator's declared shapes, for several sizes of the dims that are not known,
 and each primitive of JAX becomes nodes of ONNX. No node checks conditions on values, such as labels within
@@ -43,7 +43,7 @@ def _has_lowering(type_: str, version: int) -> bool:
 
 
 def is_traceable(op: Operator) -> bool:
-    """Return whether an operator reads and writes tensors alone, so that it can be traced."""
+    """Return whether an operator reads and writes only tensors, so that it can be traced."""
     variables = map(op.block._find_var_recursive, (*op.input_arg_names, *op.output_arg_names))
     if any(one is not None and one.type not in (VarType.LOD_TENSOR, VarType.RAW) for one in variables):
         return False
@@ -79,7 +79,7 @@ def convert_traced(step: Step) -> None:
 
 
 def _convert(step: Step, cls: type[OpDef], row: Lowering, *, shared: bool) -> None:
-    """Translate an operator; ``shared``: first dims that are not known are the same in all inputs."""
+    """Translate an operator; ``shared``: unknown first dims are the same in all inputs."""
     import jax
 
     from paddlelike.interop.onnx.exporter.traced.translation import Translation
@@ -121,7 +121,9 @@ def _convert(step: Step, cls: type[OpDef], row: Lowering, *, shared: bool) -> No
 
 
 def _get_array(step: Step, result: Any) -> Any:
-    """Return a result, or a list of the results of a slot. Refuses results other than arrays."""
+    """Return a result, or a list of a slot's results. Raises InexpressibleError for results other than
+    arrays.
+    """
     import jax
     import numpy as np
 
@@ -135,7 +137,7 @@ def _get_array(step: Step, result: Any) -> Any:
 
 
 def _finish(step: Step, name: str, value: str, array: Any) -> str:
-    """Return a result with the declared element type; as a scalar if its variable is one."""
+    """Return a result with the declared element type, as a scalar if its variable is one."""
     variable = step.op.block._var_recursive(name)
     if step.graph.later and variable.shape == () and array.ndim:
         value = step.reshape(value)
@@ -153,7 +155,7 @@ _BATCHES: Final = {"cudnn_lstm": 1}
 def _declare(
     step: Step, inputs: Sequence[tuple[str, str]], *, shared: bool
 ) -> tuple[list[tuple[list[Any], Any]], dict[str, tuple[str, int]]]:
-    """Return the shapes and types of inputs, and for each symbol a value and the axis with it."""
+    """Return the shapes and types of inputs, and for each symbol an input and the axis that has that size."""
     shapes: list[tuple[list[Any], Any]] = []
     symbols: dict[str, tuple[str, int]] = {}
     batch = _BATCHES.get(step.op.type, 0 if shared else -1)
@@ -174,7 +176,7 @@ def _declare(
 
 
 def _make_context(step: Step) -> OpContext:
-    """Return the context of a lowering, without checks and random numbers."""
+    """Return the context of a lowering, without checks or random numbers."""
     from types import SimpleNamespace
 
     from paddlelike.compiled.tracing.context import OpContext
@@ -199,11 +201,11 @@ def _make_context(step: Step) -> OpContext:
             """Do nothing."""
 
         def find_greatest(self, slot: int) -> None:
-            """Return None: the number is not known."""
+            """Return None: the upper bound is not known."""
 
     return Context(None, step.op)  # type: ignore[arg-type]
 
 
 def find_converter(op: Operator) -> Converter | None:
-    """Return the converter of an operator: its own, or the converter that traces its lowering."""
+    """Return the converter of an operator: its own, or one that traces its lowering."""
     return load_table().get(op.type) or (convert_traced if is_traceable(op) else None)

@@ -86,7 +86,7 @@ def _translate_dynamic_slice(e: Equation) -> str:
 
 
 def _place_within(e: Equation, starts: Sequence[str], sizes: Sequence[Any]) -> str:
-    """Return where a part begins, clamped so that the whole part lies inside the value."""
+    """Return the start of a part, clamped so that the whole part lies inside the value."""
     row = e.add("Concat", *(e.cast(e.step.reshape(one, 1), np.int64) for one in starts), axis=0)
     most = e.row([dim - size for dim, size in zip(e.shapes[0], sizes, strict=True)])
     return e.add("Max", e.add("Min", row, most), e.step.ints(0))
@@ -103,7 +103,7 @@ def _translate_update_slice(e: Equation) -> str:
 
 
 def count_up(e: Equation, dim: Any, rank: int, axis: int) -> str:
-    """Return the int64 indices 0, 1, ... of a dim, as an array of ``rank`` dims along one axis."""
+    """Return the int64 indexes 0, 1, ... of a dim, as an array of ``rank`` dims along one axis."""
     shape = [1] * rank
     if isinstance(dim, int):
         shape[axis] = dim
@@ -142,7 +142,7 @@ def _translate_pad(e: Equation) -> str:
 
 
 def spread(e: Equation, x: str, shape: Sequence[Any], axis: int, between: int, value: str) -> str:
-    """Insert elements between neighbours along an axis."""
+    """Insert zeros between neighbouring elements along an axis."""
     wide = e.step.unsqueeze(x, axis + 1)
     after = [0] * (len(shape) + 1)
     padded = e.add("Pad", wide, e.step.ints(*after, *after[:axis], 0, between, *after[axis + 2 :]), value)

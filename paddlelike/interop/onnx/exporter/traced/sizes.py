@@ -1,4 +1,4 @@
-"""Unknown sizes: express numbers that differ between traces as sums of the sizes.
+"""Unknown sizes: numbers that differ between traces are expressed as sums of the sizes.
 
 An operator is traced for several sizes. A number that differs between traces must be a sum of the sizes, each
 times a number, plus a number; another trace proves it.
@@ -17,7 +17,7 @@ Number = Union["Sum", float]
 
 
 class Sum:
-    """A number, plus some sizes, each times a number."""
+    """A number plus multiples of some sizes."""
 
     def __init__(self, number: float, factors: Mapping[str, float]) -> None:
         self.number = number
@@ -54,7 +54,9 @@ class Unknown:
 
 
 class Sizes:
-    """The sizes of each trace: first trace, one trace per symbol with another size, and a proof."""
+    """The sizes of each trace: the first trace, one trace per symbol with another size, and one that
+    verifies.
+    """
 
     _PRIMES = (11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
 

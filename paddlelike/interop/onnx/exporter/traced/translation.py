@@ -1,4 +1,4 @@
-"""A traced function of JAX as nodes: variables, dims, and the functions that call others."""
+"""A traced function of JAX as nodes: variables, dims, and functions that call others."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Equation:
         return self.step.constant(value, self.dtypes[0])
 
     def choose(self, chosen: str, one: str, other: str) -> str:
-        """Return elements of one value or of another, of the type of the result."""
+        """Select elements of one value or of another, in the type of the result."""
         if self.dtype.kind != "b":
             return self.add("Where", chosen, one, other)
         kept = self.add("And", self.add("Not", chosen), other)  # onnxruntime has no Where of booleans
@@ -105,7 +105,7 @@ class Translation:
         self._table = _TABLE.load()
 
     def run(self, traces: Sequence[Any], inputs: Sequence[str]) -> list[str]:
-        """Translate a function, traced for each of the sizes, of these inputs; return its results."""
+        """Translate a function that was traced for each of the sizes; return its results for these inputs."""
         first = traces[0].jaxpr
         if any(
             [one.primitive for one in each.jaxpr.eqns] != [one.primitive for one in first.eqns]
@@ -128,7 +128,7 @@ class Translation:
         return [read(several) for several in zip(*(one.jaxpr.outvars for one in traces), strict=True)]
 
     def _hold(self, values: Sequence[Any], dtype: Any) -> str:
-        """Return the node of a value that is constant in each trace: a constant, or a sum of sizes."""
+        """Return the node for a value that is constant in each trace: a constant, or a sum of sizes."""
         first, kind = np.asarray(values[0]), np.dtype(dtype)
         if any(np.shape(one) != first.shape for one in values):
             self.step.refuse("it holds constants of a size that is not known")
@@ -218,7 +218,7 @@ class Translation:
         return [self._hold([one], one.dtype) for one in traced[0]]
 
     def _choose(self, branches: Sequence[Sequence[Any]], inputs: list[str]) -> list[str]:
-        """Compute all branches, which have no effects, and choose the results of one."""
+        """Compute all branches, which have no side effects, and select the results of one."""
         step, (index, *operands) = self.step, inputs
         results = self.run(branches[0], operands)
         for number, branch in enumerate(branches[1:], 1):

@@ -1,4 +1,4 @@
-"""Branches and loops: graphs inside of a node."""
+"""Branches and loops: graphs inside a node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DIRECTIONS: Final = ("input_directions", "output_directions", "input_axes", "ou
 
 
 def _read_graph(node: Node, proto: GraphProto, given: list[Value]) -> list[Value]:
-    """Append the nodes of a graph inside of a node to the current block, and return its outputs."""
+    """Append the nodes of an inner graph to the current block, and return the graph's outputs."""
     from paddlelike.interop.onnx.importer.build import convert_nodes
     from paddlelike.interop.onnx.importer.file import read_array
 
@@ -109,8 +109,8 @@ class _Turns(NamedTuple):
 def _run(
     node: Node, turns: _Turns, carried: list[Value], find_more: Callable[[], list[Value]], *, leads: int
 ) -> None:
-    """Append a loop. Loop's body has two more inputs before the carried ones, and one more output; Scan's has
-    its rows after them.
+    """Append a loop. The body of Loop has two more inputs before the carried ones and one more output; that
+    of Scan has rows of its inputs after them.
     """
     from paddlelike.layers.control.loops import While
     from paddlelike.layers.control.tensor_array import array_write, create_array
@@ -182,7 +182,7 @@ def _find_dtype(typed: Mapping[str, Typed], port: ValueInfoProto) -> str:
 
 
 def _join(node: Node, array: Variable, out: Value) -> str:
-    """Stack the values that each turn of a loop added."""
+    """Stack the values that the iterations of a loop added."""
     joined = node.emit("tensor_array_to_tensor", array.name, axis=0, use_stack=not out.scalar)
     variable = node.graph.variable(joined)
     if not variable.shape:

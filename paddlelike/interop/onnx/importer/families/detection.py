@@ -54,7 +54,7 @@ def _read_suppression(node: Node) -> str:
 
 
 def _order_corners(node: Node) -> str:
-    """Return the boxes with their lesser corner first."""
+    """Return boxes whose first corner is the smaller one."""
     boxes = node.input()
     first, second = node.slice(boxes, 2, 0, 2), node.slice(boxes, 2, 2, 4)
     if node.attr("center_point_box", 0):
@@ -97,7 +97,9 @@ def _read_max_roi_pool(node: Node) -> str:
 
 
 def _order_regions(node: Node, regions: str, owners: str) -> tuple[dict[str, str], str]:
-    """Return the inputs of an operator on regions, those of an image together, and their order back."""
+    """Return the inputs of an operator on regions, grouped by image, and the order that undoes the
+    grouping.
+    """
     count = node.slice(node.dims_at_run(owners), 0, 0, 1)
     key = node.emit("elementwise_add", node.emit("elementwise_mul", owners, count), _count(node, count))
     graph = node.graph

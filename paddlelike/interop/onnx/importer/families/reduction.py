@@ -1,4 +1,4 @@
-"""Reductions, and the indices of extremes."""
+"""Reductions, and the indexes of the largest and smallest elements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REDUCTIONS: Final = {
 
 
 def _find_axes(node: Node) -> list[int] | None:
-    """Return the dims to reduce, or None to pass the input on."""
+    """Return the dims to reduce, or None if the input is returned unchanged."""
     given = node.numbers(1, "axes")
     if not given:
         return None if node.attr("noop_with_empty_axes", 0) else list(range(node.rank()))
@@ -50,7 +50,7 @@ def _read_reduction(node: Node) -> None:
 
 
 def _add_exponentials(node: Node, x: str, axes: list[int] | None, *, keep: bool) -> str:
-    """Return ``log(sum(exp(x)))``, the largest taken out so that none is infinite."""
+    """Return ``log(sum(exp(x)))``, computed without the largest element so that nothing overflows."""
     if axes is None:
         return node.scale(x)
     most = node.reduce("max", x, *axes)
@@ -93,7 +93,9 @@ def _read_cumprod(node: Node) -> str:
 
 @reads("TopK")
 def _read_top_k(node: Node) -> None:
-    """Read TopK, always sorted; equal numbers come in Fluid's order, ONNX's by index."""
+    """Read TopK; the result is always sorted. Equal numbers come in Fluid's order, not by index as in
+    ONNX.
+    """
     axis, largest = node.axis(-1), bool(node.attr("largest", 1))
     known = node.find_known(1) if node.opset >= 10 else np.array(node.attr("k"))
     k, last = -1 if known is None else int(known.reshape(-1)[0]), axis == node.rank() - 1

@@ -91,7 +91,7 @@ Part = tuple[slice, slice, slice]  # images, groups, and rows: the first of the 
 
 
 def _split(batch: int, groups: int, count: Sequence[int], size: int) -> list[Part]:
-    """Return parts whose windows, ``size`` bytes each, fit into the cache together.
+    """Return parts so small that their windows, ``size`` bytes each, fit into the cache together.
 
     A part is several images, some groups of one, or some rows of a group.
     """
@@ -108,7 +108,7 @@ def _split(batch: int, groups: int, count: Sequence[int], size: int) -> list[Par
 
 
 def _join_rows(parts: list[Part]) -> list[list[Part]]:
-    """Return lists of the parts that share images and groups: their windows overlap."""
+    """Return lists of the parts that share images and groups, so that their windows overlap."""
     return [list(some) for _, some in itertools.groupby(parts, lambda part: (part[0].start, part[1].start))]
 
 
@@ -124,6 +124,6 @@ def _group(x: Array, groups: int) -> Array:
 
 
 def _unfold_matrices(unfolded: Array, rows: slice, rank: int) -> Array:
-    """Return ``(n, groups, C / groups * kernel, count)`` of some rows, copied unless the kernel is 1x1."""
+    """Return ``(n, groups, C / groups * kernel, count)`` for some rows, copied unless the kernel is 1x1."""
     some = unfolded[(slice(None),) * (3 + rank) + (rows,)]
     return some.reshape(*some.shape[:2], math.prod(some.shape[2 : 3 + rank]), -1)

@@ -1,4 +1,4 @@
-"""Convolution of pixels whose channels lie together, as matrix products, and its two gradients.
+"""Convolution of images with channels last in memory, as matrix products, and its two gradients.
 
 The windows of some rows of an image are copied into a matrix ``(windows, kernel * C)``: a row of a window is
 one run of memory. The filter, ``(kernel * C, O)``, multiplies it from the right, and the product is the
@@ -140,7 +140,7 @@ def is_pixelwise(windows: Windows) -> bool:
 
 
 def take_pixels(x: Array, windows: Windows) -> Array:
-    """Return the pixels ``(N H' W', C)`` that a 1x1 kernel sees."""
+    """Return the pixels ``(N H' W', C)`` that a 1x1 kernel reads."""
     down, right = windows.strides
     return x[:, ::down, ::right].reshape(-1, x.shape[-1])
 
@@ -151,7 +151,8 @@ def _has_short_runs(x: Array, windows: Windows) -> bool:
 
 
 def _split(batch: int, count: Sequence[int], size: int, least: int) -> Iterator[tuple[Part, tuple[int, int]]]:
-    """Yield parts of the outputs whose windows, ``size`` bytes each, fit into the cache together.
+    """Yield parts of the outputs so small that their windows, ``size`` bytes each, fit into the cache
+    together.
 
     With each goes its first row and how many rows it has. A part is several whole images, or some rows of
     one.
@@ -178,7 +179,7 @@ def map_rows(
     count: Sequence[int],
     least: int = _ROWS,
 ) -> Iterator[Result]:
-    """Yield ``work(part, unfolded)`` for parts of the outputs and the windows they see, ``(windows, h w C)``.
+    """Yield ``work(part, unfolded)`` for parts of the outputs and their windows, ``(windows, h w C)``.
 
     The memory of the windows is used again.
     """
@@ -214,7 +215,7 @@ def map_rows(
 def _map_columns(
     work: Callable[[slice, Array], Result], x: Array, windows: Windows, count: Sequence[int], least: int
 ) -> Iterator[Result]:
-    """Yield ``work(images, columns)`` for images and the windows they have, ``(n, C h w, windows)``."""
+    """Yield ``work(images, columns)`` for images and their windows, ``(n, C h w, windows)``."""
     planes = np.ascontiguousarray(np.moveaxis(pad_pixels(x, windows), -1, 1))
     view = windows.unfold(planes)
     width = view[0].size // max(1, count[0] * count[1])
@@ -227,6 +228,6 @@ def _map_columns(
 
 
 def _iterate_places(windows: Windows, count: Sequence[int]) -> Iterator[tuple[tuple[int, int], Any]]:
-    """Yield each element of the kernel, and the index of the pixels ``(N, H, W, C)`` that it meets."""
+    """Yield each element of the kernel, and the index of the pixels ``(N, H, W, C)`` that it multiplies."""
     for place, where in windows.offsets(count):
         yield place[2:], (slice(None), *where[1:])

@@ -1,4 +1,4 @@
-"""Convolution and its two gradients by the fastest way for the shapes.
+"""Convolution and its two gradients, by the method that is fastest for the shapes.
 
 ``x`` is ``(N, C, *spatial)``, ``w`` is ``(O, C / groups, *kernel)``. Results of two spatial dims without
 groups lie with their channels last in memory (:mod:`paddlelike.ops.kernels.nn.image.layouts`), and so do
@@ -66,7 +66,7 @@ def _choose(w: Array, windows: Windows, groups: int) -> ModuleType | None:
 
 
 def _choose_for(filters: int, channels: int, windows: Windows, groups: int) -> ModuleType | None:
-    """Return the module with the fastest functions; None: the general one."""
+    """Return the module with the fastest functions, or None for the general one."""
     if len(windows.kernel) != 2:
         return None
     if groups == 1:

@@ -1,4 +1,4 @@
-"""Convolution where every channel has a filter of its own, and its two gradients.
+"""Depthwise convolution, with one filter per channel, and its two gradients.
 
 There is nothing for a matrix product to share: sums of products over the places of the kernel, by ``einsum``.
 Where the windows of a row are one run of memory, a row is the inner loop, else the channels of a pixel.
@@ -33,7 +33,7 @@ def convolve(x: Array, w: Array, windows: Windows) -> Array:
 
 
 def sum_windows(padded: Array, places: Array, windows: Windows, out: Array) -> None:
-    """Write :func:`convolve` of padded pixels and a filter ``(h, w, C)`` by numpy alone."""
+    """Write the result of :func:`convolve` for padded pixels and a filter ``(h, w, C)``, by numpy alone."""
     count = out.shape[1:3]
     view = _view_windows(padded, windows, count)
     if view.ndim == 5:

@@ -65,7 +65,7 @@ class PackedConv:
 
     @functools.cached_property
     def _matrix(self) -> Array:
-        """The filter as ``(h w C, O)``, or ``(h, w, C)`` of one channel each."""
+        """The filter as ``(h w C, O)``, or ``(h, w, C)`` for filters of one channel each."""
         if self._by_channel:
             places = np.ascontiguousarray(self._w[:, 0].transpose(1, 2, 0))
             return places if self._factors is None else places * self._factors
@@ -73,7 +73,7 @@ class PackedConv:
 
     @functools.cached_property
     def _tiles(self) -> Array:
-        """The filter, transformed for Winograd's formula."""
+        """The filter, transformed for Winograd's method."""
         places = _turn(self._w.reshape(*self._w.shape[:2], 9), self._factors, (2, 1))
         return winograd.transform_places(places)
 

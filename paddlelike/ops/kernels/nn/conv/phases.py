@@ -1,4 +1,4 @@
-"""The gradient of a convolution by its input as convolutions, one for each phase of the stride.
+"""The gradient of a convolution with respect to its input, as one convolution for each phase of the stride.
 
 Arrays are contiguous ``(N, H, W, C)``; windows have no dilation.
 """
@@ -21,7 +21,7 @@ def convolve_phases(
     spatial: Sequence[int],
     convolve: Callable[[Array, Array, Windows], Array],
 ) -> Array:
-    """Return the gradient of the input ``(N, *spatial, C)``: the gradient convolved with the turned filter.
+    """Return the gradient of the input ``(N, *spatial, C)``: the gradient convolved with the flipped filter.
 
     ``w`` is ``(C, O, h, w)``, ``convolve`` takes an input, a filter and windows.
 

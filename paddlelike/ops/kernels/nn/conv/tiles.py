@@ -1,4 +1,4 @@
-"""Winograd's minimal filtering with compiled sums, and the gradient of the filter by the same tiles.
+"""Winograd's minimal filtering with compiled sums, and the gradient of the filter from the same tiles.
 
 The formula is that of :mod:`paddlelike.ops.kernels.nn.conv.winograd`, F(2x2, 3x3). The compiled sums
 (:mod:`paddlelike.ops.kernels.fast.winograd`) cost so little that it pays from 16 channels on. What is

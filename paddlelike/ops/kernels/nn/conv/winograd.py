@@ -67,18 +67,20 @@ def convolve(x: Array, w: Array, windows: Windows, transformed: Array | None = N
 
 
 def transform_filter(w: Array) -> Array:
-    """Return ``(16, C, O)``."""
+    """Return the filter, transformed to ``(16, C, O)``."""
     return transform_places(np.ascontiguousarray(w.reshape(*w.shape[:2], 9).transpose(2, 1, 0)))
 
 
 def transform_places(places: Array) -> Array:
-    """Return :func:`transform_filter` of a filter as contiguous ``(9, C, O)``."""
+    """Return :func:`transform_filter` of a filter given as contiguous ``(9, C, O)``."""
     both = np.kron(FILTER, FILTER).astype(places.dtype)  # (16, 9)
     return (both @ places.reshape(9, -1)).reshape(16, *places.shape[1:])
 
 
 def _copy_rows(part: Array, images: Array, first: int, left: int) -> None:
-    """Copy the rows of images from ``first`` on into ``part``, behind ``left`` columns; zeros around them."""
+    """Copy the rows of images from ``first`` on into ``part``, behind ``left`` columns, surrounded by
+    zeros.
+    """
     low, high = max(0, first), min(images.shape[1], first + part.shape[1])
     width = min(images.shape[2], part.shape[2] - left)
     part[:, : low - first] = 0

@@ -1,1 +1,1 @@
-"""Images and volumes: where their channels lie in memory, windows, pools, statistics of channels."""
+"""Images and volumes: memory layouts of their channels, windows, pools, statistics of channels."""

@@ -22,7 +22,7 @@ _BLOCK: Final = 16  # elements of the result that are computed by one matrix
 
 
 def resize(x: Array, taps: Sequence[Taps]) -> Array:
-    """Return images ``(N, C, *spatial)`` resized along each spatial dim, in the order of memory of ``x``."""
+    """Return images ``(N, C, *spatial)`` resized along each spatial dim, in the memory order of ``x``."""
     last = is_last_in_memory(x)
     out = as_channels_last(x) if last else np.ascontiguousarray(x)
     for dim, each in enumerate(taps, 1 if last else 2):
@@ -31,7 +31,9 @@ def resize(x: Array, taps: Sequence[Taps]) -> Array:
 
 
 def resize_dx(d_out: Array, taps: Sequence[Taps], spatial: Sequence[int]) -> Array:
-    """Return the gradient of :func:`resize` by images of ``spatial`` dims, in the order of ``d_out``."""
+    """Return the gradient of :func:`resize` for images of ``spatial`` dims, in the memory order of
+    ``d_out``.
+    """
     last = is_last_in_memory(d_out)
     dx = as_channels_last(d_out) if last else np.ascontiguousarray(d_out)
     for dim, (each, size) in enumerate(zip(taps, spatial, strict=True), 1 if last else 2):
@@ -62,7 +64,7 @@ def _scatter_taps(d_out: Array, dim: int, taps: Taps, size: int) -> Array:
 
 
 def _add_runs(d_out: Array, dim: int, taps: Taps, size: int) -> Array:
-    """Add up neighboring outputs that share an input."""
+    """Add up neighbouring outputs that share an input."""
     dx = np.zeros((*d_out.shape[:dim], size, *d_out.shape[dim + 1 :]), d_out.dtype)
     shape = [-1 if axis == dim else 1 for axis in range(d_out.ndim)]
     for index, weight in taps:
@@ -74,7 +76,7 @@ def _add_runs(d_out: Array, dim: int, taps: Taps, size: int) -> Array:
 
 
 def _is_finite(x: Array) -> bool:
-    """Return whether no element is infinite or NaN; False also where their sum is too large."""
+    """Return whether no element is infinite or NaN; also False where the sum of the elements overflows."""
     with np.errstate(all="ignore"):
         return math.isfinite(np.add.reduce(x, axis=None))
 

@@ -20,7 +20,7 @@ _WIDTH: Final = 2048
 
 
 def fold_rows(rows: int, channels: int) -> int:
-    """Return how many rows ``(M, C)`` to take as one: a divisor of ``rows``.
+    """Return how many rows of ``(M, C)`` to treat as one, a divisor of ``rows``.
 
     >>> fold_rows(32 * 1024, 16), fold_rows(7, 16), fold_rows(12, 2000)
     (128, 7, 1)
@@ -32,12 +32,12 @@ def fold_rows(rows: int, channels: int) -> int:
 
 
 def tile(values: Array, times: int) -> Array:
-    """Return the numbers of the channels ``(C,)``, ``times`` times one after the other."""
+    """Return the numbers of the channels ``(C,)``, repeated ``times`` times."""
     return values if times == 1 else np.tile(values, times)
 
 
 def apply_by_channel(ufunc: np.ufunc, x: Array, values: Array, *, over: bool = False) -> Array:
-    """Return ``ufunc(x, values)`` of images with their channels last in memory and ``(C,)`` values.
+    """Return ``ufunc(x, values)`` for images with channels last in memory, and values ``(C,)``.
 
     ``over``: in the memory of x.
     """
@@ -49,14 +49,14 @@ def apply_by_channel(ufunc: np.ufunc, x: Array, values: Array, *, over: bool = F
 
 
 def sum_by_channel(x: Array) -> Array:
-    """Return the sum of each channel ``(C,)`` of images with their channels last in memory."""
+    """Return the sum of each channel ``(C,)`` for images with channels last in memory."""
     rows = as_channels_last(x).reshape(-1, x.shape[1])
     fold = fold_rows(*rows.shape)
     return sum_folded(rows.reshape(-1, fold * x.shape[1]), x.shape[1])
 
 
 def sum_folded(folded: Array, channels: int) -> Array:
-    """Return the sums by channel ``(C,)`` of folded rows ``(M / k, k C)``."""
+    """Return the sums by channel ``(C,)`` from folded rows ``(M / k, k C)``."""
     total: Array = np.add.reduce(folded, axis=0)
     return total if len(total) == channels else np.add.reduce(total.reshape(-1, channels), axis=0)
 
@@ -79,7 +79,7 @@ def is_last_in_memory(x: Array) -> bool:
 
 
 def as_channels_last(x: Array) -> Array:
-    """Return contiguous ``(N, *spatial, C)`` of an array ``(N, C, *spatial)``, a view if possible."""
+    """Return an array ``(N, C, *spatial)`` as contiguous ``(N, *spatial, C)``, a view if possible."""
     last = np.moveaxis(x, 1, -1)
     if x.ndim < 3 or not x.flags.c_contiguous or last.flags.c_contiguous:
         return np.ascontiguousarray(last)
@@ -94,12 +94,12 @@ def as_channels_last(x: Array) -> Array:
 
 
 def view_channels_first(x: Array) -> Array:
-    """Return the view ``(N, C, *spatial)`` of an array ``(N, *spatial, C)``."""
+    """Return an array ``(N, *spatial, C)`` as a view ``(N, C, *spatial)``."""
     return np.moveaxis(x, -1, 1)
 
 
 def empty_as(like: Array, shape: Sequence[int], dtype: Any = None) -> Array:
-    """Return a new array ``(N, C, *spatial)`` of this shape in the order of memory of ``like``."""
+    """Return a new array ``(N, C, *spatial)`` in the memory order of ``like``."""
     dtype = like.dtype if dtype is None else dtype
     if not is_last_in_memory(like):
         return np.empty(shape, dtype)
@@ -107,14 +107,14 @@ def empty_as(like: Array, shape: Sequence[int], dtype: Any = None) -> Array:
 
 
 def full_as(like: Array, shape: Sequence[int], value: float, dtype: Any = None) -> Array:
-    """Return :func:`empty_as` filled with one value."""
+    """Return a new array like :func:`empty_as`, filled with one value."""
     out = empty_as(like, shape, dtype)
     out.fill(value)
     return out
 
 
 def as_layout_of(like: Array, x: Array) -> Array:
-    """Return ``x`` in the order of memory of ``like``, a copy unless it has that order already."""
+    """Return ``x`` in the memory order of ``like``, a copy unless it has that order already."""
     if is_last_in_memory(like):
         return x if is_last_in_memory(x) else view_channels_first(as_channels_last(x))
     return x if x.flags.c_contiguous or not like.flags.c_contiguous else np.ascontiguousarray(x)

@@ -1,4 +1,4 @@
-"""Normalisation by the statistics of a batch of images in C order, and its gradient.
+"""Normalization of images in C order by the statistics of a batch, and its gradient.
 
 Images ``(N, C, *spatial)`` in C order are planes, one for each image and channel. A channel needs nothing
 from the others, so a few channels of all images are carried from their mean to the result while they are in
@@ -28,14 +28,14 @@ _DOTS: Final = range(128, 8193)
 
 
 def is_in_planes(x: Array, layout: str) -> bool:
-    """Return whether images are in C order with their channels first, in planes of 8 elements or more."""
+    """Return whether images are in C order with channels first, and their planes have at least 8 elements."""
     if layout == "NHWC" or x.ndim < 3 or not x.flags.c_contiguous or is_last_in_memory(x):
         return False
     return x.size >= _LEAST * x.shape[0] * x.shape[1]
 
 
 def scale_planes(x: Array, factor: Array, shift: Array | None) -> Array:
-    """Return ``x * factor + shift``, with a factor and a shift for each channel; None: no shift."""
+    """Return ``x * factor + shift``, with one factor and one shift per channel; ``shift`` None: no shift."""
     planes = _flatten(x)
     out = np.empty(planes.shape, np.result_type(x, factor))
     for few in _split(planes):
@@ -99,7 +99,7 @@ def _flatten(x: Array) -> Array:
 
 
 def _split(planes: Array) -> Iterator[slice]:
-    """Yield the channels whose planes stay in the cache together."""
+    """Yield groups of channels whose planes fit into the cache together."""
     images, channels, size = planes.shape
     step = max(1, _CHUNK // max(1, images * size * planes.itemsize))
     for start in range(0, channels, step):
@@ -107,7 +107,9 @@ def _split(planes: Array) -> Iterator[slice]:
 
 
 def _spread(values: Array, planes: Array) -> Array:
-    """Return the numbers of some channels for arithmetic with their planes: ``(C, M)``, or ``(C, 1)``."""
+    """Return numbers of some channels in a shape for arithmetic with their planes: ``(C, M)``, or ``(C,
+    1)``.
+    """
     size = planes.shape[2]
     return np.repeat(values, size).reshape(len(values), size) if size < _SHORT else values[:, None]
 

@@ -1,4 +1,4 @@
-"""Arithmetic of pools: reduce windows, spread gradients over them, find their first maximum.
+"""Arithmetic of pools: reduce windows, distribute gradients over them, find their first maximum.
 
 Arrays are ``(N, C, *spatial)``. A window is a product of one span per dim, so maxima and sums are
 taken dim after dim. Regular spans are worked on all at once, one place of the kernel after the
@@ -66,7 +66,7 @@ class Axis(NamedTuple):
 
 
 def make_regular(windows: Windows, spatial: Sequence[int], counts: Sequence[int]) -> list[Axis]:
-    """Return windows at regular steps; the data is padded further if the last ones reach over the end."""
+    """Return windows at regular steps; the data is padded further if the last ones extend beyond the end."""
     axes = []
     for size, count, kernel, stride, (low, high) in zip(
         spatial, counts, windows.kernel, windows.strides, windows.pads, strict=True
@@ -79,7 +79,7 @@ def make_regular(windows: Windows, spatial: Sequence[int], counts: Sequence[int]
 
 
 def make_adaptive(spatial: Sequence[int], counts: Sequence[int]) -> list[Axis]:
-    """Return the requested number of windows, as even as possible; neighbors may share an element."""
+    """Return the requested number of windows, as even as possible; neighbours may share an element."""
     axes = []
     for size, count in zip(spatial, counts, strict=True):
         spans = [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
@@ -118,7 +118,7 @@ def average_dx(d_out: Array, axes: Sequence[Axis], *, exclusive: bool) -> Array:
 
 
 def _average_dx(dx: Array, axes: Sequence[Axis]) -> Array:
-    """Spread values over their windows and sum them."""
+    """Distribute values over their windows and sum them."""
     for dim, axis in reversed(list(enumerate(axes, 2))):
         spread = full_as(dx, (*dx.shape[:dim], axis.padded, *dx.shape[dim + 1 :]), 0)
         if axis.is_by_offset:
@@ -132,7 +132,7 @@ def _average_dx(dx: Array, axes: Sequence[Axis]) -> Array:
 
 
 def maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Array:
-    """Return the gradient of :func:`maximum`: to the first maximum of a window, in C order."""
+    """Return the gradient of :func:`maximum`, which goes to the first maximum of a window, in C order."""
     if not _is_by_offset(axes):
         x = np.ascontiguousarray(x)
         if out.size and _is_whole(axes) and not np.isnan(out).any():
@@ -154,7 +154,7 @@ def maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Arra
 
 
 def _whole_maximum_dx(x: Array, out: Array, d_out: Array) -> Array:
-    """Return :func:`maximum_dx` of one window that holds the whole data in C order, without NaN."""
+    """Return :func:`maximum_dx` for a single window over all data in C order, without NaN."""
     planes = x.reshape(out.size, -1)
     hits = np.flatnonzero(planes == out.reshape(-1, 1))
     windows = hits // planes.shape[1]
@@ -165,7 +165,9 @@ def _whole_maximum_dx(x: Array, out: Array, d_out: Array) -> Array:
 
 
 def _choose(kernel: FastKernel, x: Array, axes: Sequence[Axis], channels: int) -> Kernel | None:
-    """Return the compiled kernel for images of so many channels or more, which are last in memory."""
+    """Return the compiled kernel for images with at least so many channels, which are last in memory, or
+    None.
+    """
     if len(axes) != 2 or not is_last_in_memory(x) or x.shape[1] < channels:
         return None
     if not all(axis.stride is not None for axis in axes):
@@ -174,7 +176,7 @@ def _choose(kernel: FastKernel, x: Array, axes: Sequence[Axis], channels: int) -
 
 
 def _describe(axes: Sequence[Axis]) -> list[int]:
-    """Return heights, strides and paddings, as the compiled kernels take them."""
+    """Return heights, strides and paddings in the form of the compiled kernels."""
     strides = (axis.stride or 0 for axis in axes)
     return [*(axis.kernel for axis in axes), *strides, *(axis.pad[0] - axis.spans[0][0] for axis in axes)]
 
@@ -226,7 +228,7 @@ def first_maxima(x: Array, out: Array, axes: Sequence[Axis]) -> Array:
 
 
 def scatter(index: Array, d_out: Array, shape: Sequence[int]) -> Array:
-    """Add ``d_out`` to zeros of ``shape`` where :func:`first_maxima` found the maxima."""
+    """Return zeros of ``shape`` with ``d_out`` added at the indexes that :func:`first_maxima` found."""
     dx = np.zeros(shape, d_out.dtype)
     planes = math.prod(shape[:2])
     first = np.arange(planes).reshape(-1, 1) * math.prod(shape[2:])
@@ -237,7 +239,7 @@ def scatter(index: Array, d_out: Array, shape: Sequence[int]) -> Array:
 
 
 def _reduce(x: Array, axes: Sequence[Axis], ufunc: np.ufunc, fill: Any) -> Array:
-    """Return windows reduced to an element each; ``fill`` is the padding."""
+    """Reduce each window to one element; ``fill`` is the padding."""
     if not all(axis.is_by_offset for axis in axes):
         x = _put_channels_last(x)
     out = empty_as(x, (*x.shape[:2], *(len(axis.spans) for axis in axes)))
@@ -276,12 +278,12 @@ def _pad(x: Array, axes: Sequence[Axis], value: Any) -> Array:
 
 
 def _put_channels_last(x: Array) -> Array:
-    """Return ``x`` with its channels last in memory: short windows then make long loops over channels."""
+    """Return ``x`` with channels last in memory, where short windows become long loops over channels."""
     return x if is_last_in_memory(x) else view_channels_first(as_channels_last(x))
 
 
 def _split(x: Array) -> Iterator[slice]:
-    """Yield parts of the images that stay in the cache."""
+    """Yield groups of images that fit into the cache."""
     step = max(1, _CHUNK // max(1, x[:1].nbytes))
     for start in range(0, len(x), step):
         yield slice(start, start + step)

@@ -34,7 +34,7 @@ class Windows(NamedTuple):
         return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
 
     def counts(self, spatial: Sequence[int], *, ceil: bool = False) -> tuple[int, ...]:
-        """Return the number of windows along each dim; -1 where the dim is not known.
+        """Return the number of windows along each dim, -1 for an unknown dim.
 
         With ``ceil`` a last window may reach over the padded end. The division rounds to zero, as in C++:
         data that are smaller than a window by less than a stride have one window, filled up with padding.
@@ -48,7 +48,7 @@ class Windows(NamedTuple):
         )
 
     def padded(self, spatial: Sequence[int]) -> tuple[int, ...]:
-        """Return the size of each dim with its padding, one window at least."""
+        """Return the size of each dim with its padding, which holds at least one window."""
         return tuple(
             max(low + n + high, extent)
             for n, (low, high), extent in zip(spatial, self.pads, self.extent, strict=True)
@@ -65,7 +65,7 @@ class Windows(NamedTuple):
         return (..., *(slice(max(-low, 0), n + min(high, 0)) for n, (low, high) in sides))
 
     def without_cuts(self) -> Windows | None:
-        """Return the windows over what negative paddings leave, :meth:`kept`; None without such."""
+        """Return the windows over the data that negative paddings leave, or None without such paddings."""
         if min(map(min, self.pads)) >= 0:
             return None
         return self._replace(pads=tuple((max(low, 0), max(high, 0)) for low, high in self.pads))
@@ -89,7 +89,9 @@ class Windows(NamedTuple):
         return out
 
     def offsets(self, count: Sequence[int]) -> Iterator[tuple[Any, Any]]:
-        """Yield the index of every kernel element, in C order, and of the elements of ``x`` it meets."""
+        """Yield, in C order, the index of every kernel element and of the elements of ``x`` that it
+        multiplies.
+        """
         for place in itertools.product(*map(range, self.kernel)):
             starts = [p * d for p, d in zip(place, self.dilations, strict=True)]
             where = (
@@ -111,7 +113,7 @@ class Windows(NamedTuple):
         )
 
     def fold_into(self, x: Array, windows: Array) -> None:
-        """Add windows ``(N, C, *kernel, *count)`` to the places of ``x`` they come from."""
+        """Add windows ``(N, C, *kernel, *count)`` to the elements of ``x`` that they came from."""
         count = windows.shape[2 + len(self.kernel) :]
         for place, where in self.offsets(count):
             x[where] += windows[place]
@@ -177,7 +179,7 @@ def has_windows(spatial: Sequence[int], counts: Sequence[int]) -> bool:
 
 
 def to_channels_first(x: Array, data_format: str) -> Array:
-    """Return the view ``(N, C, *spatial)`` of an array in its data format."""
+    """Return an array in a data format as a view ``(N, C, *spatial)``."""
     return np.moveaxis(x, -1, 1) if is_channels_last(data_format) else x
 
 

@@ -1,4 +1,4 @@
-"""Normalisation by the statistics of a batch, one mean and variance for each channel, and its gradient.
+"""Normalization by the statistics of a batch, with one mean and variance per channel, and its gradient.
 
 Arrays are rows of channels ``(M, C)``, which is how images lie in memory with their channels last. Several
 rows are taken as one (:mod:`paddlelike.ops.kernels.nn.image.layouts`), and after the mean is known
@@ -26,20 +26,22 @@ _CHUNK: Final = 256 << 10  # bytes of rows that are worked on at once
 
 
 def take_rows(x: Array, layout: str) -> Array:
-    """Return rows ``(M, C)`` of images; a copy where their channels are not last in memory."""
+    """Return images as rows ``(M, C)``, copied if their channels are not last in memory."""
     last = np.ascontiguousarray(x) if layout == "NHWC" else as_channels_last(x)
     return last.reshape(-1, last.shape[-1])
 
 
 def restore_shape(rows: Array, x: Array, layout: str) -> Array:
-    """Return rows in the shape of the images ``x`` that they were taken from, a view."""
+    """Return rows as a view in the shape of the images ``x`` that they came from."""
     if layout == "NHWC":
         return rows.reshape(x.shape)
     return view_channels_first(rows.reshape(len(x), *x.shape[2:], x.shape[1]))
 
 
 def scale_rows(rows: Array, factor: Array, shift: Array | None) -> Array:
-    """Return ``rows * factor + shift``, with a factor and a shift for each channel; None: no shift."""
+    """Return ``rows * factor + shift``, with one factor and one shift per channel; ``shift`` None: no
+    shift.
+    """
     fold = fold_rows(*rows.shape)
     factor, shift = tile(factor, fold), None if shift is None else tile(shift, fold)
     folded = rows.reshape(-1, len(factor))
@@ -128,7 +130,7 @@ def _normalize_dx_fast(
     factor: Array,
     shape: tuple[int, int],
 ) -> tuple[Array, Array, Array]:
-    """:func:`normalize_dx` of folded rows and gradients, by compiled kernels."""
+    """Return the result of :func:`normalize_dx` for folded rows and gradients, by compiled kernels."""
     fold = pair[0].shape[1] // shape[1]
     d_scale, d_bias = np.empty_like(mean), np.empty_like(mean)
     sum_products(*pair, mean, d_scale, d_bias)
@@ -141,7 +143,7 @@ def _normalize_dx_fast(
 
 
 def _split(folded: Array) -> Iterator[slice]:
-    """Yield parts of the rows that stay in the cache."""
+    """Yield parts of the rows that fit into the cache."""
     step = max(1, _CHUNK // max(1, folded.shape[1] * folded.itemsize))
     for start in range(0, len(folded), step):
         yield slice(start, start + step)

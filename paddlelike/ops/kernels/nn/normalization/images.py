@@ -1,4 +1,4 @@
-"""Arithmetic with one number per channel of images, and normalisation, in any memory order.
+"""Arithmetic with one number per channel of images, and normalization, in any memory order.
 
 Images ``(N, C, *spatial)`` in C order go by planes (:mod:`paddlelike.ops.kernels.nn.image.planes`), others by
 rows of channels (:mod:`paddlelike.ops.kernels.nn.normalization.batch_statistics`). Results have their order.
@@ -28,7 +28,7 @@ from paddlelike.ops.kernels.nn.normalization.batch_statistics import (
 
 
 def scale_channels(x: Array, factor: Array, shift: Array | None, layout: str) -> Array:
-    """Return ``x * factor + shift``, with a factor and a shift for each channel."""
+    """Return ``x * factor + shift``, with one factor and one shift per channel."""
     if is_in_planes(x, layout):
         return scale_planes(x, factor, shift)
     return restore_shape(scale_rows(take_rows(x, layout), factor, shift), x, layout)
@@ -63,7 +63,9 @@ def normalize_channels_dx(
 
 
 def normalize_instances(x: Array, scale: Array, bias: Array, epsilon: float) -> tuple[Array, Array, Array]:
-    """:func:`normalize_channels` of each image ``(C, *spatial)`` alone: y, mean and inverse ``(N, C)``."""
+    """Return :func:`normalize_channels` of each image ``(C, *spatial)`` alone: y, and mean and inverse ``(N,
+    C)``.
+    """
     if not is_last_in_memory(x):
         planes = np.ascontiguousarray(x).reshape(1, math.prod(x.shape[:2]), math.prod(x.shape[2:]))
         y, mean, _, inverse = normalize_planes(planes, np.tile(scale, len(x)), np.tile(bias, len(x)), epsilon)
@@ -79,7 +81,7 @@ def normalize_instances(x: Array, scale: Array, bias: Array, epsilon: float) -> 
 def normalize_instances_dx(
     x: Array, d_y: Array, mean: Array, inverse: Array, scale: Array
 ) -> tuple[Array, Array, Array]:
-    """Return the gradients of :func:`normalize_instances` by the images, the scale and the bias."""
+    """Return the gradients of :func:`normalize_instances` with respect to images, scale and bias."""
     d_y, factor = as_layout_of(x, d_y), scale * inverse
     if not is_last_in_memory(x):
         shape = (1, x.shape[0] * x.shape[1], -1)

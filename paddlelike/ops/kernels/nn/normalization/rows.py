@@ -1,4 +1,4 @@
-"""The arithmetic of normalisation: zero mean and unit variance along some axes, and its gradient."""
+"""The arithmetic of normalization: zero mean and unit variance along some axes, and its gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches and loops: blocks of the program as graphs inside of a node.
+"""Branches and loops: blocks of the program as graphs inside a node.
 
 A value of a graph is written once. An assignment in a block to a variable of an outer block is a new value
 that the node returns: an output of ``If`` for a branch, a carried value of ``Loop`` for a loop.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def translate_block(step: Step, block: Block) -> None:
-    """Append the nodes of a block to the graph; the caller has put other nodes aside."""
+    """Append the nodes of a block to the graph; the caller has set other nodes aside."""
     for op in block.ops:
         convert = find_converter(op)
         if convert is None:
@@ -32,7 +32,7 @@ def translate_block(step: Step, block: Block) -> None:
 def make_graph(
     step: Step, name: str, fill: Callable[[], list[str]], inputs: list[Any] | None = None
 ) -> tuple[Any, list[str]]:
-    """Return a graph of the nodes that ``fill`` appends, and the values that it gives."""
+    """Return a graph of the nodes that ``fill`` appends, and the values that ``fill`` returns."""
     from onnx import ValueInfoProto, helper
 
     graph = step.graph
@@ -169,5 +169,5 @@ def _convert_while(step: Step) -> None:
 
 @converts("print")
 def _convert_print(step: Step) -> str:
-    """Leave printing out."""
+    """Write nothing: printing is left out."""
     return step.input("In")

@@ -1,1 +1,1 @@
-"""Operators to ONNX: anchors, boxes, regions."""
+"""Converters of detection operators to ONNX: anchors, boxes, regions."""

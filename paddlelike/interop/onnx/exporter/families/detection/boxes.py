@@ -1,4 +1,4 @@
-"""Anchors, the coding of boxes, and the boxes of YOLO."""
+"""Anchors, encoded boxes, and the boxes of YOLO."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _edges(step: Step, boxes: str) -> list[str]:
 
 @converts("box_coder")
 def _convert_box_coder(step: Step) -> None:
-    """Code centers and sides relative to the anchors, sides as logarithms."""
+    """Encode or decode boxes: centers and sides relative to the anchors, sides as logarithms."""
     encodes, axis = step.attr("code_type") == "encode_center_size", step.attr("axis")
     edge = step.like(0.0 if step.attr("box_normalized") else 1.0, "PriorBox")
     two = step.like(2.0, "PriorBox")

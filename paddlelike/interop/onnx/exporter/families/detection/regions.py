@@ -1,4 +1,4 @@
-"""Regions of images, and proposals of them."""
+"""Regions of images, and proposals for regions."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _convert_generate_proposals(step: Step) -> None:
 
 
 def _move_anchors(step: Step, order: str, offset: str) -> str:
-    """Return anchors, moved and scaled by the network's output."""
+    """Return the anchors, moved and scaled by the output of the network."""
     deltas = step.reshape(step.transpose(step.input("BboxDeltas"), [0, 2, 3, 1]), 0, -1, 4)
     deltas = step.add("GatherND", deltas, step.unsqueeze(order, 2), batch_dims=1)
     anchors, variances = (

@@ -14,7 +14,7 @@ _MOST: Final = np.iinfo(np.int64).max
 
 @converts("multiclass_nms", "multiclass_nms2", "multiclass_nms3")
 def _convert_multiclass_nms(step: Step) -> None:
-    """Suppress boxes; an image without any has no row, where Fluid writes a row of -1."""
+    """Suppress boxes. An image without boxes has no row; Fluid writes a row of -1 for it."""
     if step.rank("Scores") != 3 or step.shape("BBoxes")[2] != 4 or step.attr("nms_eta") != 1:
         step.refuse("its boxes are sequences or polygons, or nms_eta is not 1")
     step.refuse_inputs("RoisNum")
@@ -57,7 +57,9 @@ def _convert_multiclass_nms(step: Step) -> None:
 
 
 def _limit_scores(step: Step) -> str:
-    """Return the scores, lowest where they do not count: the background's, those after ``nms_top_k``."""
+    """Return the scores, with the lowest value for the background and for boxes after the first
+    ``nms_top_k``.
+    """
     scores, (_, classes, boxes) = step.input("Scores"), step.shape("Scores")
     lowest = step.like(np.finfo(step.dtype("Scores")).min, "Scores")
     most, background = step.attr("nms_top_k"), step.attr("background_label")
@@ -73,7 +75,7 @@ def _limit_scores(step: Step) -> str:
 
 
 def _give_kept(step: Step, rows: str, places: str, lengths: str) -> None:
-    """Give the kept boxes image by image. Paddle 2 counts them in an output, Fluid in a LoD."""
+    """Set the output to the kept boxes, image by image. Paddle 2 counts them in an output, Fluid in a LoD."""
     counts = step.op.output("NmsRoisNum") or step.op.output("RoisNum")
     lod = None if counts else lengths
     step.give("Out", rows, lengths=lod)
@@ -86,7 +88,7 @@ def _give_kept(step: Step, rows: str, places: str, lengths: str) -> None:
 
 @converts("matrix_nms")
 def _convert_matrix_nms(step: Step) -> None:
-    """Reduce scores by the overlaps with better boxes of the class, image by image."""
+    """Reduce each score by the overlaps with better boxes of the same class and image."""
     boxes, scores, classes = step.input("BBoxes"), step.input("Scores"), step.shape("Scores")[1]
     most, best = step.attr("nms_top_k"), step.dims(scores, 2, 3)
     if most >= 0:

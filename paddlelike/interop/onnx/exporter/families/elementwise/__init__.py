@@ -1,1 +1,1 @@
-"""Operators to ONNX: of each element."""
+"""Converters of elementwise operators to ONNX."""

@@ -1,4 +1,4 @@
-"""Functions of each element alone."""
+"""Functions of a single element."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _convert_leaky_relu(step: Step) -> str:
 
 @converts("round")
 def _convert_round(step: Step) -> str:
-    """Round halves away from zero; ONNX's Round takes them to the even number, like Paddle 3."""
+    """Round halves away from zero. ONNX's Round, like Paddle 3, rounds them to the even number."""
     x = step.input()
     if step.op.block.program.paddle_version >= PADDLE3_VERSION and not step.attr("decimals", 0):
         return step.add("Round", x)

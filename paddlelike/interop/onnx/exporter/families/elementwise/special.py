@@ -1,4 +1,4 @@
-"""Functions of mathematics that ONNX does not have, by series and polynomials, of single precision."""
+"""Mathematical functions that ONNX lacks, by series and polynomials, in single precision."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class _Arithmetic:
         return self.step.add(kind, *(self.hold(one) for one in operands))
 
     def hold(self, value: str | float) -> str:
-        """Return a value, or a constant."""
+        """Return a value, or a number as a constant."""
         return value if isinstance(value, str) else self.step.constant(value, "float64")
 
     def evaluate(self, x: str, coefficients: tuple[float, ...]) -> str:
-        """Return a polynomial, its highest coefficient first."""
+        """Return the value of a polynomial whose coefficients begin with the highest power."""
         out: str | float = coefficients[0]
         for coefficient in coefficients[1:]:
             out = self("Add", self("Mul", out, x), coefficient)

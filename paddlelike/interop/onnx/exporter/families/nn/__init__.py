@@ -1,1 +1,1 @@
-"""Operators to ONNX: layers of networks."""
+"""Converters of network layers to ONNX."""

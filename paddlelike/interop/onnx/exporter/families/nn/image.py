@@ -34,7 +34,7 @@ def _find_spatial(step: Step, slot: str) -> tuple[int, ...]:
 
 
 def _describe_windows(windows: Windows, spatial: Sequence[int], counts: Sequence[int]) -> list[int]:
-    """Return the ``pads`` that give ONNX Paddle's windows; some reach over the padded end."""
+    """Return the ``pads`` with which ONNX has Paddle's windows; some extend beyond the padded end."""
     lows, highs = [], []
     for n, count, extent, stride, (low, high) in zip(
         spatial, counts, windows.extent, windows.strides, windows.pads, strict=True
@@ -152,7 +152,7 @@ def _pool(step: Step, x: str, spatial: Sequence[int], *, average: bool) -> str:
 
 
 def _find_later_factor(step: Step, spatial: Sequence[int]) -> str | None:
-    """Return the factor by which means of Paddle 2 are larger, since its windows end with the padding."""
+    """Return the factor by which means of Paddle 2 are larger, because its windows end with the padding."""
     if step.op.block.program.paddle_version < PADDLE2_VERSION or -1 in spatial:
         return None
     given = {name: step.attr(name) for name in PoolAttrs.table()}
@@ -177,7 +177,7 @@ def _pool_uneven(step: Step, x: str, spatial: Sequence[int], counts: Sequence[in
 
 @converts("max_pool2d_with_index")
 def _convert_pool_with_index(step: Step) -> None:
-    """Convert a pool with ``Mask``, the index of each maximum within its image, row by row."""
+    """Convert a pool with ``Mask``, the index of each maximum in its flattened image."""
     kernel, spatial = step.attr("ksize"), step.shape()[2:]
     if step.attr("global_pooling"):
         kernel = list(spatial)
@@ -247,7 +247,7 @@ _INTERPOLATIONS: Final = ("nearest", "bilinear", "trilinear", "bicubic")
     *(f"{name}_interp_v2" for name in (*_INTERPOLATIONS, "linear")),
 )
 def _convert_interpolation(step: Step) -> str:
-    """Multiply each dim by a matrix of weights, since Resize does not have all of Paddle's rules.
+    """Multiply each dim by a matrix of weights, since Resize lacks some of Paddle's rules.
 
     Where the sizes are not known, Resize is used.
     """
@@ -275,7 +275,7 @@ def _convert_interpolation(step: Step) -> str:
 
 
 def _resize(step: Step, size: Sequence[int], scales: Sequence[float]) -> str:
-    """Return X, channels first, in a size or by a scale that is computed."""
+    """Return X, with channels first, in a computed size or by a computed scale."""
     x = to_channels_first(step, step.input(), step.attr("data_layout"), step.rank())
     kind, corners = step.attr("interp_method"), step.attr("align_corners")
     options: dict[str, Any] = {"mode": {"nearest": "nearest", "bicubic": "cubic"}.get(kind, "linear")}

@@ -52,7 +52,7 @@ def _standardize(step: Step, x: str, axes: Sequence[int]) -> str:
 
 @converts("layer_norm")
 def _convert_layer_norm(step: Step) -> str:
-    """Convert a layer normalization; ONNX has it since opset 17, and requires a scale."""
+    """Convert a layer normalization, which ONNX has since opset 17; it requires a scale."""
     axis, rank, shape = step.attr("begin_norm_axis"), step.rank(), step.shape()
     parts = {slot: step.input(slot) for slot in ("Scale", "Bias") if step.has(slot)}
     if parts and axis < rank - 1:

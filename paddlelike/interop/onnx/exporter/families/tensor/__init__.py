@@ -1,1 +1,1 @@
-"""Operators to ONNX: shapes and indexing."""
+"""Converters of shapes and indexing to ONNX."""

@@ -1,4 +1,4 @@
-"""Operators that read, choose and write by indices in another tensor; and constants."""
+"""Operators that read, select and write by indexes in another tensor; and constants."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _convert_take_along_axis(step: Step) -> str:
 
 @converts("scatter")
 def _convert_scatter(step: Step) -> str:
-    """Scatter rows; without ``overwrite`` they are set to zero first, then added to."""
+    """Scatter rows. Without ``overwrite`` the rows are first set to zero, then added to."""
     ids = step.cast(step.reshape(step.input("Ids"), -1, 1), "int64")
     x, updates = step.input(), step.input("Updates")
     if step.attr("overwrite"):

@@ -103,7 +103,7 @@ def _convert_transpose(step: Step) -> str:
 
 @converts("slice", "strided_slice")
 def _convert_slice(step: Step) -> str:
-    """Slice; ``x[-1]`` is a slice from -1 to 0."""
+    """Slice a tensor; ``x[-1]`` is a slice from -1 to 0."""
     axes, gone = step.attr("axes"), list(step.attr("decrease_axis") or [])
     starts = step.numbers("starts", "StartsTensor", "StartsTensorList")
     if step.has("EndsTensor") or step.has("EndsTensorList"):
@@ -155,7 +155,7 @@ def _convert_expand_as(step: Step) -> str:
 
 @converts("expand_v2")
 def _convert_expand_v2(step: Step) -> str:
-    """Expand; -1 keeps a dim, for which ONNX has 1."""
+    """Expand a tensor; -1 keeps a dim, which ONNX writes as 1."""
     if step.has("Shape") or step.has("expand_shapes_tensor"):
         dims = step.numbers("shape", "Shape", "expand_shapes_tensor")
         dims = step.add("Max", dims, step.ints(1))
@@ -239,7 +239,9 @@ _PAD_MODES: Final = {"constant": "constant", "reflect": "reflect", "edge": "edge
 
 @converts("pad2d", "pad3d")
 def _convert_pad_image(step: Step) -> str:
-    """Pad images; pad2d's paddings are top, bottom, left, right, those of pad3d begin with the last dim."""
+    """Pad images. The paddings of pad2d are top, bottom, left, right; those of pad3d begin with the last
+    dim.
+    """
     step.refuse_inputs("Paddings")
     circular = step.attr("mode") == "circular"
     if step.attr("mode") not in _PAD_MODES and not circular:
@@ -259,7 +261,7 @@ def _convert_pad_image(step: Step) -> str:
 
 
 def _go_round(step: Step, pairs: Sequence[tuple[int, ...]]) -> str:
-    """Return X with its own last elements before each dim and its first ones behind it."""
+    """Return X with circular padding: its last elements before each dim, its first elements behind it."""
     out = step.input()
     for axis, (before, after) in enumerate(pairs):
         ends = [step.add("Slice", out, *map(step.ints, (-before, _MOST, axis)))] if before else []

@@ -13,7 +13,7 @@ from paddlelike.ops.tensor.put import SetValueAttrs
 
 @converts("set_value")
 def _convert_set_value(step: Step) -> str:
-    """Write a value into a part of an array, by choosing between both."""
+    """Write a value into a part of an array, by selecting elements of both."""
     step.refuse_inputs("StartsTensorList", "EndsTensorList", "StepsTensorList")
     attrs: SetValueAttrs = registry.find("set_value").make_forward_keywords(step.op.attrs, None)["attrs"]
     places = _find_places(step, attrs)
@@ -37,7 +37,7 @@ def _convert_set_value(step: Step) -> str:
 
 
 def _find_places(step: Step, attrs: SetValueAttrs) -> dict[int, list[int]]:
-    """Return, for each axis that is partly written, the indexes that are written."""
+    """Return the written indexes of each axis that is only partly written."""
     shape, found = step.shape("Input"), {}
     for axis, start, end, stride in zip(attrs.axes, attrs.starts, attrs.ends, attrs.steps, strict=True):
         if shape[axis] < 0:
@@ -50,7 +50,9 @@ def _find_places(step: Step, attrs: SetValueAttrs) -> dict[int, list[int]]:
 
 
 def _align(step: Step, value: str, shape: Sequence[int], attrs: SetValueAttrs) -> tuple[str, list[int]]:
-    """Return the value with one dim per dim of the array: dropped dims added, new dims removed."""
+    """Return the value with the dims of the array: dims that the index dropped are added, new dims are
+    removed.
+    """
     rank = step.rank("Input")
     kinds: list[int | None] = [*range(rank)]
     for axis in attrs.none_axes:

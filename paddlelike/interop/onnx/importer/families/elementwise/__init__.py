@@ -1,1 +1,1 @@
-"""Operators from ONNX: of each element."""
+"""Elementwise operators from ONNX."""

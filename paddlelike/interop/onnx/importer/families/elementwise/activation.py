@@ -1,4 +1,4 @@
-"""Functions of each element alone."""
+"""Functions of a single element."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _read_gelu(node: Node) -> str:
 
 @reads("LeakyRelu")
 def _read_leaky_relu(node: Node) -> str:
-    """Read LeakyRelu; Paddle's is the larger of X and alpha X, which differs if alpha is over 1."""
+    """Read LeakyRelu. Paddle's is ``max(X, alpha X)``, which differs if alpha is above 1."""
     alpha, x = float(node.attr("alpha", 0.01)), node.input()
     if alpha <= 1:
         return node.emit("leaky_relu", x, alpha=alpha)
@@ -83,7 +83,7 @@ def _read_prelu(node: Node) -> str:
 
 @reads("Shrink")
 def _read_shrink(node: Node) -> str:
-    """Move X by the bias towards zero where it is beyond lambd, else return zero."""
+    """Move X by the bias towards zero if it is beyond lambd, otherwise return zero."""
     x, bias, limit = node.input(), float(node.attr("bias", 0.0)), float(node.attr("lambd", 0.5))
     out = node.emit("hard_shrink", x, threshold=limit)
     if bias:
@@ -94,7 +94,7 @@ def _read_shrink(node: Node) -> str:
 
 @reads("Round")
 def _read_round(node: Node) -> str:
-    """Round halves to the even number; Paddle's round takes them away from zero."""
+    """Round halves to the even number. Paddle's round takes them away from zero."""
     x = node.input()
     whole = node.emit("floor", x)
     rest = node.emit("elementwise_sub", x, whole)

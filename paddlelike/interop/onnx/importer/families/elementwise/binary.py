@@ -35,7 +35,7 @@ def _read_binary(node: Node) -> str:
 
 
 def _align(node: Node) -> tuple[str, str]:
-    """Return both inputs; versions before 7 align the second with dims from ``axis`` of the first."""
+    """Return both inputs; before version 7, the second is aligned with dims from ``axis`` of the first."""
     x, y = node.input(), node.input(1)
     if node.opset < 7 and node.attr("broadcast") and node.attr("axis") is not None:
         spare = node.rank() - node.axis(0) - node.rank(1)
@@ -54,7 +54,7 @@ def _read_div(node: Node) -> str:
 
 @reads("Mod")
 def _read_mod(node: Node) -> str:
-    """Compute the remainder, with the sign of the divisor, or with fmod of the dividend."""
+    """Compute the remainder, with the sign of the divisor or, with fmod, of the dividend."""
     x, y = _align(node)
     whole, as_c = node.dtype().kind != "f", bool(node.attr("fmod", 0))
     if not whole and as_c:
@@ -102,7 +102,7 @@ def _read_comparison(node: Node) -> str:
 
 
 def compare(node: Node, kind: str, x: str, y: str) -> str:
-    """Return the comparison of tensors of any shapes; Fluid's only broadcast the second one."""
+    """Compare tensors of any broadcastable shapes; Fluid broadcasts only the second one."""
     shapes = node.shape(x), node.shape(y)
     if _covers(*shapes):
         return node.emit(kind, x, y, axis=-1)
@@ -112,7 +112,7 @@ def compare(node: Node, kind: str, x: str, y: str) -> str:
 
 
 def _covers(x: Sequence[int], y: Sequence[int]) -> bool:
-    """Return whether Y is broadcast over X, and X not over Y."""
+    """Return whether Y is broadcast over X and X is not broadcast over Y."""
     if len(x) < len(y):
         return False
     tail = x[len(x) - len(y) :]
@@ -149,7 +149,7 @@ def _read_bit_shift(node: Node) -> str:
 
 @reads("Clip")
 def _read_clip(node: Node) -> None:
-    """Clip; each bound is an input since version 11."""
+    """Limit elements to bounds, which are inputs since version 11."""
     x, whole = node.input(), node.dtype().kind != "f"
     for index, name, kind in ((1, "min", "elementwise_max"), (2, "max", "elementwise_min")):
         if node.has(index):
@@ -194,7 +194,7 @@ def _read_identity(node: Node) -> None:
 
 @reads("Dropout")
 def _read_dropout(node: Node) -> None:
-    """Pass the input on: dropout does nothing in prediction."""
+    """Return the input: dropout does nothing in prediction."""
     if node.has(2) and find_number(node, 2) in (None, True):
         node.refuse("it is in training mode")
     if node.wants(1):

@@ -6,7 +6,7 @@ from paddlelike.interop.onnx.importer.node import Node, reads
 
 
 def _multiply(node: Node, x: str, y: str, dims_x: tuple[int, ...], dims_y: tuple[int, ...]) -> str:
-    """Return the product, by an operator of Fluid if it has one, else of Paddle 2."""
+    """Return the product, by an operator of Fluid if it has one, otherwise of Paddle 2."""
     if len(dims_y) == 2 and len(dims_x) >= 2:
         return node.emit("mul", x, y, x_num_col_dims=len(dims_x) - 1)
     stacks = dims_x[:-2], dims_y[:-2]
@@ -16,7 +16,7 @@ def _multiply(node: Node, x: str, y: str, dims_x: tuple[int, ...], dims_y: tuple
 
 
 def _find_dims(x: tuple[int, ...], y: tuple[int, ...]) -> list[int]:
-    """Return the dims of a product as numpy has them."""
+    """Return the dims that numpy's product has."""
     rank = max(len(x), len(y)) - 2
     one, other = ((1,) * rank + dims[:-2] for dims in (x, y))
     stack = (

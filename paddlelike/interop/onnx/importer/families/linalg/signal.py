@@ -19,7 +19,7 @@ def _transform(node: Node, x: str, axis: int, *, real: bool, forward: bool = Tru
 
 
 def _as_complex(node: Node, x: str) -> str:
-    """Return pairs of numbers as complex ones."""
+    """Return pairs of numbers as complex numbers."""
     kind = VarType.COMPLEX128 if node.graph.variable(x).dtype == VarType.FP64 else VarType.COMPLEX64
     return node.emit("as_complex", x, typed=kind, shaped=node.shape(x)[:-1])
 

@@ -29,7 +29,9 @@ def find_keys(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.generi
 
 
 def find_place(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.generic]) -> str:
-    """Return the index of each element among the keys, in a last dim of 1; if absent, the number of keys."""
+    """Return the index of each element among the keys, with a last dim of 1; if absent, the number of
+    keys.
+    """
     hit = node.cast(find_keys(node, keys, dtype), VarType.FP32)
     other = node.scale(node.reduce("max", hit, -1), -1, 1)
     both = node.emit("concat", [hit, other], axis=node.rank())
@@ -37,7 +39,7 @@ def find_place(node: Node, keys: ArrayLike, dtype: np.dtype[Any] | type[np.gener
 
 
 def _find_attribute(node: Node, name: str) -> Array | None:
-    """Return the keys or values from the attribute that holds numbers, or None without one."""
+    """Return the keys or values from the one attribute that holds them as numbers, or None."""
     for suffix, dtype in (("int64s", np.int64), ("floats", np.float32)):
         if node.attr(f"{name}_{suffix}"):
             return np.array(node.attr(f"{name}_{suffix}"), dtype)
@@ -60,7 +62,7 @@ def _read_label_encoder(node: Node) -> str:
 
 @reads(f"{ML}OneHotEncoder")
 def _read_one_hot_encoder(node: Node) -> str:
-    """Encode categories one-hot; an unknown one gives zeros, or an error unless ``zeros`` is set."""
+    """Encode categories one-hot. An unknown category gives zeros, or an error unless ``zeros`` is set."""
     categories = node.attr("cats_int64s")
     if not categories:
         node.refuse("its categories are texts")

@@ -15,7 +15,7 @@ from paddlelike.interop.reader_tables import InexpressibleError
 
 
 def as_float(node: Node) -> str:
-    """Return the input as float32, which these models compute with."""
+    """Return the input as float32, the type that these models compute in."""
     return node.cast(node.input(), VarType.FP32)
 
 
@@ -32,7 +32,7 @@ def transform(node: Node, scores: str) -> str:
 
 
 def give_label(node: Node, places: str, count: int) -> None:
-    """Give the label of each class index; for texts, the index itself."""
+    """Set the output to the label of each class index; for text labels, to the index itself."""
     texts = node.attr("classlabels_strings")
     whole = node.attr("classlabels_int64s") or node.attr("classlabels_ints")
     if texts or not whole:
@@ -64,7 +64,7 @@ def _read_linear_regressor(node: Node) -> str:
 
 @reads(f"{ML}LinearClassifier")
 def _read_linear_classifier(node: Node) -> None:
-    """Read a linear classifier; one row of coefficients means two classes, and scores the second."""
+    """Read a linear classifier. With one row of coefficients there are two classes; it scores the second."""
     bias = np.array(node.attr("intercepts"), np.float32)
     weights = np.array(node.attr("coefficients"), np.float32).reshape(len(bias), -1)
     scores = node.emit("mul", as_float(node), node.graph.add_parameter("coefficients", weights.T))
@@ -123,7 +123,7 @@ def _read_extractor(node: Node) -> str:
 
 @reads(f"{ML}ZipMap")
 def _read_zip_map(node: Node) -> None:
-    """Pass the probabilities on: Fluid has no dicts."""
+    """Return the probabilities as an array, because Fluid has no dicts."""
     node.alias(node.value())
 
 

@@ -90,7 +90,7 @@ def _read_svm_classifier(node: Node) -> None:
 
 
 def _find_probabilities(node: Node, scores: str, pairs: list[tuple[int, int]], classes: int) -> str:
-    """Return the probability of each class, computed from those of the pairs.
+    """Return the probability of each class, computed from the probabilities of the pairs.
 
     The second method of Wu, Lin and Weng (2004), as LIBSVM has it: p minimizes ``p Q p`` one class after the
     other. A row ends where its largest error is below 0.005 / classes, after 100 rounds at most.

@@ -87,7 +87,7 @@ def _walk(node: Node) -> _Trees:
 
 
 def _reach_leaves(node: Node, trees: _Trees) -> str:
-    """Return for each row which leaves it reaches, float32 ``(N, leaves)``."""
+    """Return which leaves each row reaches, float32 ``(N, leaves)``."""
     modes = sorted(set(trees.modes))
     if not set(modes) <= _COMPARISONS.keys():
         node.refuse(f"its nodes compare by {modes}")
@@ -144,7 +144,7 @@ def _read_tree_regressor(node: Node) -> str:
 
 @reads(f"{ML}TreeEnsembleClassifier")
 def _read_tree_classifier(node: Node) -> None:
-    """Read a tree classifier; if all weights are of one class, they score the second of two."""
+    """Read a tree classifier. If all weights belong to one class, they score the second of two classes."""
     labels = node.attr("classlabels_int64s") or node.attr("classlabels_strings") or []
     count, targets = len(labels), set(node.attr("class_ids") or [])
     if count == 2 and len(targets) == 1:

@@ -66,7 +66,7 @@ def _find_windows(node: Node, kernel: Sequence[int]) -> dict[str, list[int]]:
 
 
 def _add_height(found: dict[str, list[int]], rank: int) -> dict[str, list[int]]:
-    """Return the windows of a signal as those of an image."""
+    """Return the windows of a signal as windows of an image."""
     if rank != 3:
         return found
     return {name: ([0, 0] if name == "paddings" else [1]) + values for name, values in found.items()}
@@ -97,7 +97,9 @@ def convolve(node: Node, x: str, weights: str) -> str:
 
 @reads("ConvTranspose")
 def _read_conv_transpose(node: Node) -> str:
-    """Read a transposed convolution; ``output_padding`` means less padding at the end, or zeros there."""
+    """Read a transposed convolution. ``output_padding`` reduces the padding at the end, or adds zeros
+    there.
+    """
     rank, kernel = check_rank(node), node.dims(1)[2:]
     windows = _find_windows(node, kernel)
     windows["paddings"], beyond = _find_crops(node, kernel, windows)
@@ -114,7 +116,9 @@ def _read_conv_transpose(node: Node) -> str:
 def _find_crops(
     node: Node, kernel: Sequence[int], windows: dict[str, list[int]]
 ) -> tuple[list[int], list[int]]:
-    """Return how much a transposed convolution crops at both ends of each dim, and the zeros behind it."""
+    """Return how much a transposed convolution crops at both ends of each dim, and the zeros added behind
+    it.
+    """
     crops, beyond = list(windows["paddings"]), []
     more = list(node.attr("output_padding", [0] * len(kernel)))
     sizes, auto = node.attr("output_shape"), node.attr("auto_pad", "NOTSET")
@@ -138,7 +142,7 @@ def _find_crops(
 
 @reads("Pad")
 def _read_pad(node: Node) -> str:
-    """Pad, or crop by negative pads, which are an input since version 11."""
+    """Pad a value, or crop it by negative pads; pads are an input since version 11."""
     if node.opset >= 11 and any(node.has(index) and node.find_known(index) is None for index in (1, 2, 3)):
         return _pad_by_places(node)
     given, rank, mode = node.numbers(1, "pads"), node.rank(), node.attr("mode", "constant")
@@ -168,7 +172,7 @@ def _read_pad(node: Node) -> str:
 
 
 def _pad_by_places(node: Node) -> str:
-    """Return a value with pads that are computed: the places of each dim, the last one for the filling."""
+    """Return a value with computed pads: each dim is indexed, and the last index is the fill value."""
     x, rank, mode = Expression(node, node.input()), node.rank(), node.attr("mode", "constant")
     pads = read_input(node, 1)
     half = len(pads) // 2 if len(pads) > 0 else rank

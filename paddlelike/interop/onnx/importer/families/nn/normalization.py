@@ -68,7 +68,7 @@ def _read_batch_norm(node: Node) -> str:
 
 
 def _scale(node: Node, x: str, dims: Sequence[int]) -> str:
-    """Return the standardized values times the scale plus the bias, which have these dims."""
+    """Return the standardized values times the scale plus the bias, both along these dims."""
     for index, kind in ((1, "elementwise_mul"), (2, "elementwise_add")):
         if node.has(index):
             x = node.emit(kind, x, node.reshape(node.input(index), *dims))
@@ -125,7 +125,7 @@ def _find_moments(node: Node, x: str, axes: Sequence[int], epsilon: float) -> tu
 
 @reads("GroupNormalization")
 def _read_group_norm(node: Node) -> str:
-    """Normalize groups; there is a scale per channel since version 21, before that per group."""
+    """Normalize groups. There is a scale per channel since version 21, before that one per group."""
     groups, dims = node.attr("num_groups"), node.dims()
     rows = node.reshape(node.input(), 0, groups, -1)
     out = _standardize(node, rows, [2], float(node.attr("epsilon", 1e-5)))

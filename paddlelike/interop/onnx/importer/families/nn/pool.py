@@ -30,7 +30,7 @@ def _read_global_lp_pool(node: Node) -> str:
 
 @reads("AveragePool", "MaxPool", "LpPool")
 def _read_pool(node: Node) -> None:
-    """Read a pool; with ceil_mode the last window may reach over the end."""
+    """Read a pool; with ceil_mode the last window may extend beyond the end."""
     rank = check_rank(node)
     kernel = list(node.attr("kernel_shape"))
     strides = list(node.attr("strides", [1] * len(kernel)))
@@ -91,7 +91,9 @@ def _read_unpool(node: Node) -> str:
 
 
 class _Side(NamedTuple):
-    """The windows along one dim: the index of each element, (windows, elements); the size for padding."""
+    """The windows along one dim: the element indexes (windows, elements), and the index that stands for
+    padding.
+    """
 
     places: np.ndarray[Any, np.dtype[np.int64]]
     counted: np.ndarray[Any, np.dtype[np.bool_]]  # padding may count, elements beyond it do not
@@ -116,7 +118,7 @@ def _find_windows(
 
 
 def _read_windows(node: Node, sides: list[_Side]) -> None:
-    """Compute a pool from an array of all windows, in which each dim has become two."""
+    """Compute a pool from an array of all windows, which has two dims for each dim of the image."""
     rank, power, average = node.rank(), float(node.attr("p", 2)), node.type != "MaxPool"
     x = node.cast(node.input(), VarType.FP32) if node.dtype().kind != "f" else node.input()
     if node.type == "LpPool":
@@ -143,7 +145,7 @@ def _read_windows(node: Node, sides: list[_Side]) -> None:
 
 
 def _give_places(node: Node, x: str, inner: list[int], sides: list[_Side]) -> None:
-    """Give the index of the maximum of each window, counted through all images and channels."""
+    """Set the output to the index of the maximum of each window in the flattened batch."""
     batch, channels, *sizes = node.dims()
     if min(batch, channels) < 0:
         node.refuse("the indices of the maxima are an output, and the batch size is unknown")
@@ -168,7 +170,7 @@ def _give_places(node: Node, x: str, inner: list[int], sides: list[_Side]) -> No
 
 
 def _reach_over(n: int, kernel: int, stride: int, pads: list[int]) -> int:
-    """Return how far the last window reaches beyond the padded end. No window begins in the padding there."""
+    """Return how far the last window extends beyond the padded end. No window begins in the padding there."""
     count = -(-(n + sum(pads) - kernel) // stride) + 1
     if (count - 1) * stride >= n + pads[0]:
         count -= 1

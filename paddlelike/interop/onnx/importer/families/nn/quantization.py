@@ -1,4 +1,4 @@
-"""Quantized numbers, computed in floating point with the same results."""
+"""Quantized operators, computed in floating point with the same results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LIMITS: Final = {"uint8": (0, 255), "int8": (-128, 127), "int16": (-32768, 3276
 
 
 def round_even(node: Node, x: str) -> str:
-    """Return the nearest whole numbers; of two, the even one."""
+    """Return the nearest integers; halves are rounded to the even one."""
     half = node.scale(node.emit("floor", node.scale(x, 0.5, 0.25)), 2.0)  # of two neighbours the even one
     near = node.emit("floor", node.scale(x, 1.0, 0.5))
     tie = compare(node, "equal", node.scale(x, 1.0, 0.5), near)
@@ -24,7 +24,7 @@ def round_even(node: Node, x: str) -> str:
 
 
 def _along(node: Node, index: int, rank: int, axis: int) -> str | None:
-    """Return a scale or zero point as real numbers that broadcast along an axis; None: not given."""
+    """Return a scale or zero point as floats that broadcast along an axis, or None if it is not given."""
     if not node.has(index):
         return None
     if len(node.dims(index)) > 1:
@@ -79,7 +79,7 @@ def _find_axis(node: Node) -> int:
 
 @reads("MatMulInteger")
 def _read_matmul_integer(node: Node) -> str:
-    """Multiply in float32, which is exact up to 2**24: for some 500 products of bytes."""
+    """Multiply in float32, which is exact up to 2**24, enough for some 500 products of bytes."""
     if node.has(2) and node.dims(2) not in ((), (1,)):
         node.refuse("it has one zero point per row")
     product = node.emit("matmul_v2", _restore(node, 0, -1, 2), _restore(node, 1, -1, 3))
@@ -88,7 +88,7 @@ def _read_matmul_integer(node: Node) -> str:
 
 @reads("ConvInteger")
 def _read_conv_integer(node: Node) -> str:
-    """Compute sums of float32, like MatMulInteger."""
+    """Compute sums in float32, as for MatMulInteger."""
     return node.cast(convolve(node, _restore(node, 0, -1, 2), _restore(node, 1, -1, 3, 0)), VarType.INT32)
 
 

@@ -1,4 +1,4 @@
-"""Resizing of images by known sizes or factors, and by those that are computed at run time."""
+"""Resizing of images by sizes or factors that are known, or computed at run time."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class _Side(NamedTuple):
     end: float = 1.0
 
     def is_whole(self) -> bool:
-        """Return whether the dim stays as it is."""
+        """Return whether the dim stays unchanged."""
         return self.n == self.size and (self.factor, self.start, self.end) == (1, 0, 1)
 
 
 def _find_regions(node: Node) -> list[_Side]:
-    """Return the dims with the part of each that is cut out."""
+    """Return the dims, with the part of each that is cut out."""
     rank, sides = node.rank(), [_Side(n, n, 1.0) for n in node.dims()]
     if node.attr("coordinate_transformation_mode") == "tf_crop_and_resize":
         chosen = _find_chosen(node, rank)
@@ -117,12 +117,12 @@ def _find_sizes(node: Node, sides: list[_Side]) -> bool:
 
 
 def _find_place(node: Node) -> int:
-    """Return the index of the factors among the inputs."""
+    """Return the index of the input that holds the factors."""
     return 1 if node.type == "Upsample" or node.opset < 11 else 2
 
 
 def _is_computed(node: Node) -> bool:
-    """Return whether the region, the factors or all of the sizes are known at run time only."""
+    """Return whether the region, the factors or the sizes are only known at run time."""
     if node.type == "Upsample" and node.opset < 9:
         return False
     read = [_find_place(node), 3]
@@ -137,7 +137,7 @@ def _is_computed(node: Node) -> bool:
 
 
 def make_matrix(node: Node, mode: str, side: _Side) -> tuple[Array, Array]:
-    """Return the weights ``(n, count)`` of a dim's elements in each new element, and a mask of those that lie
+    """Return the weights ``(n, count)`` of a dim's old elements in each new one, and a mask of new elements
     outside.
     """
     n, size, *region = side
@@ -158,7 +158,7 @@ def make_matrix(node: Node, mode: str, side: _Side) -> tuple[Array, Array]:
 def _find_positions(
     node: Node, at: Numbers, n: Numbers, size: Numbers, factor: Numbers, start: Numbers, end: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """Return where the elements ``at`` of a new dim lie in the old one, and which of them lie outside."""
+    """Return the positions in the old dim of new elements ``at``, and a mask of positions outside."""
     rule = node.attr("coordinate_transformation_mode", "half_pixel" if node.opset >= 11 else "asymmetric")
     rule = "asymmetric" if node.type == "Upsample" else rule
     steps, one = np.maximum(size - 1, 1), size <= 1
@@ -183,7 +183,7 @@ def _find_positions(
 
 
 def _find_taps(node: Node, mode: str, x: Numbers, shrunk: float) -> list[tuple[Numbers, Numbers]]:
-    """Return the places that each element is computed from, with their weights.
+    """Return the old indexes from which each element is computed, with their weights.
 
     ``shrunk``: the factor by which the places of an antialiased image come closer, at most 1.
     """
@@ -214,7 +214,7 @@ def _find_taps(node: Node, mode: str, x: Numbers, shrunk: float) -> list[tuple[N
 
 
 def _resize_at_run(node: Node, mode: str) -> str:
-    """Return an image whose sizes, factors or region are computed: a sum of the elements at some places."""
+    """Return an image of computed size, factors or region, as a weighted sum of old elements."""
     if node.attr("antialias", 0):
         node.refuse(f"it has antialias, and the new size of {node.proto.input[0]!r:.60} {AT_RUN}")
     rank, real, x = node.rank(), VarType.FP64, Expression(node, node.input())

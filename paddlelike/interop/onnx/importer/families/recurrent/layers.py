@@ -62,7 +62,7 @@ def _stack(node: Node, parts: list[str], axis: int) -> str:
 
 
 def _find_lengths(node: Node, x: str) -> str:
-    """Return the lengths of the sequences, int64 ``(N,)``; if none are given, all have all steps."""
+    """Return the lengths of the sequences, int64 ``(N,)``; by default all have the full length."""
     if node.has(4):
         return node.cast(node.input(4), VarType.INT64)
     row = node.reduce("max", x, 1, 2, keep=False)  # (N,)
@@ -72,8 +72,8 @@ def _find_lengths(node: Node, x: str) -> str:
 
 
 def _find_state(node: Node, layer: _Layer, place: int, index: int) -> str | None:
-    """Return the initial state ``(N, hidden)`` of a direction, or None for zeros. With another N the run
-    fails.
+    """Return the initial state ``(N, hidden)`` of a direction, or None for zeros. Another N makes the run
+    fail.
     """
     if not node.has(place):
         return None
@@ -123,7 +123,7 @@ def _run_by_steps(
     index: int,
     backwards: bool,
 ) -> tuple[str, list[str]]:
-    """Run a cell step by step, for cells that no operator of Paddle computes."""
+    """Run a cell step by step, for cells that Paddle has no operator for."""
     x = _reverse(node, layer.x, layer) if backwards else layer.x
     places = (5, 6) if node.type == "LSTM" else (5,)
     states = [_find_state(node, layer, place, index) or _zeros(node, layer) for place in places]
@@ -139,7 +139,7 @@ def _run_by_steps(
 
 
 def _fill_up(node: Node, out: str, layer: _Layer) -> str:
-    """Pad the outputs to as many steps as the batch has."""
+    """Pad the outputs to the number of steps of the batch."""
     if not node.has(4):
         return out
     zeros = node.reduce("sum", node.scale(node.emit("fill_zeros_like", layer.x)), 2)
@@ -148,7 +148,7 @@ def _fill_up(node: Node, out: str, layer: _Layer) -> str:
 
 
 def _regroup(array: Weights, order: tuple[int, ...], hidden: int) -> Weights:
-    """Return the gates of the first dim in another order."""
+    """Return the gates along the first dim in another order."""
     return join([array[i * hidden : (i + 1) * hidden] for i in order])
 
 
@@ -235,7 +235,7 @@ def _run_rnn(
     state: str | None,
     backwards: bool,
 ) -> tuple[str, list[str]]:
-    """Return what Paddle 2's rnn computes, over the steps in their order, or the reversed sequences."""
+    """Return the result of Paddle 2's rnn over the steps in order, or over the reversed sequences."""
     (w, r, b), hidden = weights, layer.hidden
     if node.type == "GRU":  # update, reset, candidate; there reset, update, candidate
         w, r = (_regroup(each, (1, 0, 2), hidden) for each in (w, r))
@@ -262,7 +262,7 @@ def _run_rnn(
 
 @reads("ReverseSequence")
 def _read_reverse_sequence(node: Node) -> str:
-    """Reverse each sequence; steps after its end stay."""
+    """Reverse each sequence; steps behind its end stay in place."""
     axes = node.attr("batch_axis", 1), node.attr("time_axis", 0)
     if node.rank() < 2 or sorted(axes) != [0, 1] or node.dtype() != np.float32:
         node.refuse(f"X has {node.rank()} dims of {node.dtype()}, its axes are {axes}")
@@ -293,7 +293,7 @@ def _reverse_rows(node: Node, x: str, lengths: str) -> str:
 
 
 def _lengthen(node: Node, out: str, zeros: str) -> str:
-    """Return outputs ``(N, fewer, width)`` with as many steps as ``zeros`` have, taken from there."""
+    """Return outputs ``(N, fewer, width)``, extended by further steps from ``zeros`` to their length."""
     joined = node.emit("concat", [out, zeros], axis=1)
     end = node.slice(node.emit("shape", {"Input": zeros}), 0, 1, 2)
     bounds = {"Input": joined, "StartsTensor": node.constant([0], np.int32), "EndsTensor": end}

@@ -1,4 +1,6 @@
-"""Recurrent layers that no operator of Paddle computes, step by step: any activations, limits of gates."""
+"""Recurrent layers without an operator of Paddle, computed step by step: any activations, and clipped
+gates.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ class Activation(NamedTuple):
 
 
 def find_activations(node: Node, index: int) -> list[Activation]:
-    """Return the activations of a direction. Those with parameters take them from the lists, one by one."""
+    """Return the activations of a direction. Activations with parameters take them from the lists in turn."""
     names, count = node.attr("activations") or list(_DEFAULTS[node.type]) * 2, len(_DEFAULTS[node.type])
     given = [iter(node.attr(f"activation_{which}") or []) for which in ("alpha", "beta")]
     found = []
@@ -91,13 +93,13 @@ def _resets_late(node: Node) -> bool:
 
 
 def _choose(node: Node, inside: str, new: str, old: str) -> str:
-    """Return ``old + inside * (new - old)``."""
+    """Return ``new`` where ``inside`` is 1, and ``old`` where it is 0."""
     moved = node.emit("elementwise_mul", node.emit("elementwise_sub", new, old), inside)
     return node.emit("elementwise_add", old, moved)
 
 
 class _Cell:
-    """The parts that cells share: gates, products with the recurrent weights, activations."""
+    """The common parts of cells: gates, products with the recurrent weights, activations."""
 
     def __init__(
         self,
@@ -117,7 +119,7 @@ class _Cell:
         return self.node.slice(gates, 1, index * self.hidden, (index + 1) * self.hidden)
 
     def activate(self, index: int, *parts: str) -> str:
-        """Return an activation of a sum, within the limits of ``clip``."""
+        """Return an activation of a sum, which is first limited by ``clip``."""
         total, limit = self.node.emit("sum", {"X": list(parts)}), self.node.attr("clip")
         if limit:
             total = self.node.emit("clip", total, min=-limit, max=float(limit))

@@ -1,4 +1,4 @@
-"""Weights of a recurrent layer that are fed or computed: operators cut, turn and join them as numpy does."""
+"""Weights of a recurrent layer that are fed or computed: operators cut, transpose and join them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Weights = Any  # Array | Expression: the same expressions work on both
 
 
 def find_weights(node: Node, index: int) -> Weights:
-    """Return an input as an array, or as one that operators compute."""
+    """Return an input as an array, or as an expression if operators compute it."""
     try:
         return node.known(index)
     except InexpressibleError:
@@ -33,10 +33,10 @@ def join(parts: Sequence[Weights]) -> Weights:
 
 
 def store(node: Node, wanted: str, weights: Weights) -> str:
-    """Return the variable of weights: a parameter of a name, or the one that was computed."""
+    """Return the variable of some weights: a named parameter, or the computed variable."""
     return weights.name if isinstance(weights, Expression) else node.graph.add_parameter(wanted, weights)
 
 
 def place(node: Node, weights: Weights) -> str:
-    """Return the variable of weights, a constant if they are known."""
+    """Return the variable of some weights; it is a constant if they are known."""
     return weights.name if isinstance(weights, Expression) else node.constant(weights, weights.dtype)

@@ -1,4 +1,4 @@
-"""Operators that read, choose and write by indices in another tensor."""
+"""Operators that read, select and write by indexes in another tensor."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _count_rows_from_start(node: Node, first: int = 0) -> str:
 
 @reads("GatherND")
 def _read_gather_nd(node: Node) -> str:
-    """Read GatherND; with ``batch_dims`` each row has its own indices, so its number is prepended."""
+    """Read GatherND. With ``batch_dims`` each row has its own indexes, so the row's number is prepended."""
     count = node.attr("batch_dims", 0)
     places = _count_rows_from_start(node, count)
     if count:
@@ -112,7 +112,7 @@ def _read_scatter_elements(node: Node) -> str:
 
 
 def _reduce_rows(node: Node, kind: str) -> None:
-    """Give X with rows of its first dims reduced: as a matrix, whose rows have one index."""
+    """Return X as a matrix with its first dims joined, and its rows reduced to one index each."""
     dims, count = node.dims(), node.dims(1)[-1]
     size = math.prod(dims[count:])
     if min(dims) < 0 or count < 0:
@@ -128,7 +128,7 @@ def _reduce_rows(node: Node, kind: str) -> None:
 
 @reads("ScatterND")
 def _read_scatter_nd(node: Node) -> None:
-    """Read ScatterND; Paddle adds, so written elements are set to zero before."""
+    """Read ScatterND. Paddle's operator adds, so the written elements are first set to zero."""
     x, _, updates = node.inputs()
     kind = node.attr("reduction", "none")
     if kind not in ("none", "add"):
@@ -152,7 +152,7 @@ def _read_scatter_nd(node: Node) -> None:
 
 @reads("TensorScatter")
 def _read_tensor_scatter(node: Node) -> str:
-    """Write an update into a cache, from an index of its own in each row."""
+    """Write an update into a cache, at a different index in each row."""
     axis, rank = node.axis(-2), node.rank()
     size, length = node.dims()[axis], node.dims(1)[axis]
     if size < 0 or length < 0:

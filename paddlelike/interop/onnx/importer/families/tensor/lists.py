@@ -1,4 +1,6 @@
-"""Lists of tensors of ONNX (sequences), as arrays of a program. A list that grows is a new array."""
+"""ONNX sequences, which are lists of tensors, as arrays of a program. A growing list is a new array each
+time.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def _array(node: Node, index: int = 0) -> Variable:
 
 
 def _write(node: Node, values: list[str], array: Variable) -> None:
-    """Make an array with more elements the output."""
+    """Set the output to an array with further elements."""
     from paddlelike.layers.control.tensor_array import array_length, array_write
 
     for value in values:

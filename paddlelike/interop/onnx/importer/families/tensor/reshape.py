@@ -192,7 +192,7 @@ def _slice_at_run(node: Node, axes: list[int] | None) -> None:
 
 
 def _slice_by_places(node: Node) -> str:
-    """Return a slice along any axes, by any steps: the places of each dim, as numpy counts them."""
+    """Return a slice along any axes and by any steps, by the indexes that numpy would select in each dim."""
     x, rank, parts = Expression(node, node.input()), node.rank(), []
     axes = find_axes(node, 3, len(read_input(node, 1)))
     for index, default in ((1, 0), (2, MOST), (4, 1)):
@@ -210,7 +210,7 @@ def _slice_by_places(node: Node) -> str:
 
 @reads("Expand")
 def _read_expand(node: Node) -> str:
-    """Broadcast X to the common shape of its own and the given one."""
+    """Broadcast X to the common shape of X and the given shape."""
     dims, known = node.dims() or (1,), node.find_known(1)
     if known is not None and -1 not in dims:
         wanted = [int(dim) for dim in known.reshape(-1)]

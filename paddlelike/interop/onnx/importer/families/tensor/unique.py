@@ -1,4 +1,4 @@
-"""Unique: distinct elements, their first indices and counts."""
+"""Unique: distinct elements, their first indexes and counts."""
 
 from __future__ import annotations
 
