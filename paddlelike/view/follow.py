@@ -41,7 +41,7 @@ class _Save(NamedTuple):
 
 @dataclass
 class _Log:
-    """A log of which only new lines are read."""
+    """A log whose new lines are read as they come."""
 
     path: str
     curves: Curves = field(default_factory=Curves)
