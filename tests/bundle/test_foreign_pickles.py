@@ -46,7 +46,7 @@ def test_a_gpu_array_in_a_pickle_is_read_as_a_numpy_array(name: str) -> None:
     ],
     ids=["gzip", "bzip2", "xz", "page", "empty"],
 )
-def test_a_file_of_another_kind_is_named(data: bytes, hint: str) -> None:
+def test_the_error_names_the_kind_of_a_file_of_another_system(data: bytes, hint: str) -> None:
     with pytest.raises(FormatError, match=f"(?s)this is not a pickle.*{hint}"):
         bundle.load(io.BytesIO(data))
 

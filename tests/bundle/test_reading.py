@@ -340,7 +340,7 @@ def test_gpu_arrays_are_read_as_arrays() -> None:  # T15: a pickle of the contex
     assert bundle.load(file).tolist() == [1, 2]
 
 
-def test_files_of_other_kinds_are_named(tmp_path: Path) -> None:  # T06, T26
+def test_the_error_names_the_kind_of_each_other_file(tmp_path: Path) -> None:  # T06, T26
     with pytest.raises(MissingFileError, match="no such file: "):
         bundle.load(tmp_path / "none")
     bundle.dump([1], tmp_path / "model.bundle")

@@ -264,7 +264,7 @@ def test_slices_backwards_that_take_others_in_paddle_2_are_refused(
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", ["pdmodel", "json"])
-def test_even_distances_have_their_type_in_later_paddle(kind: str, dtype: str, tmp_path: Path) -> None:
+def test_linspace_keeps_its_dtype_in_later_paddle(kind: str, dtype: str, tmp_path: Path) -> None:
     """Real 2.6.2 refuses a linspace without dtype; with it, it and 3.3.1 give the same numbers as here."""
     with fresh_programs():
         first = fluid.data("first", [1], dtype)

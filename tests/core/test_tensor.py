@@ -27,7 +27,7 @@ def test_an_empty_tensor_reads_as_an_empty_array() -> None:
     assert repr(empty) == "LoDTensor(empty)"
 
 
-def test_set_copies_and_keeps_the_memory_where_it_fits() -> None:
+def test_tensor_set_copies_into_the_same_memory_if_it_fits() -> None:
     source = np.ones(4, "float32")
     made = fluid.LoDTensor()
     made.set(source, PLACE)

@@ -18,7 +18,7 @@ def test_a_view_shows_the_elements_at_its_steps() -> None:
     assert not view.flags.writeable
 
 
-def test_steps_ignore_the_strides_of_axes_of_one_element() -> None:
+def test_strides_of_axes_with_one_element_are_ignored() -> None:
     array = np.moveaxis(np.arange(12.0).reshape(1, 1, 3, 4), 1, -1)  # numpy keeps a stride of 12 elements
     assert array.strides[-1] == 12 * array.itemsize
     assert array.flags.c_contiguous

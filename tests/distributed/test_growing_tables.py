@@ -160,7 +160,7 @@ def test_an_id_is_admitted_once_it_was_seen_often_enough() -> None:
     assert not job.look_up([1, 2, 3]).any()
 
 
-def test_a_share_of_the_ids_is_admitted_whatever_their_order() -> None:
+def test_a_fraction_of_the_ids_is_admitted_in_any_order() -> None:
     admitted = []
     for order in (1, -1):
         job = Job(_OPTIMIZERS["sgd"], entry=tables.ProbabilityEntry(0.5))

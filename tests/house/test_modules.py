@@ -68,7 +68,7 @@ def test_hard_phrases_are_found() -> None:
         assert len(find_avoided(text)) == 1
 
 
-def test_names_of_tests_need_no_second_reading() -> None:
+def test_test_names_avoid_hard_phrases() -> None:
     names = [
         name
         for path in sorted((PROJECT / "tests").rglob("*.py"))

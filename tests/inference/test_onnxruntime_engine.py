@@ -217,7 +217,7 @@ def build_any_ids() -> tuple[list[str], list[Any]]:
     return ["ids", "x"], [x + fluid.layers.reduce_sum(fluid.embedding(ids, [30, 4]), dim=0)]
 
 
-def test_no_ids_give_what_the_executor_gives_in_every_run(tmp_path: Path) -> None:
+def test_empty_arrays_of_ids_match_the_executor_in_every_run(tmp_path: Path) -> None:
     plain = save(tmp_path, build_any_ids)
     config = inference.Config(plain)
     config.enable_onnxruntime()

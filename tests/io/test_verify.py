@@ -340,7 +340,7 @@ def test_a_flip_in_any_piece_of_a_large_file_is_found(tmp_path: Path, filename: 
         unchanged(lambda: fluid.io.load_persistables(executor(), tmp_path / "m", program, filename))
 
 
-def test_the_part_read_of_a_large_combined_file_is_verified(tmp_path: Path) -> None:
+def test_the_requested_part_of_a_large_combined_file_is_verified(tmp_path: Path) -> None:
     shape = (3000, 1000)
     program = program_of(a=(shape, F32), b=(shape, F32), c=(shape, F32))
     for name in "abc":

@@ -24,7 +24,7 @@ def test_recorded_points_have_unique_names() -> None:
 
 
 @pytest.mark.parametrize("name", POINTS)
-def test_values_lods_shapes_and_gradients_are_the_recorded_ones(name: str) -> None:
+def test_values_lods_shapes_and_gradients_match_the_recorded_results(name: str) -> None:
     replay = Replay(name, POINTS[name])
     check_declared(name, replay)
     replay.run()

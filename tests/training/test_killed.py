@@ -93,7 +93,7 @@ def test_a_training_killed_at_random_instants_ends_with_the_same_bits(
 
 
 @pytest.mark.slow
-def test_a_training_whose_calls_fail_ends_with_the_same_bits_once_it_is_started_again(
+def test_a_training_restarted_after_failing_calls_ends_with_the_same_bits(
     fork_server: str, tmp_path: Path
 ) -> None:
     want = finish(fork_server, tmp_path / "whole", "memory", SAMPLES=110)
@@ -114,9 +114,7 @@ def test_a_training_whose_calls_fail_ends_with_the_same_bits_once_it_is_started_
 
 
 @pytest.mark.slow
-def test_a_training_ended_by_signals_ends_with_the_same_bits_once_it_is_started_again(
-    fork_server: str, tmp_path: Path
-) -> None:
+def test_a_training_restarted_after_signals_ends_with_the_same_bits(fork_server: str, tmp_path: Path) -> None:
     begin = time.monotonic()
     want = finish(fork_server, tmp_path / "whole", "memory")
     longest = time.monotonic() - begin

@@ -50,7 +50,7 @@ def test_a_different_value_dtype_or_lod_counts_as_a_difference() -> None:
     assert "refused" in differ({"refused": "run", "why": "it does not fit"}, want)
 
 
-def test_numbers_that_differ_are_rows_of_the_table_and_the_others_are_refused() -> None:
+def test_every_operator_that_gives_other_numbers_is_listed_with_its_source() -> None:
     left = {row.name: row.source for row in fluid.quirks() if not row.followed}
     of_programs = {"cut_model", "names_of_later_passes", "names_of_scales"}
     assert list_rows() | of_programs == left.keys()

@@ -44,7 +44,7 @@ def test_intermediate_modules_only_re_export_names() -> None:
 
 
 @pytest.mark.parametrize("shape", [[-1, 1], [-1, 3, 1], [-1, 3]])
-def test_pulled_rows_have_the_shapes_of_paddle(shape: list[int]) -> None:
+def test_shapes_of_looked_up_rows_match_paddle(shape: list[int]) -> None:
     """Of Paddle 1.8.5's two functions the first drops a last dim of 1, and of 2.6.2 ``sparse_embedding``."""
     ids = fluid.data("ids", shape, "int64", lod_level=1)
     nn = importlib.import_module("paddlelike.layers.nn")

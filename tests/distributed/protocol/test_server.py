@@ -491,5 +491,5 @@ def test_an_asynchronous_server_ends_after_its_last_update(free):
 
 
 @pytest.mark.parametrize("verb", ["Commit", "Rollback"])
-def test_rounds_have_no_meaning_without_synchronisation(free, verb):
+def test_an_asynchronous_server_refuses_requests_about_rounds(free, verb):
     assert refusal_reason(free.say(verb, 0)) == "mode"

@@ -122,7 +122,7 @@ def test_a_link_inside_a_root_does_not_lead_out_of_it(tmp_path: Path) -> None:
         check_save_directory(f"{tmp_path}/saves/out/x", [str(tmp_path / "saves")], HERE)
 
 
-def test_the_roots_are_the_checkpoint_directory_or_the_working_directory(
+def test_save_roots_are_the_checkpoint_directory_or_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

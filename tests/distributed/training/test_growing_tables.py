@@ -202,7 +202,7 @@ def test_a_single_table_is_saved_and_loaded_during_training(
         one.exe.close()
 
 
-def test_a_look_up_alone_changes_nothing_and_padding_is_zeros() -> None:
+def test_a_look_up_alone_changes_nothing_and_padding_ids_give_zeros() -> None:
     padded = (-3) * _FAR
     network = Network(clicks(padding=padded), OPTIMIZERS["sgd"])
     losses, rows = train_here(network, 4)

@@ -117,7 +117,7 @@ def test_an_optimizer_that_moves_all_rows_is_refused() -> None:
             exe.run(main, feed=feeds(0, 0))
 
 
-def test_a_chain_of_deltas_holds_the_same_as_a_whole_save(tmp_path: Path) -> None:
+def test_a_chain_of_deltas_loads_like_a_whole_save(tmp_path: Path) -> None:
     with fresh_programs() as (main, startup):
         ids = fluid.data("ids", [None, 1], "int64")
         found = tables.sparse_embedding(ids, [1, 16], table_class="SSDSparseTable", param_attr="emb")

@@ -69,7 +69,7 @@ def test_a_save_and_a_load_in_the_middle_change_no_bit(
     assert read(scope) == expected(3)
 
 
-def test_one_variable_that_is_set_or_replaced_is_read_by_the_next_step() -> None:
+def test_the_next_step_reads_a_variable_that_was_set_or_replaced() -> None:
     main, startup = build(fluid.optimizer.SGD(0.1))
     exe, scope = start(main, startup)
     exe.run(main, feed=FEED, scope=scope)

@@ -81,7 +81,7 @@ def test_quantization_of_a_saved_model_finds_the_scales_of_fluid(case: str, tmp_
 
 
 @pytest.mark.parametrize("case", list_cases("weights", "residual 8 channel_wise_abs_max"))
-def test_weights_that_are_quantized_alone_equal_the_integers_of_fluid(case: str, tmp_path: Path) -> None:
+def test_weight_quantization_gives_the_integers_of_fluid(case: str, tmp_path: Path) -> None:
     net, bits, kind = case.split()
     found, real = cases.run_on_weights(net, int(bits), kind, str(tmp_path)), REAL["weights"][case]
     integers = found["quantized_model"]["program"]["vars"]
@@ -119,7 +119,7 @@ def test_a_clone_of_a_graph_is_another_graph_of_the_same_program() -> None:
     assert len(clone.all_op_nodes()) == len(graph.all_op_nodes()) - 1
 
 
-def test_nodes_tell_what_they_are_and_edges_follow_what_operators_read() -> None:
+def test_nodes_report_their_kind_and_edges_follow_inputs_of_operators() -> None:
     graph = make_graph()
     conv = graph.topology_sort()[0]
     assert (conv.name(), conv.is_op(), conv.node_type()) == ("conv2d", True, fluid.core.Node.Type.Operation)
@@ -133,7 +133,7 @@ def test_nodes_tell_what_they_are_and_edges_follow_what_operators_read() -> None
     assert (weight.outputs, other.outputs) == ([], [conv])
 
 
-def test_operators_that_wait_for_each_other_have_no_program() -> None:
+def test_a_graph_with_a_cycle_has_no_program() -> None:
     graph = make_graph()
     ops = graph.topology_sort()
     assert (graph.has_circle(), graph.graph_num()) == (False, 1)
@@ -187,7 +187,7 @@ def test_a_wrong_argument_is_named(use: Any, error: type[Exception], message: st
         use()
 
 
-def test_freezing_in_another_way_than_training_is_an_error() -> None:
+def test_freezing_with_another_quantization_type_than_training_is_an_error() -> None:
     graph, scope, exe = make_graph(), fluid.Scope(), fluid.Executor(CPU)
     with fluid.scope_guard(scope):
         exe.run(fluid.default_startup_program())
@@ -211,7 +211,7 @@ def test_freezing_in_another_way_than_training_is_an_error() -> None:
     ],
     ids=["even", "small", "peaks", "steps", "few", "one"],
 )
-def test_the_least_divergence_is_where_fluid_finds_it(change: Any, real: list[float]) -> None:
+def test_the_scale_of_least_divergence_matches_fluid(change: Any, real: list[float]) -> None:
     draws = [np.random.RandomState(seed).uniform(0, 1, 4000) for seed in (1, 2, 3)]
     assert [find_threshold(change(draw).astype("float32")) for draw in draws] == real
 

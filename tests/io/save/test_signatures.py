@@ -29,7 +29,7 @@ def test_the_signature_shows_every_option(function, options):
 
 
 @pytest.mark.parametrize("save", SAVES[:3], ids=lambda save: save.__name__)
-def test_a_wrong_option_is_answered_with_near_ones(save, tmp_path: Path):
+def test_a_misspelt_save_option_suggests_near_names(save, tmp_path: Path):
     with pytest.raises(
         TypeError, match=f"{save.__name__}.. got an unexpected .*'block'.*did you mean .blocking."
     ):
@@ -37,7 +37,7 @@ def test_a_wrong_option_is_answered_with_near_ones(save, tmp_path: Path):
 
 
 @pytest.mark.parametrize("load", LOADS, ids=lambda load: load.__name__)
-def test_a_wrong_option_of_a_load_is_answered_with_near_ones(load, tmp_path: Path):
+def test_a_misspelt_load_option_suggests_near_names(load, tmp_path: Path):
     with pytest.raises(
         TypeError, match=r"load_vars\(\) got an unexpected .*'verfy'; did you mean 'verify'\?"
     ):

@@ -27,7 +27,7 @@ def run(*fetches: Any, feed: Any = None) -> list[Any]:
     return exe.run(fluid.default_main_program(), feed=feed, fetch_list=list(fetches))
 
 
-def test_an_element_is_read_as_it_was_written() -> None:
+def test_reading_an_array_element_returns_the_written_value() -> None:
     array = layers.array_write(make_tensor(1, 2), make_index(0))
     layers.array_write(make_tensor(3), make_index(1), array)
     read = [layers.array_read(array, make_index(i)) for i in (1, 0)]
@@ -83,7 +83,7 @@ def test_an_array_becomes_a_tensor(stacked: bool) -> None:
     assert got_sizes.tolist() == ([1, 1, 1] if stacked else [2, 2, 2])
 
 
-def test_elements_that_do_not_join_are_refused() -> None:
+def test_array_elements_that_cannot_be_concatenated_are_refused() -> None:
     array = layers.array_write(layers.assign(np.zeros((2, 2), "float32")), make_index(0))
     layers.array_write(layers.assign(np.zeros((3, 2), "float32")), make_index(1), array)
     out, _ = layers.tensor_array_to_tensor(array, axis=1)

@@ -14,7 +14,9 @@ from paddlelike.ops.kernels.detection.suppression import find_thresholds
 @pytest.mark.parametrize("decimals", [7, 1], ids=["scores-differ", "equal-scores"])
 @pytest.mark.parametrize("eta", [1.0, 0.9])
 @pytest.mark.parametrize("places", [300, 12, 1], ids=["apart", "crowded", "one-place"])
-def test_a_limit_on_kept_boxes_keeps_the_best(places: int, eta: float, decimals: int, dtype: str) -> None:
+def test_a_limit_on_boxes_keeps_the_boxes_with_the_best_scores(
+    places: int, eta: float, decimals: int, dtype: str
+) -> None:
     rng = np.random.default_rng(5)
     corners = rng.uniform(0, 1, (places, 2))[rng.integers(0, places, 300)] + rng.uniform(0, 0.01, (300, 2))
     boxes = np.concatenate([corners, corners + 0.1], 1).astype(dtype)[None]
@@ -28,7 +30,7 @@ def test_a_limit_on_kept_boxes_keeps_the_best(places: int, eta: float, decimals:
         assert np.array_equal(its_index, index[best])
 
 
-def test_score_thresholds_admit_more_and_more_boxes() -> None:
+def test_lower_score_thresholds_admit_more_boxes() -> None:
     scores = np.random.default_rng(2).permutation(1000).astype("float32").reshape(4, 250)
     found = list(find_thresholds(scores, 99.5, 10))
     assert [np.count_nonzero(scores > least) for least in found] == [29, 119, 900]

@@ -29,7 +29,7 @@ SIZES = {"pooled_height": 2, "pooled_width": 3, "spatial_scale": 1.0}
         ("psroi_pool", SIZES | {"pooled_width": 1, "output_channels": 1}),
     ],
 )
-def test_no_region_at_all_gives_no_rows(type: str, attrs: dict[str, Any]) -> None:
+def test_an_empty_set_of_regions_gives_no_rows(type: str, attrs: dict[str, Any]) -> None:
     more = [] if type == "psroi_pool" else [None]
     found, _ = call(type, X, NO_ROIS, *more, lods={"ROIs": [[0, 0]]}, **attrs)
     out = found[0] if isinstance(found, tuple) else found

@@ -125,7 +125,7 @@ def test_the_gradient_of_a_slice_that_runs_backwards_fills_the_places_of_the_sli
     np.testing.assert_array_equal(found, wanted)
 
 
-def test_maxima_do_not_read_the_axis_and_logarithms_of_integers_are_float32() -> None:
+def test_maxima_ignore_the_axis_and_logarithms_of_integers_are_float32_in_paddle_2() -> None:
     x, y = np.arange(12, dtype="float32").reshape(3, 1, 4), np.arange(0, 16, 2, dtype="float32").reshape(2, 4)
     found = compute("elementwise_fmax", "2.6", x, y, axis=1)
     assert found.shape == (3, 2, 4)
@@ -154,7 +154,7 @@ def test_exp_and_log_of_paddle_2_write_over_floats_but_not_over_integers(type: s
 
 
 @pytest.mark.parametrize(("version", "at_zero"), [("2.6", [NAN, NAN]), ("3.3", [np.inf, -np.inf])])
-def test_functions_of_gamma_at_poles_and_infinities(version: str, at_zero: list[float]) -> None:
+def test_digamma_and_lgamma_match_paddle_at_poles_and_infinities(version: str, at_zero: list[float]) -> None:
     x = np.array([-np.inf, -1, -0.0, 0, np.inf], "float32")
     np.testing.assert_array_equal(compute("digamma", version, x), [NAN, NAN, *at_zero, np.inf])
     np.testing.assert_array_equal(compute("lgamma", version, x), [np.inf] * 5)
@@ -207,7 +207,7 @@ def test_nan_is_the_largest_of_a_sort_in_paddle_2(falling: bool, wanted: list[in
     assert compute("argsort", "3.3", x, axis=-1, descending=falling)[1].tolist() == wanted
 
 
-def test_the_end_of_a_long_sort_matches_paddle_2() -> None:
+def test_the_last_elements_of_a_long_sort_match_paddle_2() -> None:
     x = np.array([5] * 20 + [1, 2, 3] * 4, "float32")
     assert compute("argsort", "2.6", x)[1].tolist() == [
         *(29, 26, 23, 20, 30, 27, 24, 21, 31, 28, 25, 22, 16, 19, 18, 17, 0, 15, 14, 13, 12, 11, 10, 9),

@@ -270,7 +270,7 @@ def test_dropout_refuses_unknown_implementations(attrs: Arrays, message: str) ->
     ],
     ids=["poisson", "binomial", "standard_gamma"],
 )
-def test_numbers_are_drawn_for_scalars(type: str, inputs: Arrays) -> None:
+def test_random_operators_accept_shapes_without_dims(type: str, inputs: Arrays) -> None:
     drawn, first = compute(type, inputs, {}), next(iter(inputs.values()))
     assert (drawn.shape, drawn.dtype) == ((), first.dtype)
     assert drawn >= 0

@@ -67,7 +67,7 @@ def test_the_clock_of_a_machine_dates_its_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("hours", HOURS)
 @pytest.mark.parametrize("form", ["exchange", "journal", "manifest=False", "delta", "keep_generation"])
-def test_a_load_finds_the_last_save_whoever_saved(
+def test_a_load_finds_the_last_save_of_any_machine(
     form: str, hours: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if form == "journal":
@@ -138,7 +138,7 @@ def test_a_file_that_another_machine_wrote_after_a_killed_save_stays(killed: Pat
 
 
 @pytest.mark.parametrize("killed", HOURS, indirect=True)
-def test_the_save_before_is_restored_by_another_clock(killed: Path) -> None:
+def test_recovery_restores_the_previous_save_if_clocks_differ(killed: Path) -> None:
     """Proves S17."""
     path = killed / "m" / "a"
     facts = path.stat()
@@ -150,7 +150,7 @@ def test_the_save_before_is_restored_by_another_clock(killed: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["base", "manifest"])
-def test_the_save_before_is_restored_though_the_last_one_links_older_files(
+def test_recovery_restores_the_previous_save_if_the_last_one_links_older_files(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Proves S17."""

@@ -672,7 +672,7 @@ def test_nothing_is_saved_through_a_link_behind_an_own_link(home: Path) -> None:
 
 
 @pytest.mark.parametrize("then", ["nothing", "a link", "a folder"])
-def test_nothing_is_saved_where_a_link_led_that_was_changed_meanwhile(tmp_path: Path, then: str) -> None:
+def test_nothing_is_saved_through_a_link_that_changes_during_the_save(tmp_path: Path, then: str) -> None:
     """Whoever planted it could take it away before it is looked at."""
     put(1)
     link, mine, other = (tmp_path / name for name in ("link", "mine", "other"))
@@ -702,7 +702,9 @@ FOLLOWED = {  # folder's owner and mode, link's owner
 
 
 @pytest.mark.parametrize(("owner", "mode", "maker"), FOLLOWED.values(), ids=FOLLOWED)
-def test_links_that_linux_follows_lead_to_a_save(home: Path, owner: int, mode: int, maker: int) -> None:
+def test_saves_follow_links_that_protected_symlinks_allows(
+    home: Path, owner: int, mode: int, maker: int
+) -> None:
     """As with ``fs.protected_symlinks``: only links in folders that are sticky and writable for all count."""
     (home / "data").mkdir()
     os.chown(home / "data", VICTIM, VICTIM)
