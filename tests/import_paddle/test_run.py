@@ -56,7 +56,8 @@ def test_names_dropped_by_python_and_numpy_still_work(tmp_path: Path) -> None:
         "module 'collections' has no attribute 'nothing'",
         "module 'numpy' has no attribute 'nothing'",
     ]
-    told = [line.partition("FutureWarning: ")[2] for line in done.stderr.splitlines() if "no longer exists" in line]
+    warned = [line for line in done.stderr.splitlines() if "no longer exists" in line]
+    told = [line.partition("FutureWarning: ")[2] for line in warned]
     assert (
         told[0]
         == "collections.Mapping no longer exists; scripts that paddlelike runs get collections.abc.Mapping"
