@@ -14,6 +14,7 @@ import numpy as np
 
 from paddlelike.dataset import common, synthetic
 from paddlelike.errors import FormatError
+from paddlelike.foundation.docstrings import describe_like
 
 __all__ = ["fetch", "test10", "test100", "train10", "train100"]
 
@@ -28,33 +29,137 @@ Reader = Callable[[], Iterator[Sample]]
 
 
 def train100() -> Reader:
-    """Return the reader of the training set of 100 classes. Raises MissingFileError without its file."""
+    """Return the reader of the training set of CIFAR-100.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is an image, float32 (3072,) from 0 to 1, and its class, an
+        int.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, test10, test100, train10
+
+    >>> from paddlelike.dataset import cifar
+    >>> image, label = next(cifar.train100()())
+    >>> image.shape, image.dtype, label in range(100)
+    ((3072,), dtype('float32'), True)
+    """
     return _make_reader(_find100(), "train", 100, synthetic.Part("cifar100", "train", 3000))
 
 
 def test100() -> Reader:
-    """Return the reader of the test set of 100 classes. Raises MissingFileError without its file."""
+    """Return the reader of the test set of CIFAR-100.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is an image, float32 (3072,) from 0 to 1, and its class, an
+        int.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, test10, train10, train100
+
+    >>> from paddlelike.dataset import cifar
+    >>> image, label = next(cifar.test100()())
+    >>> image.shape, image.dtype, label in range(100)
+    ((3072,), dtype('float32'), True)
+    """
     return _make_reader(_find100(), "test", 100, synthetic.Part("cifar100", "test", 1000))
 
 
 def train10(cycle: bool = False) -> Reader:
-    """Return the reader of the training set of 10 classes, which never ends if ``cycle``.
+    """Return the reader of the training set of CIFAR-10.
 
-    Raises MissingFileError without its file.
+    Parameters
+    ----------
+    cycle
+        True: the reader begins again after the last sample, for ever.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is an image, float32 (3072,) from 0 to 1, and its class, an
+        int.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, test10, test100, train100
+
+    >>> from paddlelike.dataset import cifar
+    >>> image, label = next(cifar.train10()())
+    >>> image.shape, image.dtype, label in range(10)
+    ((3072,), dtype('float32'), True)
     """
     return _make_reader(_find10(), "data_batch", 10, synthetic.Part("cifar10", "train", 3000), cycle=cycle)
 
 
+@describe_like(train10)
 def test10(cycle: bool = False) -> Reader:
-    """Return the reader of the test set of 10 classes, which never ends if ``cycle``.
+    """Return the reader of the test set of CIFAR-10.
 
-    Raises MissingFileError without its file.
+    Parameters
+    ----------
+    cycle
+        True: the reader begins again after the last sample, for ever.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is an image, float32 (3072,) from 0 to 1, and its class, an
+        int.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, test100, train10, train100
+
+    >>> from paddlelike.dataset import cifar
+    >>> image, label = next(cifar.test10()())
+    >>> image.shape, image.dtype, label in range(10)
+    ((3072,), dtype('float32'), True)
     """
     return _make_reader(_find10(), "test_batch", 10, synthetic.Part("cifar10", "test", 1000), cycle=cycle)
 
 
 def fetch() -> None:
-    """Raise MissingFileError unless both files are there."""
+    """Check that both files are in the cache folder; nothing is downloaded.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing; made-up samples do not replace it.
+
+    See Also
+    --------
+    test10, test100, train10, train100
+
+    >>> from paddlelike.dataset import cifar
+    >>> cifar.fetch()
+    Traceback (most recent call last):
+    paddlelike.errors.MissingFileError: paddle.dataset: the file ...
+    """
     common.download(CIFAR10_URL, "cifar", CIFAR10_MD5)
     common.download(CIFAR100_URL, "cifar", CIFAR100_MD5)
 

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from paddlelike.errors import ExtraMissingError, MissingFileError
 from paddlelike.formats.state import pickles
+from paddlelike.foundation.docstrings import describe_like
 from paddlelike.foundation.warn import warn_user
 
 __all__ = ["DATA_HOME", "cluster_files_reader", "download", "find", "load_pickle", "md5file", "split"]
@@ -29,9 +30,35 @@ _SYNTHETIC: Final = "PADDLELIKE_SYNTHETIC_DATA"
 def download(url: str, module_name: str, md5sum: str | None, save_name: str | None = None) -> str:
     """Return the path of an original file in the cache folder; nothing is downloaded.
 
-    The file has the last part of ``url`` as its name, or ``save_name``, and is in
-    ``DATA_HOME/<module_name>``. One that differs from the original is used with a warning. Raises
-    MissingFileError, which says what to put where, when there is none.
+    Parameters
+    ----------
+    url
+        The address; its last part names the file.
+    module_name
+        The folder of the file in ``DATA_HOME``.
+    md5sum
+        The MD5 of the original, in hexadecimal digits; another file is used with a warning. None: any file.
+    save_name
+        The name of the file if it is not the last part of ``url``.
+
+    Returns
+    -------
+    str
+        The path.
+
+    Raises
+    ------
+    MissingFileError
+        The file is missing. The error says what to put where.
+
+    See Also
+    --------
+    cluster_files_reader, find, load_pickle, md5file, split
+
+    >>> from paddlelike.dataset import common
+    >>> common.download("http://host/digits.gz", "mnist", None)
+    Traceback (most recent call last):
+    paddlelike.errors.MissingFileError: paddle.dataset: the file digits.gz is not in ...
     """
     name = url.rpartition("/")[2] if save_name is None else save_name
     folder = Path(DATA_HOME) / module_name
@@ -45,10 +72,29 @@ def download(url: str, module_name: str, md5sum: str | None, save_name: str | No
     )
 
 
+@describe_like(download)
 def find(url: str, module_name: str, md5sum: str | None, save_name: str | None = None) -> str | None:
-    """Return the path as :func:`download` does, or None for synthetic data, with a warning at the first call.
+    """Return the path of an original file in the cache folder, or None for made-up samples.
 
-    Raises MissingFileError when the file is missing and the environment does not ask for synthetic data.
+    The first None of a data set comes with a warning.
+
+    Returns
+    -------
+    str or None
+        The path. None: the file is missing, and ``PADDLELIKE_SYNTHETIC_DATA`` is 1.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    cluster_files_reader, download, load_pickle, md5file, split
+
+    >>> from paddlelike.dataset import common
+    >>> common.find("http://host/digits.gz", "mnist", None) is None
+    True
     """
     try:
         return download(url, module_name, md5sum, save_name)
@@ -73,7 +119,27 @@ def _check_md5(path: str, changed: int, md5sum: str | None) -> None:
 
 
 def md5file(fname: str) -> str:
-    """Return the MD5 of a file in hexadecimal digits."""
+    """Return the MD5 of a file.
+
+    Parameters
+    ----------
+    fname
+        The path of the file.
+
+    Returns
+    -------
+    str
+        32 hexadecimal digits.
+
+    See Also
+    --------
+    cluster_files_reader, download, find, load_pickle, split
+
+    >>> from paddlelike.dataset import common
+    >>> open("empty", "w").close()
+    >>> common.md5file("empty")
+    'd41d8cd98f00b204e9800998ecf8427e'
+    """
     with open(fname, "rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
@@ -92,9 +158,33 @@ def fetch_all() -> NoReturn:
 
 
 def load_pickle(data: bytes) -> Any:
-    """Return the plain data in a pickle; byte strings of Python 2 become text by latin1.
+    """Return the plain data in a pickle; nothing is executed.
 
-    Nothing is executed. Raises FormatError for a pickle that holds anything but plain data and numpy arrays.
+    Byte strings of Python 2 become text by latin1.
+
+    Parameters
+    ----------
+    data
+        The bytes of the pickle.
+
+    Returns
+    -------
+    object
+        Containers, numbers, texts and numpy arrays.
+
+    Raises
+    ------
+    FormatError
+        The pickle holds anything else.
+
+    See Also
+    --------
+    cluster_files_reader, download, find, md5file, split
+
+    >>> from paddlelike.dataset import common
+    >>> import pickle
+    >>> common.load_pickle(pickle.dumps({"label": [3, 5]}))
+    {'label': [3, 5]}
     """
     return pickles.to_plain(pickles.load(data))
 
@@ -113,10 +203,35 @@ def split(
     suffix: str = "%05d.pickle",
     dumper: Callable[[Any, Any], None] = pickle.dump,
 ) -> None:
-    """Write the samples of a reader into files of ``line_count`` samples; ``suffix % index`` names a file.
+    """Write the samples of a reader into several files.
 
-    As in Fluid, the first file holds one sample more. Raises TypeError unless ``dumper(samples, file)`` can
-    be called.
+    As in Fluid, the first file holds one sample more.
+
+    Parameters
+    ----------
+    reader
+        A function that returns an iterator over samples.
+    line_count
+        The number of samples of a file.
+    suffix
+        The name of the files: ``%`` puts the number of the file into it.
+    dumper
+        A function of a list of samples and of an open binary file.
+
+    Raises
+    ------
+    TypeError
+        ``dumper`` cannot be called.
+
+    See Also
+    --------
+    cluster_files_reader, download, find, load_pickle, md5file
+
+    >>> from paddlelike.dataset import common
+    >>> common.split(lambda: iter(range(5)), 2, "part-%d")
+    >>> with open("part-0", "rb") as file:
+    ...     common.load_pickle(file.read())
+    [0, 1, 2]
     """
     if not callable(dumper):
         raise TypeError(f"dumper must be a function of samples and file, got {dumper!r}")
@@ -142,10 +257,37 @@ def cluster_files_reader(
     trainer_id: int,
     loader: Callable[[Any], Any] = lambda file: load_pickle(file.read()),
 ) -> Callable[[], Iterator[Any]]:
-    """Return a reader of the samples in every ``trainer_count``-th file of a pattern, from ``trainer_id`` on.
+    """Return a reader of one trainer's share of the files: every ``trainer_count``-th one.
 
-    ``loader(file)`` returns the samples of a file; by default it reads pickles of plain data. Reading raises
-    TypeError unless it can be called.
+    Parameters
+    ----------
+    files_pattern
+        The paths, as :func:`glob.glob` reads them; they are sorted.
+    trainer_count
+        The number of trainers.
+    trainer_id
+        The number of this trainer, from 0 on.
+    loader
+        A function that returns the samples of an open binary file; by default it reads pickles of plain data.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples of this trainer.
+
+    Raises
+    ------
+    TypeError
+        When reading: ``loader`` cannot be called.
+
+    See Also
+    --------
+    download, find, load_pickle, md5file, split
+
+    >>> from paddlelike.dataset import common
+    >>> common.split(lambda: iter(range(5)), 2, "share-%d")
+    >>> list(common.cluster_files_reader("share-*", 2, 1)())
+    [3, 4]
     """
 
     def read_share() -> Iterator[Any]:

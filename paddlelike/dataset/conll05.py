@@ -43,9 +43,26 @@ Ids = dict[str, int]
 
 
 def get_dict() -> tuple[Ids, Ids, Ids]:
-    """Return three dicts: the ids of words, of verbs and of labels ("B-A0", "I-A0", ..., "O" last).
+    """Return the ids of words, of verbs and of labels.
 
-    Raises MissingFileError without their files.
+    Returns
+    -------
+    tuple of three dicts
+        Ids by word, by verb and by label: "B-A0", "I-A0", and so on; "O" is the last one.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, get_embedding, test
+
+    >>> from paddlelike.dataset import conll05
+    >>> words, verbs, labels = conll05.get_dict()
+    >>> len(words), len(verbs), max(labels, key=labels.get)
+    (44068, 3162, 'O')
     """
     paths = [
         common.find(url, "conll05st", md5)
@@ -68,15 +85,53 @@ def get_dict() -> tuple[Ids, Ids, Ids]:
 
 
 def get_embedding() -> str:
-    """Return the path of the trained word vectors: 16 bytes, then 44,068 x 32 float32.
+    """Return the path of the trained word vectors.
 
-    Raises MissingFileError without the file.
+    Returns
+    -------
+    str
+        The path of a file: 16 bytes, then float32 (44068, 32).
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, get_dict, test
+
+    >>> from paddlelike.dataset import conll05
+    >>> import numpy as np
+    >>> path = conll05.get_embedding()
+    >>> np.fromfile(path, "<f4", offset=16).reshape(44068, 32).shape
+    (44068, 32)
     """
     return common.find(EMB_URL, "conll05st", EMB_MD5) or _make_embedding()
 
 
 def test() -> Reader:
-    """Return the reader of the test set. Raises MissingFileError without its files."""
+    """Return the reader of the test set of CoNLL-2005.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is nine lists of a sentence's length.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, get_dict, get_embedding
+
+    >>> from paddlelike.dataset import conll05
+    >>> sample = next(conll05.test()())
+    >>> len(sample), len(sample[0]) == len(sample[8])
+    (9, True)
+    """
     words, verbs, labels = get_dict()
     path = common.find(DATA_URL, "conll05st", DATA_MD5)
 
@@ -89,7 +144,22 @@ def test() -> Reader:
 
 
 def fetch() -> None:
-    """Raise MissingFileError unless all files are there."""
+    """Check that the five files are in the cache folder; nothing is downloaded.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing; made-up samples do not replace it.
+
+    See Also
+    --------
+    get_dict, get_embedding, test
+
+    >>> from paddlelike.dataset import conll05
+    >>> conll05.fetch()
+    Traceback (most recent call last):
+    paddlelike.errors.MissingFileError: paddle.dataset: the file ...
+    """
     get_embedding()
     common.download(WORDDICT_URL, "conll05st", WORDDICT_MD5)
     common.download(VERBDICT_URL, "conll05st", VERBDICT_MD5)

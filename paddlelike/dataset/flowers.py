@@ -17,6 +17,7 @@ import numpy as np
 
 from paddlelike.dataset import common, synthetic
 from paddlelike.dataset.image import load_image_bytes, simple_transform
+from paddlelike.foundation.docstrings import describe_like
 from paddlelike.reader.readers import map_readers, xmap_readers
 
 __all__ = ["fetch", "test", "train", "valid"]
@@ -50,27 +51,119 @@ test_mapper = functools.partial(default_mapper, False)
 def train(
     mapper: Mapper = train_mapper, buffered_size: int = 1024, use_xmap: bool = True, cycle: bool = False
 ) -> Reader:
-    """Return the reader of the training set, which never ends if ``cycle``.
+    """Return the reader of the training set of the Oxford flowers.
 
-    ``use_xmap`` maps in threads, in any order. Raises MissingFileError without the files.
+    Parameters
+    ----------
+    mapper
+        A function that turns (bytes of an image, its kind from 0 to 101) into a sample; by default an image,
+        float32 (150528,), and its kind, an int.
+    buffered_size
+        The number of samples that are made ahead in threads.
+    use_xmap
+        True: threads make the samples, in any order. False: one after another.
+    cycle
+        True: the reader begins again after the last sample, for ever.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is what ``mapper`` returns.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+    ExtraMissingError
+        SciPy, which reads the labels, is not installed.
+
+    See Also
+    --------
+    fetch, test, valid
+
+    >>> from paddlelike.dataset import flowers
+    >>> image, kind = next(flowers.train()())
+    >>> image.shape, image.dtype, kind in range(102)
+    ((150528,), dtype('float32'), True)
     """
     return _make_reader(TRAIN_FLAG, mapper, buffered_size, use_xmap, cycle)
 
 
+@describe_like(train)
 def test(
     mapper: Mapper = test_mapper, buffered_size: int = 1024, use_xmap: bool = True, cycle: bool = False
 ) -> Reader:
-    """Return the reader of the test set, with the options of :func:`train`."""
+    """Return the reader of the test set of the Oxford flowers.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is what ``mapper`` returns.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+    ExtraMissingError
+        SciPy, which reads the labels, is not installed.
+
+    See Also
+    --------
+    fetch, train, valid
+
+    >>> from paddlelike.dataset import flowers
+    >>> image, kind = next(flowers.test()())
+    >>> image.shape, image.dtype, kind in range(102)
+    ((150528,), dtype('float32'), True)
+    """
     return _make_reader(TEST_FLAG, mapper, buffered_size, use_xmap, cycle)
 
 
+@describe_like(train)
 def valid(mapper: Mapper = test_mapper, buffered_size: int = 1024, use_xmap: bool = True) -> Reader:
-    """Return the reader of the validation set, with the options of :func:`train`."""
+    """Return the reader of the validation set of the Oxford flowers.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is what ``mapper`` returns.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+    ExtraMissingError
+        SciPy, which reads the labels, is not installed.
+
+    See Also
+    --------
+    fetch, test, train
+
+    >>> from paddlelike.dataset import flowers
+    >>> image, kind = next(flowers.valid()())
+    >>> image.shape, image.dtype, kind in range(102)
+    ((150528,), dtype('float32'), True)
+    """
     return _make_reader(VALID_FLAG, mapper, buffered_size, use_xmap, False)
 
 
 def fetch() -> None:
-    """Raise MissingFileError unless all files are there."""
+    """Check that the three files are in the cache folder; nothing is downloaded.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing; made-up samples do not replace it.
+
+    See Also
+    --------
+    test, train, valid
+
+    >>> from paddlelike.dataset import flowers
+    >>> flowers.fetch()
+    Traceback (most recent call last):
+    paddlelike.errors.MissingFileError: paddle.dataset: the file ...
+    """
     common.download(DATA_URL, "flowers", DATA_MD5)
     common.download(LABEL_URL, "flowers", LABEL_MD5)
     common.download(SETID_URL, "flowers", SETID_MD5)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from paddlelike.dataset import common, synthetic
 from paddlelike.errors import FormatError
+from paddlelike.foundation.docstrings import describe_like
 
 __all__ = ["build_dict", "fetch", "test", "tokenize", "train", "word_dict"]
 
@@ -26,21 +27,85 @@ Reader = Callable[[], Iterator[tuple[list[int], int]]]
 
 
 def train(word_idx: Mapping[Any, int]) -> Reader:
-    """Return the reader of the training set, ids by ``word_idx``.
+    """Return the reader of the training set of IMDB's reviews.
 
-    Raises MissingFileError without its file.
+    Parameters
+    ----------
+    word_idx
+        Ids by word, as :func:`word_dict` returns them, with one for "<unk>".
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is a list of word ids, and 0 for a good review or 1 for a bad
+        one.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    build_dict, fetch, test, tokenize, word_dict
+
+    >>> from paddlelike.dataset import imdb
+    >>> words = imdb.word_dict()
+    >>> ids, label = next(imdb.train(words)())
+    >>> max(ids) < len(words), label in (0, 1)
+    (True, True)
     """
     return _make_reader("train", word_idx, 2000)
 
 
+@describe_like(train)
 def test(word_idx: Mapping[Any, int]) -> Reader:
-    """Return the reader of the test set, ids by ``word_idx``. Raises MissingFileError without its file."""
+    """Return the reader of the test set of IMDB's reviews.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is a list of word ids, and 0 for a good review or 1 for a bad
+        one.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    build_dict, fetch, tokenize, train, word_dict
+
+    >>> from paddlelike.dataset import imdb
+    >>> words = imdb.word_dict()
+    >>> ids, label = next(imdb.test(words)())
+    >>> max(ids) < len(words), label in (0, 1)
+    (True, True)
+    """
     return _make_reader("test", word_idx, 500)
 
 
 def word_dict() -> dict[Any, int]:
-    """Return the ids of the words that occur more than 150 times. Words are bytes; "<unk>" has the last
-    id.
+    """Return the ids of the words that occur more than 150 times.
+
+    Returns
+    -------
+    dict
+        Ids by word, as bytes, the most frequent first. "<unk>" has the last id.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    build_dict, fetch, test, tokenize, train
+
+    >>> from paddlelike.dataset import imdb
+    >>> imdb.word_dict()["<unk>"]
+    5146
     """
     if common.find(URL, "imdb", MD5) is None:
         return {b"w%d" % index: index for index in range(_WORDS - 1)} | {"<unk>": _WORDS - 1}
@@ -48,10 +113,36 @@ def word_dict() -> dict[Any, int]:
 
 
 def build_dict(pattern: re.Pattern[str], cutoff: int) -> dict[Any, int]:
-    """Return ids, by falling frequency, of the words that occur more than ``cutoff`` times.
+    """Return the ids of the words that occur more than ``cutoff`` times.
 
-    Counted are the files of the archive whose name fits ``pattern``. Words are bytes; "<unk>" is the last
-    one. Raises MissingFileError without the file, FormatError when no word is left.
+    Parameters
+    ----------
+    pattern
+        Which files of the archive are read: those whose name it matches.
+    cutoff
+        The highest count of a word that is left out.
+
+    Returns
+    -------
+    dict
+        Ids by word, as bytes, the most frequent first. "<unk>" has the last id.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing; made-up samples do not replace it.
+    FormatError
+        No word is left.
+
+    See Also
+    --------
+    fetch, test, tokenize, train, word_dict
+
+    >>> from paddlelike.dataset import imdb
+    >>> import re
+    >>> imdb.build_dict(re.compile("aclImdb/train/.*txt"), 150)
+    Traceback (most recent call last):
+    paddlelike.errors.MissingFileError: paddle.dataset: the file imdb%2FaclImdb_v1.tar.gz is not in ...
     """
     counts = Counter(word for document in tokenize(pattern) for word in document)
     words = sorted((word for word, n in counts.items() if n > cutoff), key=lambda word: (-counts[word], word))
@@ -63,7 +154,33 @@ def build_dict(pattern: re.Pattern[str], cutoff: int) -> dict[Any, int]:
 
 
 def tokenize(pattern: re.Pattern[str]) -> Iterator[list[bytes]]:
-    """Yield the words of each file in the archive whose name fits: lower case, without punctuation."""
+    """Yield the words of each file in the archive, in lower case and without punctuation.
+
+    Parameters
+    ----------
+    pattern
+        Which files of the archive are read: those whose name it matches.
+
+    Returns
+    -------
+    iterator
+        A list of words, as bytes, for each file.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing; made-up samples do not replace it.
+
+    See Also
+    --------
+    build_dict, fetch, test, train, word_dict
+
+    >>> from paddlelike.dataset import imdb
+    >>> import re
+    >>> next(imdb.tokenize(re.compile("aclImdb/train/.*txt")))
+    Traceback (most recent call last):
+    paddlelike.errors.MissingFileError: paddle.dataset: the file imdb%2FaclImdb_v1.tar.gz is not in ...
+    """
     with tarfile.open(common.download(URL, "imdb", MD5)) as tar:
         for member in tar:
             file = tar.extractfile(member) if pattern.match(member.name) else None
@@ -72,7 +189,22 @@ def tokenize(pattern: re.Pattern[str]) -> Iterator[list[bytes]]:
 
 
 def fetch() -> None:
-    """Raise MissingFileError unless the file is there."""
+    """Check that the file is in the cache folder; nothing is downloaded.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing; made-up samples do not replace it.
+
+    See Also
+    --------
+    build_dict, test, tokenize, train, word_dict
+
+    >>> from paddlelike.dataset import imdb
+    >>> imdb.fetch()
+    Traceback (most recent call last):
+    paddlelike.errors.MissingFileError: paddle.dataset: the file ...
+    """
     common.download(URL, "imdb", MD5)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from paddlelike.dataset import common, synthetic
 from paddlelike.errors import FormatError
+from paddlelike.foundation.docstrings import describe_like
 
 __all__ = ["DataType", "build_dict", "fetch", "test", "train"]
 
@@ -26,30 +27,114 @@ Reader = Callable[[], Iterator[tuple[Any, ...]]]
 
 
 class DataType:
-    """The kind of a sample: consecutive words, or two sentences."""
+    """The kind of a sample: ``NGRAM``, words in a row, or ``SEQ``, two sentences.
+
+    See Also
+    --------
+    build_dict, fetch, test, train
+
+    >>> from paddlelike.dataset import imikolov
+    >>> words = imikolov.build_dict()
+    >>> seen, following = next(imikolov.train(words, 0, imikolov.DataType.SEQ)())
+    >>> seen[1:] == following[:-1]
+    True
+    """
 
     NGRAM = 1
     SEQ = 2
 
 
 def train(word_idx: Mapping[Any, int], n: int, data_type: int = DataType.NGRAM) -> Reader:
-    """Return the reader of the training set: ids by ``word_idx``, ``n`` words a sample.
+    """Return the reader of the training set of the Penn Treebank.
 
-    For sentences, ``n`` > 0 leaves out those that are longer. Raises MissingFileError without the file.
+    Parameters
+    ----------
+    word_idx
+        Ids by word, as :func:`build_dict` returns them.
+    n
+        The number of words of a sample. For sentences, those of ``n`` words and more are left out; 0 keeps
+        all.
+    data_type
+        ``DataType.NGRAM``: words in a row. ``DataType.SEQ``: a sentence, and the same one word later.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is a tuple of ``n`` word ids, or two lists of word ids.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+    ValueError
+        ``data_type`` is another number, or ``n`` is negative.
+
+    See Also
+    --------
+    DataType, build_dict, fetch, test
+
+    >>> from paddlelike.dataset import imikolov
+    >>> words = imikolov.build_dict()
+    >>> len(next(imikolov.train(words, 5)()))
+    5
     """
     return _make_reader(_TRAIN, word_idx, n, data_type, synthetic.Part("imikolov", "train", 2000))
 
 
+@describe_like(train)
 def test(word_idx: Mapping[Any, int], n: int, data_type: int = DataType.NGRAM) -> Reader:
-    """Return the reader of the test set, with the options of :func:`train`."""
+    """Return the reader of the test set of the Penn Treebank.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is a tuple of ``n`` word ids, or two lists of word ids.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+    ValueError
+        ``data_type`` is another number, or ``n`` is negative.
+
+    See Also
+    --------
+    DataType, build_dict, fetch, train
+
+    >>> from paddlelike.dataset import imikolov
+    >>> words = imikolov.build_dict()
+    >>> len(next(imikolov.test(words, 5)()))
+    5
+    """
     return _make_reader(_TEST, word_idx, n, data_type, synthetic.Part("imikolov", "test", 500))
 
 
 def build_dict(min_word_freq: int = 50) -> dict[Any, int]:
-    """Return ids, by falling frequency, of the words that occur more than ``min_word_freq`` times.
+    """Return the ids of the words that occur more than ``min_word_freq`` times.
 
-    Words are bytes; "<s>", "<e>" (once a sentence) and "<unk>", the last one, are text. Raises
-    MissingFileError without the file.
+    Parameters
+    ----------
+    min_word_freq
+        The highest count of a word that is left out.
+
+    Returns
+    -------
+    dict
+        Ids by word, as bytes, the most frequent first. "<s>", "<e>" and "<unk>", the last one, are text.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    DataType, fetch, test, train
+
+    >>> from paddlelike.dataset import imikolov
+    >>> words = imikolov.build_dict()
+    >>> len(words), words["<unk>"]
+    (2074, 2073)
     """
     path = common.find(URL, "imikolov", MD5)
     if path is None:
@@ -65,7 +150,22 @@ def build_dict(min_word_freq: int = 50) -> dict[Any, int]:
 
 
 def fetch() -> None:
-    """Raise MissingFileError unless the file is there."""
+    """Check that the file is in the cache folder; nothing is downloaded.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing; made-up samples do not replace it.
+
+    See Also
+    --------
+    DataType, build_dict, test, train
+
+    >>> from paddlelike.dataset import imikolov
+    >>> imikolov.fetch()
+    Traceback (most recent call last):
+    paddlelike.errors.MissingFileError: paddle.dataset: the file ...
+    """
     common.download(URL, "imikolov", MD5)
 
 

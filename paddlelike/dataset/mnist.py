@@ -33,29 +33,114 @@ Reader = Callable[[], Iterator[Sample]]
 
 
 def train() -> Reader:
-    """Return the reader of the training set. Raises MissingFileError without its files."""
+    """Return the reader of the training set of MNIST.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is an image, float32 (784,) from -1 to 1, and its digit, an
+        int.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, reader_creator, test
+
+    >>> from paddlelike.dataset import mnist
+    >>> image, digit = next(mnist.train()())
+    >>> image.shape, image.dtype, digit in range(10)
+    ((784,), dtype('float32'), True)
+    """
     images = common.find(TRAIN_IMAGE_URL, "mnist", TRAIN_IMAGE_MD5)
     labels = common.find(TRAIN_LABEL_URL, "mnist", TRAIN_LABEL_MD5)
     return _make_reader(images, labels, synthetic.Part("mnist", "train", 6000))
 
 
 def test() -> Reader:
-    """Return the reader of the test set. Raises MissingFileError without its files."""
+    """Return the reader of the test set of MNIST.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is an image, float32 (784,) from -1 to 1, and its digit, an
+        int.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, reader_creator, train
+
+    >>> from paddlelike.dataset import mnist
+    >>> image, digit = next(mnist.test()())
+    >>> image.shape, image.dtype, digit in range(10)
+    ((784,), dtype('float32'), True)
+    """
     images = common.find(TEST_IMAGE_URL, "mnist", TEST_IMAGE_MD5)
     labels = common.find(TEST_LABEL_URL, "mnist", TEST_LABEL_MD5)
     return _make_reader(images, labels, synthetic.Part("mnist", "test", 1000))
 
 
 def reader_creator(image_filename: str, label_filename: str, buffer_size: int) -> Reader:
-    """Return the reader of two IDX files, of images and of labels, compressed by gzip.
+    """Return the reader of two IDX files that gzip compressed.
 
-    ``buffer_size`` has no effect. Raises FormatError for a file of another kind.
+    Parameters
+    ----------
+    image_filename, label_filename
+        The paths of the images, uint8 (N, H, W), and of their digits, uint8 (N,).
+    buffer_size
+        It has no effect.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is an image, float32 (H * W,) from -1 to 1, and its digit, an
+        int.
+
+    Raises
+    ------
+    FormatError
+        When reading: a file is not an IDX file, or one has more entries than the other.
+
+    See Also
+    --------
+    fetch, test, train
+
+    >>> from paddlelike.dataset import mnist
+    >>> import gzip, struct
+    >>> with gzip.open("images.gz", "wb") as images, gzip.open("digits.gz", "wb") as digits:
+    ...     _ = images.write(struct.pack(">4I", 0x803, 1, 1, 2) + bytes([0, 255]))
+    ...     _ = digits.write(struct.pack(">2I", 0x801, 1) + bytes([7]))
+    >>> next(mnist.reader_creator("images.gz", "digits.gz", 0)())
+    (array([-1.,  1.], dtype=float32), 7)
     """
     return lambda: _scale(_read_idx(image_filename, 3), _read_idx(label_filename, 1))
 
 
 def fetch() -> None:
-    """Raise MissingFileError unless all files are there."""
+    """Check that the four files are in the cache folder; nothing is downloaded.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing; made-up samples do not replace it.
+
+    See Also
+    --------
+    reader_creator, test, train
+
+    >>> from paddlelike.dataset import mnist
+    >>> mnist.fetch()
+    Traceback (most recent call last):
+    paddlelike.errors.MissingFileError: paddle.dataset: the file ...
+    """
     for url, md5 in (
         (TRAIN_IMAGE_URL, TRAIN_IMAGE_MD5),
         (TRAIN_LABEL_URL, TRAIN_LABEL_MD5),

@@ -17,6 +17,7 @@ import numpy as np
 
 from paddlelike.dataset import common, synthetic
 from paddlelike.errors import FormatError
+from paddlelike.foundation.docstrings import describe_like
 
 __all__ = [
     "age_table",
@@ -91,52 +92,258 @@ class _Meta(NamedTuple):
 
 
 def train(rand_seed: int = 0, test_ratio: float = 0.1) -> Reader:
-    """Return the reader of the ratings that are not for testing. Raises MissingFileError without the file."""
+    """Return the reader of the ratings that are not for testing.
+
+    Parameters
+    ----------
+    rand_seed
+        The seed of the generator that divides the ratings.
+    test_ratio
+        The expected share of the ratings that are for testing, from 0 to 1.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is a list of eight: user, gender, age, job, film, categories,
+        words of the title and the rating.
+
+    Raises
+    ------
+    MissingFileError
+        When reading: an original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, get_movie_title_dict, max_job_id, max_movie_id, max_user_id, movie_categories, movie_info, test,
+    user_info
+
+    >>> from paddlelike.dataset import movielens
+    >>> user, gender, age, job, film, categories, title, rating = next(movielens.train()())
+    >>> user <= movielens.max_user_id(), -3 <= rating[0] <= 5
+    (True, True)
+    """
     return lambda: _read(rand_seed, test_ratio, False)
 
 
+@describe_like(train)
 def test(rand_seed: int = 0, test_ratio: float = 0.1) -> Reader:
-    """Return the reader of about ``test_ratio`` of the ratings, chosen by ``rand_seed``."""
+    """Return the reader of the ratings that are for testing.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is a list of eight: user, gender, age, job, film, categories,
+        words of the title and the rating.
+
+    Raises
+    ------
+    MissingFileError
+        When reading: an original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, get_movie_title_dict, max_job_id, max_movie_id, max_user_id, movie_categories, movie_info, train,
+    user_info
+
+    >>> from paddlelike.dataset import movielens
+    >>> user, gender, age, job, film, categories, title, rating = next(movielens.test()())
+    >>> user <= movielens.max_user_id(), -3 <= rating[0] <= 5
+    (True, True)
+    """
     return lambda: _read(rand_seed, test_ratio, True)
 
 
 def get_movie_title_dict() -> dict[str, int]:
-    """Return the ids of the words of titles, in lower case."""
+    """Return the ids of the words in titles of films.
+
+    Returns
+    -------
+    dict
+        Ids by word, in lower case.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, max_job_id, max_movie_id, max_user_id, movie_categories, movie_info, test, train, user_info
+
+    >>> from paddlelike.dataset import movielens
+    >>> len(movielens.get_movie_title_dict()) > 5000
+    True
+    """
     return _load().title_words
 
 
 def movie_categories() -> dict[str, int]:
-    """Return the ids of the categories."""
+    """Return the ids of the categories of films.
+
+    Returns
+    -------
+    dict
+        Ids by name, from 0 to 17.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, get_movie_title_dict, max_job_id, max_movie_id, max_user_id, movie_info, test, train, user_info
+
+    >>> from paddlelike.dataset import movielens
+    >>> len(movielens.movie_categories())
+    18
+    """
     return _load().categories
 
 
 def user_info() -> dict[int, UserInfo]:
-    """Return the users by id."""
+    """Return the users.
+
+    Returns
+    -------
+    dict
+        Users by id. Each one has ``index``, ``is_male``, ``age`` (the position in ``age_table``) and
+        ``job_id``.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, get_movie_title_dict, max_job_id, max_movie_id, max_user_id, movie_categories, movie_info, test,
+    train
+
+    >>> from paddlelike.dataset import movielens
+    >>> movielens.user_info()[1].index
+    1
+    """
     return _load().users
 
 
 def movie_info() -> dict[int, MovieInfo]:
-    """Return the films by id."""
+    """Return the films.
+
+    Returns
+    -------
+    dict
+        Films by id. Each one has ``index``, ``categories`` and ``title``.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, get_movie_title_dict, max_job_id, max_movie_id, max_user_id, movie_categories, test, train,
+    user_info
+
+    >>> from paddlelike.dataset import movielens
+    >>> movielens.movie_info()[1].index
+    1
+    """
     return _load().movies
 
 
 def max_movie_id() -> int:
-    """Return the greatest id of a film."""
+    """Return the greatest id of a film.
+
+    Returns
+    -------
+    int
+        The id; 3952 in the original.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, get_movie_title_dict, max_job_id, max_user_id, movie_categories, movie_info, test, train, user_info
+
+    >>> from paddlelike.dataset import movielens
+    >>> movielens.max_movie_id()
+    3952
+    """
     return max(_load().movies)
 
 
 def max_user_id() -> int:
-    """Return the greatest id of a user."""
+    """Return the greatest id of a user.
+
+    Returns
+    -------
+    int
+        The id; 6040 in the original.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, get_movie_title_dict, max_job_id, max_movie_id, movie_categories, movie_info, test, train,
+    user_info
+
+    >>> from paddlelike.dataset import movielens
+    >>> movielens.max_user_id()
+    6040
+    """
     return max(_load().users)
 
 
 def max_job_id() -> int:
-    """Return the greatest id of a job."""
+    """Return the greatest id of a job.
+
+    Returns
+    -------
+    int
+        The id; 20 in the original.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, get_movie_title_dict, max_movie_id, max_user_id, movie_categories, movie_info, test, train,
+    user_info
+
+    >>> from paddlelike.dataset import movielens
+    >>> movielens.max_job_id()
+    20
+    """
     return max(user.job_id for user in _load().users.values())
 
 
 def fetch() -> None:
-    """Raise MissingFileError unless the file is there."""
+    """Check that the file is in the cache folder; nothing is downloaded.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing; made-up samples do not replace it.
+
+    See Also
+    --------
+    get_movie_title_dict, max_job_id, max_movie_id, max_user_id, movie_categories, movie_info, test, train,
+    user_info
+
+    >>> from paddlelike.dataset import movielens
+    >>> movielens.fetch()
+    Traceback (most recent call last):
+    paddlelike.errors.MissingFileError: paddle.dataset: the file ...
+    """
     common.download(URL, "movielens", MD5)
 
 

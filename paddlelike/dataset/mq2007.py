@@ -17,6 +17,7 @@ import numpy as np
 
 from paddlelike.dataset import common, synthetic
 from paddlelike.errors import FormatError
+from paddlelike.foundation.docstrings import describe_like
 
 __all__ = [
     "Query",
@@ -42,7 +43,27 @@ _FEATURES: Final = 46
 
 
 class Query:
-    """A document found for a query: its relevance and features."""
+    """A document found for a query: its relevance and features.
+
+    Parameters
+    ----------
+    query_id
+        The number of the query.
+    relevance_score
+        The relevance, from 0 (none) to 2.
+    feature_vector
+        46 numbers. None: an empty list.
+    description
+        The comment in the file.
+
+    See Also
+    --------
+    QueryList, fetch, gen_list, gen_pair, gen_plain_txt, gen_point, load_from_text, query_filter, test, train
+
+    >>> from paddlelike.dataset import mq2007
+    >>> print(mq2007.Query(10, 2, [0.5, 1.0]))
+    2 10 0.5 1.0
+    """
 
     def __init__(
         self,
@@ -61,7 +82,26 @@ class Query:
 
 
 class QueryList:
-    """The documents found for one query. Raises ValueError for documents of several queries."""
+    """The documents found for one query.
+
+    Parameters
+    ----------
+    querylist
+        The documents, as :class:`Query`. None: none at first.
+
+    Raises
+    ------
+    ValueError
+        The documents are of several queries.
+
+    See Also
+    --------
+    Query, fetch, gen_list, gen_pair, gen_plain_txt, gen_point, load_from_text, query_filter, test, train
+
+    >>> from paddlelike.dataset import mq2007
+    >>> len(mq2007.QueryList([mq2007.Query(10, 2), mq2007.Query(10, 0)]))
+    2
+    """
 
     def __init__(self, querylist: list[Query] | None = None) -> None:
         self.query_id = -1
@@ -90,22 +130,79 @@ class QueryList:
 
 
 def gen_plain_txt(querylist: QueryList | list[Query]) -> Iterator[tuple[int, int, Any]]:
-    """Yield query, relevance and features of each document, the most relevant first."""
+    """Yield the documents of a query, the most relevant first.
+
+    Parameters
+    ----------
+    querylist
+        The documents of one query.
+
+    Returns
+    -------
+    iterator
+        The number of the query, the relevance, and the features (46,), for each document.
+
+    See Also
+    --------
+    Query, QueryList, fetch, gen_list, gen_pair, gen_point, load_from_text, query_filter, test, train
+
+    >>> from paddlelike.dataset import mq2007
+    >>> two = [mq2007.Query(10, score, [score + 0.5]) for score in (0, 2)]
+    >>> next(mq2007.gen_plain_txt(two))
+    (10, 2, array([2.5]))
+    """
     queries = _rank(querylist)
     for query in queries:
         yield queries.query_id, query.relevance_score, np.array(query.feature_vector)
 
 
+@describe_like(gen_plain_txt)
 def gen_point(querylist: QueryList | list[Query]) -> Iterator[tuple[int, Any]]:
-    """Yield relevance and features of each document, the most relevant first."""
+    """Yield the relevance and the features of each document, the most relevant first.
+
+    Returns
+    -------
+    iterator
+        The relevance, an int, and the features (46,), for each document.
+
+    See Also
+    --------
+    Query, QueryList, fetch, gen_list, gen_pair, gen_plain_txt, load_from_text, query_filter, test, train
+
+    >>> from paddlelike.dataset import mq2007
+    >>> two = [mq2007.Query(10, score, [score + 0.5]) for score in (0, 2)]
+    >>> next(mq2007.gen_point(two))
+    (2, array([2.5]))
+    """
     for query in _rank(querylist):
         yield query.relevance_score, np.array(query.feature_vector)
 
 
+@describe_like(gen_plain_txt)
 def gen_pair(
     querylist: QueryList | list[Query], partial_order: str = "full"
 ) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield [1] and the features of two documents, the more relevant first, for all unequal pairs."""
+    """Yield the pairs of documents of unequal relevance.
+
+    Parameters
+    ----------
+    partial_order
+        It has no effect.
+
+    Returns
+    -------
+    iterator
+        [1], the features (46,) of the more relevant document, and those of the other one, for each pair.
+
+    See Also
+    --------
+    Query, QueryList, fetch, gen_list, gen_plain_txt, gen_point, load_from_text, query_filter, test, train
+
+    >>> from paddlelike.dataset import mq2007
+    >>> two = [mq2007.Query(10, score, [score + 0.5]) for score in (0, 2)]
+    >>> next(mq2007.gen_pair(two))
+    (array([1]), array([2.5]), array([0.5]))
+    """
     queries = _rank(querylist)
     for at, better in enumerate(queries):
         for worse in queries.querylist[at + 1 :]:
@@ -113,20 +210,87 @@ def gen_pair(
                 yield np.array([1]), np.array(better.feature_vector), np.array(worse.feature_vector)
 
 
+@describe_like(gen_plain_txt)
 def gen_list(querylist: QueryList | list[Query]) -> Iterator[tuple[Any, Any]]:
-    """Yield, once, the relevances (N, 1) and features (N, 46) of the documents of a query."""
+    """Yield, once, all documents of a query, the most relevant first.
+
+    Returns
+    -------
+    iterator
+        The relevances (N, 1) and the features (N, 46).
+
+    See Also
+    --------
+    Query, QueryList, fetch, gen_pair, gen_plain_txt, gen_point, load_from_text, query_filter, test, train
+
+    >>> from paddlelike.dataset import mq2007
+    >>> two = [mq2007.Query(10, score, [score + 0.5]) for score in (0, 2)]
+    >>> next(mq2007.gen_list(two))
+    (array([[2],
+           [0]]), array([[2.5],
+           [0.5]]))
+    """
     queries = _rank(querylist)
     scores = [[query.relevance_score] for query in queries]
     yield np.array(scores), np.array([query.feature_vector for query in queries])
 
 
 def query_filter(querylists: list[QueryList]) -> list[QueryList]:
-    """Return the queries for which a document is relevant."""
+    """Leave out the queries without a relevant document.
+
+    Parameters
+    ----------
+    querylists
+        The documents of each query.
+
+    Returns
+    -------
+    list of QueryList
+        The other queries, in the same order.
+
+    See Also
+    --------
+    Query, QueryList, fetch, gen_list, gen_pair, gen_plain_txt, gen_point, load_from_text, test, train
+
+    >>> from paddlelike.dataset import mq2007
+    >>> lists = [mq2007.QueryList([mq2007.Query(one, one)]) for one in (0, 1)]
+    >>> [one.query_id for one in mq2007.query_filter(lists)]
+    [1]
+    """
     return [queries for queries in querylists if sum(query.relevance_score for query in queries) != 0]
 
 
 def load_from_text(filepath: str, shuffle: bool = False, fill_missing: float = -1) -> list[QueryList]:
-    """Return the queries of a file in the unpacked archive. Raises MissingFileError without it."""
+    """Return the queries of a file in the unpacked archive.
+
+    Parameters
+    ----------
+    filepath
+        The path of the file in the archive.
+    shuffle, fill_missing
+        They have no effect.
+
+    Returns
+    -------
+    list of QueryList
+        The documents of each query.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+    ExtraMissingError
+        ``rarfile``, which unpacks the archive, is not installed.
+
+    See Also
+    --------
+    Query, QueryList, fetch, gen_list, gen_pair, gen_plain_txt, gen_point, query_filter, test, train
+
+    >>> from paddlelike.dataset import mq2007
+    >>> queries = mq2007.load_from_text("MQ2007/MQ2007/Fold1/test.txt")
+    >>> len(queries[0][0].feature_vector)
+    46
+    """
     folder = _unpack(filepath)
     lines = _make_lines(filepath) if folder is None else (folder / filepath).read_text().splitlines()
     lists: list[QueryList] = []
@@ -157,7 +321,27 @@ test = functools.partial(_read, filepath="MQ2007/MQ2007/Fold1/test.txt")
 
 
 def fetch() -> str:
-    """Return the path of the archive. Raises MissingFileError when it is missing."""
+    """Return the path of the archive in the cache folder; nothing is downloaded.
+
+    Returns
+    -------
+    str
+        The path.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing; made-up samples do not replace it.
+
+    See Also
+    --------
+    Query, QueryList, gen_list, gen_pair, gen_plain_txt, gen_point, load_from_text, query_filter, test, train
+
+    >>> from paddlelike.dataset import mq2007
+    >>> mq2007.fetch()
+    Traceback (most recent call last):
+    paddlelike.errors.MissingFileError: paddle.dataset: the file ...
+    """
     return common.download(URL, "MQ2007", MD5)
 
 

@@ -28,7 +28,27 @@ _WORDS: Final = 39768  # of the original
 
 
 def train() -> Iterator[tuple[list[int], int]]:
-    """Return the first 1,600 samples, bad and good ones in turn. Raises MissingFileError without the file."""
+    """Return the first 1,600 reviews, bad and good ones in turn.
+
+    Returns
+    -------
+    iterator
+        A list of word ids, and 0 for a bad review or 1 for a good one, for each review.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, get_word_dict, test
+
+    >>> from paddlelike.dataset import sentiment
+    >>> ids, label = next(sentiment.train())
+    >>> ids[0] < len(sentiment.get_word_dict()), label in (0, 1)
+    (True, True)
+    """
     path = _find()
     if path is None:
         return synthetic.make_sentences(synthetic.Part("sentiment", "train", 1600), words=_WORDS, classes=2)
@@ -36,7 +56,27 @@ def train() -> Iterator[tuple[list[int], int]]:
 
 
 def test() -> Iterator[tuple[list[int], int]]:
-    """Return the samples after the first 1,600. Raises MissingFileError without the file."""
+    """Return the reviews after the first 1,600, bad and good ones in turn.
+
+    Returns
+    -------
+    iterator
+        A list of word ids, and 0 for a bad review or 1 for a good one, for each review.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, get_word_dict, train
+
+    >>> from paddlelike.dataset import sentiment
+    >>> ids, label = next(sentiment.test())
+    >>> ids[0] < len(sentiment.get_word_dict()), label in (0, 1)
+    (True, True)
+    """
     path = _find()
     if path is None:
         return synthetic.make_sentences(synthetic.Part("sentiment", "test", 400), words=_WORDS, classes=2)
@@ -44,8 +84,27 @@ def test() -> Iterator[tuple[list[int], int]]:
 
 
 def get_word_dict() -> list[tuple[str, int]]:
-    """Return words and their ids by falling frequency; words of equal frequency keep their order in the
-    texts.
+    """Return the words and their ids, the most frequent first.
+
+    Words of equal frequency keep their order in the texts.
+
+    Returns
+    -------
+    list
+        Pairs of a word and its id.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, test, train
+
+    >>> from paddlelike.dataset import sentiment
+    >>> len(sentiment.get_word_dict())
+    39768
     """
     path = _find()
     if path is None:
@@ -55,7 +114,22 @@ def get_word_dict() -> list[tuple[str, int]]:
 
 
 def fetch() -> None:
-    """Raise MissingFileError unless the file is there."""
+    """Check that the file is in the cache folder; nothing is downloaded.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing; made-up samples do not replace it.
+
+    See Also
+    --------
+    get_word_dict, test, train
+
+    >>> from paddlelike.dataset import sentiment
+    >>> sentiment.fetch()
+    Traceback (most recent call last):
+    paddlelike.errors.MissingFileError: paddle.dataset: the file ...
+    """
     common.download(URL, "corpora", MD5, "movie_reviews.zip")
 
 

@@ -37,24 +37,103 @@ Reader = Callable[[], Iterator[tuple[Array, Array]]]
 
 
 def train() -> Reader:
-    """Return the reader of the training set. Raises MissingFileError without its file."""
+    """Return the reader of the training set of Boston's housing prices.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is the features, float64 (13,), and the price, float64 (1,).
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, fluid_model, predict_reader, test
+
+    >>> from paddlelike.dataset import uci_housing
+    >>> features, price = next(uci_housing.train()())
+    >>> features.shape, price.shape
+    ((13,), (1,))
+    """
     rows, _ = load_data(common.find(URL, "uci_housing", MD5))
     return lambda: ((row[:-1], row[-1:]) for row in rows)
 
 
 def test() -> Reader:
-    """Return the reader of the test set. Raises MissingFileError without its file."""
+    """Return the reader of the test set of Boston's housing prices.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is the features, float64 (13,), and the price, float64 (1,).
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, fluid_model, predict_reader, train
+
+    >>> from paddlelike.dataset import uci_housing
+    >>> features, price = next(uci_housing.test()())
+    >>> features.shape, price.shape
+    ((13,), (1,))
+    """
     _, rows = load_data(common.find(URL, "uci_housing", MD5))
     return lambda: ((row[:-1], row[-1:]) for row in rows)
 
 
 def predict_reader() -> tuple[Array]:
-    """Return the features of the first row of the test set, in a tuple."""
+    """Return the features of the first house of the test set.
+
+    Returns
+    -------
+    tuple
+        The features, float64 (13,), alone in a tuple.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, fluid_model, test, train
+
+    >>> from paddlelike.dataset import uci_housing
+    >>> uci_housing.predict_reader()[0].shape
+    (13,)
+    """
     return (load_data(common.find(URL, "uci_housing", MD5))[1][0][:-1],)
 
 
 def fluid_model() -> str:
-    """Return a new folder with the trained model of the Book. Raises MissingFileError without its file."""
+    """Unpack the trained model of Paddle's book into a new folder.
+
+    Returns
+    -------
+    str
+        The path of the folder.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing; made-up samples do not replace it.
+
+    See Also
+    --------
+    fetch, predict_reader, test, train
+
+    >>> from paddlelike.dataset import uci_housing
+    >>> uci_housing.fluid_model()
+    Traceback (most recent call last):
+    paddlelike.errors.MissingFileError: paddle.dataset: the file fit_a_line.fluid.tar is not in ...
+    """
     path = common.download(FLUID_URL_MODEL, "uci_housing", FLUID_MD5_MODEL, "fit_a_line.fluid.tar")
     folder = tempfile.mkdtemp()
     with tarfile.open(path) as tar:
@@ -63,7 +142,22 @@ def fluid_model() -> str:
 
 
 def fetch() -> None:
-    """Raise MissingFileError unless the file is there."""
+    """Check that the file is in the cache folder; nothing is downloaded.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing; made-up samples do not replace it.
+
+    See Also
+    --------
+    fluid_model, predict_reader, test, train
+
+    >>> from paddlelike.dataset import uci_housing
+    >>> uci_housing.fetch()
+    Traceback (most recent call last):
+    paddlelike.errors.MissingFileError: paddle.dataset: the file ...
+    """
     common.download(URL, "uci_housing", MD5)
 
 

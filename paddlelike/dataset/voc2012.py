@@ -32,18 +32,84 @@ Reader = Callable[[], Iterator[tuple[Array, Array]]]
 def train() -> Reader:
     """Return the reader of the images for training and validation.
 
-    Raises MissingFileError without the file.
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is an image, uint8 (H, W, 3), and the class of each pixel,
+        uint8 (H, W).
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+    ExtraMissingError
+        When reading: Pillow is not installed.
+
+    See Also
+    --------
+    test, val
+
+    >>> from paddlelike.dataset import voc2012
+    >>> image, classes = next(voc2012.train()())
+    >>> image.shape[:2] == classes.shape, image.dtype
+    (True, dtype('uint8'))
     """
     return _make_reader("trainval")
 
 
 def test() -> Reader:
-    """Return the reader of the images for training alone, as in Fluid."""
+    """Return the reader of the images for training alone, as in Fluid.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is an image, uint8 (H, W, 3), and the class of each pixel,
+        uint8 (H, W).
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+    ExtraMissingError
+        When reading: Pillow is not installed.
+
+    See Also
+    --------
+    train, val
+
+    >>> from paddlelike.dataset import voc2012
+    >>> image, classes = next(voc2012.test()())
+    >>> image.shape[:2] == classes.shape, image.dtype
+    (True, dtype('uint8'))
+    """
     return _make_reader("train")
 
 
 def val() -> Reader:
-    """Return the reader of the images for validation."""
+    """Return the reader of the images for validation.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is an image, uint8 (H, W, 3), and the class of each pixel,
+        uint8 (H, W).
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+    ExtraMissingError
+        When reading: Pillow is not installed.
+
+    See Also
+    --------
+    test, train
+
+    >>> from paddlelike.dataset import voc2012
+    >>> image, classes = next(voc2012.val()())
+    >>> image.shape[:2] == classes.shape, image.dtype
+    (True, dtype('uint8'))
+    """
     return _make_reader("val")
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from paddlelike.dataset import common, synthetic
 from paddlelike.errors import FormatError
+from paddlelike.foundation.docstrings import describe_like
 
 __all__ = ["fetch", "gen", "get_dict", "test", "train"]
 
@@ -31,30 +32,118 @@ Reader = Callable[[], Iterator[tuple[list[int], list[int], list[int]]]]
 
 
 def train(dict_size: int) -> Reader:
-    """Return the reader of the training set, with ``dict_size`` words.
+    """Return the reader of the training set of WMT 2014.
 
-    Raises MissingFileError without the file.
+    Parameters
+    ----------
+    dict_size
+        The number of words of either dictionary; others are unknown.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is the word ids of the source, of the target, and of the
+        target one word later.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, gen, get_dict, test
+
+    >>> from paddlelike.dataset import wmt14
+    >>> source, target, following = next(wmt14.train(1000)())
+    >>> target[1:] == following[:-1]
+    True
     """
     return _make_reader("train/train", dict_size, synthetic.Part("wmt14", "train", 2000))
 
 
+@describe_like(train)
 def test(dict_size: int) -> Reader:
-    """Return the reader of the test set, with ``dict_size`` words.
+    """Return the reader of the test set of WMT 2014.
 
-    Raises MissingFileError without the file.
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is the word ids of the source, of the target, and of the
+        target one word later.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, gen, get_dict, train
+
+    >>> from paddlelike.dataset import wmt14
+    >>> source, target, following = next(wmt14.test(1000)())
+    >>> target[1:] == following[:-1]
+    True
     """
     return _make_reader("test/test", dict_size, synthetic.Part("wmt14", "test", 500))
 
 
+@describe_like(train)
 def gen(dict_size: int) -> Reader:
-    """Return the reader of sentences to translate. Raises MissingFileError without the file."""
+    """Return the reader of the sentences to translate of WMT 2014.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is the word ids of the source, of the target, and of the
+        target one word later.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, get_dict, test, train
+
+    >>> from paddlelike.dataset import wmt14
+    >>> source, target, following = next(wmt14.gen(1000)())
+    >>> target[1:] == following[:-1]
+    True
+    """
     return _make_reader("gen/gen", dict_size, synthetic.Part("wmt14", "gen", 100))
 
 
 def get_dict(dict_size: int, reverse: bool = True) -> tuple[dict[int, str] | dict[str, int], ...]:
-    """Return the dictionaries of source and target: words by id, or ids by word unless ``reverse``.
+    """Return the dictionaries of the source and of the target.
 
-    Raises MissingFileError without the file.
+    Parameters
+    ----------
+    dict_size
+        The number of words of either dictionary.
+    reverse
+        True: words by id. False: ids by word.
+
+    Returns
+    -------
+    tuple of two dicts
+        The words; "<s>", "<e>" and "<unk>" are 0, 1 and 2.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, gen, test, train
+
+    >>> from paddlelike.dataset import wmt14
+    >>> source, target = wmt14.get_dict(1000)
+    >>> source[0], len(target)
+    ('<s>', 1000)
     """
     dictionaries = _read_dicts(common.find(URL_TRAIN, "wmt14", MD5_TRAIN), dict_size)
     if reverse:
@@ -63,7 +152,22 @@ def get_dict(dict_size: int, reverse: bool = True) -> tuple[dict[int, str] | dic
 
 
 def fetch() -> None:
-    """Raise MissingFileError unless all files are there."""
+    """Check that both files are in the cache folder; nothing is downloaded.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing; made-up samples do not replace it.
+
+    See Also
+    --------
+    gen, get_dict, test, train
+
+    >>> from paddlelike.dataset import wmt14
+    >>> wmt14.fetch()
+    Traceback (most recent call last):
+    paddlelike.errors.MissingFileError: paddle.dataset: the file ...
+    """
     common.download(URL_TRAIN, "wmt14", MD5_TRAIN)
     common.download(URL_MODEL, "wmt14", MD5_MODEL)
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from paddlelike.dataset import common, synthetic
 from paddlelike.errors import FormatError
+from paddlelike.foundation.docstrings import describe_like
 
 __all__ = ["fetch", "get_dict", "test", "train", "validation"]
 
@@ -32,34 +33,149 @@ Reader = Callable[[], Iterator[tuple[list[int], list[int], list[int]]]]
 
 
 def train(src_dict_size: int, trg_dict_size: int, src_lang: str = "en") -> Reader:
-    """Return the reader of the training set. The sizes of the dictionaries include the marks.
+    """Return the reader of the training set of WMT 2016.
 
-    ``src_lang`` is "en" or "de", else ValueError. Raises MissingFileError without the file.
+    Parameters
+    ----------
+    src_dict_size, trg_dict_size
+        The number of words of the dictionary, with its three marks; others are unknown.
+    src_lang
+        The language of the source: "en" or "de". The target is the other one.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is the word ids of the source, of the target, and of the
+        target one word later.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+    ValueError
+        ``src_lang`` is another text.
+
+    See Also
+    --------
+    fetch, get_dict, test, validation
+
+    >>> from paddlelike.dataset import wmt16
+    >>> source, target, following = next(wmt16.train(1000, 1000)())
+    >>> target[1:] == following[:-1]
+    True
     """
     return _make_reader("train", src_dict_size, trg_dict_size, src_lang, 2000)
 
 
+@describe_like(train)
 def test(src_dict_size: int, trg_dict_size: int, src_lang: str = "en") -> Reader:
-    """Return the reader of the test set, with the options of :func:`train`."""
+    """Return the reader of the test set of WMT 2016.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is the word ids of the source, of the target, and of the
+        target one word later.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+    ValueError
+        ``src_lang`` is another text.
+
+    See Also
+    --------
+    fetch, get_dict, train, validation
+
+    >>> from paddlelike.dataset import wmt16
+    >>> source, target, following = next(wmt16.test(1000, 1000)())
+    >>> target[1:] == following[:-1]
+    True
+    """
     return _make_reader("test", src_dict_size, trg_dict_size, src_lang, 500)
 
 
+@describe_like(train)
 def validation(src_dict_size: int, trg_dict_size: int, src_lang: str = "en") -> Reader:
-    """Return the reader of the validation set, with the options of :func:`train`."""
+    """Return the reader of the validation set of WMT 2016.
+
+    Returns
+    -------
+    callable
+        A function that yields the samples. Each is the word ids of the source, of the target, and of the
+        target one word later.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+    ValueError
+        ``src_lang`` is another text.
+
+    See Also
+    --------
+    fetch, get_dict, test, train
+
+    >>> from paddlelike.dataset import wmt16
+    >>> source, target, following = next(wmt16.validation(1000, 1000)())
+    >>> target[1:] == following[:-1]
+    True
+    """
     return _make_reader("val", src_dict_size, trg_dict_size, src_lang, 500)
 
 
 def get_dict(lang: str, dict_size: int, reverse: bool = False) -> dict[str, int] | dict[int, str]:
-    """Return the ids of the ``dict_size`` most frequent words of a language; words by id if ``reverse``.
+    """Return the ids of the most frequent words of a language.
 
-    Raises MissingFileError without the file.
+    Parameters
+    ----------
+    lang
+        "en" or "de".
+    dict_size
+        The number of words, with the three marks.
+    reverse
+        True: words by id. False: ids by word.
+
+    Returns
+    -------
+    dict
+        Ids by word, or words by id; "<s>", "<e>" and "<unk>" are 0, 1 and 2.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing, and made-up samples are not asked for.
+
+    See Also
+    --------
+    fetch, test, train, validation
+
+    >>> from paddlelike.dataset import wmt16
+    >>> wmt16.get_dict("en", 1000)["<unk>"]
+    2
     """
     ids = _build_dict(_find(), min(dict_size, _TOTAL[lang]), lang)
     return {index: word for word, index in ids.items()} if reverse else dict(ids)
 
 
 def fetch() -> None:
-    """Raise MissingFileError unless the file is there."""
+    """Check that the file is in the cache folder; nothing is downloaded.
+
+    Raises
+    ------
+    MissingFileError
+        An original file is missing; made-up samples do not replace it.
+
+    See Also
+    --------
+    get_dict, test, train, validation
+
+    >>> from paddlelike.dataset import wmt16
+    >>> wmt16.fetch()
+    Traceback (most recent call last):
+    paddlelike.errors.MissingFileError: paddle.dataset: the file ...
+    """
     common.download(DATA_URL, "wmt16", DATA_MD5, "wmt16.tar.gz")
 
 

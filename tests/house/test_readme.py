@@ -112,8 +112,13 @@ def test_readme_commands_use_separate_environments() -> None:
 
 def test_the_repository_root_has_only_the_listed_files() -> None:
     known = {"CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md"}
-    known |= {"noxfile.py", "pyproject.toml", "PKG-INFO"}  # the last one in a source distribution
-    known |= {"findings", "paddlelike", "tests", "tutorials"}
+    known |= {
+        "conftest.py",
+        "noxfile.py",
+        "pyproject.toml",
+        "PKG-INFO",
+    }  # the last one in a source distribution
+    known |= {"conftest.py", "findings", "paddlelike", "tests", "tutorials"}
     ignored = {"build", "dist"}
     there = {path.name for path in PROJECT.iterdir() if not path.name.startswith(".")}
     assert there - ignored <= known
