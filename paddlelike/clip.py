@@ -53,7 +53,7 @@ class BaseErrorClipAttr(NearKeywords, Versioned):
 
 
 class ErrorClipByValue(BaseErrorClipAttr):
-    """Limits every element of a variable's gradient to the range from ``min`` to ``max``.
+    """Limits every element of a variable's gradient to the range from ``min`` to ``max`` (operator ``clip``).
 
     Parameters
     ----------
@@ -200,7 +200,8 @@ class GradientClipByValue(GradientClipBase):
 
 
 class GradientClipByNorm(GradientClipBase):
-    """Limits the norm of each gradient to ``clip_norm``: ``g * min(1, clip_norm / |g|)``.
+    """Limits the norm of each gradient to ``clip_norm``: ``g * min(1, clip_norm / |g|)`` (operator
+    ``clip_by_norm``).
 
     Parameters
     ----------

@@ -145,7 +145,7 @@ class ChunkEvaluator(Evaluator):
 
 
 class EditDistance(Evaluator):
-    """The mean edit distance of sequences, and the fraction of wrong sequences.
+    """The mean edit distance of sequences (operator ``edit_distance``), and the fraction of wrong sequences.
 
     ``input`` and ``label`` are int64 sequences of the same count; ``ignored_tokens`` are removed first.
 

@@ -94,7 +94,7 @@ def force_init_on_cpu() -> bool:
 
 @contextmanager
 def init_on_cpu() -> Iterator[None]:
-    """Request that initializers built inside the ``with`` run on the CPU.
+    """Request that initializers built inside the ``with`` run on the CPU (Fluid's; it changes nothing here).
 
     >>> import paddlelike as fluid
     >>> manager = fluid.initializer.init_on_cpu()
@@ -151,7 +151,7 @@ class Initializer(NearKeywords, Versioned):
 
 
 class ConstantInitializer(Initializer):
-    """Initializes every element to ``value``.
+    """Initializes every element to ``value`` (operator ``fill_constant``).
 
     >>> import paddlelike as fluid
     >>> attr = fluid.ParamAttr(initializer=fluid.initializer.Constant(0.5))
@@ -188,7 +188,7 @@ class _Random(Initializer):
 
 class UniformInitializer(_Random):
     """Draws uniformly from [low, high); ``diag_num`` elements, ``diag_step`` apart, are then set to
-    ``diag_val``.
+    ``diag_val`` (operator ``uniform_random``).
 
     Raises
     ------
@@ -222,7 +222,8 @@ class UniformInitializer(_Random):
 
 
 class NormalInitializer(_Random):
-    """Draws from the normal distribution of mean ``loc`` and standard deviation ``scale``.
+    """Draws from the normal distribution of mean ``loc`` and standard deviation ``scale`` (operator
+    ``gaussian_random``).
 
     >>> import paddlelike as fluid
     >>> attr = fluid.ParamAttr(initializer=fluid.initializer.Normal(0.0, 0.02))
@@ -240,7 +241,8 @@ class NormalInitializer(_Random):
 
 
 class TruncatedNormalInitializer(_Random):
-    """Draws from a normal distribution cut off at two standard deviations, ``scale``, from the mean ``loc``.
+    """Draws from a normal distribution cut off at two standard deviations, ``scale``, from the mean ``loc``
+    (operator ``truncated_gaussian_random``).
 
     >>> import paddlelike as fluid
     >>> attr = fluid.ParamAttr(initializer=fluid.initializer.TruncatedNormal(0.0, 0.02))
@@ -348,7 +350,7 @@ class BilinearInitializer(Initializer):
 
 
 class NumpyArrayInitializer(Initializer):
-    """Initializes a variable with the values of an array.
+    """Initializes a variable with the values of an array (operator ``assign_value``).
 
     Parameters
     ----------

@@ -34,7 +34,8 @@ __all__ = [
 
 
 class MetricBase:
-    """Base class of all metrics. The state is all attributes whose names do not begin with ``_``.
+    """Base class of all metrics, as in Fluid. The state is all attributes whose names do not begin with
+    ``_``.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def _zero(value: object) -> Numbers | None:
 
 
 class CompositeMetric(MetricBase):
-    """Several metrics of the same predictions and labels.
+    """Several metrics of the same predictions and labels, as Fluid's class of this name.
 
     >>> both = CompositeMetric()
     >>> both.add_metric(Precision())
@@ -125,7 +126,7 @@ class CompositeMetric(MetricBase):
 
 
 class Precision(MetricBase):
-    """The fraction of correct positive predictions (above 0.5): ``tp / (tp + fp)``.
+    """The fraction of correct positive predictions (above 0.5), ``tp / (tp + fp)``, as Fluid counts them.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -152,7 +153,7 @@ class Precision(MetricBase):
 
 
 class Recall(MetricBase):
-    """The fraction of positive labels that are predicted: ``tp / (tp + fn)``.
+    """The fraction of positive labels that are predicted, ``tp / (tp + fn)``, as Fluid counts them.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -179,7 +180,7 @@ class Recall(MetricBase):
 
 
 class Accuracy(MetricBase):
-    """The mean of the accuracies of batches, weighted by their sizes.
+    """The mean of the accuracies of batches (operator ``accuracy``), weighted by their sizes.
 
     >>> accuracy = Accuracy()
     >>> accuracy.update(value=0.5, weight=10)
@@ -215,7 +216,7 @@ class Accuracy(MetricBase):
 
 
 class ChunkEvaluator(MetricBase):
-    """Precision, recall and F1 of chunks, from the counts of ``layers.chunk_eval``.
+    """Precision, recall and F1 of chunks, from the counts of ``layers.chunk_eval`` (operator ``chunk_eval``).
 
     >>> import paddlelike as fluid
     >>> metric = fluid.metrics.ChunkEvaluator()
@@ -253,7 +254,7 @@ class ChunkEvaluator(MetricBase):
 
 
 class EditDistance(MetricBase):
-    """The mean edit distance of sequences, and the fraction of wrong sequences.
+    """The mean edit distance of sequences (operator ``edit_distance``), and the fraction of wrong sequences.
 
     >>> import numpy as np
     >>> import paddlelike as fluid

@@ -222,7 +222,8 @@ def sequence_conv_pool(
     pool_type: str = "max",
     bias_attr: ParamAttrLike = None,
 ) -> Variable:
-    """Return a convolution over sequences, pooled to one row per sequence.
+    """Return a convolution over sequences, pooled to one row per sequence (operators ``sequence_conv``,
+    ``sequence_pool``).
 
     Parameters
     ----------

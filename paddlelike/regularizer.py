@@ -24,7 +24,7 @@ __all__ = [
 
 
 class WeightDecayRegularizer(NearKeywords, Versioned):
-    """Base class of the regularizers.
+    """Base class of the regularizers, as in Fluid.
 
     A call with parameter, gradient and block appends and returns the term to add. The regularizer of a
     parameter (``ParamAttr(regularizer=...)``) replaces the regularizer of the optimizer.
@@ -55,7 +55,7 @@ class WeightDecayRegularizer(NearKeywords, Versioned):
 
 
 class L2DecayRegularizer(WeightDecayRegularizer):
-    """Adds ``coeff * parameter`` to the gradient.
+    """Adds ``coeff * parameter`` to the gradient (operator ``scale``).
 
     >>> str(L2Decay(0.001))
     'L2Decay, regularization_coeff=0.001000'
@@ -69,7 +69,7 @@ class L2DecayRegularizer(WeightDecayRegularizer):
 
 
 class L1DecayRegularizer(WeightDecayRegularizer):
-    """Adds ``coeff * sign(parameter)`` to the gradient.
+    """Adds ``coeff * sign(parameter)`` to the gradient (operators ``sign`` and ``scale``).
 
     >>> import paddlelike as fluid
     >>> optimizer = fluid.optimizer.SGD(0.1, regularization=fluid.regularizer.L1Decay(0.001))
@@ -87,7 +87,8 @@ def append_regularization_ops(
     parameters_and_grads: Iterable[tuple[Parameter, Variable]],
     regularization: WeightDecayRegularizer | None = None,
 ) -> list[tuple[Parameter, Variable]]:
-    """Append weight decay for every parameter that has it; return parameters and their new gradients.
+    """Append weight decay for every parameter that has it, as Fluid's optimizers do; return parameters and
+    their new gradients.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ __all__ = [
 
 
 class SimpleRNNBuilder(Builder):
-    """Elman's network: ``h = tanh(W x + U h + b)``.
+    """Elman's network: ``h = tanh(W x + U h + b)`` (DyNet's ``SimpleRNNBuilder``).
 
     >>> import paddlelike.collection as dy
     >>> builder = dy.SimpleRNNBuilder(1, 3, 4, dy.ParameterCollection())
@@ -198,7 +198,8 @@ class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
 
 
 class SparseLSTMBuilder(VanillaLSTMBuilder):
-    """The vanilla LSTM with a mask for each matrix: a parameter of ones and zeros.
+    """The vanilla LSTM with a mask for each matrix: a parameter of ones and zeros (DyNet's
+    ``SparseLSTMBuilder``).
 
     Raises
     ------
@@ -256,7 +257,8 @@ class CoupledLSTMBuilder(Builder):
 
 
 class BiRNNBuilder:
-    """Layers of two builders, one in each direction, whose outputs are concatenated.
+    """Layers of two builders, one in each direction, whose outputs are concatenated (DyNet's
+    ``BiRNNBuilder``).
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ __all__ = [
 
 
 def inputVector(value: Sequence[float]) -> Expression:  # noqa: N802
-    """Return a constant vector.
+    """Return a constant vector (DyNet's ``inputVector``).
 
     Returns
     -------
@@ -67,7 +67,7 @@ def inputVector(value: Sequence[float]) -> Expression:  # noqa: N802
 
 
 def vecInput(dim: int) -> Expression:  # noqa: N802
-    """Return a vector of ``dim`` zeros.
+    """Return a vector of ``dim`` zeros (DyNet's ``vecInput``).
 
     Returns
     -------
@@ -83,7 +83,7 @@ def vecInput(dim: int) -> Expression:  # noqa: N802
 
 
 def scalarInput(value: float) -> Expression:  # noqa: N802
-    """Return one number, of shape ``(1,)``.
+    """Return one number, of shape ``(1,)`` (DyNet's ``scalarInput``).
 
     Returns
     -------
@@ -99,7 +99,8 @@ def scalarInput(value: float) -> Expression:  # noqa: N802
 
 
 def dropout(x: Operand, p: float) -> Expression:
-    """Return each element divided by ``1 - p``, or zero with probability ``p``; the mask is drawn once.
+    """Return each element divided by ``1 - p``, or zero with probability ``p``; the mask is drawn once
+    (DyNet's ``dropout``).
 
     Parameters
     ----------
@@ -137,7 +138,7 @@ def _draw(layer: Callable[..., Variable], dim: int | Sequence[int], **options: f
 
 
 def zeros(dim: int | Sequence[int]) -> Expression:
-    """Return zeros of a shape.
+    """Return zeros of a shape (DyNet's ``zeros``).
 
     Returns
     -------
@@ -153,7 +154,7 @@ def zeros(dim: int | Sequence[int]) -> Expression:
 
 
 def ones(dim: int | Sequence[int]) -> Expression:
-    """Return ones of a shape.
+    """Return ones of a shape (DyNet's ``ones``).
 
     Returns
     -------
@@ -169,7 +170,7 @@ def ones(dim: int | Sequence[int]) -> Expression:
 
 
 def constant(dim: int | Sequence[int], val: float) -> Expression:
-    """Return one number at every place of a shape.
+    """Return one number at every place of a shape (DyNet's ``constant``).
 
     Parameters
     ----------
@@ -190,7 +191,7 @@ def constant(dim: int | Sequence[int], val: float) -> Expression:
 
 
 def one_hot(dim: int, idx: int) -> Expression:
-    """Return a vector of length ``dim`` with 1 at ``idx`` and 0 elsewhere.
+    """Return a vector of length ``dim`` with 1 at ``idx`` and 0 elsewhere (DyNet's ``one_hot``).
 
     Parameters
     ----------
@@ -213,7 +214,7 @@ def one_hot(dim: int, idx: int) -> Expression:
 
 
 def random_normal(dim: int | Sequence[int], mean: float = 0.0, stddev: float = 1.0) -> Expression:
-    """Return normally distributed numbers, drawn once.
+    """Return normally distributed numbers, drawn once (DyNet's ``random_normal``).
 
     Parameters
     ----------
@@ -257,7 +258,8 @@ def random_uniform(dim: int | Sequence[int], left: float, right: float) -> Expre
 
 
 def NormalInitializer(mean: float = 0.0, var: float = 1.0) -> Initializer:  # noqa: N802  (DyNet's name)
-    """Return an initializer that draws from a normal distribution with this mean and variance.
+    """Return an initializer that draws from a normal distribution with this mean and variance (DyNet's
+    ``NormalInitializer``).
 
     Parameters
     ----------
@@ -275,7 +277,8 @@ def NormalInitializer(mean: float = 0.0, var: float = 1.0) -> Initializer:  # no
 
 
 def UniformInitializer(scale: float) -> Initializer:  # noqa: N802
-    """Return an initializer that draws from a uniform distribution between ``-scale`` and ``scale``.
+    """Return an initializer that draws from a uniform distribution between ``-scale`` and ``scale`` (DyNet's
+    ``UniformInitializer``).
 
     Parameters
     ----------
@@ -291,7 +294,7 @@ def UniformInitializer(scale: float) -> Initializer:  # noqa: N802
 
 
 def ConstInitializer(c: float) -> Initializer:  # noqa: N802
-    """Return an initializer that sets every element to the same number.
+    """Return an initializer that sets every element to the same number (DyNet's ``ConstInitializer``).
 
     Parameters
     ----------
@@ -307,7 +310,7 @@ def ConstInitializer(c: float) -> Initializer:  # noqa: N802
 
 
 def NumpyInitializer(array: ArrayLike) -> Initializer:  # noqa: N802
-    """Return an initializer that sets a parameter to the values of an array.
+    """Return an initializer that sets a parameter to the values of an array (DyNet's ``NumpyInitializer``).
 
     Parameters
     ----------

@@ -203,7 +203,8 @@ def to_expression(value: Operand) -> Expression:
 
 
 def parameter(value: Operand) -> Expression:
-    """Return the expression of a parameter in the current graph; an expression is returned as it is.
+    """Return the expression of a parameter in the current graph; an expression is returned as it is (DyNet's
+    ``parameter``).
 
     Returns
     -------
@@ -225,7 +226,7 @@ def parameter(value: Operand) -> Expression:
 
 
 def lookup(table: Parameters, index: int) -> Expression:
-    """Return row ``index`` of a table.
+    """Return row ``index`` of a table (DyNet's ``lookup``).
 
     Returns
     -------
@@ -258,7 +259,7 @@ def lookup(table: Parameters, index: int) -> Expression:
 
 
 def inputTensor(value: ArrayLike) -> Expression:  # noqa: N802  (DyNet's name)
-    """Return a constant array as an expression, float32.
+    """Return a constant array as an expression, float32 (DyNet's ``inputTensor``).
 
     Returns
     -------
@@ -281,7 +282,7 @@ def inputTensor(value: ArrayLike) -> Expression:  # noqa: N802  (DyNet's name)
 
 
 def tanh(x: Operand) -> Expression:
-    """Return the hyperbolic tangent of each element.
+    """Return the hyperbolic tangent of each element (DyNet's ``tanh``).
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -292,7 +293,7 @@ def tanh(x: Operand) -> Expression:
 
 
 def logistic(x: Operand) -> Expression:
-    """Return ``1 / (1 + exp(-x))`` of each element.
+    """Return ``1 / (1 + exp(-x))`` of each element (DyNet's ``logistic``).
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -303,7 +304,7 @@ def logistic(x: Operand) -> Expression:
 
 
 def rectify(x: Operand) -> Expression:
-    """Return ``max(x, 0)`` of each element.
+    """Return ``max(x, 0)`` of each element (DyNet's ``rectify``).
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -314,7 +315,8 @@ def rectify(x: Operand) -> Expression:
 
 
 def softmax(x: Operand, d: int = 0) -> Expression:
-    """Return the softmax of a vector or of each column of a matrix; with ``d=1``, over each row.
+    """Return the softmax of a vector or of each column of a matrix; with ``d=1``, over each row (DyNet's
+    ``softmax``).
 
     Parameters
     ----------
@@ -341,7 +343,7 @@ def log_softmax(x: Operand) -> Expression:
 
 
 def cmult(x: Operand, y: Operand) -> Expression:
-    """Return the product of each pair of elements.
+    """Return the product of each pair of elements (DyNet's ``cmult``).
 
     Returns
     -------
@@ -379,7 +381,8 @@ def layer_norm(x: Operand, gain: Operand, bias: Operand) -> Expression:
 
 
 def concatenate(xs: Sequence[Operand], d: int = 0) -> Expression:
-    """Return vectors or matrices joined one below the other, or along another dim ``d``.
+    """Return vectors or matrices joined one below the other, or along another dim ``d`` (DyNet's
+    ``concatenate``).
 
     Returns
     -------
@@ -395,7 +398,7 @@ def concatenate(xs: Sequence[Operand], d: int = 0) -> Expression:
 
 
 def esum(xs: Sequence[Operand]) -> Expression:
-    """Return the sum of expressions of one shape.
+    """Return the sum of expressions of one shape (DyNet's ``esum``).
 
     Returns
     -------
@@ -411,7 +414,7 @@ def esum(xs: Sequence[Operand]) -> Expression:
 
 
 def average(xs: Sequence[Operand]) -> Expression:
-    """Return the mean of expressions of one shape.
+    """Return the mean of expressions of one shape (DyNet's ``average``).
 
     Returns
     -------
@@ -427,7 +430,7 @@ def average(xs: Sequence[Operand]) -> Expression:
 
 
 def dot_product(x: Operand, y: Operand) -> Expression:
-    """Return the sum of the products of each pair of elements, of shape ``(1,)``.
+    """Return the sum of the products of each pair of elements, of shape ``(1,)`` (DyNet's ``dot_product``).
 
     Returns
     -------

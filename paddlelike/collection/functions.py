@@ -84,7 +84,7 @@ def _make(
 
     function.__name__ = function.__qualname__ = name
     what = formula if formula.startswith("the ") else f"``{formula}``"
-    function.__doc__ = f"""Return {what} of each element.
+    function.__doc__ = f"""Return {what} of each element (DyNet's ``{name}``).
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -123,7 +123,7 @@ tan = _make(
 
 
 def elu(x: Operand, alpha: float = 1.0) -> Expression:
-    """Return each element ``x`` as it is, or as ``alpha (e^x - 1)`` if it is below zero.
+    """Return each element ``x`` as it is, or as ``alpha (e^x - 1)`` if it is below zero (DyNet's ``elu``).
 
     Returns
     -------
@@ -139,7 +139,7 @@ def elu(x: Operand, alpha: float = 1.0) -> Expression:
 
 
 def nobackprop(x: Operand) -> Expression:
-    """Return ``x``, with a gradient of zero.
+    """Return ``x``, with a gradient of zero (DyNet's ``nobackprop``).
 
     Returns
     -------
@@ -172,7 +172,7 @@ def _make_pair(
         return build(compute, to_expression(x), to_expression(y))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Return {formula}.
+    function.__doc__ = f"""Return {formula} (DyNet's ``{name}``).
 
     Returns
     -------
@@ -223,7 +223,7 @@ huber_distance = _make_pair(
 
 
 def emax(xs: Sequence[Operand]) -> Expression:
-    """Return the elementwise maximum of expressions of one shape.
+    """Return the elementwise maximum of expressions of one shape (DyNet's ``emax``).
 
     Returns
     -------
@@ -243,7 +243,7 @@ def emax(xs: Sequence[Operand]) -> Expression:
 
 
 def logsumexp(xs: Sequence[Operand]) -> Expression:
-    """Return the elementwise ``log(e^x1 + e^x2 + ...)`` of expressions of one shape.
+    """Return the elementwise ``log(e^x1 + e^x2 + ...)`` of expressions of one shape (DyNet's ``logsumexp``).
 
     Returns
     -------
@@ -260,7 +260,7 @@ def logsumexp(xs: Sequence[Operand]) -> Expression:
 
 
 def colwise_add(x: Operand, bias: Operand) -> Expression:
-    """Return a matrix with a vector added to each column.
+    """Return a matrix with a vector added to each column (DyNet's ``colwise_add``).
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def colwise_add(x: Operand, bias: Operand) -> Expression:
 
 
 def affine_transform(exprs: Sequence[Operand]) -> Expression:
-    """Return ``b + W1 x1 + W2 x2 + ...`` of ``[b, W1, x1, W2, x2, ...]``.
+    """Return ``b + W1 x1 + W2 x2 + ...`` of ``[b, W1, x1, W2, x2, ...]`` (DyNet's ``affine_transform``).
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 
 class LookupParameters(Parameters):
-    """A table of ``rows`` entries, made by ``add_lookup_parameters``; ``table[3]`` is row 3.
+    """A table of ``rows`` entries, as in DyNet, made by ``add_lookup_parameters``; ``table[3]`` is row 3.
 
     A table has a ``name`` in its collection, a ``shape`` and the ``variable_name`` of its variable in the
     scope.

@@ -69,7 +69,7 @@ class _Record(NamedTuple):
 
 
 def save(basename: Path, objects: Iterable[Any]) -> None:
-    """Save objects as ``BASENAME.data`` and ``BASENAME.meta``, both or neither.
+    """Save objects as ``BASENAME.data`` and ``BASENAME.meta``, DyNet's files: both or neither.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def _over(x: Operand, dims: Sequence[int], reduce: Callable[..., Variable]) -> E
 
 
 def sum_elems(x: Operand) -> Expression:
-    """Return the sum of all elements, of shape ``(1,)``.
+    """Return the sum of all elements, of shape ``(1,)`` (DyNet's ``sum_elems``).
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -82,7 +82,7 @@ def sum_elems(x: Operand) -> Expression:
 
 
 def mean_elems(x: Operand) -> Expression:
-    """Return the mean of all elements, of shape ``(1,)``.
+    """Return the mean of all elements, of shape ``(1,)`` (DyNet's ``mean_elems``).
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -93,7 +93,7 @@ def mean_elems(x: Operand) -> Expression:
 
 
 def l2_norm(x: Operand) -> Expression:
-    """Return the root of the sum of the squares of the elements, of shape ``(1,)``.
+    """Return the root of the sum of the squares of the elements, of shape ``(1,)`` (DyNet's ``l2_norm``).
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -104,7 +104,7 @@ def l2_norm(x: Operand) -> Expression:
 
 
 def sum_dim(x: Operand, d: Sequence[int], b: bool = False) -> Expression:
-    """Return the sums over the dims ``d``.
+    """Return the sums over the dims ``d`` (DyNet's ``sum_dim``).
 
     Parameters
     ----------
@@ -127,7 +127,8 @@ def sum_dim(x: Operand, d: Sequence[int], b: bool = False) -> Expression:
 
 
 def mean_dim(x: Operand, d: Sequence[int], b: bool, n: int = 0) -> Expression:
-    """Return the means over the dims ``d``; if ``n`` is not 0, the sums divided by ``n``.
+    """Return the means over the dims ``d``; if ``n`` is not 0, the sums divided by ``n`` (DyNet's
+    ``mean_dim``).
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ def mean_dim(x: Operand, d: Sequence[int], b: bool, n: int = 0) -> Expression:
 
 
 def max_dim(x: Operand, d: int = 0) -> Expression:
-    """Return the largest elements over the dim ``d``.
+    """Return the largest elements over the dim ``d`` (DyNet's ``max_dim``).
 
     Returns
     -------
@@ -168,7 +169,7 @@ def max_dim(x: Operand, d: int = 0) -> Expression:
 
 
 def min_dim(x: Operand, d: int = 0) -> Expression:
-    """Return the smallest elements over the dim ``d``.
+    """Return the smallest elements over the dim ``d`` (DyNet's ``min_dim``).
 
     Returns
     -------
@@ -184,7 +185,7 @@ def min_dim(x: Operand, d: int = 0) -> Expression:
 
 
 def logsumexp_dim(x: Operand, d: int = 0) -> Expression:
-    """Return the logarithms of the sums of ``e^x`` over the dim ``d``.
+    """Return the logarithms of the sums of ``e^x`` over the dim ``d`` (DyNet's ``logsumexp_dim``).
 
     Returns
     -------
@@ -202,7 +203,8 @@ def logsumexp_dim(x: Operand, d: int = 0) -> Expression:
 
 
 def hinge(x: Operand, index: int, m: float = 1.0) -> Expression:
-    """Return the sum of ``max(0, m - x[index] + x[i])`` over all i but ``index``, of shape ``(1,)``.
+    """Return the sum of ``max(0, m - x[index] + x[i])`` over all i but ``index``, of shape ``(1,)`` (DyNet's
+    ``hinge``).
 
     Parameters
     ----------
@@ -227,7 +229,7 @@ def hinge(x: Operand, index: int, m: float = 1.0) -> Expression:
 
 
 def transpose(x: Operand, dims: Sequence[int] = (1, 0)) -> Expression:
-    """Return a matrix with rows and columns exchanged, or dims in the order ``dims``.
+    """Return a matrix with rows and columns exchanged, or dims in the order ``dims`` (DyNet's ``transpose``).
 
     Parameters
     ----------
@@ -251,7 +253,7 @@ def transpose(x: Operand, dims: Sequence[int] = (1, 0)) -> Expression:
 
 
 def reshape(x: Operand, d: Sequence[int]) -> Expression:
-    """Return the elements, column by column, in another shape.
+    """Return the elements, column by column, in another shape (DyNet's ``reshape``).
 
     Parameters
     ----------
@@ -290,7 +292,8 @@ def reshape(x: Operand, d: Sequence[int]) -> Expression:
 
 
 def pick(x: Operand, index: int = 0, dim: int = 0) -> Expression:
-    """Return element ``index`` of a vector, of shape ``(1,)``, or row or column ``index`` of a matrix.
+    """Return element ``index`` of a vector, of shape ``(1,)``, or row or column ``index`` of a matrix
+    (DyNet's ``pick``).
 
     Parameters
     ----------
@@ -327,7 +330,7 @@ def pick(x: Operand, index: int = 0, dim: int = 0) -> Expression:
 
 
 def pick_range(x: Operand, s: int, e: int, d: int = 0) -> Expression:
-    """Return the elements from ``s`` up to ``e``, exclusive, along the dim ``d``.
+    """Return the elements from ``s`` up to ``e``, exclusive, along the dim ``d`` (DyNet's ``pick_range``).
 
     Parameters
     ----------
@@ -348,7 +351,7 @@ def pick_range(x: Operand, s: int, e: int, d: int = 0) -> Expression:
 
 
 def select_rows(x: Operand, rs: Sequence[int]) -> Expression:
-    """Return some rows of a matrix, in the order of ``rs``.
+    """Return some rows of a matrix, in the order of ``rs`` (DyNet's ``select_rows``).
 
     Parameters
     ----------
@@ -371,7 +374,7 @@ def select_rows(x: Operand, rs: Sequence[int]) -> Expression:
 
 
 def select_cols(x: Operand, cs: Sequence[int]) -> Expression:
-    """Return some columns of a matrix, in the order of ``cs``.
+    """Return some columns of a matrix, in the order of ``cs`` (DyNet's ``select_cols``).
 
     Parameters
     ----------
@@ -394,7 +397,8 @@ def select_cols(x: Operand, cs: Sequence[int]) -> Expression:
 
 
 def concatenate_cols(xs: Sequence[Operand]) -> Expression:
-    """Return a matrix of columns: the given vectors, or the columns of the given matrices.
+    """Return a matrix of columns: the given vectors, or the columns of the given matrices (DyNet's
+    ``concatenate_cols``).
 
     Returns
     -------
@@ -412,7 +416,7 @@ def concatenate_cols(xs: Sequence[Operand]) -> Expression:
 
 
 def squared_norm(x: Operand) -> Expression:
-    """Return the sum of the squares of the elements, of shape ``(1,)``.
+    """Return the sum of the squares of the elements, of shape ``(1,)`` (DyNet's ``squared_norm``).
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -423,7 +427,8 @@ def squared_norm(x: Operand) -> Expression:
 
 
 def pickneglogsoftmax(x: Operand, index: int) -> Expression:
-    """Return the negative logarithm of element ``index`` of the softmax of a vector, of shape ``(1,)``.
+    """Return the negative logarithm of element ``index`` of the softmax of a vector, of shape ``(1,)``
+    (DyNet's ``pickneglogsoftmax``).
 
     Parameters
     ----------

@@ -107,7 +107,7 @@ class Builder(ABC):
 
 
 class RNNState(NamedTuple):
-    """The memories of a builder after some inputs.
+    """The memories of a builder after some inputs (DyNet's ``RNNState``).
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ _ONE = np.float32(1)
 
 
 class Trainer(ABC):
-    """Updates the parameters of a collection; a subclass defines the formula.
+    """Updates the parameters of a collection, as DyNet's ``Trainer``; a subclass defines the formula.
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()
@@ -197,7 +197,7 @@ def _average(state: Array, new: Array, decay: np.float32) -> None:
 
 
 class SimpleSGDTrainer(Trainer):
-    """Stochastic gradient descent.
+    """Stochastic gradient descent (DyNet's ``SimpleSGDTrainer``).
 
     >>> import numpy as np
     >>> import paddlelike.collection as dy
@@ -259,7 +259,7 @@ class CyclicalSGDTrainer(SimpleSGDTrainer):
 
 
 class MomentumSGDTrainer(Trainer):
-    """Stochastic gradient descent with momentum.
+    """Stochastic gradient descent with momentum (DyNet's ``MomentumSGDTrainer``).
 
     >>> import paddlelike.collection as dy
     >>> _ = dy.renew_cg()

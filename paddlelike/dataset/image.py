@@ -124,7 +124,7 @@ def resize_short(im: Array, size: int) -> Array:
     Returns
     -------
     numpy.ndarray
-        The image, with the ratio of its edges and with its dtype.
+        The image, (H, W, 3) or (H, W), with the ratio of its edges and with its dtype.
 
     Raises
     ------

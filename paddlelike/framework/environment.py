@@ -13,7 +13,7 @@ PADDLE2_VERSION: Final = 2_000_000  # Paddle 2.0.0; from it on, operators of the
 
 
 def in_dygraph_mode() -> bool:
-    """Return False: programs are always built first and run afterwards.
+    """Return False: as in Fluid's static mode, programs are built first and run afterwards.
 
     See Also
     --------

@@ -37,13 +37,19 @@ SHAPES = re.compile(r"shape|\bdims?\b|\brows?\b|\bscalar\b|\([A-Z],|\[N|\(-1|\[\
 #: The name of an error in a sentence, or in the section *Raises*.
 ERROR = r"(?:[A-Z]\w*(?:Error|NotMet|NotAligned)|Exception)"
 
-#: Where a layer's *Returns* speaks of a shape.
+#: The annotation of what has a shape.
+ARRAY = re.compile(r"(Variable|Parameter|Array|LoDTensor|Tensor|Expression|np\.ndarray)\b")
+
+#: Where a *Returns* speaks of a shape.
 RETURNED_SHAPE = re.compile(
     r"shape|\([\w(\[.*]|\bdims?\b|LOD_TENSOR_ARRAY|SelectedRows|array|structure|``\w+``"
 )
 
-#: How a layer or an optimizer names its source: Paddle's operator, the paper, the layer that it stands on.
-SOURCE = re.compile(r"[Oo]perators?\b|\(``\w+``(?:, ``\w+``)*\)|(?:19|20)\d\d|Fluid|:func:")
+#: How what computes names its source: Paddle's operator, the paper, DyNet's function, the layer behind it.
+SOURCE = re.compile(r"[Oo]perators?\b|\(``\w+``(?:, ``\w+``)*\)|(?:19|20)\d\d|Fluid|DyNet|:func:")
+COMPUTES = re.compile(
+    "(clip|collection|contrib.layers|dygraph|evaluator|initializer|layers|metrics|nets|optimizer|regularizer)[.]"
+)
 
 #: Texts of *Returns* that say no more than that something is returned.
 FILLER = re.compile(
@@ -145,10 +151,12 @@ def list_missing(name: str) -> list[str]:
         missing.append("Raises")
     if re.search(rf"\b[Rr]aises {ERROR}", text):
         missing.append("Raises as a section, not as a sentence")
-    if name.startswith(("layers.", "optimizer.")) and name.count(".") == 1 and not SOURCE.search(text):
+    if COMPUTES.match(name) and not SOURCE.search(text):
         missing.append("source")
     if returns_something(thing):
-        missing += list_faults(name, read_section(thing, "Returns"))
+        annotation = str(inspect.unwrap(thing).__annotations__.get("return"))
+        has_shape = name.startswith("layers.") or ARRAY.match(annotation) is not None
+        missing += list_faults(has_shape, read_section(thing, "Returns"))
     return missing
 
 
@@ -169,14 +177,14 @@ def read_section(thing: Any, title: str) -> dict[str, str]:
     return {head: " ".join(text.split()) for head, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
-def list_faults(name: str, entries: dict[str, str]) -> list[str]:
+def list_faults(has_shape: bool, entries: dict[str, str]) -> list[str]:
     """Return what is wrong with the section *Returns* of a public function."""
     if not entries:
         return ["Returns"]
     faults = [
         f"Returns: {head} {text}" for head, text in entries.items() if not text or FILLER.fullmatch(text)
     ]
-    if name.startswith("layers.") and not any(RETURNED_SHAPE.search(text) for text in entries.values()):
+    if has_shape and not any(RETURNED_SHAPE.search(text) for text in entries.values()):
         faults.append("the shape in Returns")
     return faults
 
@@ -311,10 +319,10 @@ def refuse_objects(function: Callable[..., Any]) -> Exception | None:
 
 
 def test_an_empty_phrase_in_a_returns_section_is_found() -> None:
-    assert list_faults("layers.relu", {}) == ["Returns"]
-    assert list_faults("io.save", {"SaveReport": "The result."}) == ["Returns: SaveReport The result."]
-    assert list_faults("layers.relu", {"Variable": "Each number."}) == ["the shape in Returns"]
-    assert list_faults("layers.relu", {"Variable": "The shape of ``x``."}) == []
+    assert list_faults(True, {}) == ["Returns"]
+    assert list_faults(False, {"SaveReport": "The result."}) == ["Returns: SaveReport The result."]
+    assert list_faults(True, {"Variable": "Each number."}) == ["the shape in Returns"]
+    assert list_faults(True, {"Variable": "The shape of ``x``."}) == []
 
 
 def test_an_empty_phrase_in_a_parameter_entry_is_found() -> None:

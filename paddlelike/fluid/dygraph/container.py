@@ -14,7 +14,8 @@ __getattr__ = make_getattr(__name__, "dygraph.container")
 
 
 class Sequential(Layer):
-    """Layers in sequence, each with the output of the one before as input; with or without names.
+    """Layers in sequence, as in Fluid: the input of each is the output of the one before. They may have
+    names.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ class Sequential(Layer):
 
 
 class ParameterList(Layer):
-    """A list of parameters.
+    """A list of parameters, as in Fluid.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class ParameterList(Layer):
 
 
 class LayerList(Layer):
-    """A list of layers. A slice of it is a list, too.
+    """A list of layers, as in Fluid. A slice of it is a list, too.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ __getattr__ = make_getattr(__name__, "dygraph.parallel")
 
 
 class ParallelEnv:
-    """The rank of this process in its job, read once; without a launcher it is the only process.
+    """The rank of this process in its job, as in Fluid, read once; without a launcher it is the only process.
 
     See Also
     --------

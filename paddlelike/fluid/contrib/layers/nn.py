@@ -103,7 +103,8 @@ def shuffle_batch(x: Variable, seed: int | Variable | None = None) -> Variable:
 
 
 def partial_concat(input: list[Variable], start_index: int = 0, length: int = -1) -> Variable:
-    """Return ``length`` columns (-1: all) from ``start_index`` on of every input (N, D), side by side.
+    """Return ``length`` columns (-1: all) from ``start_index`` on of every input (N, D), side by side
+    (operator ``partial_concat``).
 
     Parameters
     ----------
@@ -141,7 +142,8 @@ def partial_concat(input: list[Variable], start_index: int = 0, length: int = -1
 
 
 def partial_sum(input: list[Variable], start_index: int = 0, length: int = -1) -> Variable:
-    """Return the sum of ``length`` columns (-1: all) from ``start_index`` on of every input (N, D).
+    """Return the sum of ``length`` columns (-1: all) from ``start_index`` on of every input (N, D) (operator
+    ``partial_sum``).
 
     Parameters
     ----------

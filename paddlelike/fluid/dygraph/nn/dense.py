@@ -21,7 +21,8 @@ __all__ = ["BilinearTensorProduct", "Dropout", "Embedding", "Linear", "PRelu", "
 
 
 class Linear(BuiltLayer):
-    """``act(input @ weight + bias)`` over the last dim of ``input``; the weight is (input_dim, output_dim).
+    """``act(input @ weight + bias)`` over the last dim of ``input``; the weight is (input_dim, output_dim)
+    (operators ``matmul`` and ``elementwise_add``).
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ class _Loss(BuiltLayer):
 
 
 class MSELoss(_Loss):
-    """The square of ``input - label``.
+    """The square of ``input - label`` (operator ``square``).
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class MSELoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """The absolute value of ``input - label``.
+    """The absolute value of ``input - label`` (operators ``elementwise_sub``, ``abs``).
 
     Parameters
     ----------
@@ -88,7 +88,8 @@ class L1Loss(_Loss):
 
 
 class BCELoss(_Loss):
-    """The binary cross entropy of probabilities and labels between 0 and 1, times the variable ``weight``.
+    """The binary cross entropy of probabilities and labels between 0 and 1, times the variable ``weight``
+    (operator ``bce_loss``).
 
     Parameters
     ----------
@@ -120,7 +121,8 @@ class BCELoss(_Loss):
 
 
 class NLLLoss(BuiltLayer):
-    """The negative log likelihood of the label, from log probabilities; ``weight`` has one number per class.
+    """The negative log likelihood of the label, from log probabilities (operator ``nll_loss``); ``weight``
+    has one number per class.
 
     Parameters
     ----------
