@@ -86,7 +86,7 @@ def find(url: str, module_name: str, md5sum: str | None, save_name: str | None =
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------

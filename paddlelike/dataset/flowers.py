@@ -73,7 +73,7 @@ def train(
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
     ExtraMissingError
         SciPy, which reads the labels, is not installed.
 
@@ -103,7 +103,7 @@ def test(
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
     ExtraMissingError
         SciPy, which reads the labels, is not installed.
 
@@ -131,7 +131,7 @@ def valid(mapper: Mapper = test_mapper, buffered_size: int = 1024, use_xmap: boo
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
     ExtraMissingError
         SciPy, which reads the labels, is not installed.
 

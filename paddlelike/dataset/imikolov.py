@@ -65,7 +65,7 @@ def train(word_idx: Mapping[Any, int], n: int, data_type: int = DataType.NGRAM) 
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
     ValueError
         ``data_type`` is another number, or ``n`` is negative.
 
@@ -93,7 +93,7 @@ def test(word_idx: Mapping[Any, int], n: int, data_type: int = DataType.NGRAM) -
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
     ValueError
         ``data_type`` is another number, or ``n`` is negative.
 
@@ -125,7 +125,7 @@ def build_dict(min_word_freq: int = 50) -> dict[Any, int]:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------

@@ -44,7 +44,7 @@ def train() -> Reader:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------
@@ -72,7 +72,7 @@ def test() -> Reader:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------

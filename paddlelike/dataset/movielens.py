@@ -110,7 +110,7 @@ def train(rand_seed: int = 0, test_ratio: float = 0.1) -> Reader:
     Raises
     ------
     MissingFileError
-        When reading: an original file is missing, and made-up samples are not asked for.
+        When reading: an original file is missing, and made-up samples are not requested.
 
     See Also
     --------
@@ -138,7 +138,7 @@ def test(rand_seed: int = 0, test_ratio: float = 0.1) -> Reader:
     Raises
     ------
     MissingFileError
-        When reading: an original file is missing, and made-up samples are not asked for.
+        When reading: an original file is missing, and made-up samples are not requested.
 
     See Also
     --------
@@ -164,7 +164,7 @@ def get_movie_title_dict() -> dict[str, int]:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------
@@ -188,7 +188,7 @@ def movie_categories() -> dict[str, int]:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------
@@ -213,7 +213,7 @@ def user_info() -> dict[int, UserInfo]:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------
@@ -238,7 +238,7 @@ def movie_info() -> dict[int, MovieInfo]:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------
@@ -263,7 +263,7 @@ def max_movie_id() -> int:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------
@@ -287,7 +287,7 @@ def max_user_id() -> int:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------
@@ -312,7 +312,7 @@ def max_job_id() -> int:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------

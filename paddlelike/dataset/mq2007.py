@@ -278,7 +278,7 @@ def load_from_text(filepath: str, shuffle: bool = False, fill_missing: float = -
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
     ExtraMissingError
         ``rarfile``, which unpacks the archive, is not installed.
 

@@ -38,7 +38,7 @@ def train() -> Iterator[tuple[list[int], int]]:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------
@@ -66,7 +66,7 @@ def test() -> Iterator[tuple[list[int], int]]:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------
@@ -96,7 +96,7 @@ def get_word_dict() -> list[tuple[str, int]]:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------

@@ -47,7 +47,7 @@ def train() -> Reader:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------
@@ -73,7 +73,7 @@ def test() -> Reader:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------
@@ -99,7 +99,7 @@ def predict_reader() -> tuple[Array]:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------

@@ -41,7 +41,7 @@ def train() -> Reader:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
     ExtraMissingError
         When reading: Pillow is not installed.
 
@@ -69,7 +69,7 @@ def test() -> Reader:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
     ExtraMissingError
         When reading: Pillow is not installed.
 
@@ -97,7 +97,7 @@ def val() -> Reader:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
     ExtraMissingError
         When reading: Pillow is not installed.
 

@@ -48,7 +48,7 @@ def train(dict_size: int) -> Reader:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------
@@ -75,7 +75,7 @@ def test(dict_size: int) -> Reader:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------
@@ -102,7 +102,7 @@ def gen(dict_size: int) -> Reader:
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------
@@ -134,7 +134,7 @@ def get_dict(dict_size: int, reverse: bool = True) -> tuple[dict[int, str] | dic
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------

@@ -51,7 +51,7 @@ def train(src_dict_size: int, trg_dict_size: int, src_lang: str = "en") -> Reade
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
     ValueError
         ``src_lang`` is another text.
 
@@ -80,7 +80,7 @@ def test(src_dict_size: int, trg_dict_size: int, src_lang: str = "en") -> Reader
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
     ValueError
         ``src_lang`` is another text.
 
@@ -109,7 +109,7 @@ def validation(src_dict_size: int, trg_dict_size: int, src_lang: str = "en") -> 
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
     ValueError
         ``src_lang`` is another text.
 
@@ -145,7 +145,7 @@ def get_dict(lang: str, dict_size: int, reverse: bool = False) -> dict[str, int]
     Raises
     ------
     MissingFileError
-        An original file is missing, and made-up samples are not asked for.
+        An original file is missing, and made-up samples are not requested.
 
     See Also
     --------
