@@ -287,7 +287,7 @@ def simple_transform(
     is_color
         True: one number per channel is expected in ``mean``.
     mean
-        What is subtracted: one number per channel, or one per element. None: nothing.
+        What is subtracted: one number per channel, or one per element. None subtracts nothing.
 
     Returns
     -------
