@@ -17,6 +17,7 @@ from paddlelike.distributed.collective.transpiler import GradAllReduce, LocalSGD
 from paddlelike.distributed.fleet.optimizer import load_program
 from paddlelike.distributed.fleet.parameter_server import DistributedTranspiler
 from paddlelike.distributed.fleet.role_maker import (
+    GeneralRoleMaker,
     MPISymetricRoleMaker,
     PaddleCloudRoleMaker,
     Role,
@@ -304,7 +305,54 @@ def minimize_by_fleet(**options: Any) -> Any:
     return "c_allreduce_sum" in kinds or strategy.mode
 
 
+def load_checkpoint(*, saved: bool, damaged: bool = False) -> Any:
+    """Return the epoch of the newest checkpoint of a fleet, and the value that it loads."""
+    from paddlelike.fluid.incubate.fleet.collective import Collective, TrainStatus
+
+    fleet, exe = Collective(), fluid.Executor()
+    fleet.init(UserDefinedCollectiveRoleMaker(0, ENDPOINTS[:1]))
+    mlp()
+    exe.run(fluid.default_startup_program())
+    main = fluid.default_main_program()
+    if saved:
+        for epoch in (3, 4):
+            fleet.save_check_point(exe, "saved", TrainStatus(epoch), main)
+    if damaged:
+        for path in Path("saved").rglob("train_status*"):
+            path.write_text("{")
+            break
+    weight = fluid.global_scope().find_var("fc_0.w_0").get_tensor()
+    weight.set(np.zeros((4, 1), "float32"), fluid.CPUPlace())
+    status = fleet.load_check_point(exe, "saved", 0, main, ignore_empty=False)
+    return [float(status._epoch_no), *np.array(weight).ravel()]
+
+
+def find_endpoint(**environ: str) -> Any:
+    job = {
+        "TRAINING_ROLE": "TRAINER",
+        "PADDLE_TRAINER_ID": "1",
+        "PADDLE_TRAINERS_NUM": "2",
+        "PADDLE_PSERVERS_IP_PORT_LIST": "127.0.0.1:6170",
+    }
+    with mock.patch.dict(os.environ, {**job, **environ}):
+        role = GeneralRoleMaker()
+        role.generate_role()
+        return role.get_local_endpoint()
+
+
 ADVICE: dict[str, Advice] = {
+    "a fleet without checkpoints": Advice(
+        lambda: load_checkpoint(saved=False),
+        "save_check_point writes them",
+        lambda: load_checkpoint(saved=True),
+        [4, 1, 1, 1, 1],
+    ),
+    "an endpoint that no variable says": Advice(
+        lambda: find_endpoint(),
+        "set PADDLE_TRAINER_ENDPOINTS",
+        lambda: find_endpoint(PADDLE_TRAINER_ENDPOINTS=",".join(ENDPOINTS)),
+        ENDPOINTS[1],
+    ),
     "a server's rows loaded by names": Advice(
         lambda: load(by=fluid.io.load_params),
         "load_persistables(exe, dirname, program) with the program of this server",
