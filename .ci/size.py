@@ -23,7 +23,7 @@ BUDGETS = {
     "io": 71,
     "storage": 49,
     "framework": 38,
-    "formats": 46,
+    "formats": 45,
     "executor": 33,
     "core": 15,
     "inference": 23,

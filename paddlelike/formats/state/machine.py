@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
 import pickle
-import struct
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -29,7 +27,7 @@ _SLACK: Final = 4096  # bytes that even the smallest file may make
 _ITEM: Final = 8  # what an item of a container, or an empty one, is counted for
 _SET: Final = 32
 _ITERABLE: Final = (str, bytes, memoryview, tuple, list, set, frozenset, dict)
-_MARK: Final = object()
+_DEEPEST: Final = 10_000  # marks
 # What pickles that run code name. Nothing is called here, but such a file is not taken for data.
 _RUNS_CODE: Final = frozenset(
     ("__builtin__", "builtins", "commands", "ctypes", "importlib", "nt", "os", "posix", "pty", "runpy")
@@ -63,8 +61,16 @@ class _Global:
         return f"{self.module}.{self.name}"
 
 
-class Machine:
-    """The stack machine that executes the opcodes of a pickle."""
+class Machine(pickle._Unpickler):
+    """The standard library's machine in Python, with every step replaced that names, calls or fills objects.
+
+    Its memo is a dict, so that an index in the file takes no memory. Texts and bytes are views of the file.
+    """
+
+    stack: list[Any]
+    metastack: list[list[Any]]  # the items before each mark
+    append: Callable[[Any], None]
+    pop_mark: Callable[[], list[Any]]
 
     def __init__(
         self,
@@ -80,19 +86,22 @@ class Machine:
         self._data = memoryview(buffer).cast("B")
         self._constructors = constructors
         self._references = references
-        self._stack: list[Any] = []
-        self._memo: dict[int, Any] = {}
         self._most = _SLACK + 4 * len(self._data)
         self._charged = 0  # bytes of values beyond those that the file has
         self.at = 0
 
     def run(self) -> object:
+        """Return the object of the next pickle."""
+        self.stack, self.metastack, self.memo = [], [], dict[int, Any]()
+        self.append = self.stack.append
         while True:
             opcode = self._data[self.at]
             self.at += 1
             if opcode == _STOP:
-                (value,) = self._stack
-                self._stack, self._memo = [], {}
+                (value,) = self.stack
+                if self.metastack:
+                    raise FormatError("a mark is left at the end")
+                self.stack, self.memo = [], {}
                 return value
             step = _STEPS.get(opcode)
             if step is None:
@@ -104,7 +113,7 @@ class Machine:
 
     # integers, texts and bytes from the file
 
-    def take(self, size: int) -> memoryview:
+    def read(self, size: int) -> memoryview:
         at = self.at
         if size > len(self._data) - at:
             raise FormatError(
@@ -113,82 +122,48 @@ class Machine:
         self.at = at + size
         return self._data[at : self.at]
 
-    def take_int(self, width: int) -> int:
-        return int.from_bytes(self.take(width), "little")
+    def readline(self) -> bytes:
+        size = bytes(self._data[self.at : self.at + _LONG]).index(b"\n")
+        return bytes(self.read(size + 1))
 
     def take_sized(self, width: int) -> memoryview:
-        return self.take(self.take_int(width))
-
-    def take_line(self) -> str:
-        size = bytes(self._data[self.at : self.at + _LONG]).index(b"\n")
-        return str(self.take(size + 1)[:-1], "utf-8")
+        return self.read(int.from_bytes(self.read(width), "little"))
 
     def push_text(self, view: memoryview) -> None:
-        self._stack.append(Text(view) if len(view) > _LONG else str(view, "utf-8", "surrogatepass"))
+        self.append(Text(view) if len(view) > _LONG else str(view, "utf-8", "surrogatepass"))
 
-    def push_string(self, view: memoryview) -> None:
-        """Push a byte string of Python 2, which is a name or the elements of an array."""
-        self._stack.append(view if len(view) > _LONG else str(view, "latin1"))
+    def _decode_string(self, value: bytes | memoryview) -> object:
+        """Return a byte string of Python 2, which is a name or the elements of an array."""
+        return value if len(value) > _LONG else str(value, "latin1")
 
-    def push_literal(self, line: str) -> None:
-        """Push a byte string of protocol 0, written as a literal of Python 2 with quotes and escapes."""
-        if len(line) < 2 or line[0] not in "'\"" or line[-1] != line[0]:
-            raise FormatError("a string has no quotes")
-        self._stack.append(codecs.escape_decode(line[1:-1].encode("latin1"))[0].decode("latin1"))
+    def mark(self) -> None:
+        """Set a mark: one byte of the file, a list in memory until it is popped."""
+        if len(self.metastack) > _DEEPEST:
+            raise FormatError("the pickle is nested too deeply")
+        _STEPS_OF_PYTHON[pickle.MARK[0]](self)
 
-    def push_decimal(self, line: str) -> None:
-        """Push a whole number of protocol 0; ``00`` and ``01`` are False and True."""
-        flags = {"00": False, "01": True}
-        self._stack.append(flags[line] if line in flags else int(line.removesuffix("L")))
-
-    def push_int(self, view: memoryview) -> None:
-        self._stack.append(int.from_bytes(view, "little", signed=True))
-
-    # the stack
-
-    def push(self, value: object) -> None:
-        self._stack.append(value)
-
-    def pop(self) -> object:
-        value = self._stack.pop()
-        if value is _MARK:
-            raise FormatError("a mark stands where a value is expected")
-        return value
-
-    def pop_tuple(self, count: int) -> tuple[Any, ...]:
-        return tuple([self.pop() for _ in range(count)][::-1])
-
-    def pop_to_mark(self) -> list[Any]:
-        stack = self._stack
-        start = len(stack) - 1
-        while stack[start] is not _MARK:  # below the bottom is an IndexError
-            start -= 1
-            if start < 0:
-                raise FormatError("no mark is set")
-        items = stack[start + 1 :]
-        del stack[start:]
-        return items
-
-    def peek(self, kind: type[Kind]) -> Kind:
-        value = self._stack[-1]
-        if not isinstance(value, kind):
-            raise FormatError(f"a {type(value).__name__} stands where a {kind.__name__} is expected")
-        return value
-
-    def memoize(self, index: int) -> None:
-        self._memo[index] = self._stack[-1]
+    # containers
 
     def push_new(self, container: object) -> None:
         """Push an empty container, for which one byte of the file takes sixty to two hundred bytes of
         memory.
         """
         self._charge(_SET if isinstance(container, set) else _ITEM)
-        self._stack.append(container)
+        self.append(container)
 
-    # containers
+    def peek(self, kind: type[Kind]) -> Kind:
+        value = self.stack[-1]
+        if not isinstance(value, kind):
+            raise FormatError(f"a {type(value).__name__} stands where a {kind.__name__} is expected")
+        return value
+
+    def pop_items(self, count: int) -> list[Any]:
+        items = self.stack[-count:]
+        del self.stack[-count:]
+        return items
 
     def set_items(self, items: list[Any]) -> None:
-        value = self._stack[-1]
+        value = self.stack[-1]
         target = value.parts if isinstance(value, Foreign) else self.peek(dict)
         for key, value in zip(items[::2], items[1::2], strict=True):
             target[check_key(key)] = value
@@ -197,8 +172,8 @@ class Machine:
         self.push_new({})
         self.set_items(items)
 
-    def append(self, items: list[Any]) -> None:
-        value = self._stack[-1]
+    def extend(self, items: list[Any]) -> None:
+        value = self.stack[-1]
         if isinstance(value, Foreign):
             value.parts.update({len(value.parts) + at: item for at, item in enumerate(items)})
         else:
@@ -209,13 +184,11 @@ class Machine:
 
     # globals and calls
 
-    def push_global(self, module: object, name: object) -> None:
-        if not isinstance(module, str) or not isinstance(name, str):
-            raise FormatError("the name of a global is not text")
+    def find_class(self, module: str, name: str) -> Reference | _Global:
+        """Return what stands for a global. Raises FormatError when it is refused."""
         reference = self._references.get((module, name))
         if reference is not None:
-            self._stack.append(reference)
-            return
+            return reference
         make = self._constructors.get((module, name))
         if make is None:
             root = module.partition(".")[0]
@@ -225,10 +198,10 @@ class Machine:
                 raise FormatError(f"the pickle refers to {module}.{name}, which is refused", hint=hint)
             self._charge(_ITEM)
             make = partial(Foreign, f"{module}.{name}")
-        self._stack.append(_Global(module, name, make))
+        return _Global(module, name, make)
 
     def call(self, keywords: object = None) -> None:
-        given, function = self.pop(), self.pop()
+        given, function = self.stack.pop(), self.stack.pop()
         if not isinstance(function, _Global) or not isinstance(given, tuple):
             raise FormatError(f"a {type(function).__name__} is called with a {type(given).__name__}")
         # an argument may be used many times, so that its items cost nothing in the file
@@ -237,16 +210,15 @@ class Machine:
         if isinstance(value, Foreign) and isinstance(keywords, dict):
             value.parts.update(keywords)
         self._charge(_size(value))
-        self._stack.append(value)
+        self.append(value)
 
-    def push_persistent(self) -> None:
-        identifier = self.pop()
+    def persistent_load(self, pid: object) -> object:
         if self._persistent is None:
             raise FormatError("the pickle refers to an object outside of it")
-        self._stack.append(self._persistent(identifier))
+        return self._persistent(pid)
 
     def build(self) -> None:
-        state, value = self.pop(), self._stack[-1]
+        state, value = self.stack.pop(), self.stack[-1]
         if type(value) is OrderedDict and isinstance(state, dict):
             return  # attributes of a dict, such as the _metadata of a torch state_dict
         if isinstance(value, Foreign):
@@ -274,72 +246,37 @@ def _size(value: object) -> int:
     return len(value.view) if isinstance(value, Latin1) else 0
 
 
-def _unpack(layout: str) -> Callable[[Machine], None]:
-    code = struct.Struct(layout)
-    return lambda m: m.push(code.unpack(m.take(code.size))[0])
-
-
 _STOP: Final = pickle.STOP[0]
+_STEPS_OF_PYTHON: Final[dict[int, Callable[[Any], Any]]] = {**pickle._Unpickler.dispatch}
+#: Opcodes that neither name nor call nor fill anything: these stay the standard library's.
+_KEPT: Final = (
+    pickle.PROTO, pickle.NONE, pickle.NEWTRUE, pickle.NEWFALSE, pickle.INT, pickle.BININT, pickle.BININT1,
+    pickle.BININT2, pickle.LONG, pickle.LONG1, pickle.LONG4, pickle.FLOAT, pickle.BINFLOAT, pickle.STRING,
+    pickle.BINSTRING, pickle.SHORT_BINSTRING, pickle.UNICODE, pickle.SHORT_BINUNICODE, pickle.BINBYTES,
+    pickle.BINBYTES8, pickle.EMPTY_TUPLE, pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3,
+    pickle.LIST, pickle.POP, pickle.POP_MARK, pickle.PUT, pickle.BINPUT, pickle.LONG_BINPUT, pickle.MEMOIZE,
+    pickle.GET, pickle.BINGET, pickle.LONG_BINGET, pickle.GLOBAL, pickle.STACK_GLOBAL, pickle.BINPERSID,
+)  # fmt: skip
 _STEPS: Final[dict[int, Callable[[Machine], Any]]] = {
-    opcode[0]: step
-    for opcode, step in (
-        (pickle.STRING, lambda m: m.push_literal(m.take_line())),
-        (pickle.UNICODE, lambda m: m.push(codecs.decode(m.take_line(), "raw_unicode_escape"))),
-        (pickle.INT, lambda m: m.push_decimal(m.take_line())),
-        (pickle.LONG, lambda m: m.push_decimal(m.take_line())),
-        (pickle.FLOAT, lambda m: m.push(float(m.take_line()))),
-        (pickle.DICT, lambda m: m.push_pairs(m.pop_to_mark())),
-        (pickle.PUT, lambda m: m.memoize(int(m.take_line()))),
-        (pickle.GET, lambda m: m.push(m._memo[int(m.take_line())])),
-        (pickle.PROTO, lambda m: m.take(1)),
-        (pickle.FRAME, lambda m: m.take(8)),
-        (pickle.MARK, lambda m: m.push(_MARK)),
-        (pickle.POP, lambda m: m.pop()),
-        (pickle.POP_MARK, lambda m: m.pop_to_mark()),
-        (pickle.NONE, lambda m: m.push(None)),
-        (pickle.NEWTRUE, lambda m: m.push(True)),
-        (pickle.NEWFALSE, lambda m: m.push(False)),
-        (pickle.BININT, _unpack("<i")),
-        (pickle.BININT1, _unpack("<B")),
-        (pickle.BININT2, _unpack("<H")),
-        (pickle.BINFLOAT, _unpack(">d")),
-        (pickle.LONG1, lambda m: m.push_int(m.take_sized(1))),
-        (pickle.LONG4, lambda m: m.push_int(m.take_sized(4))),
-        (pickle.BINSTRING, lambda m: m.push_string(m.take_sized(4))),
-        (pickle.SHORT_BINSTRING, lambda m: m.push_string(m.take_sized(1))),
-        (pickle.SHORT_BINBYTES, lambda m: m.push(bytes(m.take_sized(1)))),
-        (pickle.BINBYTES, lambda m: m.push(m.take_sized(4))),
-        (pickle.BINBYTES8, lambda m: m.push(m.take_sized(8))),
-        (pickle.BYTEARRAY8, lambda m: m.push(m.take_sized(8))),
-        (pickle.SHORT_BINUNICODE, lambda m: m.push_text(m.take_sized(1))),
-        (pickle.BINUNICODE, lambda m: m.push_text(m.take_sized(4))),
-        (pickle.BINUNICODE8, lambda m: m.push_text(m.take_sized(8))),
-        (pickle.EMPTY_TUPLE, lambda m: m.push(())),
-        (pickle.TUPLE, lambda m: m.push(tuple(m.pop_to_mark()))),
-        (pickle.TUPLE1, lambda m: m.push(m.pop_tuple(1))),
-        (pickle.TUPLE2, lambda m: m.push(m.pop_tuple(2))),
-        (pickle.TUPLE3, lambda m: m.push(m.pop_tuple(3))),
-        (pickle.EMPTY_LIST, lambda m: m.push_new([])),
-        (pickle.LIST, lambda m: m.push(m.pop_to_mark())),
-        (pickle.APPEND, lambda m: m.append([m.pop()])),
-        (pickle.APPENDS, lambda m: m.append(m.pop_to_mark())),
-        (pickle.EMPTY_DICT, lambda m: m.push_new({})),
-        (pickle.SETITEM, lambda m: m.set_items(list(m.pop_tuple(2)))),
-        (pickle.SETITEMS, lambda m: m.set_items(m.pop_to_mark())),
-        (pickle.EMPTY_SET, lambda m: m.push_new(set())),
-        (pickle.ADDITEMS, lambda m: m.add(m.pop_to_mark())),
-        (pickle.FROZENSET, lambda m: m.push_new(set(map(check_key, m.pop_to_mark())))),
-        (pickle.GLOBAL, lambda m: m.push_global(m.take_line(), m.take_line())),
-        (pickle.STACK_GLOBAL, lambda m: m.push_global(*m.pop_tuple(2))),
-        (pickle.REDUCE, lambda m: m.call()),
-        (pickle.NEWOBJ, lambda m: m.call()),
-        (pickle.NEWOBJ_EX, lambda m: m.call(m.pop())),
-        (pickle.BUILD, lambda m: m.build()),
-        (pickle.BINPERSID, lambda m: m.push_persistent()),
-        (pickle.BINPUT, lambda m: m.memoize(m.take_int(1))),
-        (pickle.LONG_BINPUT, lambda m: m.memoize(m.take_int(4))),
-        (pickle.MEMOIZE, lambda m: m.memoize(len(m._memo))),
-        (pickle.BINGET, lambda m: m.push(m._memo[m.take_int(1)])),
-        (pickle.LONG_BINGET, lambda m: m.push(m._memo[m.take_int(4)])),
-    )
+    **{opcode[0]: _STEPS_OF_PYTHON[opcode[0]] for opcode in _KEPT},
+    pickle.MARK[0]: Machine.mark,
+    pickle.FRAME[0]: lambda m: m.read(8),
+    pickle.BINUNICODE[0]: lambda m: m.push_text(m.take_sized(4)),
+    pickle.BINUNICODE8[0]: lambda m: m.push_text(m.take_sized(8)),
+    pickle.SHORT_BINBYTES[0]: lambda m: m.append(bytes(m.take_sized(1))),
+    pickle.BYTEARRAY8[0]: lambda m: m.append(m.take_sized(8)),
+    pickle.EMPTY_LIST[0]: lambda m: m.push_new([]),
+    pickle.APPEND[0]: lambda m: m.extend([m.stack.pop()]),
+    pickle.APPENDS[0]: lambda m: m.extend(m.pop_mark()),
+    pickle.EMPTY_DICT[0]: lambda m: m.push_new({}),
+    pickle.DICT[0]: lambda m: m.push_pairs(m.pop_mark()),
+    pickle.SETITEM[0]: lambda m: m.set_items(m.pop_items(2)),
+    pickle.SETITEMS[0]: lambda m: m.set_items(m.pop_mark()),
+    pickle.EMPTY_SET[0]: lambda m: m.push_new(set()),
+    pickle.ADDITEMS[0]: lambda m: m.add(m.pop_mark()),
+    pickle.FROZENSET[0]: lambda m: m.push_new(set(map(check_key, m.pop_mark()))),
+    pickle.REDUCE[0]: Machine.call,
+    pickle.NEWOBJ[0]: Machine.call,
+    pickle.NEWOBJ_EX[0]: lambda m: m.call(m.stack.pop()),
+    pickle.BUILD[0]: Machine.build,
 }

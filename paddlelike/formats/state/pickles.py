@@ -2,8 +2,8 @@
 
 Python's own Unpickler, even with a restricted ``find_class``, allocates what the file claims (a memo
 index of four bytes makes a table of gigabytes) and passes crafted states to numpy's constructors.
-This one interprets the opcodes itself: a global is a name in a table of plain functions, and an array is
-dtype, shape and a view of its bytes until it is read.
+This one is the standard library's machine in Python with other steps: a global is a name in a table of plain
+functions, and an array is dtype, shape and a view of its bytes until it is read.
 
 The opcodes of protocols 0 to 5 are described in the standard library's ``pickletools``. Byte
 strings of Python 2 become str by latin1, as Paddle reads them.
@@ -12,6 +12,7 @@ strings of Python 2 become str by latin1, as Paddle reads them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pickle import UnpicklingError
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -20,7 +21,15 @@ from paddlelike.formats.sources import Buffer
 from paddlelike.formats.state.machine import Machine, Reference
 from paddlelike.formats.state.pickled import CONSTRUCTORS, Constructors, Latin1, PickledArray, Text
 
-_DAMAGE: Final = (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError)
+_DAMAGE: Final = (
+    UnpicklingError,
+    LookupError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
 
 
 def load(buffer: Buffer, *, constructors: Constructors | None = None, foreign: bool = False) -> object:
