@@ -74,7 +74,7 @@ def attach_stub(
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__all__``, ``__getattr__`` and ``__dir__`` for a package with that stub.
 
-    The stub lists ``__all__``; what it imports besides is there, too, and so is every module of the package.
+    The stub lists ``__all__``; its other imports are there, too, and so is every module of the package.
     For any other name ``__getattr__`` returns what ``find_other`` does, or raises AttributeError.
     """
     tree = _parse(stub)

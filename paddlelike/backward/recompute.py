@@ -84,7 +84,7 @@ def finish_as_fluid(block: Block, added: Sequence[Operator], local: Sequence[Ste
     """Add the operators that Fluid adds at the end of a program with recomputation.
 
     It gives recomputed variables no type of their own, and gradients without their operator's attributes no
-    device; two blocks that nothing runs keep what it built the pass from.
+    device; two blocks that no operator runs keep what the pass was built from.
     """
     created: set[str] = set()
     for op in added:

@@ -63,7 +63,7 @@ class RestrictedUnpickler(pickle._Unpickler):
     rename
         New names of attributes: a state that is a dict gets them before it is given to its object.
     find_array
-        Returns the array of a persistent id; None: such ids are refused.
+        Returns the array of a persistent id. None: such ids are refused.
     trusted
         Keep operators and datasets that act outside of the process as they were saved.
     """

@@ -50,8 +50,8 @@ class Copies:
     Parameters
     ----------
     each_copy, once
-        The indexes of the steps that each device runs on its part, and of those after the gradients are
-        summed.
+        The indexes of the steps that each device runs on its part, and of the steps after the gradients
+        are summed.
     gradients
         The positions of the parameters' gradients.
     average

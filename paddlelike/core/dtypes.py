@@ -1,6 +1,7 @@
 """The table of element types: Paddle's enum values, numpy dtypes, names in other formats.
 
-The values are those of ``VarType.Type`` in Paddle's framework.proto (1.8; the last rows exist since 2.x).
+The values are the numbers of ``VarType.Type`` in Paddle's framework.proto (1.8; the last rows exist since
+2.x).
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def train(word_idx: Mapping[Any, int], n: int, data_type: int = DataType.NGRAM) 
     word_idx
         Ids by word, as :func:`build_dict` returns them.
     n
-        The number of words of a sample. For sentences, those of ``n`` words and more are left out; 0 keeps
+        The number of words of a sample. Sentences of ``n`` words and more are left out; 0 keeps
         all.
     data_type
         ``DataType.NGRAM``: words in a row. ``DataType.SEQ``: a sentence, and the same one word later.

@@ -1,8 +1,8 @@
 """MovieLens 1-M: ratings of films by users (http://files.grouplens.org/datasets/movielens/ml-1m.zip).
 
 A sample is a list: user id, gender (0 male, 1 female), index of the age, job; film id, ids of its categories,
-ids of the words of its title; and the rating, [2 * stars - 5]. Ids of categories and words are those of the
-sorted names.
+ids of the words of its title; and the rating, [2 * stars - 5]. Ids of categories and words number the sorted
+names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Growing tables: ``sparse_embedding``, the entries that admit its ids, their counters, and ``shrink``.
 
 A growing table has no fixed height: it makes a row at the first look-up of an id, and forgets rows that are
-no longer used. The names are those of Paddle 2.x (``paddle.static.nn``, ``paddle.distributed``, ``fleet``).
+no longer used. The names are Paddle 2.x's (``paddle.static.nn``, ``paddle.distributed``, ``fleet``).
 The tables are in the scope of this process, or on servers: then trainer 0 asks the servers, and for the other
 trainers these functions do nothing and return None or an empty dict.
 """
@@ -221,7 +221,7 @@ def shrink(
     clicks by ``show_click_decay_rate``. An id is forgotten, with its row, state and counters, when it was
     not seen for more than ``delete_after_unseen_days``, or its score, ``nonclk_coeff`` times shows without a
     click plus ``click_coeff`` times clicks, is below ``threshold`` (None: no id is). What is returned counts
-    rows. The coefficients, and the order of decay and score, are those of Paddle's accessors
+    rows. The coefficients, and the order of decay and score, are the ones of Paddle's accessors
     (``CtrCommonAccessor::Shrink`` in ``distributed/ps/table/ctr_accessor.cc``).
     """
     answers = _edit_tables(

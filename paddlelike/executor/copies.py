@@ -103,7 +103,7 @@ class Copies:
                 holder.value.require(self.copies)
 
     def explain(self, feeds: list[str], fetches: list[str], devices: Sequence[Place]) -> str:
-        """Describe where the copies run; ``devices`` are those of :meth:`run`."""
+        """Describe where the copies run; ``devices`` are the devices of :meth:`run`."""
         if devices and self.shared:
             reason = f": {_SHARED}"
         elif devices:

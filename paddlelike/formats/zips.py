@@ -36,7 +36,7 @@ class Member(NamedTuple):
     Attributes
     ----------
     offset
-        Where its bytes begin in the file; None: they are compressed.
+        Where its bytes begin in the file. None: they are compressed.
     begin
         Where its bytes begin, compressed or not.
     size, stored_size

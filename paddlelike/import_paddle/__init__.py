@@ -81,7 +81,7 @@ class _PaddleFinder(AliasFinder):
         return _Paddle(spec.name, __doc__) if spec.name == "paddle" else super().create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Do nothing for ``paddle``; replace its submodules by those of paddlelike."""
+        """Do nothing for ``paddle``; replace its submodules by paddlelike's."""
         if module.__name__ != "paddle":
             super().exec_module(module)
 

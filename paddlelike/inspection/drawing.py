@@ -35,7 +35,7 @@ class Drawing:
     dot
         The text.
     place
-        Where the nodes are; None: Graphviz finds better places where it is installed, as it does for small
+        Where the nodes are. None: Graphviz finds better places where it is installed, as it does for small
         graphs.
     """
 
@@ -110,7 +110,7 @@ def draw(
     """Return a block of a program as a graph, and write it to ``path``; see :func:`format_dot`.
 
     ``level`` is "variables" (and operators), "operators", or one of
-    :func:`~paddlelike.inspection.flow.list_levels`; None: layers, or what they are joined to, where there are
+    :func:`~paddlelike.inspection.flow.list_levels`. None: layers, or what they are joined to, where there are
     more than 150 operators, else variables. Raises GraphError where there is no such block or level, else
     as :meth:`Drawing.save`.
     """
@@ -134,9 +134,9 @@ def draw(
 def format_dot(program: Program, block: int = 0, *, only_operators: bool = False) -> str:
     """Return a block of a program in DOT: operators as boxes, variables as ellipses, coloured by kind.
 
-    With ``only_operators``, an edge leads from an operator to those that read what it wrote, and is labelled
-    with the variable. A graph of more than 300 edges has positions, which ``neato -n2`` draws in seconds,
-    where Graphviz's own take minutes; its edges have no labels.
+    With ``only_operators``, an edge leads from an operator to the operators that read its results, and is
+    labelled with the variable. A graph of more than 300 edges has positions, which ``neato -n2`` draws in
+    seconds, where Graphviz's own take minutes; its edges have no labels.
 
     Raises
     ------

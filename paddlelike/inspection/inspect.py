@@ -36,7 +36,7 @@ class VariableFacts(NamedTuple):
     dtype
         Paddle's name, such as "FP32".
     height
-        Of SelectedRows, the height of the whole matrix; None: dense.
+        Of SelectedRows, the height of the whole matrix. None: dense.
     problem
         Why the elements cannot be read.
     histogram, sample
@@ -78,7 +78,7 @@ class Inspection(Displayed):
     title
         The kind of the whole.
     library, saved
-        Who wrote the manifest, and when (UTC); None: there is no manifest.
+        Who wrote the manifest, and when (UTC). None: there is no manifest.
     unnamed
         Combined files whose variables are called by position, because nothing says their names.
     left_out

@@ -1,6 +1,6 @@
 """Positions for the nodes and edges of a large directed graph, row by row.
 
-The steps are those of Sugiyama, Tagawa and Toda (1981): nodes get rows, edges over several rows get a bend in
+The steps follow Sugiyama, Tagawa and Toda (1981): nodes get rows, edges over several rows get a bend in
 each of them, rows are ordered by the means of their neighbours, and then x is chosen. No edge runs behind a
 node: an edge that crosses rows has a place of its own in each of them; one that is too long for that, or that
 leads to another column, runs between the rows and beside the columns. Ten thousand nodes take half a second.
@@ -49,8 +49,8 @@ class Layout:
         Of the nodes, in their order.
     paths
         Of the edges, in their order: the points that each runs through, from the upper or lower border of
-        its source to that of its target. It leaves and enters each point vertically, or runs horizontally
-        between two of equal y.
+        its source to the border of its target. It leaves and enters each point vertically, or runs
+        horizontally between two of equal y.
     """
 
     width: float
@@ -127,7 +127,7 @@ def rank_by_longest_path(count: int, edges: Sequence[Edge]) -> list[int]:
     """Return a row for every node, so that edges lead downwards; nodes without input are one row above a
     reader.
 
-    The order of the nodes is taken for that of the program: an edge to an earlier node is passed over.
+    The order of the nodes counts as the order of the program: an edge to an earlier node is passed over.
 
     >>> rank_by_longest_path(4, [(0, 1), (1, 3), (2, 3)])
     [0, 1, 1, 2]

@@ -98,7 +98,7 @@ def export_rows(
 def import_rows(
     path: str | os.PathLike[str], dirname: str | os.PathLike[str], variable: str | None = None
 ) -> SaveReport:
-    """Overwrite rows of a saved variable with those of an Arrow or Parquet file, as a delta.
+    """Overwrite rows of a saved variable with the rows of an Arrow or Parquet file, as a delta.
 
     Other files of the directory stay. Readers of the directory then find the rows of the file changed, the
     rows of new ids at the end, and ids whose ``forgotten`` is true removed.
@@ -106,7 +106,7 @@ def import_rows(
     Parameters
     ----------
     variable
-        Its name; None: as the file says.
+        Its name. None: as the file says.
 
     Raises
     ------

@@ -1,4 +1,5 @@
-"""Rules that map the names of Fluid's models to those of their PyTorch versions, for ``convert(rules=...)``.
+"""Rules that map the names of Fluid's models to the names in their PyTorch versions, for
+``convert(rules=...)``.
 
 ``paddlelike convert SAVED twin.pt --rules bert`` takes them by name. Optimizers' state is left out.
 """

@@ -99,8 +99,8 @@ def split(source: Path, target: Path, names: Sequence[str] | None = None, *, ver
     Parameters
     ----------
     names
-        The variables, if neither a manifest nor a program beside the file names them; their sorted order is
-        that of the file.
+        The variables, if neither a manifest nor a program beside the file names them; they are in the file
+        in sorted order.
     verify
         Compare the files with their manifest first, if there is one. False: copy damaged values, too.
 

@@ -4,7 +4,7 @@ Elements that lie in a local file as they do in memory are mapped. Others (compr
 remote) are read one variable at a time into a temporary file, which is mapped. Pages that have been written
 to the target are given back, so that a conversion never holds more than one variable.
 
-A mapping holds a file open, and a process may have few of those (1,024 are usual): a file is mapped once
+A mapping holds a file open, and a process may have few open files (1,024 are usual): a file is mapped once
 for all of its variables, the temporary file in large regions, and beyond 256 files the others are copied.
 """
 

@@ -52,7 +52,7 @@ class Record(NamedTuple):
 
 
 class Curves:
-    """The values of all records so far; a later run's values replace those of the steps it repeated.
+    """The values of all records so far; a later run's values replace the values of the steps it repeated.
 
     >>> found = Curves()
     >>> for record in (Record(1, 0, {"loss": 2.0}), Record(1, 1, {"loss": 1.0}), Record(2, 1, {"loss": 1.5})):

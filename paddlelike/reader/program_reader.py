@@ -132,8 +132,8 @@ def _holds_queue(name: str) -> bool:
 def _declare_in(
     maker: Block, feed_list: Sequence[Variable], capacity: int, use_double_buffer: bool, names: Sequence[str]
 ) -> tuple[Variable, BatchQueue]:
-    """Return a new reader that ``maker`` creates; ``names`` are those of the queue, the reader and its double
-    buffer.
+    """Return a new reader that ``maker`` creates; ``names`` are the names of the queue, the reader and its
+    double buffer.
     """
     holder, reader_name = names[:2]
     batches = BatchQueue(capacity, holder)

@@ -132,7 +132,7 @@ class Unit:
         return isinstance(self.node, kinds)
 
     def list_bases(self) -> Iterator[object]:
-        """Yield the base classes, those of the script's with their own."""
+        """Yield the base classes; base classes of the script come with their own."""
         for base in self.bases:
             yield base
             if isinstance(base, Unit):

@@ -31,7 +31,7 @@ _LEAST: Final = 4  # fewer parts are not worth their checksums
 
 
 class Checksum(NamedTuple):
-    """The checksum of a file, with those of its pieces.
+    """The checksum of a file, with the checksums of its pieces.
 
     Attributes
     ----------
@@ -223,7 +223,7 @@ def finish(hasher: Hasher, algorithm: str) -> Checksum:
 
 
 def join_pieces(pieces: Sequence[str], parts: bytes = b"") -> Checksum:
-    """Return the xxh3_128 of a file from those of its pieces, with the digests of its parts.
+    """Return the xxh3_128 of a file from the checksums of its pieces, with the digests of its parts.
 
     >>> hasher = PieceHasher()
     >>> hasher.update(bytes(PIECE + 1))

@@ -21,7 +21,7 @@ Format 3 continues an earlier manifest, which is stored unchanged beside the cha
 ``before`` the number N and the digest of the earlier manifest, which may continue another; the one with N = 0
 is whole. So a save of a few rows does not write the records of all links.
 
-Format 1 is that of the earlier place beside the directory, ``DIR.manifest.json``, plain JSON.
+Format 1 is plain JSON in the earlier place beside the directory, ``DIR.manifest.json``.
 """
 
 from __future__ import annotations

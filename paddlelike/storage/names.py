@@ -43,7 +43,7 @@ def make_part_name(number: int) -> str:
 
 
 def is_manifest(path: str) -> bool:
-    """Return whether a path in a directory is that of a current or earlier manifest."""
+    """Return whether a path in a directory is the path of a current or earlier manifest."""
     return path == MANIFEST or path.startswith(_PARTS)
 
 
@@ -69,7 +69,7 @@ def relative_path(name: str) -> str:
 
 
 def check_path(name: str) -> str:
-    """Return the normal form of a path inside a directory, which may be that of the manifest.
+    """Return the normal form of a path inside a directory; it may be the manifest's path.
 
     Raises
     ------

@@ -3,7 +3,7 @@
 Every process hashes the pieces of the file (:mod:`.hashing`) within its range while it writes them. At both
 ends, where a piece is shared with another range, it takes the crc32. The process that joins the ranges reads
 these shared pieces back, at most 1 MiB at each border, and checks their crc32 before it hashes them. So all
-checksums are those of the bytes in memory.
+checksums are computed of the bytes in memory.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class _Work:
         self.results: list[Any] = [None] * len(tasks)
 
     def run(self) -> None:
-        """Take tasks until none is left or one has failed."""
+        """Take tasks until no task is left or one has failed."""
         try:
             with self._run():
                 while self._left and self.error is None:

@@ -18,7 +18,7 @@ class Draw(NamedTuple):
     """The random values of one operator.
 
     ``rows`` returns the number of used rows, for which numpy draws values, from the piece's inputs and the
-    step numbers of enclosing loops; None: all rows. ``seed_from``: the index of the draw in the same piece
+    step numbers of enclosing loops. None: all rows. ``seed_from``: the index of the draw in the same piece
     whose number is the seed.
     """
 

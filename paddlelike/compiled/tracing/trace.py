@@ -49,7 +49,7 @@ class Trace:
     values
         By position in the plan's layout; changed by :meth:`run`.
     draws
-        The random values, in the order of the operators that draw them; None: collect the draws.
+        The random values, in the order of the operators that draw them. None: collect the draws.
     """
 
     def __init__(self, plan: CompiledPlan, values: dict[int, Any], draws: Sequence[Any] | None) -> None:

@@ -88,7 +88,7 @@ def connect(job: Job, *, window: float, lease: float, ending: Event) -> Notes:
 
 
 def _read_gpus() -> list[int] | None:
-    """Return the GPUs that the launcher assigned to this worker; None: all that JAX finds."""
+    """Return the GPUs that the launcher assigned to this worker. None: all that JAX finds."""
     numbers = os.environ.get("FLAGS_selected_gpus", "").split(",")  # noqa: SIM112
     return [int(one) for one in numbers] if all(one.isdecimal() for one in numbers) else None
 
@@ -186,7 +186,7 @@ class Exchanges:
     """Exchanges of arrays between the workers, each an XLA computation on one device of every process.
 
     Every worker calls the same methods in the same order with arrays of the same shapes; the first call with
-    a shape compares it with that of the other workers.
+    a shape compares it with the shape of the other workers.
     """
 
     def __init__(self, job: Job, notes: Notes) -> None:

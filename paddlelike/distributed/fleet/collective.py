@@ -1,7 +1,7 @@
 """fleet for collective training: every worker has all parameters, and their gradients are added up.
 
-Fluid's name is ``incubate.fleet.collective``. The exchanges are those of
-:mod:`paddlelike.distributed.collective`.
+Fluid's name is ``incubate.fleet.collective``. :mod:`paddlelike.distributed.collective`
+does the exchanges.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class Collective(Fleet):
         dirname, filename
             As of ``fluid.io.save_persistables``.
         main_program
-            A Program; None: that of ``minimize``, before it was transpiled.
+            A Program. None: that of ``minimize``, before it was transpiled.
 
         Raises
         ------
@@ -242,13 +242,13 @@ class Collective(Fleet):
         Parameters
         ----------
         executor, main_program
-            As of :meth:`save_persistables`; None: the program that was transpiled.
+            As of :meth:`save_persistables`. None: the program that was transpiled.
         path
             The directory of the checkpoints ``__paddle_fleet_checkpoint__.N``.
         train_status
             The epoch that was completed.
         fs
-            Where ``path`` is, as of ``paddle.distributed.fs_wrapper``; None: on this machine.
+            Where ``path`` is, as of ``paddle.distributed.fs_wrapper``. None: on this machine.
         local_cache_path
             Where the checkpoint is written before ``fs`` uploads it.
         remain_all_checkpoint

@@ -103,7 +103,7 @@ class FleetUtil:
     ) -> list[Any]:
         """Return AUC, bucket error, MAE, RMSE, actual and predicted CTR, COPC, mean q and count.
 
-        They are those of all trainers. Nine times None where a variable is missing.
+        They include all trainers. Nine times None where a variable is missing.
         """
         scope = _scope(scope)
         names = (sqrerr_name, abserr_name, prob_name, q_name, pos_ins_num_name, total_ins_num_name)

@@ -142,7 +142,7 @@ def _embed(input: Variable, *args: Any, **how: Any) -> Variable:
 class fleet_embedding:  # noqa: N801  (pslib's name)
     """Inside a ``with``, ``fluid.layers.embedding`` and ``fluid.embedding`` look rows up in servers' tables.
 
-    ``click_name``: the variable with a click for each sample; None: clicks are not counted.
+    ``click_name``: the variable with a click for each sample. None: clicks are not counted.
     ``scale_sparse_grad`` has no effect: gradients are not scaled.
     """
 

@@ -58,7 +58,7 @@ class LocalSlot:
     environment
         The environment that its own variables are added to.
     directory
-        Its working directory; None: the launcher's.
+        Its working directory. None: the launcher's.
     """
 
     def __init__(

@@ -36,7 +36,7 @@ class ProcessPlan:
     Attributes
     ----------
     kind, index
-        ``"server"`` or ``"worker"``, and its index among those of the job.
+        ``"server"`` or ``"worker"``, and its index among the processes of that kind.
     host
         The host that it runs on.
     log
@@ -55,7 +55,7 @@ class ProcessPlan:
         return f"{self.kind} {self.index}"
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
-        """Return ``base`` without the variables of other jobs, and with those of this process."""
+        """Return ``base`` without the variables of other jobs, and with the variables of this process."""
         return {name: value for name, value in base.items() if name not in _STALE} | dict(self.variables)
 
 
@@ -84,7 +84,7 @@ class JobPlan:
     has_free_ports: bool = False
 
     def renew(self) -> JobPlan:
-        """Return the job with new ports in place of those that the launcher chose, since one may be taken."""
+        """Return the job with new ports where the launcher chose them, since one may be taken."""
         if not self.has_free_ports:
             return self
         return replace(self, trainer_endpoints=free_endpoints(len(self.trainer_hosts), LOOPBACK))

@@ -111,7 +111,7 @@ class Supervisor:
         The servers of other launchers of the same job, if there are any: the job is restarted when one of
         them has reached a later attempt, and workers start when all have reached the same attempt.
     replan
-        Returns the processes to go on with after a failure; None: the same.
+        Returns the processes to go on with after a failure. None: the same.
     """
 
     def __init__(

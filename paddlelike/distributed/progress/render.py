@@ -139,7 +139,7 @@ class Messages:
     Parameters
     ----------
     source
-        Has a message on every line; None: there are none.
+        Has a message on every line. None: there are none.
 
     Attributes
     ----------

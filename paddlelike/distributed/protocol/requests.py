@@ -133,7 +133,8 @@ class Beat(Request):
 class Rollback(Request):
     """Returns the server to checkpoint ``to`` and starts ``generation``.
 
-    ``completed`` lists (trainer, round) of those that had left by then, which a restarted server cannot know.
+    ``completed`` lists (trainer, round) of the trainers that had left by then, which a restarted server
+    cannot know.
     """
 
     verb = "Rollback"

@@ -40,7 +40,7 @@ class FusedUpdate:
         The variables with an element for each of the parameter, in the order of the formula; behind the
         parameter comes the gradient, which is the sum.
     others
-        The variables of the other slots, such as the learning rate; None: not given.
+        The variables of the other slots, such as the learning rate. None: not given.
     written
         The variables that the update writes.
     """

@@ -93,7 +93,7 @@ class Channel:
             The most bytes that the answer's records can have, if known: up to 1 MiB they come as one message,
             which is faster. None: they come as a stream, if there is a receiver.
         direct
-            A connection of :meth:`open_direct`, which the call gives back; None: the call goes over gRPC.
+            A connection of :meth:`open_direct`, which the call gives back. None: the call goes over gRPC.
 
         Raises
         ------

@@ -107,7 +107,7 @@ class Into:
         return self._memory
 
     def add(self, arrays: Mapping[int, Array]) -> None:
-        """Add arrays to be filled, in place of those of the same index."""
+        """Add arrays to be filled; they replace the arrays of the same index."""
         self.arrays.update(arrays)
         for index, array in arrays.items():
             self._memory[index] = as_bytes(array)

@@ -32,7 +32,7 @@ class Layer:
 
     A subclass creates parameters and layers in ``__init__`` and overrides ``forward``. Calling the object
     again builds the operators again, with the same parameters. ``name_scope`` begins the names of all that
-    it creates; None: the class's name, as ``my_net``.
+    it creates. None: the class's name, as ``my_net``.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Paddle's combined file: many dense streams, one after the other.
 
-The file holds no names, no count and no index. The order is that of the variables' names, sorted as
-Python strings, so whoever reads it must know the names. It is the form of ``filename=...``,
+The file holds no names, no count and no index. The variables are in the order of their names, sorted
+as Python strings, so a reader must know the names. It is the form of ``filename=...``,
 ``params_filename=...``, ``.pdiparams``, and of values saved to memory.
 """
 

@@ -97,7 +97,7 @@ class ServerTables(FolderFormat):
     Parameters
     ----------
     width
-        Of the rows; None: it is told from the numbers.
+        Of the rows. None: it is told from the numbers.
     shards
         In how many files a table is written, the ``shard_num`` of the servers that load it.
     """

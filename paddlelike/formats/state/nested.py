@@ -42,7 +42,7 @@ class Flat(Generic[A]):
     plain
         Everything else as it was nested, as far as it is plain: numbers, texts, lists and dicts of them.
     name_maps
-        By path, the maps of a layer's names to those of its variables.
+        By path, the names of the variables by the layer's names.
     """
 
     arrays: dict[str, A] = field(default_factory=dict)

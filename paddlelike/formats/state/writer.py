@@ -166,7 +166,7 @@ class StateWriter:
             self._put(pickle.GLOBAL + f"{module}\n{name}\n".encode(), (module, name))
 
     def _refer(self, key: object) -> bool:
-        """Write a reference to the object remembered under ``key``; return False if none is remembered."""
+        """Write a reference to the object remembered under ``key``; return False if there is none."""
         index = self._memo.get(key)
         if index is None:
             return False

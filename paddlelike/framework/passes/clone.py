@@ -113,7 +113,7 @@ def drop_unused_variables(program: Program, keep: set[str]) -> None:
 
 
 def _drop_variables(program: Program, candidates: set[str]) -> None:
-    """Drop those of ``candidates`` that no remaining operator uses, in place."""
+    """Drop the ``candidates`` that no remaining operator uses, in place."""
     used = {
         name
         for block in program.blocks

@@ -1,6 +1,6 @@
 """CNTK's operations: their numbers in files, and their names.
 
-The numbers are those of PrimitiveOpType in CNTK 2.7; they are never changed, only added to.
+The numbers come from PrimitiveOpType in CNTK 2.7, which adds numbers and never changes them.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ class Writer:
     # Operators
 
     def _align(self, op: Operator) -> int:
-        """Return Y with its dims aligned to those of X by ``axis``."""
+        """Return Y with its dims aligned to the dims of X by ``axis``."""
         (x,), (y,) = op.input("X"), op.input("Y")
         shape, axis = list(self.find_var(y).shape), get_attr(op, "axis")
         missing = len(self.find_var(x).shape) - axis - len(shape)

@@ -78,7 +78,7 @@ class NumberedCheckpoints(Checkpoints):
         program: ProgramLike | None,
         check: Callable[[Checkpoint], None] | None = None,
     ) -> dict[str, Any] | None:
-        """Load the checkpoint of the highest step; when it is damaged, the one before it, with a warning.
+        """Load the checkpoint of the highest step; when it is damaged, the previous one, with a warning.
 
         Parameters
         ----------

@@ -61,7 +61,7 @@ class OperatorReader:
         return self._values.pop(id(op))
 
     def _read_all(self, ops: Sequence[OpView]) -> None:
-        """Read the files of several operators, those of one directory together."""
+        """Read the files of several operators; the files of one directory are read together."""
         directories: dict[str, list[tuple[OpView, str]]] = {}
         found: dict[int, list[Value]] = {}
         for op in ops:

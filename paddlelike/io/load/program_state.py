@@ -256,7 +256,7 @@ def _explain_unread(
 def _read_file(
     where: Location, name: str, var_list: Iterable[Variable | str] | None, *, verify: bool
 ) -> dict[str, Array]:
-    """Return the values in one file, under the names it stores or those of ``var_list``."""
+    """Return the values in one file, under the names it stores or the names in ``var_list``."""
     directory = locate(where.path)
     comparison = choose_comparison(directory, name, verify=None if verify else False, lazy=False)
     record = None if comparison.records is None else comparison.records[name]

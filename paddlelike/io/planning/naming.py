@@ -19,7 +19,7 @@ def assign_names(
     Parameters
     ----------
     by_name
-        Prefer the names that the manifest records to those of the requested variables.
+        Prefer the names that the manifest records to the names of the requested variables.
 
     Raises
     ------

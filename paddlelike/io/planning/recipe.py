@@ -28,14 +28,15 @@ class Recipe(NamedTuple):
 
     @property
     def changes(self) -> bool:
-        """Whether the value differs from that of the file."""
+        """Whether the value differs from the value in the file."""
         return self.rule is not None and self.rule.changes
 
 
 def infer_facts(
     recipe: Recipe, found: Sequence[tuple[VarType, Shape]], variable: Variable
 ) -> tuple[VarType, Shape]:
-    """Return the element type and shape of the result of :func:`apply_recipe`, given those of the files.
+    """Return the element type and shape of the result of :func:`apply_recipe`, given the types and shapes in
+    the files.
 
     Raises
     ------

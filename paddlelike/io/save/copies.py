@@ -37,7 +37,7 @@ _HELD: Final = 32 << 20  # bytes copied in the time of a snapshot
 class KeptMemory:
     """Memory of finished copies, kept for the copies of the next save.
 
-    Several threads may take memory at once; none is given to two of them.
+    Several threads may take memory at once; no piece is given to two of them.
     """
 
     def __init__(self) -> None:

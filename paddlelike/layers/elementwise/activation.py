@@ -1,4 +1,4 @@
-"""Elementwise activations; shape and dtype are those of the input.
+"""Elementwise activations; the result has the shape and dtype of the input.
 
 Parameters
 ----------

@@ -1,4 +1,5 @@
-"""Elementwise functions: absolute values, powers, logarithms, angles; shape and dtype are those of the input.
+"""Elementwise functions: absolute values, powers, logarithms, angles; the result has the shape and dtype of
+the input.
 
 Parameters
 ----------

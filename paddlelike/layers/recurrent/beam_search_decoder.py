@@ -196,7 +196,7 @@ def _tile(x: Variable, beam_size: int) -> Variable:
 
 
 def _force_end(log_probs: Variable, finished: Variable, ending: Variable) -> Variable:
-    """Return ``ending`` for finished beams: every probability except that of the end token is 0."""
+    """Return ``ending`` for finished beams: every probability is 0, except for the end token."""
     mask = cast(finished, log_probs.dtype)
     words = log_probs.shape[-1]
     ended = elementwise_mul(expand(unsqueeze(mask, [2]), [1, 1, words]), ending)

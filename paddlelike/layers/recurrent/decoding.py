@@ -194,7 +194,7 @@ class _Reused:
         return self._inputs, self._states
 
     def write(self, inputs: Nested, states: Nested) -> None:
-        """Overwrite inputs and states by those of the next step."""
+        """Overwrite inputs and states with the next step's."""
         map_structure(assign, inputs, self._inputs)
         map_structure(assign, states, self._states)
 

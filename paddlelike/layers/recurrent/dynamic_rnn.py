@@ -91,7 +91,7 @@ class DynamicRNN:
     def step_input(self, x: Variable, level: int = 0) -> Variable:
         """Return the current step of each sequence of ``x`` that has not ended, the longest sequence first.
 
-        The sequences are those of LoD level ``level``; all inputs have the same LoD. Raises TypeError unless
+        The sequences of LoD level ``level`` are read; all inputs have the same LoD. Raises TypeError unless
         ``x`` is a variable, GraphError outside of the block.
         """
         step, around = self._enter("step_input")

@@ -91,7 +91,7 @@ def sequence_concat(input: Sequence[Variable], name: str | None = None) -> Varia
 def sequence_expand(x: Variable, y: Variable, ref_level: int = -1, name: str | None = None) -> Variable:
     """Repeat sequence i of ``x`` (row i without a LoD) once for each row of sequence i of ``y``.
 
-    Operator ``sequence_expand``. The lengths are those of level ``ref_level`` of the LoD of ``y``.
+    Operator ``sequence_expand``. The lengths are taken from level ``ref_level`` of the LoD of ``y``.
 
     Returns
     -------

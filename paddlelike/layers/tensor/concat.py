@@ -326,7 +326,7 @@ def expand(x: Variable, expand_times: ShapeLike, name: str | None = None) -> Var
 
 
 def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> Variable:
-    """Return ``x`` repeated to the shape of ``target_tensor``, whose dims are multiples of those of ``x``.
+    """Return ``x`` repeated to the shape of ``target_tensor``, whose dims are multiples of the dims of ``x``.
 
     Operator ``expand_as``.
 

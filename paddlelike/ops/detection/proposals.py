@@ -37,9 +37,9 @@ class GenerateProposals(OpDef):
     Scores ``(N, A, H, W)``; BboxDeltas ``(N, 4 A, H, W)``; ImInfo ``(N, 3)``: height, width, scale; Anchors
     and Variances ``(H, W, A, 4)``. RpnRois ``(P, 4)`` and RpnRoiProbs ``(P, 1)`` have one sequence per
     image; RpnRoisLod ``(N,)`` int64: where each ends. The ``pre_nms_topN`` best are moved and clipped to
-    the image; those smaller than ``min_size`` in the original image are dropped; of those that suppression
-    by ``nms_thresh`` leaves, ``post_nms_topN`` stay. Equal scores are taken as Paddle's selection and sort
-    leave them; without suppression (``nms_thresh`` 0) the boxes come in the order of the selection.
+    the image; boxes smaller than ``min_size`` in the original image are dropped; ``post_nms_topN`` of the
+    boxes that suppression by ``nms_thresh`` leaves stay. Equal scores are taken as Paddle's selection and
+    sort leave them; without suppression (``nms_thresh`` 0) the boxes come in the order of the selection.
     """
 
     type = "generate_proposals"
@@ -162,7 +162,7 @@ class DistributeFpnProposals(OpDef):
 
     FpnRois ``(R, 4)`` with one sequence per image; MultiFpnRois: for each level from ``min_level`` to
     ``max_level`` its regions, with one sequence per image; RestoreIndex ``(R, 1)`` int32: where each region
-    is when those of all levels are joined. A region of ``refer_scale`` by itself belongs to
+    is when the regions of all levels are joined. A region of ``refer_scale`` by itself belongs to
     ``refer_level``; one of twice the size to the next.
     """
 
@@ -217,7 +217,7 @@ class CollectFpnProposals(OpDef):
     """The best ``post_nms_topN`` regions of all levels, grouped by image.
 
     MultiLevelRois ``(R, 4)`` and MultiLevelScores ``(R, 1)`` of every level, with one sequence per image;
-    FpnRois: the best ones of the batch, those of each image together, in the order of their scores. Equal
+    FpnRois: the best regions of the batch, image by image, in the order of their scores. Equal
     scores come in reverse, as in Paddle. An image without regions has an empty sequence, which Paddle
     leaves out of the LoD.
     """

@@ -87,7 +87,7 @@ def _add_rows(xs: list[SelectedRows]) -> SelectedRows:
 
 
 def _add_array(total: LoDTensorArray, more: LoDTensorArray) -> None:
-    """Add the elements of an array to those of the same index in ``total``; most may be empty."""
+    """Add the elements of an array to the elements of the same index in ``total``; most may be empty."""
     count = len(total)
     for index, tensor in enumerate(more[:count]):
         if (value := tensor.held_array) is not None:

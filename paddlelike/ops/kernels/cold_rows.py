@@ -21,7 +21,7 @@ class ColdRows:
     Attributes
     ----------
     most
-        Rows that stay in memory; None: the same as in the table that this one follows.
+        Rows that stay in memory. None: the same as in the table that this one follows.
     count
         Rows of the table, in memory or here.
     """

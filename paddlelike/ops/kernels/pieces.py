@@ -1,7 +1,7 @@
 """Formulas that take several passes over large arrays, computed piece by piece.
 
 The results in between of a piece stay in the cache, and take no more memory than pieces do. The bits are
-those of the whole, because every element is computed alone.
+the same as for the whole, because every element is computed alone.
 """
 
 from __future__ import annotations

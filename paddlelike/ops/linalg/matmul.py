@@ -133,8 +133,8 @@ def _make_back(keywords: Mapping[str, Any]) -> Kernel:
 
 
 def _multiply_matrices_back(x: Array, y: Array, d_out: Array, wanted: Wanted) -> Pair:
-    """Return the gradients of two matrices from that of their product, whose leading zero columns are
-    skipped.
+    """Return the gradients of two matrices from the gradient of their product, whose leading zero
+    columns are skipped.
 
     Three of the four gates of Fluid's LSTM get no gradient (see :mod:`paddlelike.ops.recurrent.lstm`).
     """

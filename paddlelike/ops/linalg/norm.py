@@ -179,7 +179,7 @@ def _not_0(x: Array) -> Array:
 
 
 def _flatten_rows(x: Array) -> Array:
-    """Return a matrix whose rows are those of ``x``."""
+    """Return a matrix with the rows of ``x``."""
     return x.reshape(len(x), math.prod(x.shape[1:]))
 
 

@@ -1,8 +1,8 @@
 """Conditional random fields on chains: the cost of labels, and the best labels. Lafferty et al. 2001.
 
-With D labels, Transition is (D + 2, D): row 0 the weights of a first label, row 1 those of a last label,
-row 2 + i those from label i to each label. Sequences come as rows cut by LoD, Emission (T, D), or as padded
-batches (N, L, D) with their lengths. All sequences of a batch go one step together.
+With D labels, Transition is (D + 2, D): row 0 the weights of a first label, row 1 the weights of a last
+label, row 2 + i the weights from label i to each label. Sequences come as rows cut by LoD, Emission (T, D),
+or as padded batches (N, L, D) with their lengths. All sequences of a batch go one step together.
 """
 
 from __future__ import annotations

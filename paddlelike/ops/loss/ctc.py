@@ -182,7 +182,9 @@ def _compute_loss(batch: _Batch, blank: int) -> tuple[Array, Array]:
 
 
 def _log_softmax(rows: Array) -> Array:
-    """Return the logarithms of the softmax, limited as in Fluid to that of the smallest normal number."""
+    """Return the logarithms of the softmax, at least the logarithm of the smallest normal number, as in
+    Fluid.
+    """
     out = rows - rows.max(1, keepdims=True, initial=_NEVER)
     out -= np.log(np.exp(out).sum(1, keepdims=True))
     return np.maximum(out, np.log(np.finfo(out.dtype).tiny))

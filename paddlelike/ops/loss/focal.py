@@ -26,7 +26,7 @@ def _split_terms(x: Array, label: Array, fg_num: Array, alpha: float) -> tuple[A
 
 
 def _cut(log_p: Array) -> Array:
-    """Return logarithms, limited as in Fluid to at least that of the smallest normal float32."""
+    """Return logarithms, at least the logarithm of the smallest normal float32, as in Fluid."""
     return np.maximum(log_p, log_p.dtype.type(math.log(np.finfo(np.float32).tiny)))
 
 

@@ -22,7 +22,7 @@ class _Paths(NamedTuple):
 
 
 def _find_paths(label: Array, table: Array | None, code: Array | None, num_classes: int) -> _Paths:
-    """Return the given paths, or those of a complete tree whose leaves are the classes."""
+    """Return the given paths, or the paths of a complete tree whose leaves are the classes."""
     if table is not None and code is not None:
         on_path = np.logical_and.accumulate(table >= 0, axis=1)
         return _Paths(np.where(on_path, table, 0), on_path & (code != 0), on_path)

@@ -66,7 +66,7 @@ class BeamSearch(OpDef):
     """The ``beam_size`` best next words for each source, among the candidates of its prefixes.
 
     ``ids`` and ``scores`` hold K candidates per prefix (row); ids None are the columns. With
-    ``is_accumulated`` the scores are those of the whole sentence; otherwise they are probabilities, and their
+    ``is_accumulated`` the scores belong to the whole sentence; otherwise they are probabilities, and their
     logarithms are added to ``pre_scores``. A prefix that has ended (``pre_ids`` is ``end_id``) goes on as it
     is; a source whose best are all ended is dropped. ``parent_idx``: the prefix of each word.
     """

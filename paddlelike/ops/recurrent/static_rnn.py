@@ -50,7 +50,7 @@ _ATTRS = RecurrentAttrs.table(
 class RnnMemoryHelper(OpDef):
     """``Out = X``: marks values that a step passes to the next step, or outputs.
 
-    Its gradient is zero where that of Out is not computed, as after the last step.
+    Its gradient is zero where the gradient of Out is not computed, as after the last step.
     """
 
     type = "rnn_memory_helper"

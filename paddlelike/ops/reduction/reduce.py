@@ -120,7 +120,8 @@ class Reduction(NamedTuple):
     value
         Fluid's own, from X and the axes; it keeps the reduced dims as 1. None: Fluid has no such operator.
     slope
-        The gradient of X from those of Out, (Out,) and X; Out and its gradient keep the reduced dims as 1.
+        The gradient of X from the gradient of Out, (Out,) and X; Out and its gradient keep the reduced dims
+        as 1.
     """
 
     type: str

@@ -1,6 +1,6 @@
 """Sums of several tensors (dense, SelectedRows, arrays), cumulative sums, and sums of rows by segment.
 
-The gradient of a sum is one ``scale`` by 1 for each input, that of cumsum a cumsum.
+The gradient of a sum is one ``scale`` by 1 for each input, the gradient of cumsum a cumsum.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Sum(OpDef):
 
 
 def _add_rows_of_dense(xs: list[Value]) -> Value:
-    """Sum arrays in order, some of which are given by their nonzero rows."""
+    """Sum arrays in order; some are given by their nonzero rows."""
     if any(isinstance(x, np.ndarray) for x in xs):  # else the rows are added after all dense arrays
         xs = [x.to_dense() if isinstance(x, SelectedRows) else x for x in xs]
     return add_values(xs)

@@ -129,7 +129,7 @@ class SequenceConv(OpDef):
 
 
 class _Window:
-    """The rows around each row of the sequences, (T, length), and a mask of those outside the sequence."""
+    """The rows around each row of the sequences, (T, length), and a mask of the rows outside the sequence."""
 
     def __init__(self, offsets: Array, length: int, start: int) -> None:
         lengths = np.diff(offsets)

@@ -51,7 +51,7 @@ class _OneHot(OpDef):
 
 @register
 class OneHot(_OneHot):
-    """``Out[i, X[i, 0]] = 1``, zero elsewhere; the last dim of X is 1, that of Out ``depth``."""
+    """``Out[i, X[i, 0]] = 1``, zero elsewhere; the last dim of X is 1, the last dim of Out ``depth``."""
 
     type = "one_hot"
     by_row = True

@@ -79,7 +79,7 @@ def _backward_by_xshape(d_out: Array, xshape: Array) -> Array:
 
 
 def _make_spec(x: Spec, shape: Sequence[int]) -> Spec:
-    """Return a spec of ``shape``, which has the LoD of X only if the first dim is that of X."""
+    """Return a spec of ``shape``, which has the LoD of X only if it has the first dim of X."""
     same = bool(shape) and bool(x.shape) and shape[0] == x.shape[0]
     return Spec(tuple(shape), x.dtype, None if same else NO_LOD)
 

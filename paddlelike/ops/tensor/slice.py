@@ -122,7 +122,7 @@ def _find_sizes(dims: Sequence[int], box: Sequence[slice]) -> list[int]:
 
 
 def _drop_dims(dims: Sequence[int], decrease_axis: Sequence[int]) -> tuple[int, ...]:
-    """Return the dims without those of ``decrease_axis``; (1,) when none is left."""
+    """Return the dims without the dims in ``decrease_axis``; (1,) when no dim is left."""
     rest = tuple(dim for axis, dim in enumerate(dims) if axis not in decrease_axis)
     return rest or (1,)
 

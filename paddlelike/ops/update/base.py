@@ -139,7 +139,7 @@ class Update(OpDef):
 
     @classmethod
     def infer(cls, *specs: Spec | None) -> Spec | tuple[Spec | None, ...]:
-        """Return the spec of each output, which is that of the input it overwrites."""
+        """Return the spec of each output: the spec of the input that it overwrites."""
         given = {slot.name: spec for slot, spec in zip(cls.input_slots, specs, strict=True)}
         _check_shapes(cls.type, given)
         sources = [given[cls.inplace[slot.name]] for slot in cls.output_slots]

@@ -30,7 +30,7 @@ def descend(p: Array, g: Array, /, lr: float) -> Array:
 
 @register
 class Sgd(Update):
-    """``p -= lr g``. Param may be SelectedRows if Grad is sparse and its rows are among those of Param."""
+    """``p -= lr g``. Param may be SelectedRows if Grad is sparse and its rows are among the rows of Param."""
 
     type = "sgd"
     inputs = ("Param", "LearningRate", "Grad")

@@ -338,7 +338,7 @@ def _is_swapped(layout: Layout, staged: _Staged) -> bool:
 def _raise_system_errors(layout: Layout) -> Iterator[None]:
     """Ignore a missing file, but raise when the system refuses to read one.
 
-    Its contents decide which of two versions is removed.
+    Its contents decide whether the old or the new version is removed.
     """
     try:
         yield

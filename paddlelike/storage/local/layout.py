@@ -13,7 +13,7 @@ Everything temporary is inside ``.NAME.saving-directory`` (of the files of ``flu
 Without flock, ``new/`` and ``old/`` are in a folder of the process that saves
 (:mod:`.filesystem.lock_file`), which is ``work``.
 
-Where the parent may not be written, as that of a mounted volume, the entry is ``DIR/.saving-directory``.
+Where the parent may not be written, as for a mounted volume, the entry is ``DIR/.saving-directory``.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ this process works inside the directory, the files are moved one by one under a 
 the next load or save finishes. A link in the directory is replaced as a file is; one in place of a folder
 that is needed is refused: nothing is written where a link points to.
 
-Only ``remove_stale`` deletes files, and only those of the same program's earlier saves. ``durability`` is
+Only ``remove_stale`` deletes files, and only files of the same program's earlier saves. ``durability`` is
 what a finished save survives:
 
 - ``"atomic"``: the death of processes at any instant. After a power cut the directory holds all files of this

@@ -6,8 +6,8 @@ overwritten, and only lower numbers are removed. ``DIR/__manifest__`` is a copy 
 to each copy of the directory, and it is the manifest of a directory without a marker, such as an uploaded
 one.
 
-Besides the files a marker lists which of them are still in ``DIR.saving-<n>-<id>/``, from where they move to
-their plain names, and which files of an earlier save are still to be removed.
+Besides the files, a marker lists the files that are still in ``DIR.saving-<n>-<id>/``, from where they move
+to their plain names, and the files of an earlier save that are still to be removed.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def multiclass_nms2(
 
 
 def _suppress(boxes: Array, valid: Array, limit: Array, *, edge: int) -> Array:
-    """Return which of the sorted boxes ``(K, 4)`` are kept."""
+    """Return a mask of the sorted boxes ``(K, 4)`` that are kept."""
     above = ~(_find_overlaps(boxes, edge) <= limit)
     count = boxes.shape[0]
 

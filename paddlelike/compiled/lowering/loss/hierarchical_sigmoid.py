@@ -16,7 +16,9 @@ from paddlelike.compiled.values import SparseRows
 def _find_paths(
     label: Array, table: Array | None, code: Array | None, num_classes: int, ctx: OpContext | None
 ) -> tuple[Array, Array, Array]:
-    """Return the inner nodes on the path of each row, the branches taken, and which of them are on it."""
+    """Return the inner nodes on the path of each row, the branches taken, and a mask of the nodes that are on
+    it.
+    """
     if table is not None and code is not None:
         on_path = jnp.cumprod(table >= 0, axis=1).astype(bool)
         return jnp.where(on_path, table, 0), on_path & (code != 0), on_path

@@ -39,7 +39,7 @@ def to_steps(x: Packed, *, reverse: bool = False) -> tuple[Array, Array]:
 
 
 def from_steps(x: Packed, steps: Array, *, reverse: bool = False) -> Array:
-    """Return rows like those of ``x`` from the result of :func:`to_steps`."""
+    """Return rows like the rows of ``x`` from the result of :func:`to_steps`."""
     which = jnp.minimum(x.index_rows(), x.count - 1)
     row = jnp.arange(x.rows.shape[0])
     first, end = x.offsets[-1][:-1][which], x.offsets[-1][1:][which]

@@ -99,8 +99,8 @@ class Apply:
 class Merge:
     """Add the committed contribution ``other`` to ``into``; both are pairs (trainer, contribution).
 
-    They follow one another in the order of trainer ids, and ``into`` is the sum of all before, so that the
-    order of additions is that of :class:`Apply`.
+    They follow one another in the order of trainer ids, and ``into`` is the sum of all before, so that
+    numbers are added in the same order as by :class:`Apply`.
     """
 
     owner: Any

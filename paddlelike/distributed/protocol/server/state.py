@@ -65,7 +65,7 @@ class ServerState(ServerBase):
     adopts
         The parameters were loaded from a directory without a round: take that of the other servers.
     saved
-        The position of the loaded parameters, as :meth:`position` was at the save; None: start values.
+        The position of the loaded parameters, as :meth:`position` was at the save. None: start values.
     lease
         Seconds without a request after which a trainer counts as silent.
     checkpoints

@@ -37,7 +37,7 @@ class DirectClient:
     hints
         By the code of an error, what to do about it.
     tls
-        The certificates; None: clear text.
+        The certificates. None: clear text.
     """
 
     def __init__(

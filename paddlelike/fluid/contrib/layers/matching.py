@@ -44,7 +44,7 @@ def fused_elemwise_activation(
         Two names, or one text with a comma: b is elementwise_add or elementwise_mul, u is relu, tanh,
         sigmoid or scale.
     axis
-        The dim of ``x`` at which those of ``y`` begin; -1 for the last ones.
+        The dim of ``x`` at which the dims of ``y`` begin; -1 for the last dims.
     scale
         The factor of ``scale``.
     save_intermediate_out

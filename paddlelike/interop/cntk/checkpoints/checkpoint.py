@@ -75,7 +75,7 @@ class CntkCheckpoint:
     differences
         How training differs here from CNTK's: random numbers, and running variances.
     external_state, distributed_state
-        The state of the script and the readers; that of each worker.
+        The state of the script and the readers, and of each worker.
     """
 
     program: Program
@@ -97,7 +97,7 @@ class CntkCheckpoint:
     def restore(self, scope: Scope | None = None, *, unit_gain: bool = True) -> None:
         """Give the optimizer, whose operators ``minimize`` has appended, the state of the learner.
 
-        The learning rate becomes that of the checkpoint, as in CNTK, unless the program computes it. Where
+        The learning rate is taken from the checkpoint, as in CNTK, unless the program computes it. Where
         its schedule still changes, operators are added to the program that count samples and follow it. A
         rate is ``learning_rate * (1 - mu)`` here for momentum, and ``learning_rate / batch_size`` for Adam,
         which are the same steps. The decay rates are the script's: Adam's second one is
@@ -106,7 +106,7 @@ class CntkCheckpoint:
         Parameters
         ----------
         scope
-            Holds the values; None: the current scope.
+            Holds the values. None: the current scope.
         unit_gain
             Whether the learner had CNTK's default, momentum with unit gain.
 
@@ -172,7 +172,7 @@ class CntkCheckpoint:
         samples, minibatches
             What was trained here since the checkpoint was read.
         scope
-            Holds the values; None: the current scope.
+            Holds the values. None: the current scope.
 
         Raises
         ------
@@ -229,7 +229,7 @@ def import_cntk_checkpoint(
     file
         The first file, such as ``myModel.dnn``.
     batch_size
-        The samples of a minibatch; None: of those before the checkpoint, on average. Adam's steps and the
+        The samples of a minibatch. None: of those before the checkpoint, on average. Adam's steps and the
         running averages of batch normalization depend on it in CNTK.
     scope
         The scope that receives the values; None for the current one.

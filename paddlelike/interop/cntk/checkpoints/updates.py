@@ -225,7 +225,7 @@ def read_value(scope: Scope, name: str) -> Array:
 
 
 def convert_rate(op: Update, rate: float, *, batch: float, reference: int, unit_gain: bool) -> float:
-    """Return the learning rate of an operator here, computed from that of a CNTK learner.
+    """Return the learning rate of an operator here, computed from the rate of a CNTK learner.
 
     ``reference`` is the number of samples that CNTK's rate is for; 0: those of any minibatch.
     """
@@ -234,7 +234,7 @@ def convert_rate(op: Update, rate: float, *, batch: float, reference: int, unit_
 
 
 def invert_rate(op: Update, rate: float, *, batch: float, reference: int, unit_gain: bool) -> float:
-    """Return the learning rate of a CNTK learner, computed from that of an operator here."""
+    """Return the learning rate of a CNTK learner, computed from the rate of an operator here."""
     for_batch = rate / _find_gain(op, batch, unit_gain=unit_gain)
     return for_batch * reference / batch if reference else for_batch
 

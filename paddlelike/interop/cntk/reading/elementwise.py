@@ -155,7 +155,7 @@ def _read_filled(step: Step) -> Value:
 
 @reads("StraightThrough")
 def _read_straight_through(step: Step) -> Value:
-    """Return 1 where the input is above 0, else -1; the gradient is that of the identity."""
+    """Return 1 where the input is above 0, else -1, with the gradient of the identity."""
     x = step.value().variable
     above = step.cast(step.binary("greater_than", x, step.unary("fill_zeros_like", x), dtype="bool"), x.dtype)
     signs = step.scale(above, 2.0, -1.0)

@@ -265,7 +265,7 @@ def _read_dropout(step: Step) -> Value:
 
 @reads("BatchNormalization")
 def _read_batch_norm(step: Step) -> Value:
-    """Normalize with the running mean and variance; in training with those of the minibatch.
+    """Normalize with the running mean and variance; in training with the minibatch's mean and variance.
 
     CNTK's running averages forget by samples, Fluid's by minibatches: which is the same for one size of them.
     """

@@ -71,7 +71,7 @@ def read_array(tensor: TensorProto, directory: str | None) -> Array:
     Parameters
     ----------
     directory
-        Where files of external data are; None: there are none.
+        Where files of external data are. None: there are none.
 
     Raises
     ------

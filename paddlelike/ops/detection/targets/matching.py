@@ -74,7 +74,8 @@ class BipartiteMatch(OpDef):
 
 
 def _match_greedily(matrix: Array, index: Array) -> None:
-    """Write the row of each column into ``index``, by the greatest remaining distance until none is left.
+    """Write the row of each column into ``index``, by the greatest remaining distance until no column is
+    left.
 
     Of equal distances the first column wins, then the first row.
     """
@@ -121,7 +122,7 @@ class TargetAssign(OpDef):
     X is ``(rows, P, K)``, the rows of an image one sequence, and P as many as anchors or a divisor of
     them; MatchIndices ``(N, M)`` counts rows within the image, -1 for none. Out is ``(N, M, K)``. OutWeight
     ``(N, M, 1)`` is 1 where an anchor is matched and for the anchors of NegIndices ``(rows, 1)``, which stand
-    for the background; those of an image are one sequence.
+    for the background; the anchors of an image are one sequence.
     """
 
     type = "target_assign"
@@ -176,8 +177,8 @@ class MineHardExamples(OpDef):
     """Choose the anchors with the greatest loss as examples of the background.
 
     ClsLoss, LocLoss, MatchDist are ``(N, M)``, MatchIndices ``(N, M)`` int32 with -1 for anchors without a
-    match. NegIndices ``(rows, 1)`` int32 holds the anchors chosen, those of an image one sequence, in
-    ascending order.
+    match. NegIndices ``(rows, 1)`` int32 holds the chosen anchors in ascending order, one sequence for
+    each image.
 
     "max_negative" takes, of the anchors without a match whose distance is below ``neg_dist_threshold``,
     ``neg_pos_ratio`` as many as are matched. "hard_example" takes the ``sample_size`` anchors of the

@@ -1,4 +1,4 @@
-"""Overlaps of one pair of shapes, in Python numbers, for loops where each pair depends on the one before.
+"""Overlaps of one pair of shapes, in Python numbers, for loops where each pair depends on the previous pair.
 
 numpy takes many times as long for one pair. Where rounding could decide, :func:`is_above` leaves it open.
 """

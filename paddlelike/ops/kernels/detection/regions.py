@@ -121,7 +121,9 @@ class Points(NamedTuple):
         return out
 
     def read_slopes(self, rows: Array, d_out: Array) -> tuple[Array, Array]:
-        """Return the gradients of the positions, by y and x, (P,) each, from those of the values (P, C)."""
+        """Return the gradients of the positions, by y and x, (P,) each, from the gradients of the values (P,
+        C).
+        """
         d_y, d_x = np.zeros((2, self.pixel.shape[1]), rows.dtype)
         for pixel, by_y, by_x in zip(self.pixel, self.d_y, self.d_x, strict=True):
             along = np.einsum("pc,pc->p", rows[pixel], d_out)
@@ -130,7 +132,7 @@ class Points(NamedTuple):
         return d_y, d_x
 
     def add_to(self, total: Array, d_out: Array) -> None:
-        """Add the gradients (P, C) of the values to those of the rows."""
+        """Add the gradients (P, C) of the values to the gradients of the rows."""
         for pixel, weight in zip(self.pixel, self.weight, strict=True):
             add_rows(total, pixel, d_out * weight[:, None])
 

@@ -65,7 +65,7 @@ def suppress_boxes(boxes: Array, threshold: Number, eta: Number, edge: Number, k
 def merge_boxes(boxes: Array, scores: Array, threshold: Number, edge: Number, apart: Array) -> int:
     """Merge each box in place into the last merged box, if they overlap by more than the threshold.
 
-    Writes the indices of those that the others went into, and returns how many they are.
+    Writes the indices of the boxes that the others went into, and returns their number.
     """
     last = np.empty((5, 1), boxes.dtype)
     count = at = 0

@@ -1,7 +1,7 @@
 """Suppression and merging of polygons ``(N, 2 k)`` given by their corners.
 
-The formula is that of :mod:`paddlelike.ops.kernels.detection.polygons`: pairs of edges share trapezoids. They
-are added edge by edge, so overlaps differ from numpy's by rounding.
+The formula is the same as in :mod:`paddlelike.ops.kernels.detection.polygons`: pairs of edges share
+trapezoids. They are added edge by edge, so overlaps differ from numpy's by rounding.
 """
 
 from __future__ import annotations

@@ -125,9 +125,9 @@ def run_gru(
 ) -> None:
     """Run all steps of a GRU with usual gates. ``gates`` (T, 3H) hold the input and are overwritten.
 
-    ``both`` (2, H, H) are the weights of update and reset, ``weight`` that of the candidate. ``first`` (n, H)
-    are the states before the first rows, ``previous`` the rows before the others; reset states and states are
-    written to ``out`` (2, T, H).
+    ``both`` (2, H, H) are the weights of update and reset, ``weight`` is the weight of the candidate.
+    ``first`` (n, H) are the states before the first rows, ``previous`` the rows before the others; reset
+    states and states are written to ``out`` (2, T, H).
     """
     count, width = first.shape
     powers = np.empty(2 * width, np.int32)
@@ -153,7 +153,7 @@ def run_gru_back(
 ) -> None:
     """Run all steps of a GRU from the last to the first.
 
-    ``factors`` (5, T, H) are those of :func:`find_gru_factors`; ``weights_t`` (3, H, H) are the transposed
+    ``factors`` (5, T, H) come from :func:`find_gru_factors`; ``weights_t`` (3, H, H) are the transposed
     weights of update, reset and candidate. The gradients of states are written over ``d_hidden`` and to
     ``d_first`` (n, H), those of gates to ``d_gates`` (T, 3H).
     """
@@ -290,7 +290,9 @@ def find_gru_factors(gates: Array, last: Array, origin: bool, factors: Array) ->
 
 @compile_late("void(T[:, ::1], T[:, ::1], T[:, ::1], T[:, ::1])", least=_LEAST)
 def multiply_gate_gradients(d_next: Array, d_step: Array, d_candidate: Array, d_update: Array) -> None:
-    """Add the next step's gradient to that of a GRU's state; multiply the factors of the gates by the sum."""
+    """Add the next step's gradient to the gradient of a GRU's state; multiply the factors of the gates by the
+    sum.
+    """
     for i in range(d_step.shape[0]):
         if i < d_next.shape[0]:
             for j in range(d_step.shape[1]):

@@ -71,7 +71,7 @@ def sum_chains(
 ) -> None:
     """Write the forward probabilities of the labels at each row, and the cost of each sequence.
 
-    ``x_exps`` is ``e^(x - greatest)``, where ``greatest`` is that of each row.
+    ``x_exps`` is ``e^(x - greatest)``, where ``greatest`` is the maximum of each row.
     """
     count = x.shape[1]
     for n in range(len(starts)):

@@ -257,7 +257,7 @@ def run_steps_back(
 def _compute_factors(cell: Cell, steps: Steps, ran: StepResults, initial: Initial) -> tuple[Array, Array]:
     """Return the factors that turn gradients of cell and output into gradients of the gates.
 
-    Return also the factor from the gradient of the output to that of the cell.
+    Return also the factor from the gradient of the output to the gradient of the cell.
     """
     factors, by_state = np.empty_like(ran.gates), np.empty_like(ran.cell)
     before = ran.cell if cell.stops_gradients else steps.before(ran.cell, initial.cell)
@@ -285,7 +285,7 @@ def _compute_factors(cell: Cell, steps: Steps, ran: StepResults, initial: Initia
 def _run_cell_back(
     cell: Cell, ran: StepResults, rows: slice, d_h: Array, d_g: Array, by_state: Array, d_next_state: Array
 ) -> Array:
-    """Multiply the gates' factors, except that of the output gate, into gradients. Return the gradient of the
+    """Multiply the gates' factors, except the output gate's, into gradients. Return the gradient of the
     previous cell.
 
     Gates begin with their factors in ``d_g``, whose output gate holds its gradient already.

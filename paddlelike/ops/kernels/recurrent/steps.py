@@ -2,7 +2,7 @@
 
 Sequences are run side by side, longest first, one time step after the other: step t works on the
 sequences that have a row t, so that the batch shrinks and every step is one matrix product. Arrays in
-that order ("batch order") hold the rows of step 0, then those of step 1, and so on.
+that order ("batch order") hold the rows of step 0, then the rows of step 1, and so on.
 """
 
 from __future__ import annotations

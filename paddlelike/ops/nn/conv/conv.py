@@ -36,7 +36,7 @@ from paddlelike.ops.operands import can_be_equal
 
 
 class ConvAttrs(Attrs):
-    """Attributes that every convolution reads; the defaults are those of two spatial dims."""
+    """Attributes that every convolution reads; the defaults fit two spatial dims."""
 
     strides: list[int] = Ints([1, 1])
     paddings: list[int] = Ints([0, 0])

@@ -1,6 +1,6 @@
 """Images warped by a grid: affine_grid computes the grid, grid_sampler samples an image at its points.
 
-A point is (x, y) with (-1, -1) the middle of the first pixel and (1, 1) that of the last one.
+A point is (x, y) with (-1, -1) the middle of the first pixel and (1, 1) the middle of the last one.
 Jaderberg et al., Spatial transformer networks, 2015.
 """
 

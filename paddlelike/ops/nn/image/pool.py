@@ -36,7 +36,7 @@ from paddlelike.ops.later import register_kernel
 
 
 class WindowAttrs(Attrs):
-    """Attributes of every pool; the defaults are those of two spatial dims."""
+    """Attributes of every pool; the defaults fit two spatial dims."""
 
     ksize: list[int] = Ints()
     strides: list[int] = Ints([1, 1])

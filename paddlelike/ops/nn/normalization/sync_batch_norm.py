@@ -14,7 +14,7 @@ class SyncBatchNorm(BatchNorm):
     """Batch normalization by the mean and variance of all workers' batches together.
 
     ``BuildStrategy.sync_batch_norm`` puts it in the place of ``batch_norm``. The gradients of Scale and Bias
-    are this worker's part, as those of every parameter.
+    are this worker's part, as for every parameter.
     """
 
     type = "sync_batch_norm"

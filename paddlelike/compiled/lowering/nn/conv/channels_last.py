@@ -93,8 +93,8 @@ def _find_dw(x: Array, d_out: Array, windows: Windows, groups: int, shape: tuple
 
 
 def _turn_windows(windows: Windows, dims: Sequence[int], out: Sequence[int]) -> Windows | None:
-    """Return the windows of the convolution that computes the gradient of the images from that of the
-    results.
+    """Return the windows of the convolution that turns the gradient of the results into the gradient
+    of the images.
     """
     if any(stride != 1 for stride in windows.strides):
         return None

@@ -3,7 +3,7 @@
 While it trains, each input of a quantized operator passes a ``fake_quantize_*`` operator, which makes whole
 steps of it, and a ``fake_*dequantize_*`` operator, which makes floats of these. A frozen graph holds whole
 numbers in its weights, and one operator behind each quantized one divides its result by the scales of both
-inputs. The graphs are those of Fluid 1.8.5.
+inputs. The graphs are Fluid 1.8.5's.
 
 Jacob et al., Quantization and training of neural networks for integer-arithmetic-only inference, 2018.
 

@@ -37,7 +37,7 @@ def _convert_cross_entropy(step: Step) -> None:
 
 @converts("ctc_align")
 def _convert_ctc_align(step: Step) -> None:
-    """Remove blanks and tokens that repeat the one before."""
+    """Remove blanks and tokens that repeat the previous token."""
     step.refuse_inputs("InputLength")
     lengths, dtype = step.lengths("Input"), step.dtype("Input")
     batch = step.reshape(pad(step, "Input"), 0, -1)  # (N, T)

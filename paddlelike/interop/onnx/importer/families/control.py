@@ -109,8 +109,8 @@ class _Turns(NamedTuple):
 def _run(
     node: Node, turns: _Turns, carried: list[Value], find_more: Callable[[], list[Value]], *, leads: int
 ) -> None:
-    """Append a loop. The body of Loop has two more inputs before the carried ones and one more output; that
-    of Scan has rows of its inputs after them.
+    """Append a loop. The body of Loop has two more inputs before the carried ones and one more output; the
+    body of Scan has rows of its inputs after them.
     """
     from paddlelike.layers.control.loops import While
     from paddlelike.layers.control.tensor_array import array_write, create_array

@@ -1,7 +1,8 @@
 """Convolutions for prediction with a prepared filter, fused with bias, residual and activation.
 
-The ways are those of :mod:`paddlelike.ops.kernels.nn.conv.convolve` for two spatial dims, without groups or
-with a filter for each channel. What follows the products is done part by part, while a part is in the cache.
+The ways are the same as in :mod:`paddlelike.ops.kernels.nn.conv.convolve` for two spatial dims, without
+groups or with a filter for each channel. What follows the products is done part by part, while a part is in
+the cache.
 """
 
 from __future__ import annotations

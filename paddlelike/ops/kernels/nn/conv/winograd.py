@@ -35,7 +35,7 @@ def pays(x: Array, w: Array, windows: Windows) -> bool:
 def convolve(x: Array, w: Array, windows: Windows, transformed: Array | None = None) -> Array:
     """Return ``(N, H', W', O)``: ``out[n, p, o] = sum over k, c of w[o, c, k] x[n, p + k, c]``.
 
-    ``transformed`` is what :func:`transform_filter` returns of ``w``; None: it is computed.
+    ``transformed`` is what :func:`transform_filter` returns of ``w``. None: it is computed.
     """
     count = windows.counts(x.shape[1:3])
     high, wide = ((size + 1) // 2 for size in count)  # tiles

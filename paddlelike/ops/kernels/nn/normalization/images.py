@@ -39,7 +39,7 @@ def normalize_channels(
 ) -> tuple[Array, Array, Array, Array]:
     """Return ``scale (x - mean) / sqrt(var + epsilon) + bias``, mean, var and ``1 / sqrt(var + epsilon)``.
 
-    Mean and biased variance are those of a channel in the whole batch.
+    Mean and biased variance are taken of a channel in the whole batch.
     """
     if is_in_planes(x, layout):
         return normalize_planes(x, scale, bias, epsilon)

@@ -239,8 +239,8 @@ _PAD_MODES: Final = {"constant": "constant", "reflect": "reflect", "edge": "edge
 
 @converts("pad2d", "pad3d")
 def _convert_pad_image(step: Step) -> str:
-    """Pad images. The paddings of pad2d are top, bottom, left, right; those of pad3d begin with the last
-    dim.
+    """Pad images. The paddings of pad2d are top, bottom, left, right; the paddings of pad3d begin with
+    the last dim.
     """
     step.refuse_inputs("Paddings")
     circular = step.attr("mode") == "circular"
