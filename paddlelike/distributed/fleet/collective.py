@@ -242,13 +242,13 @@ class Collective(Fleet):
         Parameters
         ----------
         executor, main_program
-            As of :meth:`save_persistables`. None: the program that was transpiled.
+            As for :meth:`save_persistables`. None: the program that was transpiled.
         path
             The directory of the checkpoints ``__paddle_fleet_checkpoint__.N``.
         train_status
             The epoch that was completed.
         fs
-            Where ``path`` is, as of ``paddle.distributed.fs_wrapper``. None: on this machine.
+            The file system of ``path``, of ``paddle.distributed.fs_wrapper``. None: this machine's.
         local_cache_path
             Where the checkpoint is written before ``fs`` uploads it.
         remain_all_checkpoint
