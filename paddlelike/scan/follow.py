@@ -57,7 +57,7 @@ class Folder(Facts):
     own: dict[str, dict[Place, int]] = field(default_factory=dict)
 
     def follow_script(self, path: str) -> list[ScriptFinding]:
-        """Return the findings of a script that is run, then the findings in functions that it does not call."""
+        """Return the findings of a script that is run, then those in functions that it does not call."""
         script, module = _Path(self, None, path), self.load(path)
         with suppress(ExitedError):
             for one in (module, *(part for part in module.parts if part.is_a(ast.If))):

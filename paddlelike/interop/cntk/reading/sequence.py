@@ -99,7 +99,7 @@ def _read_gather_packed(step: Step) -> Value:
 
 @reads("ScatterPacked")
 def _read_scatter_packed(step: Step) -> Value:
-    """Scatter steps to their rows, zeros elsewhere, in sequences as long as the sequences of the third input."""
+    """Scatter steps to their rows, zeros elsewhere, in sequences of the third input's lengths."""
     value, rows, like = (step.value(index) for index in range(3))
     if not value.dynamic or not like.sequence or rows.rank or -1 in value.shape:
         step.refuse("it has no rows of sequences")

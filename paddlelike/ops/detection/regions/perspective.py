@@ -126,7 +126,7 @@ def _find_matrix(corners: Array, size: tuple[int, int]) -> Array:
 def _find_points(
     corners: Array, matrix: Array, size: tuple[int, int], image: tuple[int, ...]
 ) -> tuple[Points, Array]:
-    """Return the positions in X for the pixels of the rectangle, and a mask of the pixels that have a value."""
+    """Return the positions in X for the pixels of the rectangle, and a mask of those with a value."""
     row, column = (part.reshape(-1).astype(matrix.dtype) for part in np.indices(size))
     u, v, w = (matrix[i] * column + matrix[i + 1] * row + matrix[i + 2] for i in (0, 3, 6))
     with np.errstate(divide="ignore", invalid="ignore"):
