@@ -140,8 +140,8 @@ def keep_functions(package: str, names: str) -> None:
 def add_function_module(name: str) -> None:
     """Add the module ``name`` with one function, which its package also has under that name.
 
-    So ``import paddle.batch`` works, and ``paddle.batch`` still is the function: the import system binds to
-    its package only what it imports itself.
+    So ``import paddle.batch`` works, and ``paddle.batch`` still is the function: the import system binds only
+    its own imports to the package.
     """
     sys.modules[name] = _FunctionModule(name)
 

@@ -2,7 +2,8 @@
 
 An object is made without a call of its class, and gets its state by ``__setstate__``, which executes nothing
 that the file says. What would act later is restricted: operators that reach files or processes are marked as
-not trusted, as those of a program that was read from bytes, and a dataset with a shell command is refused.
+not trusted, like the operators of a program that was read from bytes, and a dataset with a shell command is
+refused.
 
 So that old files stay readable, a module that moves keeps its old name in ``lazy.MOVED``, and a class that
 moves alone in ``_MOVED``.

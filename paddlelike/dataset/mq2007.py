@@ -192,7 +192,8 @@ def gen_pair(
     Returns
     -------
     iterator
-        [1], the features (46,) of the more relevant document, and those of the other one, for each pair.
+        [1], the features (46,) of the more relevant document, and the features of the other one, for each
+        pair.
 
     See Also
     --------

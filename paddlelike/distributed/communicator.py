@@ -25,7 +25,7 @@ class Communicator:
     sum is sent once. A save sends what is left first, and so does ``exe.close()``.
 
     As in Fluid, flags decide: those of ``envs``, or else of the environment as ``FLAGS_communicator_...``.
-    fleet gives those of its strategy.
+    fleet gives the options of its strategy.
 
     - ``max_merge_var_num`` (20): the largest number of steps that are summed before the next one waits.
     - ``send_wait_times`` (0): a smaller sum waits until so many hundredths of a second bring no further step.

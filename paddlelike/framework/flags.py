@@ -91,8 +91,8 @@ def set_flags(flags: Mapping[str, Any]) -> None:
 
 
 def get_flags(flags: str | Iterable[str]) -> dict[str, Any]:
-    """Return flags by name: the value that was set, otherwise that of the environment, otherwise Fluid's
-    default.
+    """Return flags by name: the value that was set, otherwise the value in the environment, otherwise
+    Fluid's default.
 
     Parameters
     ----------

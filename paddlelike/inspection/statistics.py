@@ -24,7 +24,7 @@ class Statistics:
     count
         Of all elements; the others are of the finite ones alone.
     mean, std
-        The standard deviation is that of the population, in float64.
+        The standard deviation is the population's, in float64.
     nan, inf
         The number of elements that are not a number, or infinite.
     zeros

@@ -112,7 +112,7 @@ class Partition(Protocol):
     ) -> SaveShare:
         """Return this process's share of a save of ``chosen`` into ``where``.
 
-        ``part`` names what they are ("params", "persistables"). Raises SaveError when this process cannot
+        ``part`` names their kind ("params", "persistables"). Raises SaveError when this process cannot
         save them.
         """
 

@@ -1,7 +1,7 @@
 """Registration of Paddle 2.x kernels as operators, each by a function and one line of text for its slots.
 
 These operators run models that Paddle 2.x saved for prediction. They have no shape rules; their values are
-compared with those of real Paddle 2.6.2 (``tests/models/``). Forms of Fluid's operators have its gradients;
+compared with real Paddle 2.6.2's (``tests/models/``). Forms of Fluid's operators have its gradients;
 the others have none, and a backward pass through them is refused.
 """
 
@@ -38,7 +38,7 @@ def register_kernel(
         The input and output slots, as ``"X Y? -> Out"``.
     changed
         Fluid 1.8 has an operator of this type too, which computes something else: this is its form in
-        programs of Paddle 2.x; with the mark ``LATEST``, in those of Paddle 3.x.
+        programs of Paddle 2.x; with the mark ``LATEST``, in programs of Paddle 3.x.
     facts
         Attributes of the class: see :class:`~paddlelike.framework.opdef.OpDef`.
     """

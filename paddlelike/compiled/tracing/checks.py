@@ -50,7 +50,7 @@ _IN_NUMPY: Final[dict[str, Callable[..., Any]]] = {
 class _Steps(NamedTuple):
     """A computation by numpy on a list of values: the arguments, the constants, then one value per step.
 
-    ``steps``: each a function, the indexes of its inputs and that of its result.
+    ``steps``: each a function, the indexes of its inputs and of its result.
     """
 
     read: Sequence[int]  # the indexes of the given values that are read

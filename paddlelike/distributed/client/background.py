@@ -1,6 +1,6 @@
 """A thread that pushes the gradients of several steps together while the next ones are computed.
 
-What it merges, how long it waits and when it pulls is that of ``AsyncCommunicator`` of Fluid 1.8.5,
+It merges, waits and pulls like ``AsyncCommunicator`` of Fluid 1.8.5,
 ``operators/distributed/communicator.cc``; there, each gradient has a task and each pull another thread.
 """
 

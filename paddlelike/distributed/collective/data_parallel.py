@@ -90,7 +90,7 @@ class SharedState(WholePartition):
     def plan_save(
         self, executor: Executor, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> SaveShare:
-        """Return all variables, fetching those of other workers. Raises FaultError for a lost worker."""
+        """Return all variables; other workers' variables are fetched. Raises FaultError for a lost worker."""
         complete_state(self._program, [variable.name for variable in chosen])
         return super().plan_save(executor, chosen, where, part, options)
 

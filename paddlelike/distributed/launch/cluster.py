@@ -1,6 +1,6 @@
 """The machines of a job step of Slurm, by its environment variables.
 
-Host lists are those of ``scontrol show hostnames``: ``gpu[01-03,7],login``.
+Host lists are expanded as by ``scontrol show hostnames``: ``gpu[01-03,7],login``.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 def make_parser(program: str, log_dir: str, run_mode: str = "ps") -> Parser:
     """Return the launcher's parser.
 
-    ``program`` is its module, ``log_dir`` the default of --log_dir, ``run_mode`` that of --run_mode.
+    ``program`` is its module, ``log_dir`` the default of --log_dir, ``run_mode`` the default of --run_mode.
     """
     parser = Parser(
         prog=f"python -m {program}",

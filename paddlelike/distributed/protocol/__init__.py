@@ -5,8 +5,9 @@ It has no sockets, no threads and no clock: the caller (:mod:`paddlelike.distrib
 :mod:`.server` what a server replies and whose requests it accepts, :mod:`.trainer` what a trainer requests
 next, and how it brings the servers to one round.
 
-Guarantee of synchronous training, whatever is lost, repeated, late, killed or hung: the parameters are those
-of an undisturbed run, bit for bit, or an error names the endpoint or the trainers, in bounded time.
+Guarantee of synchronous training, whatever is lost, repeated, late, killed or hung: the parameters are the
+same as after an undisturbed run, bit for bit, or an error names the endpoint or the trainers, in bounded
+time.
 
 ==============================  ====================  ======================================================
 fault                           detected by           consequence

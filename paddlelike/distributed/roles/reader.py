@@ -280,7 +280,7 @@ def read_role(environ: Mapping[str, str] | None = None) -> ProcessRole:
     Parameters
     ----------
     environ
-        The variables to read; by default those of the process.
+        The variables to read; by default the environment of the process.
 
     Raises
     ------

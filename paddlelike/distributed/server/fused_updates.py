@@ -35,7 +35,7 @@ class FusedUpdate:
     scale
         The factor of the sum; None without a ``scale``.
     update
-        The optimizer's operator, and ``keywords``, those of its formula.
+        The optimizer's operator, and ``keywords``, the keywords of its formula.
     elements
         The variables with an element for each of the parameter, in the order of the formula; behind the
         parameter comes the gradient, which is the sum.

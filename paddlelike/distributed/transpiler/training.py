@@ -35,7 +35,7 @@ def find_training(program: Program) -> Training:
     """Return the training operators of a program.
 
     Clipping belongs to trainers, which have whole gradients: its operators get the role Backward. Fluid 1.8.5
-    recognizes that of ``set_gradient_clip`` only; with an optimizer's ``grad_clip`` its trainers send
+    recognizes the clip of ``set_gradient_clip`` only; with an optimizer's ``grad_clip`` its trainers send
     gradients that they never compute.
 
     Raises

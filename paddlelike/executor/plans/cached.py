@@ -46,7 +46,9 @@ def _check_feed_names(feeds: Mapping[str, Any]) -> None:
 
 
 def _check_feed_operators(plan: Plan, feeds: Mapping[str, Any]) -> None:
-    """Raise FeedError unless the feeds are exactly those of the program's feed operators, if it has any."""
+    """Raise FeedError unless the feeds are exactly the ones that the program's feed operators name, if it has
+    any.
+    """
     if plan.fed_by_op and set(plan.fed_by_op.values()) != set(feeds):
         wanted = sorted(plan.fed_by_op.values())
         raise FeedError(

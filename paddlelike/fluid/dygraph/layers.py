@@ -162,7 +162,7 @@ class Layer:
     # What it has
 
     def parameters(self, include_sublayers: bool = True) -> list[Parameter]:
-        """Return the parameters, including those of inner layers."""
+        """Return the parameters, including the inner layers'."""
         return [parameter for _, parameter in self.named_parameters(include_sublayers=include_sublayers)]
 
     def sublayers(self, include_sublayers: bool = True) -> list[Layer]:

@@ -1,7 +1,7 @@
 """``fluid.incubate``: the generators of samples, and fleet under Fluid's module paths.
 
-The modules are those of ``paddlelike.reader`` and ``paddlelike.distributed.fleet``; the table of names is in
-``paddlelike/__init__.py``.
+The modules are the same as in ``paddlelike.reader`` and ``paddlelike.distributed.fleet``; the table of names
+is in ``paddlelike/__init__.py``.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ def load(buffer: Buffer, *, constructors: Constructors | None = None, foreign: b
     Raises
     ------
     FormatError
-        For damaged bytes; for every global that is not in the table, or, with ``foreign``, for those of
-        modules that run code: it names the global.
+        For damaged bytes; for every global that is not in the table, or, with ``foreign``, for globals
+        of modules that run code: it names the global.
 
     >>> import pickle
     >>> load(pickle.dumps({"a": [1, 2.5], "b": (None, True)}))

@@ -131,7 +131,7 @@ def _to_text(name: str | bytes) -> str:
 
 
 class OperatorDesc:
-    """Fluid's ``op.desc``: properties are methods here; other attributes are those of the operator."""
+    """Fluid's ``op.desc``: properties are methods here; other attributes are taken from the operator."""
 
     def __init__(self, operator: _Operator) -> None:
         self._operator = operator

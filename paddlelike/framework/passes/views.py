@@ -39,7 +39,7 @@ def collect_writes(op: Operator) -> set[str]:
 
 
 def collect_uses(op: Operator) -> set[str]:
-    """Return the variables an operator reads or writes, including those of its blocks."""
+    """Return the variables that an operator or its blocks read or write."""
     return collect_reads(op) | collect_writes(op)
 
 

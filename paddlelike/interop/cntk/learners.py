@@ -1,8 +1,8 @@
 """The learners of CNTK that Paddle lacks, as optimizers.
 
 Each turns the gradient into a step by operators of Paddle, which ``sgd`` subtracts, so that the program runs
-in Paddle too. CNTK adds up the gradients of a minibatch and divides the rate by its size ``N``: the state is
-that of ``g = N * gradient``, and ``batch_size`` is part of the formula.
+in Paddle too. CNTK adds up the gradients of a minibatch and divides the rate by its size ``N``: the state
+belongs to ``g = N * gradient``, and ``batch_size`` is part of the formula.
 
 ================ ========================================================= ===============================
 learner          state of a parameter                                      step

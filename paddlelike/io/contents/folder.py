@@ -1,4 +1,4 @@
-"""The values of several files in one format, such as those of ``fluid.save``, for a load."""
+"""The values of several files in one format, such as the files of ``fluid.save``, for a load."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def add_to(
     filename: str | None,
     partition: Partition | None = None,
 ) -> None:
-    """Add variables, including those of other processes, to a transaction that the caller commits.
+    """Add variables, also other processes', to a transaction that the caller commits.
 
     Raises
     ------

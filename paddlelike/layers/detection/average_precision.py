@@ -35,7 +35,7 @@ def detection_map(
     """Return the mean average precision (1,) of detections.
 
     ``detect_res`` (M, 6) has rows (label, score, box), ``label`` (N, 5) rows (label, box) or (N, 6) rows
-    (label, difficult, box), those of an image as one sequence; boxes are shares of the image.
+    (label, difficult, box), the rows of an image as one sequence; boxes are shares of the image.
     ``input_states`` and ``out_states`` are counts of true boxes, rows of right and rows of wrong detections
     of earlier batches, read where ``has_state`` (1,) int32 is not 0. As in Fluid ``background_label`` has no
     effect. Operator ``detection_map``.

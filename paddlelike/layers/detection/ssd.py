@@ -254,7 +254,7 @@ def ssd_loss(
     normalize: bool = True,
     sample_size: int | None = None,
 ) -> Variable:
-    """Return the loss (N, 1) of each image: the loss of matched boxes plus that of classes.
+    """Return the loss (N, 1) of each image: the loss of matched boxes plus the loss of classes.
 
     ``location`` and ``confidence`` are results of :func:`multi_box_head`. Anchors are matched by
     :func:`bipartite_match`. The loss of a matched anchor is the smooth L1 loss of its codes and the cross

@@ -45,8 +45,9 @@ class DetectionMap(OpDef):
     """``MAP`` (1,): the mean over classes of the average precision of detections.
 
     DetectRes ``(M, 6)`` has rows (label, score, box), Label ``(N, 5)`` (label, box) or ``(N, 6)`` (label,
-    difficult, box); those of an image are one sequence, boxes are shares of the image. A detection is right
-    when it overlaps a true box of its class by more than ``overlap_threshold`` and is the best one to do so.
+    difficult, box); the rows of an image are one sequence, boxes are shares of the image. A detection is
+    right when it overlaps a true box of its class by more than ``overlap_threshold`` and is the best one to
+    do so.
 
     The outputs Accum* hold counts of true boxes ``(class_num, 1)``, and per class a sequence of rows (score,
     1 if right, or 1 if wrong), of this batch and, where HasState is not 0, of PosCount, TruePos, FalsePos.

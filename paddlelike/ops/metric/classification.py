@@ -46,7 +46,7 @@ class Auc(OpDef):
 
     StatPos and StatNeg count rows with Label 1 and 0 per score ``int(score * num_thresholds)``.
     With ``slide_steps`` of n > 0 they hold n such tables of the latest n steps, their sum, and the
-    number of steps; AUC is then that of the latest n steps.
+    number of steps; AUC is then computed of the latest n steps.
     """
 
     type = "auc"

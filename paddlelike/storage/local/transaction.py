@@ -476,7 +476,7 @@ class Transaction:
         return write_files(plan.new, pieces, checksum, author=self._author, shown=self.directory)
 
     def _before(self) -> Manifest | None:
-        """Return the current manifest if it describes files besides those of this save."""
+        """Return the current manifest if it describes files besides this save's."""
         before, note = earlier.read_manifest(self._layout, self._names)
         if note is not None and self._manifest:
             self._notes.append(note)

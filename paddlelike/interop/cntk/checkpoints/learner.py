@@ -34,7 +34,7 @@ class CntkLearner:
         The number of updates that Adam corrects its averages by. None: another kind of learner.
     arrays
         The learner's state of each parameter, by its name (CNTK's uid): nothing (SGD: shape ``()``), the
-        velocity times the rate (momentum), or both averages of Adam, that of squares first.
+        velocity times the rate (momentum), or both averages of Adam, the average of squares first.
     """
 
     sample_count: int

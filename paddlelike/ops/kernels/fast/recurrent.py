@@ -155,7 +155,7 @@ def run_gru_back(
 
     ``factors`` (5, T, H) come from :func:`find_gru_factors`; ``weights_t`` (3, H, H) are the transposed
     weights of update, reset and candidate. The gradients of states are written over ``d_hidden`` and to
-    ``d_first`` (n, H), those of gates to ``d_gates`` (T, 3H).
+    ``d_first`` (n, H), the gradients of gates to ``d_gates`` (T, 3H).
     """
     count, width = d_first.shape
     through_reset = np.empty(width, d_first.dtype)

@@ -25,7 +25,7 @@ def convolve_phases(
 
     ``w`` is ``(C, O, h, w)``, ``convolve`` takes an input, a filter and windows.
 
-    With a stride, the pixels of a phase, those of one remainder of their place by the stride, meet only every
+    With a stride, the pixels of a phase (their places have the same remainder by the stride) meet only every
     stride-th place of the filter: each phase is a convolution of its own.
     """
     down, right = windows.strides
