@@ -26,7 +26,7 @@ low, high
 diag_num
     The number of elements that are set to ``diag_val``.
 diag_step
-    The distance between these elements.
+    The number of elements from one of these to the next.
 diag_val
     The value of these elements.
 """

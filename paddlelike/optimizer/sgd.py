@@ -150,7 +150,7 @@ class LarsMomentumOptimizer(Optimizer):
     lars_coeff
         The coefficient of the ratio of the norms.
     lars_weight_decay
-        The weight decay, which also enters the ratio of the norms.
+        The factor of the weight decay, which also enters the ratio of the norms.
 
     >>> import paddlelike as fluid
     >>> one = fluid.initializer.Constant(1.0)

@@ -74,7 +74,7 @@ class EarlyStopping:
     Parameters
     ----------
     patience
-        Cross validations without a better metric that are waited for.
+        The number of cross validations without a better metric before the training ends.
     least
         How much better one must be to count.
     best
@@ -137,7 +137,7 @@ class CheckpointConfig:
         Whether to keep all checkpoints, as ``filename.0``, ``filename.1``, ...; ``filename`` itself is the
         last one. (The real CNTK 2.7 writes these names without the dot; both forms are found.)
     frequency_unit
-        The unit of a frequency that is a number.
+        The unit of a frequency that is a number: samples, minibatches or sweeps.
     keep_best
         The number of checkpoints with the best metric that are kept beside the newest, under the same names.
         The metric is the result of the last cross validation, or else the average over the training since the

@@ -88,7 +88,8 @@ def train(
         Progress writers, and a :class:`CheckpointConfig`, :class:`CrossValidationConfig` and
         :class:`TestConfig`, at most one of each.
     progress_frequency
-        The distance between two summaries of the progress writers; None for every epoch.
+        The samples, or a count and its unit, between two summaries of the progress writers; None for every
+        epoch.
     max_epochs, epoch_size
         The number of epochs, and the samples of one; by default one epoch, which is a sweep over the data. A
         source that repeats for ever needs one of them, or ``max_samples``.

@@ -95,7 +95,7 @@ class Variable(EncodedState, Displayed):
     lod_level
         The number of levels of sequences that the rows have.
     capacity
-        The size of a reader's queue; None for other variables.
+        The number of batches in a reader's queue; None for other variables.
     persistable
         Whether the value outlives a run.
     error_clip

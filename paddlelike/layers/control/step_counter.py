@@ -7,7 +7,7 @@ counter_name
 begin
     The value in the first run, if ``step`` is 1.
 step
-    The increment of each run.
+    The number that each run adds.
 """
 
 from __future__ import annotations

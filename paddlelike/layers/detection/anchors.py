@@ -66,7 +66,7 @@ def prior_box(
     min_sizes
         The sides of the smallest boxes, in pixels.
     max_sizes
-        A larger side for each of ``min_sizes``, which adds one more square; None for none.
+        A larger side, in pixels, for each of ``min_sizes``, which adds one more square. None adds no squares.
     aspect_ratios
         Widths over heights.
     flip

@@ -95,7 +95,7 @@ class DetectionMAP:
     background_label
         Ignored, as in Fluid.
     overlap_threshold
-        The overlap above which a detection is right.
+        The overlap, from 0 to 1, above which a detection is right.
     evaluate_difficult
         Whether difficult boxes count.
     ap_version

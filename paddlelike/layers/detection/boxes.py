@@ -14,7 +14,7 @@ dist_matrix
 match_type
     ``"bipartite"``, or ``"per_prediction"`` to match the other columns too; None for ``"bipartite"``.
 dist_threshold
-    The least overlap for a match of the other columns; None for 0.5.
+    The least overlap, from 0 to 1, for a match of the other columns; None for 0.5.
 matched_indices
     The row of each anchor, int32 (N, M), -1 for none.
 negative_indices

@@ -31,7 +31,7 @@ sampling_ratio
 rois_lod
     The offsets of the images' regions, int64 (N + 1,); None to take them from the LoD.
 transformed_height, transformed_width
-    The size of the rectangles.
+    The height and width of the rectangles, in pixels.
 offset
     (N, 2 * deformable_groups * h * w, H', W'): the shift of each element of each window, down and to the
     right.

@@ -9,7 +9,7 @@ prior_box_var
 background_label
     The class of the background.
 nms_threshold
-    The overlap above which a worse box is dropped.
+    The overlap, from 0 to 1, above which a worse box is dropped.
 nms_top_k
     The number of boxes of a class that are considered; -1 for all.
 keep_top_k

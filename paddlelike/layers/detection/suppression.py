@@ -13,7 +13,7 @@ nms_top_k
 keep_top_k
     The number of boxes of an image that remain; -1 for all.
 nms_threshold
-    The overlap above which a worse box is dropped.
+    The overlap, from 0 to 1, above which a worse box is dropped.
 normalized
     Whether boxes are shares of the image. Otherwise they are pixels, and the last row and column belong to a
     box.

@@ -137,7 +137,7 @@ def softmax_with_cross_entropy(
     ignore_index
         A label whose rows have a loss of 0; their gradient is a quirk, see ``fluid.quirks()``.
     numeric_stable_mode
-        Recorded in the operator, which is always stable.
+        It has no effect: the operator is always stable.
     return_softmax
         Whether to return the softmax as well: ``(loss, softmax)``.
     axis

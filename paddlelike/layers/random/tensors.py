@@ -234,7 +234,7 @@ def randn(
     Parameters
     ----------
     shape
-        A list of ints.
+        The dims: a list of ints.
 
     Returns
     -------

@@ -81,7 +81,7 @@ def create_parameter(
     Parameters
     ----------
     shape
-        A list of ints.
+        The dims: a list of ints.
     name
         The name of the parameter where there is no ``attr``; None for a generated one.
     attr
@@ -136,7 +136,7 @@ def create_global_var(
     Parameters
     ----------
     shape
-        A list of ints.
+        The dims: a list of ints.
     value
         The number that the startup program writes to each element.
 

@@ -19,7 +19,7 @@ start
 end
     The bound, excluded; given like ``start``.
 step
-    The distance of neighbours, given like ``start``.
+    The difference of neighbours, given like ``start``.
 stop
     The last number, included; given like ``start``.
 num

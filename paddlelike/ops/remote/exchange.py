@@ -41,7 +41,7 @@ class _Remote(OpDef):
 
 
 class _Ordered(_Remote):
-    """Base class of operators with variables that only order operators. Outputs of Recv alone get a value.
+    """Base class of operators with variables that only order operators. Outputs of Recv alone get a value."""
 
     inputs = ("X*",)
     outputs = ("Out*",)

@@ -360,7 +360,7 @@ def tree_conv(
     edge_set
         Pairs of parent and child, int32 (B, E, 2); nodes count from 1.
     output_size
-        The size of each feature.
+        The number of elements of each new feature.
     num_filters
         The number of features of a node.
     max_depth

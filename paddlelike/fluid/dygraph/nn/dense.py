@@ -268,7 +268,7 @@ class TreeConv(BuiltLayer):
     Parameters
     ----------
     output_size
-        The size of each new feature.
+        The number of elements of each new feature.
     num_filters
         The number of new features of a node.
     max_depth

@@ -258,7 +258,7 @@ def adaptive_pool3d(
     input
         Volumes (N, C, D, H, W).
     pool_size
-        The size of the result: ``[D', H', W']``, or one int for all three.
+        The dims of the result: ``[D', H', W']``, or one int for all three.
 
     Returns
     -------
